@@ -39,7 +39,7 @@ static void measure(const struct job_shape *shape)
     struct parallel_config  parallel;
     struct train_config     train;
     struct precision_config precision;
-    option_set_defaults(model_options, &model);
+    model_set_defaults(&model);
     option_set_defaults(parallel_options, &parallel);
     option_set_defaults(train_options, &train);
     option_set_defaults(precision_options, &precision);

@@ -35,7 +35,7 @@ struct norm_backward_args {
     const void  *weight;                     // [columns]
     const float *statistics;                 // [rows, 2]
     void        *out;                        // [rows, columns]: d x + residual
-    void        *weight_gradient;            // [columns]
+    void        *weight_gradient;            // [columns] or NULL: frozen
     void        *bias_gradient;              // [columns] or NULL
     float       *scratch;                    // kernel_norm_backward_scratch_bytes
     int64_t      rows, columns;

@@ -200,7 +200,7 @@ int kernel_norm_backward(const struct norm_backward_args *args, const struct ker
         launch_is_wide(args->columns, addresses(args->gradient, args->x, args->residual, args->weight, args->out));
     int error = choose(&chosen, args, is_wide, target);
     error     = error != 0 ? error : enqueue(chosen.kernel, chosen.launch, chosen.shared_bytes, target, *args);
-    if (error != 0) {
+    if (error != 0 || args->weight_gradient == NULL) {
         return error;
     }
     struct part_sums_args sums = {args->scratch,        {args->weight_gradient, args->bias_gradient},

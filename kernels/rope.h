@@ -24,7 +24,7 @@ struct rope_norm_args {
     struct rope_args rope;
     const void      *scale;             // [2, head_dim]: norm weights of q and k
     const void      *in;                // backward: packed rows of the forward pass
-    void            *scale_gradient;    // [2, head_dim]
+    void            *scale_gradient;    // [2, head_dim] or NULL
     float           *scratch;           // kernel_rope_norm_scratch_bytes
     float            epsilon;
     bool             accumulates;    // adds to scale_gradient

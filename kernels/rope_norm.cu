@@ -288,7 +288,7 @@ int kernel_rope_norm(const struct rope_norm_args *args, const struct kernel_targ
             });
         });
     });
-    if (error != 0 || !rope->is_backward) {
+    if (error != 0 || !rope->is_backward || args->scale_gradient == NULL) {
         return error;
     }
     struct part_sums_args sums = {

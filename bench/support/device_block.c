@@ -25,7 +25,7 @@ static void build(struct device_block *bench)
     struct parallel_config  parallel;
     struct train_config     train;
     struct precision_config precision;
-    option_set_defaults(model_options, &model);
+    model_set_defaults(&model);
     option_set_defaults(parallel_options, &parallel);
     option_set_defaults(train_options, &train);
     option_set_defaults(precision_options, &precision);

@@ -32,6 +32,11 @@ struct unit_state {
     bool    reduced_adds;      // they are added, not copied
 };
 
+// Gradient of the input of an adapter's B, of the output gradient that it was computed from last; -1: none.
+struct adapter_input {
+    int32_t output_gradient, gradient;
+};
+
 // Inputs of a deferred weight gradient of the head.
 struct head_inputs {
     int32_t x, gradient;    // head input [S, hidden]; gradient of the logits [T, vocabulary]
@@ -62,10 +67,15 @@ struct builder {
     bool                 gathers_forward;       // ZeRO-1: updated weights are gathered in the next forward pass
     bool                 reduces_each;          // gradients are reduced over replicas after each of several
                                                 // microbatches
-    int64_t             deferral;               // number of microbatches whose head weight gradient is deferred
-    struct head_inputs *deferred;               // of microbatches 0, 1, ...
-    int64_t             deferred_count;
-    int32_t             reduces[2];    // the last two reductions of unsharded gradients; -1: none
+    // Adapters of frozen matrices:
+    int64_t               first_trained_place;       // the first block with a trained weight, and its first
+    int32_t               first_trained_sublayer;    // sublayer with one; gradients end there
+    int32_t              *adapted;                   // x A^T, scaled, [weights of this rank][in_flight]; -1: none
+    struct adapter_input *adapter_inputs;            // [weights of this rank]
+    int64_t               deferral;                  // number of microbatches whose head weight gradient is deferred
+    struct head_inputs   *deferred;                  // of microbatches 0, 1, ...
+    int64_t               deferred_count;
+    int32_t               reduces[2];    // the last two reductions of unsharded gradients; -1: none
 };
 
 // Places of blocks: of a layer (layer -1: the embedding), of the head, and their number. block_layer returns the layer
@@ -100,6 +110,15 @@ struct exported {
     int         stream;
 };
 
+// Names of an adapter's matrices. B has the parts of the adapted matrix.
+struct adapter_names {
+    const char            *name[ADAPTER_MATRICES];
+    const struct exported *a, *b[3];
+};
+
+// Matrices A of a layer's adapters have streams 0 to 5; B, which starts at zero, has this one.
+enum { ADAPTER_NOT_DRAWN = 63 };
+
 // A part of a weight: a whole matrix or vector, and this rank's rows and columns of it.
 struct declared_part {
     const struct exported *as;
@@ -118,7 +137,9 @@ struct declaration {
     int64_t              rows, columns;    // on this rank, with padding
     struct declared_part part[WEIGHT_PARTS];
     int                  parts;
-    int32_t              bias_of;          // declaration of the matrix that this is the bias of; -1: not a bias
+    int32_t              bias_of;       // declaration of the matrix that this is the bias of; -1: not a bias
+    int32_t              adapter_of;    // declaration of the matrix that this adapts; -1: not of an adapter
+    enum adapter_matrix  adapter;
     bool                 is_vector;        // one-dimensional, unlike a matrix of one row
     bool                 is_replicated;    // on all ranks of tp
     bool                 is_of_heads;      // replicated, but each rank's gradient covers only its own heads
@@ -166,6 +187,10 @@ struct declaration *declare_sharded_vector(struct declarations *declarations, in
 void declare_heads(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as);
 // The bias of the matrix that was declared last, with the same parts.
 void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as);
+
+// The adapter of the matrix that was declared last, if [adapters] targets it. A of a column-parallel matrix and B of a
+// row-parallel one are replicated over tp; their gradients on a rank cover only its part of the matrix.
+void declare_adapter(struct declarations *declarations, const struct adapter_names *names);
 
 // Adds a part of rows x columns that is sharded by rows (column-parallel), or replicated if the weight is.
 void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,

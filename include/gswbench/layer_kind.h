@@ -38,6 +38,7 @@ struct sublayer {
     const int32_t           *weights;
     struct sublayer_values  *values;
     struct residual_stream   in;    // input of the norm
+    bool is_first_trained;          // no earlier weight is trained, so the gradient of VALUE_N is not needed
 };
 
 #define BIT(value) (1u << (value))
@@ -69,6 +70,7 @@ struct layer_count {
     int64_t windowed;      // the same with a sliding window
     int64_t scanned;       // FLOPs of scans per token in the forward pass
     int64_t linears;       // linears that can run in FP8
+    int64_t adapters;      // parameters of adapters, included in the first two
 };
 
 struct layer_kind {
@@ -81,9 +83,11 @@ struct layer_kind {
     uint32_t                   dropped;    // of these, values that are always recomputed
     uint32_t                   travels;    // values made by an all-to-all; another microbatch can be interleaved after
                                            // these steps
+    uint32_t inputs[LINEAR_KINDS];         // values that only the weight gradients of these linears read
     uint32_t (*needed_also)(const struct model_config *model);    // further values that it reads in some models; NULL:
                                                                   // none
-    // Turns the gradient of VALUE_OUT into the gradient of VALUE_N. Each part gets the previous part's result.
+    // Turns the gradient of VALUE_OUT into the gradient of VALUE_N. Each part gets the previous part's result. If the
+    // sublayer is the first trained one, the result is not used.
     int32_t (*backward[BACKWARD_PARTS])(struct sublayer *sublayer, int32_t gradient);
     struct layer_count (*count)(const struct model_config *model);      // without the norm
     void (*check)(const struct model_config *model, status *errors);    // checks [model]; NULL: no checks

@@ -17,13 +17,23 @@ int32_t linear_out_of(struct builder *builder, const struct linear *linear, int3
                                                                                            // the rows of x
 void    linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates);
 int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_t x);
+int32_t linear_gemm_scaled(struct builder *builder, const struct linear *linear, int32_t x, float scale);
 int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);    // x, or its FP8 copy if that
                                                                                            // can be used by rows
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);
+// Whether the weight has a gradient, or an adapter has.
+bool linear_is_trained(const struct builder *builder, int32_t weight);
 // Whether this step has written the gradient before, so that the next contribution is added.
 bool gradient_accumulates(const struct builder *builder, int32_t weight);
+
+// Adapters of frozen matrices (LoRA): y = W x + scale B A x, beside the GEMMs of W. They run in BF16.
+bool adapter_exists(const struct builder *builder, int32_t weight);
+// Adds the adapter's part to out: of the output, or of the input gradient if linear->is_gradient.
+void adapter_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out);
+void adapter_weight_gradients(struct builder *builder, int32_t dy, int32_t x, int32_t weight);
+bool weight_is_frozen(const struct builder *builder, int32_t weight);
 
 // Column-parallel linear: all-gathers x [S, k] over tp, multiplies, and returns [T, n]. If the layout overlaps tp
 // communication, the GEMM is split into the steps of a ring. Without sequence parallelism, and for experts that are not
@@ -35,11 +45,13 @@ int32_t tensor_gather_linear(struct builder *builder, const struct linear *linea
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t out);
 int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                                  int32_t out);                                       // the same, never split
-bool    tensor_shares_rows(const struct builder *builder);                            // the residual stream is sharded
-                                                                                      // over tp (sequence parallelism)
-bool    tensor_shares_matrix(const struct builder *builder, int32_t weight);          // the weight is sharded over tp
-int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);       // [S, n] to [T, n]
+                                  int32_t out);                                    // the same, never split
+bool    tensor_shares_rows(const struct builder *builder);                         // the residual stream is sharded
+                                                                                   // over tp (sequence parallelism)
+bool    tensor_shares_matrix(const struct builder *builder, int32_t weight);       // the weight is sharded over tp
+int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);    // [S, n] to [T, n]
+int32_t tensor_gather_again(struct builder *builder, const char *role, int32_t rows,
+                            int32_t weight);    // the input for the weight gradient; -1: there is none
 int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);    // partial sums [T, n] to [S, n]
 // All-reduces over tp the gradients of a unit's replicated weights, to which each rank adds its own rows, and the
 // gradients of key and value heads that several ranks have.
@@ -62,6 +74,7 @@ int64_t unit_places(const struct builder *builder);
 int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_layer);
 // With FP8 weights, the linears of a block form a separate unit, because a unit has one format.
 int64_t unit_place_of_linears(const struct builder *builder, int64_t layer);
+int64_t unit_place_of_adapters(const struct builder *builder, int64_t layer);
 // Rounds up elements so that each of this many slices starts at a multiple of 16 bytes in the format with the fewest
 // bits.
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);

@@ -17,6 +17,17 @@ enum positions { POSITIONS_ROTARY, POSITIONS_LEARNED, POSITIONS_ALIBI, POSITIONS
 // Whether gates scale the outputs or the inputs of a token's experts.
 enum router_gates { GATES_OUTPUT, GATES_INPUT };
 
+enum linear_kind { LINEAR_KIND_QKV, LINEAR_KIND_PROJECTION, LINEAR_KIND_FC1, LINEAR_KIND_FC2, LINEAR_KINDS };
+extern const char *const linear_kind_names[];
+
+// [adapters]: low-rank adapters (LoRA) of frozen matrices, y = W x + alpha / rank B A x. All other weights are frozen.
+struct adapters_config {
+    int64_t rank;    // 0: no adapters, and every weight is trained
+    double  alpha;
+    int64_t targets;    // 1 << enum linear_kind
+};
+extern const struct option adapters_options[];
+
 // [model]
 struct model_config {
     char    preset[112];     // configs/models/NAME.ini, read before this section
@@ -50,6 +61,8 @@ struct model_config {
     int64_t mamba_heads, mamba_head_dim, mamba_state, mamba_groups;    // of Mamba-2; mamba_heads 0: no such layers
     int64_t mamba_conv, mamba_chunk;                                   // width of the convolution; positions of a chunk
     double  init_deviation;
+
+    struct adapters_config adapters;    // another section
 };
 extern const struct option model_options[];
 extern const char *const   model_activation_names[];
@@ -58,6 +71,7 @@ extern const char *const   model_position_names[];
 extern const char *const   model_router_score_names[];
 extern const char *const   model_router_gates_names[];
 
+void    model_set_defaults(struct model_config *model);    // of [model] and [adapters]
 bool    model_is_gated(const struct model_config *model);
 bool    model_norm_has_bias(const struct model_config *model);
 int64_t model_query_width(const struct model_config *model);     // heads * head_dim
@@ -69,6 +83,10 @@ int64_t model_expert_ffn(const struct model_config *model);
 int64_t model_mamba_inner(const struct model_config *model);    // width of x and z in Mamba-2
 int64_t model_all_layers(const struct model_config *model);     // with MTP modules
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);
+bool    model_is_frozen(const struct model_config *model);    // only adapters are trained
+bool    model_adapts(const struct model_config *model, enum linear_kind kind);
+// Parameters of the adapter of a matrix with these inputs and outputs; 0: it has none.
+int64_t model_adapter(const struct model_config *model, enum linear_kind kind, int64_t in, int64_t out);
 
 // A model family whose tensors and config.json follow a Hugging Face class. All its layers are the same, except with
 // latent attention: then the first ones are dense and the others have experts, as in DeepSeek-V3.
@@ -118,7 +136,6 @@ extern const struct option published_options[];
 enum compute_precision { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP8 };
 enum scaling_recipe { RECIPE_DELAYED, RECIPE_CURRENT, RECIPE_BLOCK, RECIPE_MXFP8, RECIPE_ROWS };
 enum fp8_format { FP8_HYBRID, FP8_E4M3 };
-enum linear_kind { LINEAR_KIND_QKV, LINEAR_KIND_PROJECTION, LINEAR_KIND_FC1, LINEAR_KIND_FC2, LINEAR_KINDS };
 enum fast_sums { FAST_SUMS_FORWARD, FAST_SUMS_ALL, FAST_SUMS_NONE };
 // Operand of a linear layer's GEMM.
 enum linear_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT, LINEAR_ROLES };

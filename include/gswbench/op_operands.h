@@ -17,7 +17,7 @@ enum { NORM_IN, NORM_BRANCH, NORM_WEIGHT, NORM_BIAS, NORM_SUM, NORM_OUT, NORM_ST
 enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIENT_STATISTICS, NORM_GRADIENT_RESIDUAL,
        NORM_GRADIENT_IN, NORM_GRADIENT_WEIGHT, NORM_GRADIENT_BIAS };
 // backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (optional, added to d x), d
-// x w, d WEIGHT and d BIAS w or rw.
+// x w, d WEIGHT and d BIAS w or rw (optional; absent if frozen).
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_INVERSE_SCALE_A, GEMM_INVERSE_SCALE_B, GEMM_BIAS };
 // C [m, n] = op(A) op(B), or += if it accumulates. BIAS r [n], optional: added to each row of C.
 // INVERSE_SCALE_A, INVERSE_SCALE_B r f32: of FP8 operands (op_shape.h says how many); absent if A and B are not FP8.
@@ -27,7 +27,8 @@ enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PAC
 // w [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY and KEY_VALUE r are gradients, PACKED
 // w.
 // SCALE r [2, head_dim], optional: weights of an RMS norm of each head, one row for q and one for k, applied before the
-// rotation. Its backward pass also reads PACKED_IN (the forward input) and makes d SCALE, w or rw.
+// rotation. Its backward pass also reads PACKED_IN (the forward input) and makes d SCALE, w or rw (optional; absent if
+// frozen).
 enum { SPLIT_IN, SPLIT_FIRST, SPLIT_REST };                      // [rows, columns] r; first valid_columns w, others w
 enum { JOIN_FIRST, JOIN_REST, JOIN_OUT };                        // inverse of a split: r, r, w
 enum { REGROUP_IN, REGROUP_OUT };

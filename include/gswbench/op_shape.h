@@ -15,7 +15,12 @@ struct gemm_shape {
     int64_t m, n, k;
     bool    transpose_a, transpose_b;    // A is stored [k, m], B is stored [n, k]
     int32_t scaling_a, scaling_b;        // enum scaling of A [m, k] and B [n, k]
+    float   scale;                       // factor of the product; 0: 1
 };
+static inline float gemm_scale(const struct gemm_shape *shape)
+{
+    return shape->scale != 0.0F ? shape->scale : 1.0F;
+}
 struct rows_shape {
     int64_t rows, columns;
     int64_t valid_columns;     // cross entropy: without padding; embedding: table rows; split, join: of the first part

@@ -32,15 +32,19 @@ struct weight_part {
     float    constant;     // mean of the initial values
 };
 
+// The matrices of an adapter: A [rank, in], drawn, and B [out, rank], initially zero.
+enum adapter_matrix { ADAPTER_A, ADAPTER_B, ADAPTER_MATRICES };
+
 struct weight {
     const char        *name;    // static text: "qkv weight"
     int32_t            unit;
-    int64_t            first;            // offset in the unit, in elements
-    int64_t            rows, columns;    // on this rank, with padding
-    int32_t            tensor;           // -1 if this rank keeps only a slice of the unit
-    int32_t            gradient;         // -1 if this rank keeps only a slice of the unit
-    int32_t            linear;           // index among the model's FP8 linears; -1: its GEMMs run in BF16
-    int32_t            bias;             // index of its bias in plan->weights; -1: none
+    int64_t            first;                        // offset in the unit, in elements
+    int64_t            rows, columns;                // on this rank, with padding
+    int32_t            tensor;                       // -1 if this rank keeps only a slice of the unit
+    int32_t            gradient;                     // -1 if this rank keeps only a slice of the unit, or it is frozen
+    int32_t            linear;                       // index among the model's FP8 linears; -1: its GEMMs run in BF16
+    int32_t            bias;                         // index of its bias in plan->weights; -1: none
+    int32_t            adapter[ADAPTER_MATRICES];    // indices of its adapter in plan->weights; -1: none
     int32_t            part_count;
     struct weight_part part[WEIGHT_PARTS];
 };
@@ -53,9 +57,10 @@ struct plan_slice {
 // consecutive elements, with the same offsets in every storage. A rank keeps a slice of them.
 struct plan_unit {
     int64_t place;    // index in the model: embedding 0, block layer + 1, head layers + 1, then MTP modules, experts of
-                      // each layer that has any, separate FP8 linears
+                      // each layer that has any, separate FP8 linears, adapters
     bool              is_experts;          // sharded over the expert-parallel group
     bool              is_low_precision;    // weights are kept in FP8, and only master weights in full precision
+    bool              is_frozen;           // without gradient and optimizer state: gradient, master and moments are -1
     bool              is_copy;             // a copy of the embedding, on a stage with a tied head or MTP modules
     uint32_t          shard_axes, replica_axes;    // axes over which the weights are sharded, and replicated
     uint32_t          update_axes;                 // axes over which the optimizer is sharded

@@ -85,6 +85,7 @@ int64_t layers_expert_layer(const struct model_config *model, int64_t index);
 // Parameters without vocabulary padding. Active parameters count top_k experts per layer.
 int64_t layers_parameters(const struct model_config *model);
 int64_t layers_active_parameters(const struct model_config *model);
+int64_t layers_trained_parameters(const struct model_config *model);    // adapters, or all
 
 // Model FLOPs of one training step on one sequence, forward and backward. NaN for FLOPS_HARDWARE, and for
 // FLOPS_PUBLISHED without a published table.

@@ -26,6 +26,25 @@ static void describe(struct builder *builder, int64_t place, const struct layer_
     builder->linears += block->linears;
 }
 
+// The backward pass ends at the first sublayer with a trained weight: the embedding, or the first with adapters.
+static void find_first_trained(struct builder *builder)
+{
+    const struct model_config *model = &builder->plan->model;
+    bool                       found = !model_is_frozen(model);
+    for (int64_t place = 1; place < block_head(model) && !found; place++) {
+        for (int32_t i = 0; i < builder->blocks[place].count && !found; i++) {
+            found                           = builder->blocks[place].kinds[i]->count(model).adapters > 0;
+            builder->first_trained_place    = place;
+            builder->first_trained_sublayer = i;
+        }
+    }
+}
+
+static bool has_trained_before(const struct builder *builder, int64_t place, int32_t index)
+{
+    return place > builder->first_trained_place || index > builder->first_trained_sublayer;
+}
+
 void block_describe_all(struct builder *builder)
 {
     const struct model_config *model = &builder->plan->model;
@@ -46,11 +65,18 @@ void block_describe_all(struct builder *builder)
     for (int64_t i = 0; i < pattern.prediction.layers; i++) {
         describe(builder, place++, &pattern.prediction);
     }
+    find_first_trained(builder);
 }
 
 static uint32_t needed_of(const struct plan *plan, const struct layer_kind *kind)
 {
-    return kind->needed | (kind->needed_also != NULL ? kind->needed_also(&plan->model) : 0);
+    const struct model_config *model  = &plan->model;
+    uint32_t                   needed = kind->needed;
+    for (int linear = 0; linear < LINEAR_KINDS; linear++) {
+        bool is_trained = !model_is_frozen(model) || model_adapts(model, (enum linear_kind)linear);
+        needed |= is_trained ? kind->inputs[linear] : 0;
+    }
+    return needed | (kind->needed_also != NULL ? kind->needed_also(model) : 0);
 }
 
 // The values of a sublayer that the recompute policy keeps from the forward to the backward pass. The block's input is
@@ -103,11 +129,12 @@ static struct sublayer sublayer_of(struct builder *builder, int64_t place, int32
 {
     struct block *block = &builder->blocks[place];
     int64_t       slot  = block->own * builder->in_flight + builder->assembly.tag.microbatch % builder->in_flight;
-    return (struct sublayer){.builder = builder,
-                             .kind    = block->kinds[index],
-                             .weights = block->weights[index],
-                             .values  = &builder->values[slot].sublayer[index],
-                             .in      = {-1, -1}};
+    return (struct sublayer){.builder          = builder,
+                             .kind             = block->kinds[index],
+                             .weights          = block->weights[index],
+                             .values           = &builder->values[slot].sublayer[index],
+                             .in               = {-1, -1},
+                             .is_first_trained = !has_trained_before(builder, place, index)};
 }
 
 static struct residual_stream out_of(const struct sublayer *sublayer)
@@ -231,7 +258,8 @@ static void recompute(struct builder *builder, int64_t place)
     uint32_t            before = 0;
     struct again        again[BLOCK_SUBLAYERS];
     for (int32_t i = block->count - 1; i >= 0; i--) {
-        uint32_t wanted = before | needed_of(builder->plan, block->kinds[i]);
+        bool     is_run = place > builder->first_trained_place || i >= builder->first_trained_sublayer;
+        uint32_t wanted = before | (is_run ? needed_of(builder->plan, block->kinds[i]) : 0);
         again[i]        = find_again(block->kinds[i], &wanted, kept_values(builder->plan, block, i));
         before          = wanted;
     }
@@ -266,6 +294,9 @@ static int32_t end_backward(struct sublayer *sublayer, const struct block *block
     if (sublayer->kind->norm == NULL) {
         return gradient;
     }
+    if (sublayer->is_first_trained) {
+        return -1;
+    }
     assembly_set_part(&builder->assembly, sublayer->kind->norm->part);
     return norm_backward(builder, sublayer->kind->norm->backward, &norm, gradient, sublayer->values->gradient);
 }
@@ -278,7 +309,8 @@ int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient,
     if (part == 0) {
         recompute(builder, place);
     }
-    for (int32_t i = block->count - 1; i >= 0; i--) {
+    int32_t first = place > builder->first_trained_place ? 0 : builder->first_trained_sublayer;
+    for (int32_t i = block->count - 1; i >= first; i--) {
         struct sublayer sublayer = sublayer_of(builder, place, i);
         if (at == part) {
             sublayer.values->gradient = sublayer.kind->begins || sublayer.kind->ends ? -1 : gradient;

@@ -136,6 +136,41 @@ static void check_experts(const struct model_config *model, int64_t sparse, stat
                   model->experts, model->pattern);
 }
 
+// Whether a layer has a matrix of this kind that adapters support.
+static bool has_target(const struct model_config *model, const struct layer_pattern *pattern, enum linear_kind kind)
+{
+    struct model_config only = *model;
+    int64_t             sum  = 0;
+    only.adapters.targets    = 1 << kind;
+    for (int run = 0; run < pattern->count; run++) {
+        for (int32_t i = 0; i < pattern->runs[run].count; i++) {
+            sum += pattern->runs[run].kinds[i]->count(&only).adapters;
+        }
+    }
+    return sum > 0;
+}
+
+static void check_adapters(const struct model_config *model, const struct layer_pattern *pattern, status *errors)
+{
+    static const char *const needed[LINEAR_KINDS] = {[LINEAR_KIND_QKV]        = "attention other than latent attention",
+                                                     [LINEAR_KIND_PROJECTION] = "attention",
+                                                     [LINEAR_KIND_FC1]        = "a dense MLP or shared experts",
+                                                     [LINEAR_KIND_FC2]        = "a dense MLP or shared experts"};
+    status_add_if(errors, model_is_frozen(model) && model->adapters.targets == 0,
+                  "[adapters] targets = none with rank = %" PRId64 " trains nothing: name some, or set rank = 0",
+                  model->adapters.rank);
+    status_add_if(errors, model_is_frozen(model) && is_used(pattern, &mamba_kind),
+                  "this version does not support adapters of models with Mamba-2 layers ([adapters] rank = %" PRId64
+                  " with [model] pattern = %s): set rank = 0",
+                  model->adapters.rank, pattern_of(model));
+    for (int kind = 0; kind < LINEAR_KINDS; kind++) {
+        bool is_targeted = model_adapts(model, (enum linear_kind)kind);
+        status_add_if(errors, is_targeted && !has_target(model, pattern, (enum linear_kind)kind),
+                      "[adapters] targets has %s, but no layer of [model] pattern = %s has %s: remove %s from targets",
+                      linear_kind_names[kind], pattern_of(model), needed[kind], linear_kind_names[kind]);
+    }
+}
+
 // The family with or without experts and qk_norm.
 static const char *family_with(bool has_experts, bool has_qk_norm)
 {
@@ -280,6 +315,7 @@ status layers_check(const struct model_config *model)
     check_kinds(model, &pattern, &errors);
     check_positions(model, &errors);
     check_experts(model, sparse, &errors);
+    check_adapters(model, &pattern, &errors);
     const struct model_family *family = model_family_of(model);
     if (family != NULL && family->has_latent_attention) {
         check_deepseek(model, sparse, &errors);

@@ -15,6 +15,7 @@ static void add(struct layer_count *sum, const struct model_config *model, const
     sum->attended += times * count.attended;
     sum->windowed += times * count.windowed;
     sum->scanned += times * count.scanned;
+    sum->adapters += times * count.adapters;
 }
 
 // All zero if the pattern is invalid; layers_check reports the error.
@@ -44,6 +45,12 @@ int64_t layers_parameters(const struct model_config *model)
     return sum_of(model).parameters;
 }
 
+int64_t layers_trained_parameters(const struct model_config *model)
+{
+    struct layer_count sum = sum_of(model);
+    return model_is_frozen(model) ? sum.adapters : sum.parameters;
+}
+
 int64_t layers_active_parameters(const struct model_config *model)
 {
     return sum_of(model).active;
@@ -59,22 +66,28 @@ static double attention_flops(const struct model_config *model, double square, i
     return 6.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
 }
 
+// GEMMs on a token by this many parameters. Frozen ones have no weight gradient; adapters have one.
+static double linear_flops(const struct model_config *model, double parameters)
+{
+    return model_is_frozen(model) ? 4.0 * parameters + 6.0 * (double)sum_of(model).adapters : 6.0 * parameters;
+}
+
 // GEMMs of layers and output projection, attention and scans. Embedding, norms and activations do not count.
 static double matrix_flops(const struct model_config *model, double square, int64_t sequence)
 {
     struct layer_count sum = sum_of(model);
-    return (double)sequence * (6.0 * (double)sum.multiplied + 3.0 * (double)sum.scanned) +
+    return (double)sequence * (linear_flops(model, (double)sum.multiplied) + 3.0 * (double)sum.scanned) +
            attention_flops(model, square, sequence);
 }
 
 // N always includes a tied table, because it is the output projection. Learned positions belong to the input embedding.
 static double six_n_flops(const struct model_config *model, bool count_embedding, int64_t sequence)
 {
-    int64_t parameters = layers_active_parameters(model);
+    int64_t parameters = layers_active_parameters(model) - sum_of(model).adapters;
     if (!count_embedding) {
         parameters -= embedding_kind.count(model).active - (model->tied ? model->vocab * model->hidden : 0);
     }
-    return 6.0 * (double)parameters * (double)sequence + attention_flops(model, 1.0, sequence);
+    return linear_flops(model, (double)parameters) * (double)sequence + attention_flops(model, 1.0, sequence);
 }
 
 static double round_digits(double value, int64_t digits)

@@ -19,7 +19,8 @@ static void append_clip(struct builder *builder, int32_t partials)
 
 static uint32_t norm_axes(const struct plan *plan)
 {
-    return tensor_job_axes(plan, plan->units[0].update_axes | plan->mesh.owner_axes |
+    uint32_t update_axes = plan->is_zero ? mesh_replica_axes(&plan->mesh, false) : mesh_shard_axes(&plan->mesh, false);
+    return tensor_job_axes(plan, update_axes | plan->mesh.owner_axes |
                                      axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
 }
 
@@ -96,11 +97,11 @@ static int32_t append_square_sums(struct builder *builder)
     struct plan *plan = builder->plan;
     int32_t      partials =
         assembly_tensor(&builder->assembly, "squares", STORAGE_RESULT, FORMAT_F32, DIMS(unit_places(builder)));
-    if (plan->mesh.size[AXIS_PP] > 1) {
-        assembly_clear(&builder->assembly, "gradient norm", partials);    // other stages' units stay zero
+    if (plan->mesh.size[AXIS_PP] > 1 || model_is_frozen(&plan->model)) {
+        assembly_clear(&builder->assembly, "gradient norm", partials);    // of other stages and frozen units: zero
     }
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
-        if (plan->units[unit].is_copy) {
+        if (plan->units[unit].is_copy || plan->units[unit].is_frozen) {
             continue;
         }
         builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
@@ -181,6 +182,9 @@ static void append_updates(struct builder *builder)
     const struct plan *plan   = builder->plan;
     bool               scales = plan->scaling.scales >= 0 && plan->precision.recipe == RECIPE_CURRENT;
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
+        if (plan->units[unit].is_frozen) {
+            continue;
+        }
         builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
         append_adamw(builder, unit);
         if (!scales || !plan->units[unit].is_low_precision) {
@@ -191,8 +195,8 @@ static void append_updates(struct builder *builder)
         quantize_scale_weights(builder);
     }
     for (int32_t unit = 0; unit < plan->unit_count && scales; unit++) {
-        builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
-        if (plan->units[unit].is_low_precision) {
+        if (plan->units[unit].is_low_precision && !plan->units[unit].is_frozen) {
+            builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
             append_weights(builder, unit);
         }
     }
@@ -259,7 +263,7 @@ void optimizer_append(struct builder *builder)
 
     scales_reduce_magnitudes(builder);
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
-        if (pipeline_copies_embedding(plan) && plan->units[unit].place == 0) {
+        if (pipeline_copies_embedding(plan) && plan->units[unit].place == 0 && !plan->units[unit].is_frozen) {
             add_tied_gradient(builder, unit);
         }
     }

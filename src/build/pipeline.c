@@ -188,6 +188,9 @@ static void end_backward(struct builder *builder, int32_t gradient)
     for (int32_t unit = 0; unit < end_of_block(builder, 0); unit++) {
         unit_release(builder, unit);
     }
+    if (builder->first_trained_place > 0) {
+        return;
+    }
     block_begin_gradients(builder, 0);
     block_backward(builder, 0, gradient, 0);
     block_end_gradients(builder, 0);
@@ -200,7 +203,9 @@ static bool walk_backward(struct builder *builder, struct walk *walk)
         walk->gradient = action->is_last ? append_head(builder, *walk->end) : walk->received;
         walk->place    = action->end_layer;
     }
-    for (walk->has_begun = true; walk->place > action->first_layer; walk->place--, walk->part = 0) {
+    int64_t before =
+        action->first_layer > builder->first_trained_place - 1 ? action->first_layer : builder->first_trained_place - 1;
+    for (walk->has_begun = true; walk->place > before; walk->place--, walk->part = 0) {
         if (walk->part == 0) {
             acquire_block(builder, walk->place, -1);
             block_begin_gradients(builder, walk->place);
@@ -313,7 +318,7 @@ static int32_t append_receive(const struct replay *replay, const struct action *
     struct builder *builder    = replay->builder;
     bool            is_forward = action->pass == SCHEDULE_FORWARD;
     struct op_tag   tag        = builder->assembly.tag;
-    if (is_forward ? action->is_first : action->is_last) {
+    if (is_forward ? action->is_first : action->is_last || action->end_layer < builder->first_trained_place) {
         return -1;
     }
     struct communication communication =
@@ -334,7 +339,8 @@ static int32_t append_receive(const struct replay *replay, const struct action *
 static int32_t append_send(const struct replay *replay, const struct action *action, int32_t tensor)
 {
     bool is_forward = action->pass == SCHEDULE_FORWARD;
-    if (is_forward ? action->is_last : action->is_first) {
+    bool ends       = action->first_layer < replay->builder->first_trained_place;
+    if (is_forward ? action->is_last : action->is_first || ends) {
         return -1;
     }
     struct communication communication =
@@ -402,6 +408,13 @@ static void make_room(struct builder *builder, const struct schedule_assignment 
     }
     size_t values   = (size_t)(builder->own_blocks * builder->in_flight);
     builder->values = arena_allocate(&builder->scratch, values * sizeof(*builder->values));
+    size_t weights  = (size_t)builder->plan->weight_count;
+    builder->adapted =
+        arena_allocate(&builder->scratch, weights * (size_t)builder->in_flight * sizeof(*builder->adapted));
+    builder->adapter_inputs = arena_allocate(&builder->scratch, weights * sizeof(*builder->adapter_inputs));
+    for (size_t weight = 0; weight < weights; weight++) {
+        builder->adapter_inputs[weight].output_gradient = -1;
+    }
 }
 
 void pipeline_append(struct builder *builder)

@@ -111,6 +111,16 @@ status plan_supports(const struct plan_request *request)
                     axes->deferred_head_gradients);
     }
     TRY(check_gradient_reduce(mesh, axes));
+    if (model_is_frozen(model) && axes->deferred_head_gradients > 0) {
+        return fail("[parallel] deferred_head_gradients = %" PRId64
+                    " has no effect on a frozen output layer ([adapters] rank = %" PRId64 "): leave it out",
+                    axes->deferred_head_gradients, model->adapters.rank);
+    }
+    if (model_is_frozen(model) && request->precision.has_low_precision_weights) {
+        return fail("this version does not store frozen weights in FP8 ([precision] fp8_weights = yes with [adapters] "
+                    "rank = %" PRId64 "): set fp8_weights = no",
+                    model->adapters.rank);
+    }
     if (is_sharded && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) > 1 && axes->zero > 0) {
         return fail(
             "this version does not shard the optimizer over replicas of sharded weights ([parallel] zero = %" PRId64

@@ -12,6 +12,7 @@
 enum {
     OPS_OF_SUBLAYER = 12,    // per microbatch: norms, activation, rope, attention; gathers and reductions of a unit
     OPS_OF_LINEAR   = 4,     // per microbatch: GEMMs
+    OPS_OF_ADAPTERS = 16,    // per microbatch and sublayer with adapters: thin GEMMs, forward, recompute and backward
     OPS_OF_BIAS     = 1,     // per microbatch: gradient of the bias
     OPS_OF_SINKS    = 3,     // per microbatch: forward, recompute, gradient
     OPS_OF_COPIES   = 7,     // per microbatch: FP8 quantization
@@ -69,6 +70,7 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
     }
     ops += ops_of_linears(request, (double)(count.linears - experts), mesh->size[AXIS_TP] > 1);
     bool attends = count.attended + count.windowed > 0;
+    ops += count.adapters > 0 ? OPS_OF_ADAPTERS : 0;
     ops += attends && request->model.attention_sinks ? OPS_OF_SINKS : 0;
     ops += kind->has_experts && request->model.router_offset ? OPS_OF_BIAS : 0;
     if (attends && mesh->size[AXIS_CP] > 1) {
@@ -84,7 +86,8 @@ static double ops_of_run(const struct plan_request *request, const struct layer_
 {
     double ops = 0;
     for (int32_t kind = 0; kind < run->count; kind++) {
-        double of_weights = OPS_OF_UPDATE * (double)(run->kinds[kind]->count(&request->model).linears + 4);
+        int64_t linears    = run->kinds[kind]->count(&request->model).linears;
+        double  of_weights = OPS_OF_UPDATE * (double)(model_is_frozen(&request->model) ? 1 : linears + 4);
         ops += (double)request->train.accumulation * ops_of_sublayer(request, run->kinds[kind]) + of_weights;
     }
     return ops;
@@ -131,6 +134,7 @@ static double largest_elements(const struct plan_request *request)
     double                     experts = model->experts > 0 ? (double)model->experts : 1;
     double                     width   = (double)model->heads * (double)model_key_dim(model) +
                    (double)model->kv_heads * (double)(model_key_dim(model) + model_value_dim(model));
+    width      = fmax(width, (double)model->adapters.rank);
     double ffn = fmax(fmax((double)model->ffn, (double)model->shared_ffn), (double)model_expert_ffn(model));
     width      = fmax(fmax(width, (double)model->hidden), 2.0 * ffn);
     width      = fmax(width, 2.0 * (double)(model_mamba_inner(model) + model->mamba_groups * model->mamba_state) +

@@ -10,7 +10,8 @@
 // Random streams: RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + number; experts from streams_of_experts on, EXPERTS_MAX
 // per layer.
 enum { RANDOM_FIRST = 1 << 20, RANDOM_LAYER = 64, RANDOM_EXPERT = 4, EXPERTS_MAX = 1024 };
-static const int64_t streams_of_experts = INT64_C(1) << 40;
+static const int64_t streams_of_experts  = INT64_C(1) << 40;
+static const int64_t streams_of_adapters = INT64_C(1) << 42;
 
 // Order of weights in a unit. Weights that are replicated over tp come first, and before them the norms of heads, whose
 // gradient on a rank covers only its own heads. Linears and experts can form separate units.
@@ -20,6 +21,8 @@ enum order {
     ORDER_REPLICATED_LINEAR,
     ORDER_SHARED,
     ORDER_LINEAR,
+    ORDER_ADAPTER_REPLICATED,
+    ORDER_ADAPTER,
     ORDER_EXPERT_REPLICATED,
     ORDER_EXPERT_BIAS,
     ORDER_EXPERT,
@@ -27,11 +30,15 @@ enum order {
 };
 enum { OTHERS = 1u << ORDER_OF_HEADS | 1u << ORDER_REPLICATED | 1u << ORDER_SHARED };
 enum { LINEARS = 1u << ORDER_REPLICATED_LINEAR | 1u << ORDER_LINEAR };
+enum { ADAPTERS = 1u << ORDER_ADAPTER_REPLICATED | 1u << ORDER_ADAPTER };
 enum { EXPERTS = 1u << ORDER_EXPERT_REPLICATED | 1u << ORDER_EXPERT_BIAS | 1u << ORDER_EXPERT };
 
 static int64_t stream_of(const struct declarations *declarations, const struct declaration *declaration, int64_t place)
 {
     int64_t layer = declarations->block->layer;
+    if (declaration->adapter_of >= 0) {
+        return streams_of_adapters + layer * RANDOM_LAYER + place;
+    }
     return declaration->expert < 0
                ? RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + place
                : streams_of_experts + (layer * EXPERTS_MAX + declaration->expert) * RANDOM_EXPERT + place;
@@ -79,6 +86,7 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
                             .rows     = declaration->rows,
                             .columns  = declaration->columns,
                             .bias     = -1,
+                            .adapter  = {-1, -1},
                             .tensor   = -1,
                             .gradient = -1,
                             .linear   = is_low_precision ? (int32_t)declaration->linear : -1};
@@ -100,6 +108,9 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
 
 static enum order order_of(const struct declaration *declaration)
 {
+    if (declaration->adapter_of >= 0) {
+        return declaration->is_replicated ? ORDER_ADAPTER_REPLICATED : ORDER_ADAPTER;
+    }
     if (declaration->expert >= 0) {
         return declaration->linear >= 0     ? ORDER_EXPERT
                : declaration->is_replicated ? ORDER_EXPERT_REPLICATED
@@ -124,6 +135,7 @@ static void add_unit(struct builder *builder, const struct declarations *declara
     if (described.elements == 0) {
         return;
     }
+    described.is_frozen = model_is_frozen(&plan->model) && (orders & ADAPTERS) == 0;
     unit_create(builder, &described);
     int64_t used = 0;
     for (enum order order = 0; order < ORDER_COUNT; order++) {
@@ -178,6 +190,8 @@ static void declare_block(struct builder *builder, int64_t place)
                  (struct plan_unit){.place = unit_place_of_linears(builder, block->layer), .is_low_precision = true},
                  LINEARS);
     }
+    add_unit(builder, &declarations, (struct plan_unit){.place = unit_place_of_adapters(builder, block->layer)},
+             ADAPTERS);
     add_unit(builder, &declarations,
              (struct plan_unit){.place            = unit_place_of_experts(builder, block->expert_layer),
                                 .is_experts       = true,
@@ -187,6 +201,10 @@ static void declare_block(struct builder *builder, int64_t place)
         const struct declaration *declaration = &declarations.list[i];
         if (declaration->bias_of >= 0) {
             plan->weights[declarations.list[declaration->bias_of].place].bias = declaration->place;
+        }
+        if (declaration->adapter_of >= 0) {
+            struct weight *adapted                 = &plan->weights[declarations.list[declaration->adapter_of].place];
+            adapted->adapter[declaration->adapter] = declaration->place;
         }
     }
     builder->assembly.tag.layer = -1;

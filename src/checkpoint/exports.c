@@ -94,7 +94,7 @@ struct export_list exports_list(const struct plan *plan, enum format format, int
     if (list.holder_count > 1) {
         declare_holders(&list, plan);
     }
-    for (int64_t place = 0; place < 3 * model_all_layers(&plan->model) + 2; place++) {
+    for (int64_t place = 0; place < 4 * model_all_layers(&plan->model) + 2; place++) {
         for (int64_t holder = 0; holder < list.holder_count; holder++) {
             const struct plan *of = list.holders != NULL ? &list.holders[holder] : plan;
             for (int32_t i = 0; i < of->weight_count; i++) {
@@ -104,6 +104,7 @@ struct export_list exports_list(const struct plan *plan, enum format format, int
                      j++) {
                     append(&list, &weight->part[j], format, shard_bytes, &bytes_used);
                     list.exports[list.count - 1].is_low_precision = unit->is_low_precision;
+                    list.exports[list.count - 1].is_frozen        = unit->is_frozen;
                 }
             }
         }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -45,16 +46,27 @@ static const struct json_field fields[] = {
 };
 // clang-format on
 
+#define ADAPTERS_PREFIX "adapters."
+
+static void append_options(struct manifest *manifest, const char *prefix, const struct option *options,
+                           const void *section)
+{
+    for (const struct option *option = options; option->key != NULL; option++) {
+        struct manifest_option *row = LIST_ADD(manifest->model, manifest->model_count);
+        snprintf(row->key, sizeof(row->key), "%s%s", prefix, option->key);
+        option_print(option, section, row->value, sizeof(row->value));
+    }
+}
+
 void manifest_init(struct manifest *manifest, const struct plan *plan, const struct checkpoint_origin *origin,
                    int64_t files)
 {
     *manifest = (struct manifest){.checksum = "0000000000000000", .origin = *origin, .sequence = plan->train.sequence};
     text_copy(manifest->format, sizeof(manifest->format), manifest_format);
     text_copy(manifest->program, sizeof(manifest->program), version_text);
-    for (const struct option *option = model_options; option->key != NULL; option++) {
-        struct manifest_option *row = LIST_ADD(manifest->model, manifest->model_count);
-        text_copy(row->key, sizeof(row->key), option->key);
-        option_print(option, &plan->model, row->value, sizeof(row->value));
+    append_options(manifest, "", model_options, &plan->model);
+    if (model_is_frozen(&plan->model)) {
+        append_options(manifest, ADAPTERS_PREFIX, adapters_options, &plan->model.adapters);
     }
     manifest->files      = memory_allocate((size_t)files * sizeof(*manifest->files));
     manifest->file_count = files;
@@ -209,11 +221,15 @@ status manifest_read(struct manifest *manifest, const char *path)
 
 status manifest_model(const struct manifest *manifest, struct model_config *model)
 {
-    option_set_defaults(model_options, model);
+    model_set_defaults(model);
     for (int64_t i = 0; i < manifest->model_count; i++) {
-        const struct manifest_option *row    = &manifest->model[i];
-        const struct option          *option = option_find(model_options, row->key);
-        status result = option == NULL ? fail("there is no such option") : option_set(option, model, row->value);
+        const struct manifest_option *row      = &manifest->model[i];
+        size_t                        prefix   = strlen(ADAPTERS_PREFIX);
+        bool                          is_other = strncmp(row->key, ADAPTERS_PREFIX, prefix) == 0;
+        const struct option          *option =
+            is_other ? option_find(adapters_options, row->key + prefix) : option_find(model_options, row->key);
+        void  *section = is_other ? (void *)&model->adapters : model;
+        status result  = option == NULL ? fail("there is no such option") : option_set(option, section, row->value);
         if (failed(&result)) {
             return fail("model.%s = %s: %.300s", row->key, row->value, result.text);
         }

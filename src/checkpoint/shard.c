@@ -94,6 +94,9 @@ int64_t checkpoint_whole_bytes(const struct plan *plan)
         const struct export *export = &list.exports[i];
         int64_t elements            = export->part->rows * export->part->columns;
         bytes += export->is_low_precision ? 0 : format_bytes(precision->weight, elements);
+        if (export->is_frozen) {
+            continue;
+        }
         bytes += precision->has_master ? format_bytes(FORMAT_F32, elements) : 0;
         bytes += 2 * format_bytes(precision->moment, elements);
     }

@@ -14,7 +14,7 @@ static bool is_equal(const struct option *option, const void *a, const void *b)
 
 static bool is_same_step(const struct config *a, const struct config *b)
 {
-    static const char *const names[] = {"model", "parallel", "train", "precision"};
+    static const char *const names[] = {"model", "adapters", "parallel", "train", "precision"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         const struct config_section *section = section_find(names[i]);
         for (const struct option *option = section->options; option->key != NULL; option++) {

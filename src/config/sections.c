@@ -8,7 +8,10 @@
 #define SECTION(name, help) \
     { #name, name##_options, offsetof(struct config, name), sizeof(((struct config *)0)->name), help }
 const struct config_section config_sections[] = {
-    SECTION(model, "The shape of the transformer"),
+    {"model", model_options, offsetof(struct config, model), offsetof(struct model_config, adapters),
+     "The shape of the transformer"},
+    {"adapters", adapters_options, offsetof(struct config, model.adapters), sizeof(struct adapters_config),
+     "Low-rank adapters (LoRA) of a frozen model"},
     SECTION(parallel, "The parallel layout; dp x fsdp x tp x cp x pp is the number of ranks"),
     SECTION(train, "Batch, recompute, routing and optimizer"),
     SECTION(precision, "Data types"),

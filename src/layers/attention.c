@@ -21,17 +21,45 @@ static const struct exported exported_sinks      = {"model.layers.%d.self_attn.s
 static const struct exported exported_q_norm     = {"model.layers.%d.self_attn.q_norm.weight", 16};
 static const struct exported exported_k_norm     = {"model.layers.%d.self_attn.k_norm.weight", 17};
 
+// q, k and v share A.
+static const struct exported exported_qkv_a = {"model.layers.%d.self_attn.qkv_proj.lora_A.weight", 0};
+static const struct exported exported_q_b   = {"model.layers.%d.self_attn.q_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
+static const struct exported exported_k_b   = {"model.layers.%d.self_attn.k_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
+static const struct exported exported_v_b   = {"model.layers.%d.self_attn.v_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
+static const struct exported exported_projection_a = {"model.layers.%d.self_attn.o_proj.lora_A.weight", 1};
+static const struct exported exported_projection_b = {"model.layers.%d.self_attn.o_proj.lora_B.weight",
+                                                      ADAPTER_NOT_DRAWN};
+
+static const struct adapter_names qkv_adapter = {
+    {"qkv adapter A", "qkv adapter B"}, &exported_qkv_a, {&exported_q_b, &exported_k_b, &exported_v_b}};
+static const struct adapter_names projection_adapter = {
+    {"projection adapter A", "projection adapter B"}, &exported_projection_a, {&exported_projection_b}};
+
+int64_t attention_projection_adapter(const struct model_config *model, int64_t in)
+{
+    return model_adapter(model, LINEAR_KIND_PROJECTION, in, model->hidden);
+}
+
+void attention_adapt_projection(struct declarations *declarations)
+{
+    declare_adapter(declarations, &projection_adapter);
+}
+
 static struct layer_count count(const struct model_config *model)
 {
     int64_t all  = model->hidden * 2 * (model_query_width(model) + model_kv_width(model));
     int64_t more = model->qk_norm ? 2 * model->head_dim : 0;
     more += model->attention_sinks ? model->heads : 0;
     more += model->attention_bias ? model_query_width(model) + 2 * model_kv_width(model) + model->hidden : 0;
-    return (struct layer_count){.parameters = all + more,
-                                .active     = all + more,
+    int64_t adapters =
+        attention_projection_adapter(model, model_query_width(model)) +
+        model_adapter(model, LINEAR_KIND_QKV, model->hidden, model_query_width(model) + 2 * model_kv_width(model));
+    return (struct layer_count){.parameters = all + more + adapters,
+                                .active     = all + more + adapters,
                                 .multiplied = all,
                                 .attended   = 2 * model_query_width(model),
-                                .linears    = LINEARS};
+                                .linears    = LINEARS,
+                                .adapters   = adapters};
 }
 
 static struct layer_count count_windowed(const struct model_config *model)
@@ -83,12 +111,14 @@ static void declare(struct declarations *declarations, int32_t *weights)
         declare_bias(declarations, "qkv bias",
                      (const struct exported *const[]){&exported_q_bias, &exported_k_bias, &exported_v_bias});
     }
+    declare_adapter(declarations, &qkv_adapter);
     struct declaration *projection = declare_linear(declarations, &weights[WEIGHT_PROJECTION], "projection weight",
                                                     LINEAR_KIND_PROJECTION, LINEAR_PROJECTION);
     declare_columns(declarations, projection, &exported_projection, h, q);
     if (model->attention_bias) {
         declare_bias(declarations, "projection bias", (const struct exported *const[]){&exported_out_bias});
     }
+    attention_adapt_projection(declarations);
     if (model->qk_norm) {
         declare_head_scales(declarations, &weights[WEIGHT_HEAD_NORM], "q and k norm",
                             (const struct exported *const[]){&exported_q_norm, &exported_k_norm}, 2);
@@ -193,7 +223,7 @@ static void sink_backward(struct sublayer *sublayer, int32_t gradient)
     struct builder *builder = sublayer->builder;
     const int32_t  *values  = sublayer->values->tensor;
     int32_t         sinks   = sublayer->weights[WEIGHT_SINKS];
-    if (sinks < 0) {
+    if (sinks < 0 || weight_is_frozen(builder, sinks)) {
         return;
     }
     struct op op   = sink_op(sublayer, OP_SINK_BACKWARD, "sinks gradient");
@@ -268,6 +298,12 @@ int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t 
     int32_t         whole;
 
     assembly_set_part(&builder->assembly, PART_PROJECTION);
+    if (sublayer->is_first_trained && !adapter_exists(builder, sublayer->weights[WEIGHT_QKV])) {
+        linear_weight_gradient(builder, "projection weight gradient",
+                               tensor_gather(builder, "projection output gradient", gradient),
+                               sublayer->values->tensor[VALUE_O], weight);
+        return -1;
+    }
     int32_t d_out = tensor_gather_linear(builder, &(struct linear){"projection data gradient", weight, true, false},
                                          "projection output gradient", gradient, &whole);
     linear_weight_gradient(builder, "projection weight gradient", whole, sublayer->values->tensor[VALUE_O], weight);
@@ -294,8 +330,10 @@ static int32_t rope_backward(struct sublayer *sublayer, int32_t dq, int32_t dkv)
     assembly_operand(&rope, ROPE_QUERY, ACCESS_READ, dq);
     assembly_operand(&rope, ROPE_KEY_VALUE, ACCESS_READ, dkv);
     if (scale >= 0) {
-        rope.accumulates = gradient_accumulates(builder, scale);
         assembly_operand(&rope, ROPE_PACKED_IN, ACCESS_READ, sublayer->values->tensor[VALUE_QKV]);
+    }
+    if (scale >= 0 && !weight_is_frozen(builder, scale)) {
+        rope.accumulates = gradient_accumulates(builder, scale);
         assembly_operand(&rope, ROPE_SCALE_GRADIENT, rope.accumulates ? ACCESS_UPDATE : ACCESS_WRITE,
                          builder->plan->weights[scale].gradient);
     }
@@ -308,13 +346,18 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     struct builder *builder = sublayer->builder;
     const int32_t  *values  = sublayer->values->tensor;
     int32_t         qkv     = sublayer->weights[WEIGHT_QKV], dkv;
-    int32_t         dq      = attention_backward(sublayer, gradient, &dkv);
-    int32_t         dqkv    = rope_backward(sublayer, dq, dkv);
+    int32_t         dq = attention_backward(sublayer, gradient, &dkv), dn = -1;
+    if (dq < 0) {
+        return -1;
+    }
+    int32_t dqkv = rope_backward(sublayer, dq, dkv);
     // Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
     assembly_set_part(&builder->assembly, PART_QKV);
-    int32_t in = tensor_gather(builder, "qkv input again", values[VALUE_N]);
-    int32_t dn = linear_data_gradient(builder, "qkv data gradient", dqkv, qkv);
-    dn         = tensor_reduce(builder, "qkv input gradient", dn);
+    int32_t in = tensor_gather_again(builder, "qkv input again", values[VALUE_N], qkv);
+    if (!sublayer->is_first_trained) {
+        dn =
+            tensor_reduce(builder, "qkv input gradient", linear_data_gradient(builder, "qkv data gradient", dqkv, qkv));
+    }
     linear_weight_gradient(builder, "qkv weight gradient", dqkv, in, qkv);
     return dn;
 }
@@ -345,7 +388,7 @@ static uint32_t needed_also(const struct model_config *model)
     return model->qk_norm ? BIT(VALUE_QKV) : 0;
 }
 
-enum { NEEDED = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_Q) | BIT(VALUE_KV) | ATTENDED };
+enum { NEEDED = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_Q) | BIT(VALUE_KV) | ATTENDED };
 
 const struct layer_kind attention_kind = {
     .name        = "attention",
@@ -353,6 +396,7 @@ const struct layer_kind attention_kind = {
     .declare     = declare,
     .steps       = steps,
     .needed      = NEEDED,
+    .inputs      = {[LINEAR_KIND_QKV] = BIT(VALUE_N), [LINEAR_KIND_PROJECTION] = BIT(VALUE_O)},
     .needed_also = needed_also,
     .backward    = {backward},
     .count       = count,
@@ -365,6 +409,7 @@ const struct layer_kind window_attention_kind = {
     .declare     = declare,
     .steps       = steps,
     .needed      = NEEDED,
+    .inputs      = {[LINEAR_KIND_QKV] = BIT(VALUE_N), [LINEAR_KIND_PROJECTION] = BIT(VALUE_O)},
     .needed_also = needed_also,
     .backward    = {backward},
     .count       = count_windowed,

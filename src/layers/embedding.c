@@ -82,8 +82,11 @@ static void append_gradient(struct builder *builder, struct op *op, int32_t rows
 
 void embedding_gradient(struct builder *builder, int32_t tokens, int32_t gradient)
 {
-    int32_t   table = embedding_table(builder);
-    struct op op    = embedding_op(builder, OP_EMBEDDING_BACKWARD, "embedding gradient", table);
+    int32_t table = embedding_table(builder);
+    if (weight_is_frozen(builder, table)) {
+        return;
+    }
+    struct op op = embedding_op(builder, OP_EMBEDDING_BACKWARD, "embedding gradient", table);
     append_gradient(builder, &op, tokens, tensor_gather(builder, "embedding gradient rows", gradient), table);
 }
 

@@ -20,6 +20,15 @@
 // Its ops overlap with the expert all-to-alls: fc1 follows the dispatch, fc2 the all-to-all of outputs, and the
 // backward pass the all-to-all of output gradients. Models without shared experts append nothing.
 
+static const struct exported exported_fc1_a  = {"model.layers.%d.mlp.shared_experts.gate_up_proj.lora_A.weight", 4};
+static const struct exported exported_gate_b = {"model.layers.%d.mlp.shared_experts.gate_proj.lora_B.weight",
+                                                ADAPTER_NOT_DRAWN};
+static const struct exported exported_up_b   = {"model.layers.%d.mlp.shared_experts.up_proj.lora_B.weight",
+                                                ADAPTER_NOT_DRAWN};
+static const struct exported exported_fc2_a  = {"model.layers.%d.mlp.shared_experts.down_proj.lora_A.weight", 5};
+static const struct exported exported_fc2_b  = {"model.layers.%d.mlp.shared_experts.down_proj.lora_B.weight",
+                                                ADAPTER_NOT_DRAWN};
+
 static const struct mlp_names exported = {
     .gate = {"model.layers.%d.mlp.shared_experts.gate_proj.weight", 18},
     .up   = {"model.layers.%d.mlp.shared_experts.up_proj.weight", 19},
@@ -28,6 +37,11 @@ static const struct mlp_names exported = {
     .gate_bias = {"model.layers.%d.mlp.shared_experts.gate_proj.bias", 30},
     .up_bias   = {"model.layers.%d.mlp.shared_experts.up_proj.bias", 31},
     .down_bias = {"model.layers.%d.mlp.shared_experts.down_proj.bias", 32},
+
+    .in_adapter  = {{"shared fc1 adapter A", "shared fc1 adapter B"},
+                    &exported_fc1_a,
+                    {&exported_gate_b, &exported_up_b}},
+    .out_adapter = {{"shared fc2 adapter A", "shared fc2 adapter B"}, &exported_fc2_a, {&exported_fc2_b}},
 };
 
 static void shared_declare(struct declarations *declarations, int32_t *weights)
@@ -48,8 +62,13 @@ static struct mlp mlp_of(const struct sublayer *sublayer)
 {
     static const struct mlp_roles roles  = MLP_ROLES("shared ", PART_SHARED_);
     const int32_t                *values = sublayer->values->tensor, *weights = sublayer->weights;
-    return (struct mlp){&roles,          weights[WEIGHT_SHARED_FC1], weights[WEIGHT_SHARED_FC2],
-                        values[VALUE_N], values[VALUE_SHARED_FC1],   values[VALUE_SHARED_S]};
+    return (struct mlp){&roles,
+                        weights[WEIGHT_SHARED_FC1],
+                        weights[WEIGHT_SHARED_FC2],
+                        values[VALUE_N],
+                        values[VALUE_SHARED_FC1],
+                        values[VALUE_SHARED_S],
+                        false};
 }
 
 static void shared_append_fc1(struct sublayer *sublayer)
@@ -121,10 +140,12 @@ static struct layer_count experts_count(const struct model_config *model)
     int64_t shared = mlp_elements(model, model->shared_ffn);
     int64_t bias   = mlp_biases(model, model_expert_ffn(model));
     int64_t all = shared + mlp_biases(model, model->shared_ffn) + router + (model->router_offset ? model->experts : 0);
-    return (struct layer_count){.parameters = model->experts * (expert + bias) + all,
-                                .active     = model->top_k * (expert + bias) + all,
+    int64_t adapters = mlp_adapters(model, model->shared_ffn);
+    return (struct layer_count){.parameters = model->experts * (expert + bias) + all + adapters,
+                                .active     = model->top_k * (expert + bias) + all + adapters,
                                 .multiplied = model->top_k * expert + shared,
-                                .linears    = MLP_LINEARS * (model->experts + (shared > 0))};
+                                .linears    = MLP_LINEARS * (model->experts + (shared > 0)),
+                                .adapters   = adapters};
 }
 
 static void check_groups(const struct model_config *model, status *errors)
@@ -411,10 +432,11 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     expert->fc1_gradient = activation_backward(builder, ds, expert->fc1);
     // Overlaps communication as in mlp_backward.
     assembly_set_part(&builder->assembly, PART_EXPERT_FC1);
-    expert->again =
-        tensor_shares_matrix(builder, fc1) ? tensor_gather(builder, "fc1 input again", expert->in) : expert->in;
-    int32_t d_in = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true, false},
-                                             "fc1 input gradient", expert->fc1_gradient, made_in(builder, slots));
+    expert->again = tensor_shares_matrix(builder, fc1)
+                        ? tensor_gather_again(builder, "fc1 input again", expert->in, fc1)
+                        : expert->in;
+    int32_t d_in  = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true, false},
+                                              "fc1 input gradient", expert->fc1_gradient, made_in(builder, slots));
     assembly_set_part(&builder->assembly, PART_DISPATCH);
     exchange(builder, "input gradient exchange", d_in, slots);
     if (!delays) {

@@ -139,7 +139,8 @@ static void clear_positions(struct builder *builder, int32_t table)
 {
     struct plan *plan      = builder->plan;
     int32_t      positions = builder->blocks[0].weights[0][WEIGHT_POSITIONS];
-    if (plan->units[plan->weights[table].unit].is_copy && positions >= 0 && !gradient_accumulates(builder, positions)) {
+    if (plan->units[plan->weights[table].unit].is_copy && positions >= 0 && !weight_is_frozen(builder, positions) &&
+        !gradient_accumulates(builder, positions)) {
         assembly_clear(&builder->assembly, "position gradient", plan->weights[positions].gradient);
     }
 }
@@ -154,7 +155,8 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     clear_positions(builder, table);
     int32_t dn       = linear_data_gradient(builder, "head data gradient", values[VALUE_LOGITS], table);
     dn               = tensor_reduce(builder, "head input gradient", dn);
-    bool is_deferred = sublayer->kind == &head_kind && builder->deferred_count < builder->deferral;
+    bool is_deferred = sublayer->kind == &head_kind && builder->deferred_count < builder->deferral &&
+                       !weight_is_frozen(builder, table);
     if (is_deferred) {
         builder->deferred[builder->deferred_count++] = (struct head_inputs){values[VALUE_N], values[VALUE_LOGITS]};
     } else {

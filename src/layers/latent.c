@@ -41,15 +41,17 @@ static const struct exported exported_projection = {"model.layers.%d.self_attn.o
 static struct layer_count count(const struct model_config *model)
 {
     int64_t h = model->hidden, heads = model->heads, value = model_value_dim(model);
-    int64_t q       = heads * model_key_dim(model);
-    int64_t queries = model->q_rank > 0 ? model->q_rank * (h + q) : h * q;
-    int64_t pairs   = h * (model->kv_rank + model->rope_dim) + model->kv_rank * heads * (model->head_dim + value);
-    int64_t all     = queries + pairs + heads * value * h;
-    return (struct layer_count){.parameters = all + model->q_rank + model->kv_rank,
-                                .active     = all + model->q_rank + model->kv_rank,
+    int64_t q        = heads * model_key_dim(model);
+    int64_t queries  = model->q_rank > 0 ? model->q_rank * (h + q) : h * q;
+    int64_t pairs    = h * (model->kv_rank + model->rope_dim) + model->kv_rank * heads * (model->head_dim + value);
+    int64_t all      = queries + pairs + heads * value * h;
+    int64_t adapters = attention_projection_adapter(model, heads * value);
+    return (struct layer_count){.parameters = all + model->q_rank + model->kv_rank + adapters,
+                                .active     = all + model->q_rank + model->kv_rank + adapters,
                                 .multiplied = all,
                                 .attended   = q + heads * value,
-                                .linears    = LINEAR_Q_DOWN + (model->q_rank > 0)};
+                                .linears    = LINEAR_Q_DOWN + (model->q_rank > 0),
+                                .adapters   = adapters};
 }
 
 static void check(const struct model_config *model, status *errors)
@@ -109,6 +111,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
     struct declaration *projection = declare_linear(declarations, &weights[WEIGHT_PROJECTION], "projection weight",
                                                     LINEAR_KIND_PROJECTION, LINEAR_PROJECTION);
     declare_columns(declarations, projection, &exported_projection, model->hidden, model->heads * value);
+    attention_adapt_projection(declarations);
 }
 
 static bool compresses_queries(const struct sublayer *sublayer)
@@ -220,7 +223,7 @@ static int32_t up_backward(struct builder *builder, int32_t gradient, int32_t in
                            const char *const roles[4])
 {
     // Overlaps communication as in attention.c.
-    int32_t all = tensor_gather(builder, roles[0], in);
+    int32_t all = tensor_gather_again(builder, roles[0], in, weight);
     int32_t dx  = linear_data_gradient(builder, roles[1], gradient, weight);
     dx          = tensor_reduce(builder, roles[2], dx);
     linear_weight_gradient(builder, roles[3], gradient, all, weight);
@@ -255,18 +258,21 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     const struct model_config *model   = &builder->plan->model;
     const int32_t             *values = sublayer->values->tensor, *weights = sublayer->weights;
     int32_t                    dkv, dq = attention_backward(sublayer, gradient, &dkv);
-    struct latent_rope         rope = {
-                .query_up = assembly_activation(&builder->assembly, "q up gradient",
-                                                DIMS(builder->tokens, builder->heads * builder->key_dim)),
-                .key_value_up =
-                    assembly_activation(&builder->assembly, "kv up gradient",
-                                        DIMS(builder->tokens, builder->heads * (model->head_dim + builder->value_dim))),
-                .shared_key =
-                    assembly_activation(&builder->assembly, "shared key gradient", DIMS(builder->tokens, model->rope_dim)),
-                .query     = dq,
-                .key_value = dkv,
-                .of_up     = ACCESS_WRITE,
-                .of_heads  = ACCESS_READ};
+    if (dq < 0) {
+        return -1;
+    }
+    struct latent_rope rope = {
+        .query_up = assembly_activation(&builder->assembly, "q up gradient",
+                                        DIMS(builder->tokens, builder->heads * builder->key_dim)),
+        .key_value_up =
+            assembly_activation(&builder->assembly, "kv up gradient",
+                                DIMS(builder->tokens, builder->heads * (model->head_dim + builder->value_dim))),
+        .shared_key =
+            assembly_activation(&builder->assembly, "shared key gradient", DIMS(builder->tokens, model->rope_dim)),
+        .query     = dq,
+        .key_value = dkv,
+        .of_up     = ACCESS_WRITE,
+        .of_heads  = ACCESS_READ};
     assembly_set_part(&builder->assembly, PART_ROPE);
     append_latent_rope(builder, OP_LATENT_ROPE_BACKWARD, "rope gradient", &rope);
 

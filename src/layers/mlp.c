@@ -10,6 +10,12 @@ enum {
     VALUE_S,                  // after the activation [T, ffn]
 };
 
+static const struct exported exported_fc1_a  = {"model.layers.%d.mlp.gate_up_proj.lora_A.weight", 2};
+static const struct exported exported_gate_b = {"model.layers.%d.mlp.gate_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
+static const struct exported exported_up_b   = {"model.layers.%d.mlp.up_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
+static const struct exported exported_fc2_a  = {"model.layers.%d.mlp.down_proj.lora_A.weight", 3};
+static const struct exported exported_fc2_b  = {"model.layers.%d.mlp.down_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
+
 static const struct mlp_names exported = {
     .gate = {"model.layers.%d.mlp.gate_proj.weight", 12},
     .up   = {"model.layers.%d.mlp.up_proj.weight", 13},
@@ -18,6 +24,9 @@ static const struct mlp_names exported = {
     .gate_bias = {"model.layers.%d.mlp.gate_proj.bias", 26},
     .up_bias   = {"model.layers.%d.mlp.up_proj.bias", 27},
     .down_bias = {"model.layers.%d.mlp.down_proj.bias", 28},
+
+    .in_adapter  = {{"fc1 adapter A", "fc1 adapter B"}, &exported_fc1_a, {&exported_gate_b, &exported_up_b}},
+    .out_adapter = {{"fc2 adapter A", "fc2 adapter B"}, &exported_fc2_a, {&exported_fc2_b}},
 };
 
 int64_t mlp_elements(const struct model_config *model, int64_t ffn)
@@ -25,9 +34,24 @@ int64_t mlp_elements(const struct model_config *model, int64_t ffn)
     return (model_is_gated(model) ? 3 : 2) * model->hidden * ffn;
 }
 
+int64_t mlp_adapters(const struct model_config *model, int64_t ffn)
+{
+    return ffn == 0 ? 0
+                    : model_adapter(model, LINEAR_KIND_FC1, model->hidden, (model_is_gated(model) ? 2 : 1) * ffn) +
+                          model_adapter(model, LINEAR_KIND_FC2, ffn, model->hidden);
+}
+
 int64_t mlp_biases(const struct model_config *model, int64_t ffn)
 {
     return model->mlp_bias && ffn > 0 ? (model_is_gated(model) ? 2 : 1) * ffn + model->hidden : 0;
+}
+
+// B of fc1 has parts for gate and up, or for up only.
+static struct adapter_names in_adapter(const struct mlp_names *as, bool is_gated)
+{
+    struct adapter_names names = as->in_adapter;
+    names.b[0]                 = is_gated ? names.b[0] : names.b[1];
+    return names;
 }
 
 void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_weights *weights)
@@ -45,6 +69,8 @@ void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, 
         const struct exported *const names[] = {&weights->as->gate_bias, &weights->as->up_bias};
         declare_bias(declarations, "fc1 bias", model_is_gated(model) ? names : names + 1);
     }
+    struct adapter_names adapter = in_adapter(weights->as, model_is_gated(model));
+    declare_adapter(declarations, &adapter);
     struct declaration *out =
         declare_linear(declarations, fc2, "fc2 weight", LINEAR_KIND_FC2, weights->linear + MLP_FC2);
     out->expert = weights->expert;
@@ -52,13 +78,18 @@ void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, 
     if (model->mlp_bias) {
         declare_bias(declarations, "fc2 bias", (const struct exported *const[]){&weights->as->down_bias});
     }
+    declare_adapter(declarations, &weights->as->out_adapter);
 }
 
 static struct layer_count count(const struct model_config *model)
 {
-    int64_t all = mlp_elements(model, model->ffn), biases = mlp_biases(model, model->ffn);
-    return (struct layer_count){
-        .parameters = all + biases, .active = all + biases, .multiplied = all, .linears = MLP_LINEARS};
+    int64_t all = mlp_elements(model, model->ffn), adapters = mlp_adapters(model, model->ffn);
+    int64_t parameters = all + mlp_biases(model, model->ffn) + adapters;
+    return (struct layer_count){.parameters = parameters,
+                                .active     = parameters,
+                                .multiplied = all,
+                                .linears    = MLP_LINEARS,
+                                .adapters   = adapters};
 }
 
 static void declare(struct declarations *declarations, int32_t *weights)
@@ -82,9 +113,14 @@ int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp)
 int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient)
 {
     const struct mlp_roles *roles = mlp->roles;
-    int32_t                 whole;
+    int32_t                 whole, dn = -1;
 
     assembly_set_part(&builder->assembly, roles->part_fc2);
+    if (mlp->is_first_trained && !adapter_exists(builder, mlp->fc1_weight)) {
+        linear_weight_gradient(builder, roles->fc2_weight, tensor_gather(builder, roles->fc2_gradient, gradient),
+                               mlp->s, mlp->fc2_weight);
+        return -1;
+    }
     int32_t ds = tensor_gather_linear(builder, &(struct linear){roles->fc2_data, mlp->fc2_weight, true, false},
                                       roles->fc2_gradient, gradient, &whole);
     linear_weight_gradient(builder, roles->fc2_weight, whole, mlp->s, mlp->fc2_weight);
@@ -92,9 +128,11 @@ int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gra
     int32_t dfc1 = activation_backward(builder, ds, mlp->fc1);
     // Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
     assembly_set_part(&builder->assembly, roles->part_fc1);
-    int32_t in = tensor_gather(builder, roles->fc1_again, mlp->in);
-    int32_t dn = linear_data_gradient(builder, roles->fc1_data, dfc1, mlp->fc1_weight);
-    dn         = tensor_reduce(builder, roles->fc1_gradient, dn);
+    int32_t in = tensor_gather_again(builder, roles->fc1_again, mlp->in, mlp->fc1_weight);
+    if (!mlp->is_first_trained) {
+        dn = linear_data_gradient(builder, roles->fc1_data, dfc1, mlp->fc1_weight);
+        dn = tensor_reduce(builder, roles->fc1_gradient, dn);
+    }
     linear_weight_gradient(builder, roles->fc1_weight, dfc1, in, mlp->fc1_weight);
     return dn;
 }
@@ -103,8 +141,9 @@ static struct mlp mlp_of(const struct sublayer *sublayer)
 {
     static const struct mlp_roles roles  = MLP_ROLES("", PART_);
     const int32_t                *values = sublayer->values->tensor, *weights = sublayer->weights;
-    return (struct mlp){&roles,          weights[WEIGHT_FC1], weights[WEIGHT_FC2],
-                        values[VALUE_N], values[VALUE_FC1],   values[VALUE_S]};
+    return (struct mlp){
+        &roles,          weights[WEIGHT_FC1],       weights[WEIGHT_FC2], values[VALUE_N], values[VALUE_FC1],
+        values[VALUE_S], sublayer->is_first_trained};
 }
 
 static void append_fc1(struct sublayer *sublayer)
@@ -154,7 +193,8 @@ const struct layer_kind mlp_kind = {
     .norm     = &mlp_norm,
     .declare  = declare,
     .steps    = steps,
-    .needed   = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_FC1) | BIT(VALUE_S),
+    .needed   = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_FC1),
+    .inputs   = {[LINEAR_KIND_FC1] = BIT(VALUE_N), [LINEAR_KIND_FC2] = BIT(VALUE_S)},
     .backward = {backward},
     .count    = count,
 };

@@ -10,6 +10,8 @@ extern const struct norm_names mlp_norm;
 struct mlp_names {
     struct exported gate, up, down;
     struct exported gate_bias, up_bias, down_bias;
+
+    struct adapter_names in_adapter, out_adapter;    // without gate, in_adapter's first B is not used
 };
 
 // fc1 (gate and up together) and fc2 of an MLP, or of an expert if expert >= 0.
@@ -20,6 +22,7 @@ struct mlp_weights {
 };
 void    mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_weights *weights);
 int64_t mlp_elements(const struct model_config *model, int64_t ffn);    // parameters of fc1 and fc2 together
+int64_t mlp_adapters(const struct model_config *model, int64_t ffn);    // parameters of their adapters
 int64_t mlp_biases(const struct model_config *model, int64_t ffn);      // parameters of their biases; 0: no biases
 
 // Parts and names of an MLP's ops.
@@ -41,12 +44,14 @@ struct mlp_roles {
 struct mlp {
     const struct mlp_roles *roles;
     int32_t                 fc1_weight, fc2_weight;
-    int32_t                 in, fc1, s;    // [S, hidden], [T, ffn] or [T, 2 ffn], [T, ffn]
+    int32_t                 in, fc1, s;          // [S, hidden], [T, ffn] or [T, 2 ffn], [T, ffn]
+    bool                    is_first_trained;    // the gradient of in is not needed
 };
 int32_t mlp_fc1(struct builder *builder, const struct mlp *mlp);
 int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp);
 int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient);    // returns the gradient of
-                                                                                           // the input
+                                                                                           // the input; -1: not
+                                                                                           // needed
 
 // The activation of an MLP or expert.
 

@@ -53,8 +53,9 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
     struct plan        *plan = builder->plan;
     const struct tensor x    = plan->tensors[norm->sum];
     struct op           op   = norm_op(builder, OP_NORM_BACKWARD, role, norm, &x);
-    int32_t dx     = assembly_activation(&builder->assembly, "residual gradient", DIMS(x.dim[0], columns_of(&x)));
-    op.accumulates = gradient_accumulates(builder, norm->weight);
+    int32_t dx        = assembly_activation(&builder->assembly, "residual gradient", DIMS(x.dim[0], columns_of(&x)));
+    bool    is_frozen = weight_is_frozen(builder, norm->weight);
+    op.accumulates    = !is_frozen && gradient_accumulates(builder, norm->weight);
 
     enum access access = op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE;
     assembly_operand(&op, NORM_GRADIENT_OUT, ACCESS_READ, gradient);
@@ -63,8 +64,10 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
     assembly_operand(&op, NORM_GRADIENT_STATISTICS, ACCESS_READ, norm->statistics);
     assembly_operand(&op, NORM_GRADIENT_RESIDUAL, ACCESS_READ, residual);
     assembly_operand(&op, NORM_GRADIENT_IN, ACCESS_WRITE, dx);
-    assembly_operand(&op, NORM_GRADIENT_WEIGHT, access, plan->weights[norm->weight].gradient);
-    if (norm->bias >= 0) {
+    if (!is_frozen) {
+        assembly_operand(&op, NORM_GRADIENT_WEIGHT, access, plan->weights[norm->weight].gradient);
+    }
+    if (norm->bias >= 0 && !is_frozen) {
         assembly_operand(&op, NORM_GRADIENT_BIAS, access, plan->weights[norm->bias].gradient);
     }
     assembly_append(&builder->assembly, &op);

@@ -127,6 +127,9 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     split(builder, linear_data_gradient(builder, "prediction data gradient", gradient, weight), halves);
     linear_weight_gradient(builder, "prediction weight gradient", gradient, sublayer->values->tensor[VALUE_PAIR],
                            weight);
+    if (weight_is_frozen(builder, weight)) {
+        return halves[1];
+    }
     assembly_set_part(&builder->assembly, PART_MTP_EMBEDDING);
     int32_t of_rows = norm_backward(builder, embedding_norm.backward, &rows, halves[0], -1);
     embedding_gradient(builder, tokens_of(builder), of_rows);

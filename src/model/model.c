@@ -89,6 +89,21 @@ const struct option model_options[] = {
 };
 // clang-format on
 
+// clang-format off
+const struct option adapters_options[] = {
+    INTEGER_OPTION(adapters_config, rank, "0", 0, 65536, "rank of the adapters (LoRA): only they are trained, and all other weights are frozen; 0: no adapters"),
+    REAL_OPTION   (adapters_config, alpha, "32", 1e-6, 1e6, "the output of an adapter is scaled by alpha / rank"),
+    SET_OPTION    (adapters_config, targets, "qkv, projection, fc1, fc2", linear_kind_names, "matrices with adapters: qkv (linear_qkv; q_proj, k_proj and v_proj with one A), projection (linear_proj; o_proj), fc1 (linear_fc1; gate_proj and up_proj with one A), fc2 (linear_fc2; down_proj); fc1 and fc2 of dense MLPs and shared experts"),
+    END_OPTIONS
+};
+// clang-format on
+
+void model_set_defaults(struct model_config *model)
+{
+    option_set_defaults(model_options, model);
+    option_set_defaults(adapters_options, &model->adapters);
+}
+
 bool model_is_gated(const struct model_config *model)
 {
     return model->activation == ACTIVATION_SWIGLU || model->activation == ACTIVATION_GEGLU;
@@ -130,6 +145,21 @@ int64_t model_rotary_width(const struct model_config *model)
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp)
 {
     return number_round_up(model->vocab, model->vocab_multiple * tp);
+}
+
+bool model_is_frozen(const struct model_config *model)
+{
+    return model->adapters.rank > 0;
+}
+
+bool model_adapts(const struct model_config *model, enum linear_kind kind)
+{
+    return model_is_frozen(model) && (model->adapters.targets >> kind & 1) != 0;
+}
+
+int64_t model_adapter(const struct model_config *model, enum linear_kind kind, int64_t in, int64_t out)
+{
+    return model_adapts(model, kind) ? model->adapters.rank * (in + out) : 0;
 }
 
 int64_t model_expert_ffn(const struct model_config *model)

@@ -21,7 +21,7 @@ static const char *const recipe_names[] = {
     [RECIPE_ROWS] = "rows", NULL,
 };
 static const char *const format_names[] = { [FP8_HYBRID] = "hybrid", [FP8_E4M3] = "e4m3", NULL };
-static const char *const gemm_names[] = {
+const char *const linear_kind_names[] = {
     [LINEAR_KIND_QKV] = "qkv", [LINEAR_KIND_PROJECTION] = "projection", [LINEAR_KIND_FC1] = "fc1", [LINEAR_KIND_FC2] = "fc2", NULL,
 };
 static const char *const fast_names[] = {
@@ -38,7 +38,7 @@ const struct option precision_options[] = {
     INTEGER_OPTION(precision_config, fp8_history, "1024", 1, 1024, "delayed scaling: length of the amax history in steps; 1: the most recent step"),
     INTEGER_OPTION(precision_config, fp8_margin, "0", 0, 8, "delayed scaling: powers of two between amax and the largest value of the format"),
     CHOICE_OPTION (precision_config, fp8_format, "hybrid", format_names, "hybrid: activations and weights in E4M3, gradients in E5M2; e4m3: all in E4M3"),
-    SET_OPTION    (precision_config, fp8_gemms, "qkv, projection, fc1, fc2", gemm_names, "compute = fp8: linears of a block or expert whose GEMMs read FP8"),
+    SET_OPTION    (precision_config, fp8_gemms, "qkv, projection, fc1, fc2", linear_kind_names, "compute = fp8: linears of a block or expert whose GEMMs read FP8"),
     BOOLEAN_OPTION(precision_config, fp8_weight_gradients, "yes", "the weight-gradient GEMMs of these linears also read FP8"),
     CHOICE_OPTION (precision_config, fp8_fast_accumulation, "forward", fast_names, "FP8 GEMMs that may accumulate with fewer bits than fp32"),
     BOOLEAN_OPTION(precision_config, fp8_weights, "no", "compute = fp8: store and gather weights in FP8"),

@@ -151,7 +151,7 @@ const struct op_row op_table[OP_COUNT] = {
         [NORM_GRADIENT_WEIGHT_IN] = READ("weight", a_column),
         [NORM_GRADIENT_STATISTICS] = READ("statistics", two_a_row),
         [NORM_GRADIENT_RESIDUAL] = MAY_READ("residual", matrix), [NORM_GRADIENT_IN] = WRITE("in_gradient", matrix),
-        [NORM_GRADIENT_WEIGHT] = ADD("weight_gradient", a_column),
+        [NORM_GRADIENT_WEIGHT] = MAY_ADD("weight_gradient", a_column),
         [NORM_GRADIENT_BIAS] = MAY_ADD("bias_gradient", a_column)}},
     [OP_GEMM] = {COMPUTES(gemm, GEMM, GEMM), {
         [GEMM_A] = READ("a", of_a), [GEMM_B] = READ("b", of_b), [GEMM_C] = ADD("c", of_c),

@@ -156,7 +156,7 @@ static void walk_logits(struct walk *walk, const struct tensor *logits)
     double copies = plan->mesh.size[AXIS_TP] > 1 ? walk->software->parallel_logit_copies : walk->software->logit_copies;
     span(walk, FOOTPRINT_LOGITS, loss, back - 1,
          (int64_t)(copies * (double)format_bytes(FORMAT_F32, logits->elements)));
-    if (walk->software->gradient_placeholders) {
+    if (walk->software->gradient_placeholders && !model_is_frozen(&plan->model)) {
         span(walk, FOOTPRINT_PLACEHOLDERS, back, end_of_head(plan, back), head_weight_bytes(plan));
     }
     if (walk->software->gather_pool) {
@@ -303,7 +303,8 @@ static int64_t placeholder_bytes(const struct plan *plan)
     int64_t elements = 0;
     for (int32_t i = 0; i < plan->weight_count; i++) {
         const struct weight *weight = &plan->weights[i];
-        bool counts = weight->rows > 1 && weight->columns > 1 && !is_outside(plan, &plan->units[weight->unit]);
+        bool counts = weight->rows > 1 && weight->columns > 1 && !is_outside(plan, &plan->units[weight->unit]) &&
+                      !plan->units[weight->unit].is_frozen;
         for (int32_t j = 0; j < i && counts; j++) {
             counts = plan->weights[j].rows != weight->rows || plan->weights[j].columns != weight->columns ||
                      is_outside(plan, &plan->units[plan->weights[j].unit]);
@@ -324,7 +325,7 @@ static void add_units(struct footprint *footprint, const struct walk *walk)
         root += is_outside(plan, unit) ? bytes : 0;
         weights += is_outside(plan, unit) ? 0 : bytes;
         block = !is_outside(plan, unit) && bytes > block ? bytes : block;
-        gradients += bytes > 0 ? format_bytes(FORMAT_F32, unit->elements) : 0;
+        gradients += bytes > 0 && !unit->is_frozen ? format_bytes(FORMAT_F32, unit->elements) : 0;
         has_masters = has_masters || (bytes > 0 && unit->master >= 0);
     }
     footprint->bytes[FOOTPRINT_WEIGHTS] *= !(walk->software->fp32_shards && has_masters);

@@ -492,7 +492,7 @@ int64_t sweep_state_bytes(const struct plan_request *request)
     const struct mesh      *mesh      = &request->mesh;
     int64_t                 parts     = mesh_group_size(mesh, MESH_ALL_AXES & ~mesh_replica_axes(mesh, true));
     int64_t shared       = request->parallel.zero > 0 ? mesh_group_size(mesh, mesh_replica_axes(mesh, false)) : 1;
-    int64_t own          = layers_parameters(&request->model) / parts;
+    int64_t own          = layers_trained_parameters(&request->model) / parts;
     int64_t master       = precision->has_master ? format_bytes(FORMAT_F32, own) : 0;
     int64_t state        = 2 * format_bytes(precision->moment, own) + master;
     bool    keeps_slices = request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH;

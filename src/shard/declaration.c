@@ -7,12 +7,13 @@
 struct declaration *declare_matrix(struct declarations *declarations, int32_t *index, const char *name)
 {
     struct declaration *added = LIST_ADD(declarations->list, declarations->count);
-    *added                    = (struct declaration){.name      = name,
-                                                     .index     = index,
-                                                     .expert    = -1,
-                                                     .bias_of   = -1,
-                                                     .linear    = -1,
-                                                     .deviation = (float)declarations->builder->plan->model.init_deviation};
+    *added                    = (struct declaration){.name       = name,
+                                                     .index      = index,
+                                                     .expert     = -1,
+                                                     .bias_of    = -1,
+                                                     .adapter_of = -1,
+                                                     .linear     = -1,
+                                                     .deviation  = (float)declarations->builder->plan->model.init_deviation};
     return added;
 }
 
@@ -113,6 +114,74 @@ void declare_bias(struct declarations *declarations, const char *name, const str
                                    .local_columns = part->local_rows,
                                    .replica_axes  = bias->is_replicated ? 1u << AXIS_TP : part->replica_axes};
         bias->columns += part->local_rows;
+    }
+}
+
+// The last matrix that is not an adapter's.
+static int32_t last_matrix(const struct declarations *declarations)
+{
+    int32_t index = declarations->count - 1;
+    while (declarations->list[index].is_vector || declarations->list[index].adapter_of >= 0) {
+        index--;
+    }
+    return index;
+}
+
+static struct declaration *declare_adapter_matrix(struct declarations *declarations, int32_t of,
+                                                  enum adapter_matrix adapter, const char *name)
+{
+    struct declaration *added = declare_matrix(declarations, NULL, name);
+    added->adapter_of         = of;
+    added->adapter            = adapter;
+    // Sharded like the matrix, or replicated, with a gradient of this rank's part of the matrix.
+    added->is_replicated = added->is_of_heads = declarations->list[of].is_summed == (adapter == ADAPTER_B);
+    return added;
+}
+
+// A has the deviation that it has in peft and Megatron-Bridge, which draw from a uniform distribution.
+static void declare_a(struct declarations *declarations, int32_t of, const struct adapter_names *names)
+{
+    struct declaration  *a    = declare_adapter_matrix(declarations, of, ADAPTER_A, names->name[ADAPTER_A]);
+    struct declared_part like = declarations->list[of].part[0];
+    a->rows                   = declarations->builder->plan->model.adapters.rank;
+    a->columns                = like.local_columns;
+    a->deviation              = (float)(1.0 / sqrt(3.0 * (double)like.columns));
+    a->part[a->parts++]       = (struct declared_part){.as            = names->a,
+                                                       .rows          = a->rows,
+                                                       .columns       = like.columns,
+                                                       .local_rows    = a->rows,
+                                                       .first_column  = like.first_column,
+                                                       .local_columns = like.local_columns,
+                                                       .replica_axes  = a->is_replicated ? 1u << AXIS_TP : 0};
+}
+
+static void declare_b(struct declarations *declarations, int32_t of, const struct adapter_names *names)
+{
+    struct declaration       *b      = declare_adapter_matrix(declarations, of, ADAPTER_B, names->name[ADAPTER_B]);
+    const struct declaration *matrix = &declarations->list[of];
+    b->columns                       = declarations->builder->plan->model.adapters.rank;
+    b->deviation                     = 0;
+    for (int i = 0; i < matrix->parts; i++) {
+        const struct declared_part *like = &matrix->part[i];
+        b->part[b->parts++] =
+            (struct declared_part){.as            = names->b[i],
+                                   .rows          = like->rows,
+                                   .columns       = b->columns,
+                                   .first_row     = like->first_row,
+                                   .local_rows    = like->local_rows,
+                                   .local_columns = b->columns,
+                                   .replica_axes  = b->is_replicated ? 1u << AXIS_TP : like->replica_axes};
+        b->rows += like->local_rows;
+    }
+}
+
+void declare_adapter(struct declarations *declarations, const struct adapter_names *names)
+{
+    int32_t                   of     = last_matrix(declarations);
+    const struct declaration *matrix = &declarations->list[of];
+    if (matrix->expert < 0 && model_adapts(&declarations->builder->plan->model, matrix->gemm)) {
+        declare_a(declarations, of, names);
+        declare_b(declarations, of, names);
     }
 }
 

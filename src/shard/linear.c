@@ -97,7 +97,14 @@ int32_t linear_out_of(struct builder *builder, const struct linear *linear, int3
     return assembly_alike(&builder->assembly, linear->role, x, dim[linear->is_gradient]);
 }
 
-void linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates)
+// The tensor that a linear writes or adds to, and a factor of the product.
+struct result {
+    int32_t out;
+    bool    accumulates;
+    float   scale;
+};
+
+static void append_linear(struct builder *builder, const struct linear *linear, int32_t x, struct result result)
 {
     int32_t        w   = weight_of(builder, linear);
     const int64_t *dim = builder->plan->tensors[w].dim;
@@ -105,13 +112,27 @@ void linear_append(struct builder *builder, const struct linear *linear, int32_t
                                         .weight      = linear->weight,
                                         .a           = {x, linear->is_gradient ? ROLE_GRADIENT : ROLE_INPUT},
                                         .b           = {w, ROLE_WEIGHT},
-                                        .c           = out,
+                                        .c           = result.out,
                                         .shape       = {.m           = assembly_rows(&builder->assembly, x),
                                                         .n           = dim[linear->is_gradient],
                                                         .k           = dim[!linear->is_gradient],
-                                                        .transpose_b = !linear->is_gradient},
-                                        .accumulates = accumulates,
+                                                        .transpose_b = !linear->is_gradient,
+                                                        .scale       = result.scale},
+                                        .accumulates = result.accumulates,
                                         .adds_bias   = adds_bias(builder, linear)});
+}
+
+void linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates)
+{
+    append_linear(builder, linear, x, (struct result){out, accumulates, 0});
+    adapter_append(builder, linear, x, out);
+}
+
+int32_t linear_gemm_scaled(struct builder *builder, const struct linear *linear, int32_t x, float scale)
+{
+    int32_t out = linear_out_of(builder, linear, x);
+    append_linear(builder, linear, x, (struct result){out, false, scale});
+    return out;
 }
 
 int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x)
@@ -166,6 +187,10 @@ static void append_bias_gradient(struct builder *builder, int32_t dy, int32_t we
 
 void linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight)
 {
+    if (weight_is_frozen(builder, weight)) {
+        adapter_weight_gradients(builder, dy, x, weight);
+        return;
+    }
     int32_t        dw  = builder->plan->weights[weight].gradient;
     const int64_t *dim = builder->plan->tensors[dw].dim;
     append_gemm(

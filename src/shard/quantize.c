@@ -15,7 +15,7 @@ static bool is_delayed(const struct plan *plan)
 static bool notes_magnitudes(const struct plan *plan)
 {
     return plan->precision.recipe == RECIPE_CURRENT && plan->precision.fuses_copies &&
-           !plan->precision.has_low_precision_weights;
+           !plan->precision.has_low_precision_weights && !model_is_frozen(&plan->model);
 }
 
 // Whether a tensor of this role has a persistent scale (a slot).

@@ -39,7 +39,8 @@ bool tensor_shares_matrix(const struct builder *builder, int32_t weight)
 
 static bool is_split(const struct builder *builder, const struct linear *linear)
 {
-    return builder->overlaps && !linear->is_whole && tensor_shares_matrix(builder, linear->weight);
+    return builder->overlaps && !linear->is_whole && tensor_shares_matrix(builder, linear->weight) &&
+           !adapter_exists(builder, linear->weight);
 }
 
 static int32_t gather(struct builder *builder, const char *role, enum model_value makes, int32_t rows)
@@ -55,6 +56,11 @@ static int32_t gather(struct builder *builder, const char *role, enum model_valu
 int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows)
 {
     return gather(builder, role, MAKES_INPUT, rows);
+}
+
+int32_t tensor_gather_again(struct builder *builder, const char *role, int32_t rows, int32_t weight)
+{
+    return linear_is_trained(builder, weight) ? tensor_gather(builder, role, rows) : -1;
 }
 
 static int32_t reduce(struct builder *builder, const char *role, int32_t partial, int32_t out)

@@ -46,11 +46,17 @@ int64_t unit_place_of_linears(const struct builder *builder, int64_t layer)
     return unit_place_of_experts(builder, builder->expert_layers) + layer;
 }
 
-int64_t unit_places(const struct builder *builder)
+int64_t unit_place_of_adapters(const struct builder *builder, int64_t layer)
 {
     const struct plan *plan = builder->plan;
-    return unit_place_of_linears(builder,
-                                 plan->precision.has_low_precision_weights ? model_all_layers(&plan->model) : 0);
+    return layer + unit_place_of_linears(
+                       builder, plan->precision.has_low_precision_weights ? model_all_layers(&plan->model) : 0);
+}
+
+int64_t unit_places(const struct builder *builder)
+{
+    const struct model_config *model = &builder->plan->model;
+    return unit_place_of_adapters(builder, model_is_frozen(model) ? model_all_layers(model) : 0);
 }
 
 void unit_create(struct builder *builder, const struct plan_unit *described)
@@ -64,7 +70,7 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
     unit->shard_axes   = mesh_shard_axes(&plan->mesh, unit->is_experts);
     unit->replica_axes = mesh_replica_axes(&plan->mesh, unit->is_experts);
     unit->first_weight = plan->weight_count;
-    unit->update_axes  = plan->is_zero ? unit->replica_axes : unit->shard_axes;
+    unit->update_axes  = plan->is_zero && !unit->is_frozen ? unit->replica_axes : unit->shard_axes;
     unit->elements =
         unit_align(plan, unit->elements, mesh_group_size(&plan->mesh, unit->shard_axes | unit->replica_axes));
     unit->kept    = slice_of(plan, unit->shard_axes, unit->elements);
@@ -77,6 +83,10 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
     unit->weight = assembly_tensor(
         &builder->assembly, "weights", STORAGE_WEIGHT,
         unit->is_low_precision ? precision->low_precision_format[ROLE_WEIGHT] : precision->weight, kept);
+    unit->gradient = unit->master = unit->first_moment = unit->second_moment = -1;
+    if (unit->is_frozen) {
+        return;
+    }
     unit->gradient = assembly_tensor(&builder->assembly, "gradients", STORAGE_GRADIENT, precision->gradient,
                                      unit_reduces_each(builder, index) ? updated : kept);
     unit->master   = precision->has_master
@@ -186,8 +196,8 @@ static void gather(struct builder *builder, int32_t unit)
 
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
-    int32_t each =
-        builder->plan->precision.has_low_precision_weights ? 2 : 1;    // a block and its linears count as one
+    int32_t each = builder->plan->precision.has_low_precision_weights + model_is_frozen(&builder->plan->model) +
+                   1;    // a block counts as one, with its linears and adapters
     int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch * each;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;
@@ -243,7 +253,7 @@ static void clear_padding(struct builder *builder, int32_t unit, int32_t whole)
 void unit_begin_gradients(struct builder *builder, int32_t unit)
 {
     struct unit_state *state = &builder->states[unit];
-    if (!unit_reduces_each(builder, unit) || state->whole_gradient >= 0) {
+    if (builder->plan->units[unit].is_frozen || !unit_reduces_each(builder, unit) || state->whole_gradient >= 0) {
         return;
     }
     // At most two units have unsharded gradients: one is written, one is reduced.
@@ -350,7 +360,10 @@ static void reduce_kept(struct builder *builder, int32_t unit)
 void unit_end_gradients(struct builder *builder, int32_t unit)
 {
     const struct plan *plan = builder->plan;
-    struct op_tag      tag  = unit_enter(builder, unit, PHASE_REDUCE);
+    if (plan->units[unit].is_frozen) {
+        return;
+    }
+    struct op_tag tag = unit_enter(builder, unit, PHASE_REDUCE);
     if (unit_reduces_each(builder, unit)) {
         tensor_reduce_replicated(builder, unit);
         end_microbatch(builder, unit);
@@ -385,7 +398,7 @@ void unit_settle_gradients(struct builder *builder)
         return;
     }
     for (int32_t unit = builder->first_unit; unit < builder->end_unit; unit++) {
-        if (unit_is_sharded(builder, unit)) {
+        if (unit_is_sharded(builder, unit) && !builder->plan->units[unit].is_frozen) {
             struct op_tag tag = unit_enter(builder, unit, PHASE_REDUCE);
             reduce_kept(builder, unit);
             builder->assembly.tag = tag;

@@ -109,6 +109,12 @@ void show_check_details(const struct proved_job *proved)
         printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts per token)", layers_active_parameters(model),
                model->top_k, model->experts);
     }
+    if (model_is_frozen(model)) {
+        char targets[64];
+        option_print(option_find(adapters_options, "targets"), &model->adapters, targets, sizeof(targets));
+        printf(", %" PRId64 " trained: adapters of rank %" PRId64 " on %s", layers_trained_parameters(model),
+               model->adapters.rank, targets);
+    }
     printf("\nlayout         %s%s\n", proved->layout, config->parallel.ep > 1 ? " (dp counts the ranks of ep)" : "");
     printf("batch          %" PRId64 " sequences of %" PRId64 " tokens per step; micro batch %" PRId64
            ", gradient accumulation %" PRId64 "\n",

@@ -230,6 +230,9 @@ static void initialise_unit(struct step *step, const struct plan *plan, const st
         step_write(step, unit->master, values);
         free(values);
     }
+    if (unit->is_frozen) {
+        return;
+    }
     values = memory_allocate((size_t)unit->updated.elements * sizeof(*values));
     step_write(step, unit->first_moment, values);
     step_write(step, unit->second_moment, values);

@@ -126,6 +126,9 @@ static void expect(double *rows, const struct op *op, const enum format formats[
     struct numbers           a       = numbers_of_operand(op, GEMM_A, formats[GEMM_A], shape->m * shape->k);
     struct numbers           b       = numbers_of_operand(op, GEMM_B, formats[GEMM_B], shape->k * shape->n);
     multiply(product, &b, (struct stored){shape->k, shape->n, shape->transpose_b}, r);
+    for (int64_t k = 0; k < shape->k; k++) {
+        product[k] *= (double)gemm_scale(shape);
+    }
     multiply(rows, &a, (struct stored){shape->m, shape->k, shape->transpose_a}, product);
     if (op->accumulates) {
         struct numbers c = numbers_of_operand(op, GEMM_C, formats[GEMM_C], shape->m * shape->n);
@@ -174,10 +177,14 @@ static int64_t find_wrong(const struct validation_setup *setup, const struct op 
 
 int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct op *op)
 {
-    const struct gemm_shape *shape   = &op->shape.gemm;
-    struct numbers           columns = column_factors(shape->n);
-    double                  *rows = allocate(shape->m), *r = allocate(shape->n);
-    enum format              formats[OP_OPERANDS];
+    const struct gemm_shape *shape = &op->shape.gemm;
+    int                      exponent;
+    if (frexpf(gemm_scale(shape), &exponent) != 0.5F) {    // the product of integers would be rounded
+        return -1;
+    }
+    struct numbers columns = column_factors(shape->n);
+    double        *rows = allocate(shape->m), *r = allocate(shape->n);
+    enum format    formats[OP_OPERANDS];
     for (int slot = 0; slot < op->operand_count; slot++) {
         formats[slot] = op->operand[slot] >= 0 ? setup->plan->tensors[op->operand[slot]].format : FORMAT_F32;
     }

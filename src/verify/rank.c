@@ -102,6 +102,9 @@ static void mark_gradient_padding(struct verifier *verifier)
     for (int32_t w = 0; w < plan->weight_count; w++) {
         const struct weight *weight = &plan->weights[w];
         int32_t              tensor = weight->gradient >= 0 ? weight->gradient : plan->units[weight->unit].gradient;
+        if (tensor < 0) {    // frozen
+            continue;
+        }
         for (int32_t i = verifier->first_segment[tensor];
              plan->tensors[tensor].first_op >= 0 && i < verifier->end_segment[tensor]; i++) {
             segments[i].owner = -1;

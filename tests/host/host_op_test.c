@@ -38,7 +38,8 @@ Test(host_op, multiplies_matrices_of_any_shape_and_type)
                                        .n           = sizes[i][1],
                                        .k           = sizes[i][2],
                                        .transpose_a = (bits & 1) != 0,
-                                       .transpose_b = (bits & 2) != 0};
+                                       .transpose_b = (bits & 2) != 0,
+                                       .scale       = bits % 3 == 0 ? 0 : 0.375F * (float)(bits % 3)};
             expect_gemm(shape, types[(bits & 4) != 0], types[(bits & 8) != 0], (bits & 16) != 0);
         }
     }

@@ -78,6 +78,21 @@ Test(model, counts_the_parameters_that_torchtitan_prints)
     cr_expect_eq(layers_parameters(&llama3_70b), 70553706496);
 }
 
+// Megatron-Bridge counts two thirds of the frozen matrices' FLOPs, and all of attention's: 2.779359236587520e15 for
+// 8192 tokens of Llama 2 70B. Adapters add 6 FLOPs per parameter and token. MLPerf's adapters have 44,564,480
+// parameters.
+Test(model, counts_no_weight_gradients_of_frozen_matrices)
+{
+    struct model_config     model     = llama2_70b;
+    struct published_config published = {.count_embedding = 1};
+    const int64_t           sequence  = 8192;
+    model.adapters = (struct adapters_config){16, 32, 1 << LINEAR_KIND_QKV | 1 << LINEAR_KIND_PROJECTION};
+
+    cr_expect_eq(layers_trained_parameters(&model), 44564480);
+    cr_expect_eq(layers_parameters(&model), layers_parameters(&llama2_70b) + 44564480);
+    cr_expect_eq(layers_flops(&model, &published, FLOPS_FULL, sequence), 2779359236587520.0 + 6.0 * 8192 * 44564480);
+}
+
 Test(model, counts_the_experts_that_a_token_uses)
 {
     cr_expect_eq(layers_active_parameters(&grok1), 84526503936);

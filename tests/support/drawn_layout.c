@@ -225,6 +225,15 @@ static void draw_gradient_reduce(struct draws *draws, struct training *training)
     training->tiny.parallel.deferred_head_gradients = 0;
 }
 
+// A low rank with a large scale, so that the output of adapters matters.
+static void draw_adapters(struct draws *draws, struct training *training)
+{
+    training->tiny.model.adapters                   = (struct adapters_config){.rank    = 1 + below(draws, 3),
+                                                                               .alpha   = (double)PICK(draws, 5, 12),
+                                                                               .targets = 1 + below(draws, (1 << LINEAR_KINDS) - 1)};
+    training->tiny.parallel.deferred_head_gradients = 0;
+}
+
 // Optional features of a model or a layout, with their frequency in 8 draws. A feature that is incompatible with the
 // earlier ones is dropped, so each draw starts at a different one.
 static void draw_parts(struct draws *draws, struct training *training)
@@ -233,9 +242,9 @@ static void draw_parts(struct draws *draws, struct training *training)
         void (*draw)(struct draws *, struct training *);
         int64_t often;
     } parts[] = {
-        {draw_positions, 5}, {draw_exchange, 5},    {draw_latent_attention, 4}, {draw_sinks, 4},  {draw_pattern, 4},
-        {draw_routing, 5},   {draw_predictions, 3}, {draw_whole_experts, 4},    {draw_biases, 6}, {draw_modules, 6},
-        {draw_overlap, 3},   {draw_scales, 3},      {draw_gradient_reduce, 3},
+        {draw_positions, 5}, {draw_exchange, 5},    {draw_latent_attention, 4}, {draw_sinks, 4},    {draw_pattern, 4},
+        {draw_routing, 5},   {draw_predictions, 3}, {draw_whole_experts, 4},    {draw_biases, 6},   {draw_modules, 6},
+        {draw_overlap, 3},   {draw_scales, 3},      {draw_gradient_reduce, 3},  {draw_adapters, 4},
     };
     enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
     int64_t first = below(draws, PARTS);

@@ -7,7 +7,7 @@
 
 #include "gswbench/fatal.h"
 
-enum { SECTIONS = 4, VALUE_BYTES = 256 };
+enum { SECTIONS = 5, VALUE_BYTES = 256 };
 
 struct section {
     const struct option *options;
@@ -19,6 +19,7 @@ static const struct section sections[SECTIONS] = {
     {train_options, offsetof(struct tiny, train)},
     {model_options, offsetof(struct tiny, model)},
     {precision_options, offsetof(struct tiny, precision)},
+    {adapters_options, offsetof(struct tiny, model.adapters)},
 };
 
 static void set_option(struct tiny *tiny, const char *key, const char *value)

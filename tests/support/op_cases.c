@@ -12,6 +12,8 @@
     .shape.rows = {.rows = rows_, .columns = columns_, .valid_columns = valid, .first = first_, .total = total_, .parts = parts_, .scale = 0.125f, .multiplier = 0.57f}
 #define GEMM(m_, n_, k_, turns_a, turns_b) \
     .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_a = turns_a, .transpose_b = turns_b}
+#define SCALED_GEMM(m_, n_, k_, turns_b) \
+    .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_b = turns_b, .scale = 2.75f}
 #define FP8_GEMM(m_, n_, k_, fast) \
     .sums_fast = fast, .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_b = true}
 #define PART_GEMM(m_, n_, k_, of_a, of_b) \
@@ -62,6 +64,8 @@ const struct op_case op_cases[] = {
     {"rms norm gradient without a residual", "bbbf-bb", {.kind = OP_NORM_BACKWARD, ROWS(30, 16384, NORM_RMS)}},
     {"rms norm gradient, widest", "bbbfbbb", {.kind = OP_NORM_BACKWARD, ROWS(3, 18432, NORM_RMS)}},
     {"rms norm gradient, odd", "ffff-ff", {.kind = OP_NORM_BACKWARD, ROWS(11, 301, NORM_RMS)}},
+    {"rms norm gradient, frozen", "bbbfbb", {.kind = OP_NORM_BACKWARD, ROWS(50, 1024, NORM_RMS)}},
+    {"layer norm gradient, frozen", "ffff-f", {.kind = OP_NORM_BACKWARD, ROWS(21, 72, NORM_LAYER)}},
     {"layer norm gradient", "bbbfbbbb", {.kind = OP_NORM_BACKWARD, ROWS(40, 96, NORM_LAYER)}},
     {"layer norm 1p gradient, wide", "bbbf-bff", {.kind = OP_NORM_BACKWARD, ADDS, ROWS(7, 18432, NORM_LAYER_1P)}},
     {"layer norm 1p gradient, odd", "bbbfbbff", {.kind = OP_NORM_BACKWARD, ROWS(50, 77, NORM_LAYER_1P)}},
@@ -76,6 +80,8 @@ const struct op_case op_cases[] = {
     {"gemm 129 x 71 x 203, nn", "bbb", {.kind = OP_GEMM, GEMM(129, 71, 203, false, false)}},
     {"gemm 129 x 71 x 203, nt", "bbf", {.kind = OP_GEMM, GEMM(129, 71, 203, false, true)}},
     {"gemm 129 x 71 x 203, tn, added", "bbf", {.kind = OP_GEMM, ADDS, GEMM(129, 71, 203, true, false)}},
+    {"gemm 96 x 16 x 136, nt, scaled", "bbb", {.kind = OP_GEMM, SCALED_GEMM(96, 16, 136, true)}},
+    {"gemm 40 x 24 x 8, nn, scaled, added", "fff", {.kind = OP_GEMM, ADDS, SCALED_GEMM(40, 24, 8, false)}},
     {"gemm 7 x 5 x 3, tt", "bbb", {.kind = OP_GEMM, GEMM(7, 5, 3, true, true)}},
     {"gemm 1 x 1 x 1, nn", "bbf", {.kind = OP_GEMM, GEMM(1, 1, 1, false, false)}},
     {"gemm 1 x 4096 x 64, nt", "bbb", {.kind = OP_GEMM, GEMM(1, 4096, 64, false, true)}},
@@ -126,6 +132,7 @@ const struct op_case op_cases[] = {
     {"rope gradient of normalised heads, wide", "fbbbbbf", {.kind = OP_ROPE_BACKWARD, NORMED(1, 3, 2, 1, 1024, 1024)}},
     {"rope gradient of normalised heads, widest", "fffffff", {.kind = OP_ROPE_BACKWARD, ADDS, NORMED(1, 3, 2, 1, 1023, 2)}},
     {"rope gradient of normalised heads, none rotates", "fbbbbbf", {.kind = OP_ROPE_BACKWARD, NORMED(1, 7, 2, 1, 40, 0)}},
+    {"rope gradient of normalised heads, frozen", "fbbbbb", {.kind = OP_ROPE_BACKWARD, NORMED(2, 9, 8, 2, 64, 64)}},
     {"rope gradient, none rotates", "fbbb", {.kind = OP_ROPE_BACKWARD, HEADS(1, 7, 2, 1, 40, .rotary = 0)}},
     {"attention", "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(1, 128, 2, 1, 64, .causal = true)}},
     {"attention to all keys", "bbbf", {.kind = OP_ATTENTION_FORWARD, HEADS(2, 100, 4, 2, 64, .causal = false)}},

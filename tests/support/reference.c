@@ -14,7 +14,7 @@ void reference_gemm(const struct gemm_shape *shape, const double *a, const doubl
                 sum += (shape->transpose_a ? a[k * shape->m + i] : a[i * shape->k + k]) *
                        (shape->transpose_b ? b[j * shape->k + k] : b[k * shape->n + j]);
             }
-            c[i * shape->n + j] = sum;
+            c[i * shape->n + j] = (double)gemm_scale(shape) * sum;
         }
     }
 }

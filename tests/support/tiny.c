@@ -6,7 +6,7 @@
 
 void tiny_init(struct tiny *tiny)
 {
-    option_set_defaults(model_options, &tiny->model);
+    model_set_defaults(&tiny->model);
     option_set_defaults(parallel_options, &tiny->parallel);
     option_set_defaults(train_options, &tiny->train);
     option_set_defaults(precision_options, &tiny->precision);

@@ -70,6 +70,7 @@ static const char *const features[] = {
     "; gradient_reduce microbatch", "; positions learned", "; positions alibi", "; positions none", "; window ",
     "; attention_sinks yes", "; kv_rank ", "; kv_heads 1;", "; predicted_tokens ", "; experts ", "; shared_ffn ",
     "; router_score sigmoid", "; router_bias_rate ", "; qk_norm yes", "; attention_bias yes", "; mlp_bias yes", "; tied yes",
+    "; rank ",
 };
 static const char *const apart[][2] = {
     {"; sequence_parallel no", "; tp_overlap yes"}, {"; etp 1", "; sequence_parallel no"},

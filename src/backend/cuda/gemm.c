@@ -179,15 +179,16 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
                         const struct gemm_operands *operands)
 {
     const struct gemms *gemms = cuda->gemms;
-    const float         one = 1, keep = gemm->key.accumulates ? 1 : 0;
+    const float         scale = gemm_scale(&gemm->key.shape), keep = gemm->key.accumulates ? 1 : 0;
     if (format_is_low_precision(gemm->key.a)) {    // cuBLASLt's A is our B; the call copies the addresses
         set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->inverse_scale_b);
         set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->inverse_scale_a);
     }
     set_bias(gemms, gemm, operands->bias);
-    return gemms->blas.cublasLtMatmul(gemms->blas.handle, gemm->operation, &one, operands->b, gemm->first, operands->a,
-                                      gemm->second, &keep, operands->c, gemm->out, operands->c, gemm->out, algorithm,
-                                      gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->device.streams[STREAM_COMPUTE]);
+    return gemms->blas.cublasLtMatmul(gemms->blas.handle, gemm->operation, &scale, operands->b, gemm->first,
+                                      operands->a, gemm->second, &keep, operands->c, gemm->out, operands->c, gemm->out,
+                                      algorithm, gemms->workspace, GEMM_WORKSPACE_BYTES,
+                                      cuda->device.streams[STREAM_COMPUTE]);
 }
 
 static void name_problem(const struct gemms *gemms, const struct gemm_key *key, char problem[GEMM_PROBLEM_BYTES])

@@ -64,7 +64,7 @@ bool host_gemm_scales_parts(const struct loop *loop)
 
 float host_gemm_inverse_scale(const struct loop *loop)
 {
-    float factor = 1;
+    float factor = gemm_scale(&loop->op->shape.gemm);
     for (int slot = GEMM_INVERSE_SCALE_A; slot <= GEMM_INVERSE_SCALE_B && !host_gemm_scales_parts(loop); slot++) {
         factor *= loop->buffers[slot].data != NULL ? *(const float *)loop->buffers[slot].data : 1;
     }

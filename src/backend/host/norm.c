@@ -187,7 +187,9 @@ static void finish_columns(const struct loop *loop, int64_t first, int64_t last,
 {
     int64_t columns = loop->op->shape.rows.columns;
     float  *sums    = host_scratch(loop, thread, BACKWARD_ROWS * columns);
-    add_parts(loop, first, last, 0, sums);
+    if (loop->buffers[NORM_GRADIENT_WEIGHT].data != NULL) {
+        add_parts(loop, first, last, 0, sums);
+    }
     if (loop->buffers[NORM_GRADIENT_BIAS].data != NULL) {
         add_parts(loop, first, last, columns, sums);
     }

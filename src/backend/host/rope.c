@@ -192,7 +192,9 @@ static void run_backward(struct backend *backend, const struct op *op, const str
         return;
     }
     host_run_loop(backend, op, buffers, backward_parts, HOST_PARTS);
-    host_run_loop(backend, op, buffers, finish_columns, 2 * op->shape.attention.head_dim);
+    if (buffers[ROPE_SCALE_GRADIENT].data != NULL) {
+        host_run_loop(backend, op, buffers, finish_columns, 2 * op->shape.attention.head_dim);
+    }
 }
 
 const struct host_op host_rope_backward = {.run = run_backward, .all = backward_floats};

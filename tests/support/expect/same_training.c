@@ -60,8 +60,11 @@ static void expect_equal_weights(const char *many, const char *one, double toler
     for (int32_t i = 0; i < readers[1].count; i++) {
         // The gradient of a bias is a sum over tokens that cancel: of one draw, OpenBLAS's Haswell and Sandy Bridge
         // kernels leave 1.5e-5 and less than 1e-5.
-        double error   = distance(&readers[0], &readers[1], &readers[1].tensors[i]);
-        double allowed = strstr(readers[1].tensors[i].name, "bias") != NULL ? 2 * tolerance : tolerance;
+        double error = distance(&readers[0], &readers[1], &readers[1].tensors[i]);
+        // B of an adapter starts at zero, so only a few updates make its norm.
+        bool   is_bias = strstr(readers[1].tensors[i].name, "bias") != NULL;
+        bool   is_b    = strstr(readers[1].tensors[i].name, "lora_B") != NULL;
+        double allowed = is_bias ? 2 * tolerance : is_b ? 3 * tolerance : tolerance;
         cr_expect(error <= allowed, "%s: %s differs by %.2g", layout, readers[1].tensors[i].name, error);
     }
     safetensors_close(&readers[0]);

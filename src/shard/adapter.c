@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// Adapters of frozen matrices (LoRA): y = W x + scale B A x with A [rank, in] and B [out, rank]. t = scale x A^T is
+// kept from the forward to the backward pass; then dB = dy^T t, dt = scale dy B, dA = dt^T x, and dx += dt A.
+//
+// Under tp, B of a column-parallel matrix and A of a row-parallel one are sharded like the matrix, and the other is
+// replicated. B t of a row-parallel matrix is then a partial sum, which the reduction after W x completes, and so is dt
+// A of a column-parallel one. Adapters need no collective of their own in the layer. The gradient of the replicated
+// matrix is summed over tp with the unit's gradients.
+#include "gswbench/linear.h"
+
+bool adapter_exists(const struct builder *builder, int32_t weight)
+{
+    return weight >= 0 && builder->plan->weights[weight].adapter[ADAPTER_A] >= 0;
+}
+
+bool weight_is_frozen(const struct builder *builder, int32_t weight)
+{
+    const struct plan *plan = builder->plan;
+    return plan->units[plan->weights[weight].unit].is_frozen;
+}
+
+bool linear_is_trained(const struct builder *builder, int32_t weight)
+{
+    return !weight_is_frozen(builder, weight) || adapter_exists(builder, weight);
+}
+
+static int32_t *place_of(struct builder *builder, int32_t weight)
+{
+    return &builder->adapted[weight * builder->in_flight + builder->assembly.tag.microbatch % builder->in_flight];
+}
+
+static const char *role_of(struct builder *builder, int32_t weight, const char *pass)
+{
+    return arena_format(&builder->plan->arena, "%s %s", builder->plan->weights[weight].name, pass);
+}
+
+static float scale_of(const struct builder *builder)
+{
+    const struct adapters_config *adapters = &builder->plan->model.adapters;
+    return (float)(adapters->alpha / (double)adapters->rank);
+}
+
+// dt, once for each gradient of the output.
+static int32_t input_gradient(struct builder *builder, int32_t weight, int32_t dy)
+{
+    struct adapter_input *input = &builder->adapter_inputs[weight];
+    int32_t               b     = builder->plan->weights[weight].adapter[ADAPTER_B];
+    if (input->output_gradient != dy) {
+        struct linear linear = {role_of(builder, b, "data gradient"), b, true, true};
+        *input               = (struct adapter_input){dy, linear_gemm_scaled(builder, &linear, dy, scale_of(builder))};
+    }
+    return input->gradient;
+}
+
+void adapter_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out)
+{
+    if (!adapter_exists(builder, linear->weight)) {
+        return;
+    }
+    int32_t a = builder->plan->weights[linear->weight].adapter[ADAPTER_A];
+    int32_t b = builder->plan->weights[linear->weight].adapter[ADAPTER_B];
+    if (linear->is_gradient) {
+        int32_t dt = input_gradient(builder, linear->weight, x);
+        linear_append(builder, &(struct linear){role_of(builder, a, "data gradient"), a, true, true}, dt, out, true);
+        return;
+    }
+    struct linear down                 = {builder->plan->weights[a].name, a, false, true};
+    int32_t       t                    = linear_gemm_scaled(builder, &down, x, scale_of(builder));
+    *place_of(builder, linear->weight) = t;
+    linear_append(builder, &(struct linear){builder->plan->weights[b].name, b, false, true}, t, out, true);
+}
+
+void adapter_weight_gradients(struct builder *builder, int32_t dy, int32_t x, int32_t weight)
+{
+    if (!adapter_exists(builder, weight)) {
+        return;
+    }
+    int32_t a  = builder->plan->weights[weight].adapter[ADAPTER_A];
+    int32_t b  = builder->plan->weights[weight].adapter[ADAPTER_B];
+    int32_t dt = input_gradient(builder, weight, dy);
+    linear_weight_gradient(builder, role_of(builder, b, "weight gradient"), dy, *place_of(builder, weight), b);
+    linear_weight_gradient(builder, role_of(builder, a, "weight gradient"), dt, x, a);
+}

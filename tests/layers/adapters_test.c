@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// Adapters of frozen matrices: which weights have gradients and optimizer state, and which ops a step has.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "layouts.h"
+#include "plan_ops.h"
+
+static struct tiny planned(const char *row, int64_t rank)
+{
+    struct tiny tiny  = tiny_of(row);
+    int         ranks = layout_apply(&tiny, "");
+    tiny_plan_rank(&tiny, ranks, rank);
+    return tiny;
+}
+
+static int count_roles(const struct plan *plan, const char *part)
+{
+    int count = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        count += strstr(plan->ops[i].tag.role, part) != NULL;
+    }
+    return count;
+}
+
+// Elements of the collectives of gradients.
+static int64_t count_reduced(const struct plan *plan)
+{
+    int64_t elements = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        elements += op->stream == STREAM_GRADIENT_REDUCE && op->tag.layer >= 0 ? op->shape.communication.elements : 0;
+    }
+    return elements;
+}
+
+Test(adapters, alone_have_gradients_and_optimizer_state)
+{
+    // Of a layer: qkv is 32 x 16, the projection 16 x 16.
+    struct tiny tiny    = planned("rank 2; targets qkv, projection; compute bf16; dp 2", 0);
+    int64_t     trained = 2 * (2 * (16 + 32) + 2 * (16 + 16));
+
+    cr_expect_eq(layers_trained_parameters(&tiny.model), trained);
+    cr_expect_eq(tiny.plan.storage_bytes[STORAGE_GRADIENT], 2 * 768);    // of each layer 160 x 4, at multiples of 256
+    cr_expect_eq(tiny.plan.storage_bytes[STORAGE_OPTIMIZER], 3 * 2 * 768);
+    cr_expect_eq(count_reduced(&tiny.plan), trained);
+    cr_expect_eq(count_ops(&tiny.plan, OP_ADAMW, ANY), 2);
+    plan_free(&tiny.plan);
+}
+
+Test(adapters, leave_out_weight_gradients_of_frozen_matrices_and_what_is_before_the_first)
+{
+    char        roles[1024];
+    struct tiny tiny = planned("rank 2; targets qkv, projection; tp 2", 0);
+
+    list_roles(&tiny.plan, PHASE_BACKWARD, 0, roles);
+    cr_expect_null(strstr(roles, "fc1 weight gradient"));
+    cr_expect_null(strstr(roles, "fc1 input again"));
+    cr_expect_null(strstr(roles, "qkv data gradient"));
+    cr_expect_null(strstr(roles, "attention norm gradient"));
+    cr_expect_not_null(strstr(roles, "qkv adapter A weight gradient"));
+    cr_expect_not_null(strstr(roles, "projection adapter B weight gradient"));
+    list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
+    cr_expect_not_null(strstr(roles, "qkv data gradient"));
+    cr_expect_not_null(strstr(roles, "qkv adapter A data gradient"));
+    cr_expect_eq(count_roles(&tiny.plan, "head weight gradient"), 0);
+    cr_expect_eq(count_roles(&tiny.plan, "embedding gradient"), 0);
+    plan_free(&tiny.plan);
+}
+
+Test(adapters, end_the_backward_pass_at_the_first_adapted_matrix)
+{
+    char        roles[1024];
+    struct tiny tiny = planned("rank 2; targets fc2", 0);
+
+    list_roles(&tiny.plan, PHASE_BACKWARD, 0, roles);
+    cr_expect_str_eq(roles, "fc2 adapter B data gradient,fc2 adapter B weight gradient,fc2 adapter A weight gradient");
+    plan_free(&tiny.plan);
+
+    // A pipeline stage without adapters has no backward pass, and gets no gradient.
+    tiny = planned("rank 2; targets fc2; pp 2; layers 2; pattern attention, attention + mlp", 0);
+    cr_expect_eq(count_ops(&tiny.plan, OP_RECEIVE, ANY), 0);
+    cr_expect_eq(count_ops(&tiny.plan, OP_GEMM, PHASE_BACKWARD), 0);
+    plan_free(&tiny.plan);
+}
+
+Test(adapters, sum_the_gradients_of_replicated_matrices_over_tp)
+{
+    // A of qkv and B of the projection, each 2 x 16; without sequence parallelism as well.
+    static const char *const rows[] = {"rank 2; targets qkv, projection; tp 2",
+                                       "rank 2; targets qkv, projection; tp 2; sequence_parallel no"};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny tiny = planned(rows[i], 0);
+        int32_t     op   = find_op(&tiny.plan, "replicated gradient reduce", 1, 0);
+        cr_expect_eq(tiny.plan.ops[op].shape.communication.elements, 2 * 2 * 16, "%s", rows[i]);
+        plan_free(&tiny.plan);
+    }
+}
+
+Test(adapters, keep_no_input_of_frozen_linears_for_the_backward_pass)
+{
+    struct tiny frozen = planned("rank 1; targets qkv; layers 4; accumulation 1", 0);
+    struct tiny whole  = planned("layers 4; accumulation 1", 0);
+
+    // fc1 of each layer has inputs [16, 16], fc2 has [16, 24], in fp32.
+    int64_t saved = whole.plan.activation_live_bytes - frozen.plan.activation_live_bytes;
+    cr_expect_geq(saved, 3 * (16 * 16 + 16 * 24) * 4);
+    plan_free(&frozen.plan);
+    plan_free(&whole.plan);
+}
+
+Test(adapters, are_refused_without_a_matrix_to_adapt)
+{
+    static const struct {
+        const char *row, *error;
+    } cases[] = {
+        {"rank 2; targets none", "[adapters] targets = none with rank = 2 trains nothing: name some, or set rank = 0"},
+        {"rank 2; targets qkv, fc1; experts 2; top_k 1", "[adapters] targets has fc1, but no layer of [model] pattern "
+                                                         "= experts has a dense MLP or shared experts: remove "
+                                                         "fc1 from targets"},
+        {"rank 2; targets qkv; kv_heads 4; kv_rank 7; rope_dim 2",
+         "[adapters] targets has qkv, but no layer of [model] pattern = dense has attention other than latent "
+         "attention: "
+         "remove qkv from targets"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tiny tiny = tiny_of(cases[i].row);
+        snprintf(tiny.model.family, sizeof(tiny.model.family), "gswbench");
+        status result = layers_check(&tiny.model);
+        cr_expect_str_eq(result.text, cases[i].error);
+    }
+}
