@@ -200,6 +200,7 @@ const struct op_case op_cases[] = {
     {"scan gradient", "bbbbbbbbfff", {.kind = OP_SCAN_BACKWARD, ADDS, MAMBA(2, 37, 4, 64, 2, 128, 4)}},
     {"scan gradient, odd", "fffffffffff", {.kind = OP_SCAN_BACKWARD, MAMBA(3, 19, 3, 13, 1, 37, 4)}},
     {"scan gradient, widest", "bbbbbbbbbbb", {.kind = OP_SCAN_BACKWARD, MAMBA(1, 9, 2, 128, 1, 256, 4)}},
+    {"scan gradient, many states", "fffffffffff", {.kind = OP_SCAN_BACKWARD, MAMBA(1, 20, 2, 5, 1, 140, 4)}},
     {"scan gradient, long", "fffffffffff", {.kind = OP_SCAN_BACKWARD, MAMBA(1, 1500, 2, 8, 1, 8, 4)}},
     {"gated norm", "bbbbf", {.kind = OP_GATED_NORM_FORWARD, MAMBA(2, 20, 8, 64, 2, 16, 4)}},
     {"gated norm, odd", "fffff", {.kind = OP_GATED_NORM_FORWARD, MAMBA(1, 7, 3, 13, 3, 5, 4)}},
