@@ -2,6 +2,7 @@
 // The machine for predictions and comparisons: peaks, memory, links.
 #pragma once
 
+#include <math.h>
 #include <stdint.h>
 
 #include "gswbench/format.h"
@@ -36,6 +37,7 @@ struct hardware_config {
     struct quantity memory_bandwidth, node_bandwidth, network_bandwidth;
     struct quantity storage_bandwidth;    // of the job
     // Efficiencies and overheads; docs/predictions.md says where each is used.
+    double          gpu_hour_dollars;    // dollars for an hour of a device; 0: unknown
     struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4, gemm_prologue,
         gemm_prologue_fp8, gemm_prologue_fp4, gemm_accumulate, gemm_smoothing, gemm_smoothing_fp8, gemm_gap_fp8,
         gemm_split_accumulation, gemm_tile_traffic, gemm_memory_exposed;
@@ -56,6 +58,12 @@ struct hardware_config {
     // Read from collectives.csv.
     struct collective_times collective_times;
 };
+
+// Dollars for a million tokens; NaN if the hour of a device has no price.
+static inline double hardware_token_dollars(double hour_dollars, int64_t devices, double tokens_per_second)
+{
+    return hour_dollars > 0.0 ? hour_dollars / 3600.0 * (double)devices / tokens_per_second * 1e6 : NAN;
+}
 extern const struct option hardware_options[];
 
 // Returns how many consecutive ranks of the job node_bandwidth connects: the ranks of a node, or the job's share of a

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A suite: jobs that one allocation runs one after the other, each accepted or refused, after one preflight of all.
+// A suite: jobs that one allocation runs one after the other, each accepted or refused, after one preflight.
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "gswbench/job.h"
 #include "gswbench/preflight.h"
 
-// What is known of a row, and its outcome on rank 0.
+// A row: its expectations, and its outcome on rank 0.
 struct suite_row {
     char   name[64], config[128], layout[256], precision[8];
     char   problem[400];         // why it cannot run here; "": it can
@@ -31,7 +31,7 @@ struct suite {
     int64_t           ranks;
     struct suite_row *rows;
     int64_t           row_count;
-    double            minutes;    // of all rows, with the preflight
+    double            minutes;    // all rows and the preflight
     const char       *output;     // folder of its files, with a folder for each row
     double            seconds;    // time limit of the preflight
     const char       *sign_key;

@@ -19,6 +19,8 @@ const struct flag predict_flags[] = {
     SWITCH_FLAG(all, "--all", "predict every row of every installed config"),
     SWITCH_FLAG(sweep, "--sweep", "list the fastest layouts of the model for --ranks"),
     SWITCH_FLAG(config.skips_fits, "--priors", "predict without fitted parameters"),
+    OVERRIDE_FLAG(config.overrides, "--price", "DOLLARS", "hardware.gpu_hour_dollars",
+                  "dollars for an hour of a device, e.g. 2.1: shows dollars per million tokens"),
     SWITCH_FLAG(no_range, "--no-range", "skip the error estimate (faster)"),
     HEADING("Output"),
     SWITCH_FLAG(values, "--values", "print every parameter and its effect on the step time"),

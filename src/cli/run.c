@@ -34,6 +34,8 @@ const struct flag run_flags[] = {
     OVERRIDE_FLAG(config.overrides, "--out", "DIR", "run.output",
                   "parent folder of the run's folder; default: results"),
     OVERRIDE_FLAG(config.overrides, "--trace", "RANKS", "trace.timeline", "ranks in trace.json (Perfetto): 0,8 or all"),
+    OVERRIDE_FLAG(config.overrides, "--price", "DOLLARS", "hardware.gpu_hour_dollars",
+                  "dollars for an hour of a device, e.g. 2.1: shows dollars per million tokens"),
     OVERRIDE_FLAG(config.overrides, "--log-style", "STYLE", "run.log_style",
                   "step lines in the format of gswbench, maxtext, nemo, torchtitan or megatron"),
     TEXT_FLAG(baseline, "--baseline", "DIR", "earlier run, or folder of repeats, to compare with at the end"),

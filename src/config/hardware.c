@@ -24,6 +24,7 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, node_bandwidth, "0", 0, 1e15, "bytes/s per device within its node or link_domain, one direction; 0: unknown"),
     QUANTITY_OPTION(hardware_config, network_bandwidth, "0", 0, 1e15, "bytes/s per device to other nodes, one direction; 0: unknown"),
     QUANTITY_OPTION(hardware_config, storage_bandwidth, "0", 0, 1e15, "bytes/s of a checkpoint, written or read by all ranks together; 0: unknown"),
+    REAL_OPTION    (hardware_config, gpu_hour_dollars, "0", 0, 1e6, "dollars for an hour of a device: runs and predictions show dollars per million tokens; 0: unknown"),
     QUANTITY_OPTION(hardware_config, power_share, "1", 0.25, 1, "share of its rated power that a device may draw; sustained GEMM and attention rates scale with the cube root of (share - 0.2) / 0.8"),
     QUANTITY_OPTION(hardware_config, gemm_efficiency, "0.72 prior 5%", 0.01, 1, "share of the operands' peak that full GEMM tiles reach at sustained power"),
     QUANTITY_OPTION(hardware_config, gemm_efficiency_fp8, "0.70 prior 6%", 0.01, 1, "share of the operands' peak that full GEMM tiles reach at sustained power, for operands of 8 bits"),

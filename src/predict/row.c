@@ -48,11 +48,13 @@ void predict_row_compute(struct predict_row *row, bool wants_range)
     row->published_seconds = isnan(job_published_tokens_per_second(&row->job)) ? NAN : config->published.step_seconds;
     double seconds         = row->prediction.step_seconds;
     row->tokens_per_second = job_tokens_per_second(&row->job, seconds);
-    row->mfu               = job_mfu(&row->job, seconds);
-    row->fits              = sweep_fits(&config->hardware, row->prediction.largest_bytes);
-    row->is_program_fit    = sweep_fits(&config->hardware, row->prediction.footprint.device);
-    row->program_fits      = footprint_is_modelled(&config->software) ? &row->is_program_fit : NULL;
-    bool is_reserved       = config->published.memory == MEMORY_RESERVED;
+    row->token_dollars =
+        hardware_token_dollars(config->hardware.gpu_hour_dollars, row->job.request.mesh.world, row->tokens_per_second);
+    row->mfu            = job_mfu(&row->job, seconds);
+    row->fits           = sweep_fits(&config->hardware, row->prediction.largest_bytes);
+    row->is_program_fit = sweep_fits(&config->hardware, row->prediction.footprint.device);
+    row->program_fits   = footprint_is_modelled(&config->software) ? &row->is_program_fit : NULL;
+    bool is_reserved    = config->published.memory == MEMORY_RESERVED;
     row->memory_bytes =
         (double)(is_reserved ? row->prediction.footprint.reserved : row->prediction.footprint.allocated);
     row->memory_error_percent = config->published.memory_gib > 0.0

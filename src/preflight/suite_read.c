@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads a suite, and what is known of its rows before they run:
+// Reads a suite, and finds the expected time of each row:
 //
 //     about = NVIDIA's Exemplar models
 //     [rows]

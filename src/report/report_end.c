@@ -4,9 +4,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/comparison.h"
+#include "gswbench/hardware.h"
 #include "gswbench/report.h"
 #include "internal.h"
 
@@ -196,12 +198,34 @@ static void put_slowest_rank(struct end *end, const struct result *result)
         report_safe(longest->host), 100 * longest->excess, doubt);
 }
 
+// [hardware] gpu_hour_dollars is an entry of the result's configuration.
+static double hour_dollars_of(const struct result *result)
+{
+    for (int64_t i = 0; i < result->config_count; i++) {
+        if (strcmp(result->config[i].name, "hardware.gpu_hour_dollars") == 0) {
+            return strtod(result->config[i].value, NULL);
+        }
+    }
+    return 0.0;
+}
+
+static void put_throughput(struct end *end, const struct result *result)
+{
+    const struct result_figures *figures = &result->figures;
+    double dollars  = hardware_token_dollars(hour_dollars_of(result), result->mesh.world, figures->tokens_per_second);
+    char   cost[48] = "";
+    if (!isnan(dollars)) {
+        snprintf(cost, sizeof(cost), "; $%.4g per million", dollars);
+    }
+    put(end, "throughput", "%s tokens/s, %s per %s%s", report_grouped(figures->tokens_per_second),
+        report_grouped(figures->tokens_per_second_per_rank), name_device(result), cost);
+}
+
 static void put_figures(struct end *end, const struct result *result)
 {
     const struct result_figures *figures = &result->figures;
     put_step_time(end, &figures->step);
-    put(end, "throughput", "%s tokens/s, %s per %s", report_grouped(figures->tokens_per_second),
-        report_grouped(figures->tokens_per_second_per_rank), name_device(result));
+    put_throughput(end, result);
     put_utilization(end, result);
     put_published(end, result);
     put_expected(end, result);

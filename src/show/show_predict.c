@@ -59,6 +59,10 @@ void show_prediction(const struct predict_row *row)
     printf("predicted      %.3f s/step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,
            isnan(row->range.percent) ? "" : show_percent(row->range.percent, " +-%.1f %%", text, sizeof(text)),
            row->tokens_per_second, show_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)));
+    if (!isnan(row->token_dollars)) {
+        printf("price          $%.4g per million tokens, at $%.4g for an hour of a device\n", row->token_dollars,
+               config->hardware.gpu_hour_dollars);
+    }
     if (!isnan(row->published_seconds)) {
         printf("published      %.3f s/step: prediction error %+.1f %%, %s\n", row->published_seconds,
                row->error_percent, error_status(&config->published));
@@ -163,6 +167,7 @@ static const struct json_field predicted_fields[] = {
     OF_PREDICTED(JSON_FIELD_REAL, "step_s", prediction.step_seconds),
     OF_PREDICTED(JSON_FIELD_REAL, "range_percent", range.percent),
     OF_PREDICTED(JSON_FIELD_REAL, "tokens_per_s", tokens_per_second),
+    OF_PREDICTED(JSON_FIELD_REAL, "dollars_per_million_tokens", token_dollars),
     OF_PREDICTED(JSON_FIELD_REAL, "mfu", mfu),
     OF_PREDICTED(JSON_FIELD_REAL, "error_percent", error_percent),
     OF_PREDICTED(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
@@ -191,7 +196,7 @@ struct document {
     json_t *list;
 };
 const struct json_field show_predict_fields[] = {
-    JSON_SCHEMA("gswbench.predict/4"),
+    JSON_SCHEMA("gswbench.predict/5"),
     JSON_ARRAY(document, "rows", list, row_fields),
     JSON_END
 };

@@ -21,6 +21,17 @@ Test(predict_command, predicts_a_row_beside_its_published_time)
     expect_output("\"bubble\": 0.0,");
 }
 
+// Eight devices at $4.5 an hour cost a cent a second.
+Test(predict_command, shows_what_a_million_tokens_cost)
+{
+    double tokens = 0.0, dollars = 0.0;
+    expect_success("predict --config llama3.1-8b --ranks 8 --no-range --price 4.5");
+    const char *predicted = strstr(output, "s/step: "), *shown = strstr(output, "price          $");
+    cr_assert(predicted != NULL && sscanf(predicted, "s/step: %lf tokens/s", &tokens) == 1);
+    cr_assert(shown != NULL && sscanf(shown, "price          $%lf per million", &dollars) == 1);
+    cr_expect_float_eq(dollars, 0.01 / tokens * 1e6, 1e-4, "%g for %g tokens/s", dollars, tokens);
+}
+
 Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
 {
     expect_success("predict --config llama2-70b-fsdp");

@@ -45,6 +45,13 @@ Test(report_end, has_the_figures_in_the_order_of_their_worth)
     expect_in(report_write_end, "slowest rank    1 (dgx-02), computes 6.2 % longer than the median\n");
 }
 
+// 64 GPUs at $3.6 an hour cost $0.064 a second, and a million tokens takes 13.3495 seconds.
+Test(report_end, shows_what_a_million_tokens_cost)
+{
+    result_add_entry(&result.config, &result.config_count, "hardware.gpu_hour_dollars", "3.6");
+    expect_in(report_write_end, "throughput      74 909 tokens/s, 1 170 per GPU; $0.8544 per million\n");
+}
+
 Test(report_end, wraps_reasons_and_counts_those_without_room)
 {
     for (int i = 0; i < 6; i++) {
