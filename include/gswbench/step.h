@@ -204,5 +204,8 @@ void data_weight_values(const struct weight_part *part, uint64_t seed, int64_t f
 // on the scales of stored weights.
 void data_initialise(struct step *step, const struct plan *plan, uint64_t seed);
 
+// Draws the adapters of a frozen model, before a checkpoint without adapters is loaded.
+void data_initialise_adapters(struct step *step, const struct plan *plan, uint64_t seed);
+
 // Initializes state that no checkpoint has: the RoPE table and the first FP8 scales.
 void data_initialise_state(struct step *step, const struct plan *plan);

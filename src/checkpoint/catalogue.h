@@ -53,6 +53,7 @@ struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum stat
 enum format catalogue_weight_format(const struct catalogue *catalogue);
 
 // Checks that the checkpoint has exactly the model's tensors, with the right shapes.
+bool   catalogue_has(const struct catalogue *catalogue, const char *name);    // weights or masters of that name
 status catalogue_check(const struct catalogue *catalogue, const struct plan *plan);
 
 // Returns a slice's data, valid until the next call. rows: the requested rectangle; on return the one read, which is

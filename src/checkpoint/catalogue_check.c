@@ -50,6 +50,12 @@ static status check_part(const struct catalogue *catalogue, const struct weight_
                : catalogue_refuse(catalogue, part->name, "has no moments, though other tensors have");
 }
 
+bool catalogue_has(const struct catalogue *catalogue, const char *name)
+{
+    return catalogue_find(catalogue, STATE_WEIGHT, name).count > 0 ||
+           catalogue_find(catalogue, STATE_MASTER, name).count > 0;
+}
+
 static bool is_part(const struct export_list *list, const char *name)
 {
     for (int32_t i = 0; i < list->count; i++) {
@@ -131,12 +137,25 @@ static status check_scaling(const struct catalogue *catalogue, const struct plan
     return OK;
 }
 
+// Adapters start on a checkpoint of the model without any.
+static bool has_adapters(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
+{
+    bool has = !model_is_frozen(&plan->model);
+    for (int32_t i = 0; i < list->count && !has; i++) {
+        has = !list->exports[i].is_frozen && catalogue_has(catalogue, list->exports[i].part->name);
+    }
+    return has;
+}
+
 static status check_parts(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
 {
     int64_t slices      = 0;
-    bool    has_moments = has_any_moments(catalogue, list);
+    bool    has_moments = has_any_moments(catalogue, list), has_all = has_adapters(catalogue, plan, list);
     for (int32_t i = 0; i < list->count; i++) {
-        TRY(check_part(catalogue, list->exports[i].part, has_moments, &slices));
+        const struct export *export = &list->exports[i];
+        if (export->is_frozen || has_all) {
+            TRY(check_part(catalogue, export->part, has_moments && !export->is_frozen, &slices));
+        }
     }
     return slices == catalogue->count ? OK : find_foreign(catalogue, plan, list);
 }

@@ -191,6 +191,10 @@ static status load_biases(struct catalogue *catalogue, const struct plan *plan, 
 static status load_unit(struct catalogue *catalogue, const struct plan *plan, const struct plan_unit *unit,
                         struct step *step)
 {
+    bool is_adapters = model_is_frozen(&plan->model) && !unit->is_frozen;
+    if (is_adapters && !catalogue_has(catalogue, plan->weights[unit->first_weight].part[0].name)) {
+        return OK;    // they keep their initial values
+    }
     for (enum state state = 0; state < STATE_COUNT; state++) {
         if (state_tensor(unit, state) >= 0) {
             TRY(load_state(catalogue, plan, unit, state, step));

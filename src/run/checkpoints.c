@@ -119,6 +119,7 @@ status checkpoints_begin(struct steps *steps)
     const struct checkpoint_origin *origin = checkpoint_origin(steps->checkpoints.loaded);
     struct checkpoint_watch         watch  = watch_of(steps);
     data_initialise_state(steps->step, steps->plan);
+    data_initialise_adapters(steps->step, steps->plan, (uint64_t)steps->benchmark->job.config.run.seed);
     TRY(comm_agree(steps->comm, checkpoint_load(steps->checkpoints.loaded, steps->plan, steps->step, &watch,
                                                 &steps->checkpoints.load)));
     steps_enter(steps, WATCH_OPENING, 0);

@@ -329,6 +329,15 @@ void data_initialise_state(struct step *step, const struct plan *plan)
     initialise_positions(step, plan);
 }
 
+void data_initialise_adapters(struct step *step, const struct plan *plan, uint64_t seed)
+{
+    for (int i = 0; i < plan->unit_count && model_is_frozen(&plan->model); i++) {
+        if (!plan->units[i].is_frozen) {
+            initialise_unit(step, plan, &plan->units[i], seed);
+        }
+    }
+}
+
 void data_initialise(struct step *step, const struct plan *plan, uint64_t seed)
 {
     for (int i = 0; i < plan->unit_count; i++) {

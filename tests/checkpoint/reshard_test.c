@@ -126,6 +126,23 @@ static void expect_same_under_all(const char *model, const char *layout, const c
 
 static const char dense[] = "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4";
 
+#define ADAPTED                                                                                                        \
+    "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-3; rank 2; alpha 6"
+
+Test(reshard, carries_adapters_and_starts_them_on_a_model_without_any)
+{
+    static const char *const others[] = {"fsdp 1", "tp 4", "pp 3", "dp 2; tp 2; zero 1"};
+    expect_same_under_all(ADAPTED, "fsdp 2", others, COUNT(others), 1e-5);
+
+    // B is zero, so the first loss is that of the model.
+    clear(saved);
+    train(dense, "fsdp 2", STEPS, NULL, saved);
+    struct training plain = train(dense, "tp 2", 1, saved, NULL), adapted = train(ADAPTED, "tp 2", 2, saved, NULL);
+    cr_expect_eq(adapted.loss[0], plain.loss[0]);
+    cr_expect_neq(adapted.loss[1], plain.loss[0]);
+    cr_expect_gt(adapted.norm[0], 0);
+}
+
 Test(reshard, carries_a_dense_model_from_one_layout_to_any)
 {
     static const char *const others[] = {"fsdp 1",

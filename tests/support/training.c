@@ -46,6 +46,7 @@ static int64_t begin(const struct training *training, const struct plan *plan, s
     training_require(checkpoint_open(&loaded, training->load, plan, true));
     int64_t first = checkpoint_origin(loaded)->step;
     data_initialise_state(step, plan);
+    data_initialise_adapters(step, plan, training->seed);
     training_require(checkpoint_load(loaded, plan, step, &(struct checkpoint_watch){0}, &cost));
     step_make_weights(step);
     checkpoint_close(loaded);
