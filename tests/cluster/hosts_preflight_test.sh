@@ -27,6 +27,9 @@ restore() {
     limit "$1" tbf rate 400mbit burst 1m latency 50ms
 }
 
+printf '%s\n' 'about = one job' '[rows]' \
+    'first = tiny-llama run.layers=1 train.micro_batch=1 train.global_batch=32 run.steps=12' >one.ini
+
 for ((i = 0; i < ${GSWBENCH_PREFLIGHTS:-1}; i++)); do
     run 0 "${preflight[@]}"
     grep -q '^drain: none$' output || complain "something is named on hosts that are alike"
@@ -44,6 +47,13 @@ for ((i = 0; i < ${GSWBENCH_PREFLIGHTS:-1}; i++)); do
     limit $host tbf rate 280mbit burst 1m latency 50ms
     run 6 "${preflight[@]}"
     expect_outliers "host $host: every link between nodes from it takes " "$host"
+
+    # A suite refuses the machine because of that host, before its first row.
+    rm -rf suite
+    run 6 mpirun -np 32 --map-by ppr:4:node "$GSWBENCH" suite ./one.ini --backend host --comm mpi -o suite
+    expect_outliers "host $host: every link between nodes from it takes " "$host"
+    expect '^first +not run '
+    expect '^REFUSE  0 of 1 rows accepted, 0 refused$'
     restore $host
 
     from=$((RANDOM % 8)) to=$(((from + 1 + RANDOM % 7) % 8))
