@@ -122,6 +122,8 @@ static const char *const variants[] = {
     "fsdp 2; qk_norm yes; recompute selective; recompute_save qkv; compute fp8; fp8_recipe current",
     "layers 3; pattern MM*; positions none; mamba_heads 4; mamba_head_dim 16; mamba_state 16; mamba_groups 2; mamba_chunk 24",
     "tp 2; layers 3; pattern M*M; mamba_heads 32; mamba_head_dim 4; mamba_state 16; mamba_groups 2; recompute full; compute fp8; fp8_recipe current",
+    "rank 4; alpha 12; qk_norm yes",
+    "tp 2; rank 4; alpha 12; targets qkv, projection; norm layernorm; compute fp8; fp8_recipe current",
     "recompute selective; recompute_save qkv, attention",
     "compute fp8; fp8_recipe current",
     "compute fp8; fp8_recipe delayed; fp8_history 3",
@@ -146,7 +148,10 @@ static bool has_blocks(void)
     struct backend         backend;
     const struct prepared *prepared;
     void                  *placed = (void *)(uintptr_t)256;
-    struct op           op = {.kind = OP_GEMM, .shape.gemm = {SIDE, SIDE, SIDE, false, true, SCALING_MX, SCALING_MX}};
+    struct op              op     = {
+                         .kind       = OP_GEMM,
+                         .shape.gemm = {
+                             .m = SIDE, .n = SIDE, .k = SIDE, .transpose_b = true, .scaling_a = SCALING_MX, .scaling_b = SCALING_MX}};
     const struct buffer buffers[OP_OPERANDS] = {[GEMM_A] = {placed, SIDE * SIDE, FORMAT_E4M3},
                                                 [GEMM_B] = {placed, SIDE * SIDE, FORMAT_E4M3},
                                                 [GEMM_C] = {placed, SIDE * SIDE, FORMAT_BF16}};
