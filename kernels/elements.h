@@ -58,6 +58,7 @@ KERNEL_FUNCTION int kernel_scaled_sum(const struct scaled_sum_args *args, const 
 struct adamw_hyper {
     float learning_rate, beta1, beta2, epsilon, decay;
     float correction1, correction2;    // 1 - beta^step
+    float key[2];                      // of stochastic rounding, unused here
 };
 
 struct adamw_args {

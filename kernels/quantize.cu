@@ -24,6 +24,8 @@ template <typename Body> int with_scaling(enum scaling scaling, Body body)
     case SCALING_MX:
         return body(scaling_constant<SCALING_MX>());
     case SCALING_ROWS:    // GEMMs with row scales are refused
+    case SCALING_NV:      // quantize_nv.cu
+    case SCALING_NV_SQUARE:
         break;
     }
     return cudaErrorInvalidValue;
@@ -88,6 +90,9 @@ int find_magnitude(const struct quantize_args *args, const struct kernel_target 
 
 int kernel_quantize(const struct quantize_args *args, const struct kernel_target *target)
 {
+    if (scaling_is_nv(args->scaling)) {
+        return kernel_quantize_nv(args, target);
+    }
     if (args->scaling == SCALING_WHOLE && args->scale != NULL && args->transposed == NULL) {
         return enqueue_flat(args, target);
     }

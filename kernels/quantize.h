@@ -22,8 +22,24 @@ struct quantize_args {
     int64_t      rows, columns;
     enum scaling scaling;
     enum format  type, format;
+    // NV scaling only. scratch has two elements then.
+    float       *tensor_scale, *transposed_tensor_scale;    // [1]: inverse scales of the copies
+    const float *key;                                       // [2]: of stochastic rounding, in parts of 24 bits
+    int64_t      draw;                                      // number of the op
+    bool         transforms, is_stochastic;
 };
 KERNEL_FUNCTION int kernel_quantize(const struct quantize_args *args, const struct kernel_target *target);
+
+// The part of kernel_quantize with NV scaling.
+KERNEL_FUNCTION int kernel_quantize_nv(const struct quantize_args *args, const struct kernel_target *target);
+
+// Factors of a GEMM with NV scaling: the product of two tensor scales, and the factor of the previous C.
+struct factors_args {
+    const float *one, *other;    // [1]; NULL: 1
+    float       *out;            // [2]
+    float        scale, keep;    // of the product, and of the previous C
+};
+KERNEL_FUNCTION int kernel_factors(const struct factors_args *args, const struct kernel_target *target);
 
 // Transposes an FP8 matrix. Memory-bound: 2 bytes per element.
 struct transpose_args {

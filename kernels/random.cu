@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fills arrays with normal random numbers, one element per thread at a time.
-#include "gswbench/fp8.h"
-#include "gswbench/random.h"
+#include "gswbench/fp4.h"
 
 #include "device.cuh"
 #include "elements.h"
@@ -19,6 +18,11 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) fill_kernel(const struct rando
             break;
         case FORMAT_BF16:
             low_precision((bf16 *)args.out + at, value);
+            break;
+        case FORMAT_E2M1:    // two codes of one number in a byte
+            if (at % 2 == 0) {
+                ((uint8_t *)args.out)[at / 2] = (uint8_t)(fp4_from_float(value) * 0x11);
+            }
             break;
         default:    // FP8: the largest value, 4.9, nearly fills the range, as after scaling
             ((uint8_t *)args.out)[at] = fp8_from_float(args.type, value * fp8_largest(args.type) / 5);

@@ -13,9 +13,10 @@ struct usage {
     int32_t writer;
     int32_t reader[STREAM_COUNT];
     // These apply to the tensor itself; the fields above apply to the whole tensor it is a part of.
-    bool    is_apart;     // its uses are tracked separately from the whole tensor's
-    int32_t quantizer;    // op that quantized the tensor to FP8, or transposed it if it is FP8; -1: none
-    int32_t factor;       // tensor with the inverse scales of an FP8 tensor
+    bool    is_apart;        // its uses are tracked separately from the whole tensor's
+    int32_t quantizer;       // op that quantized the tensor to FP8, or transposed it if it is FP8; -1: none
+    int32_t factor;          // tensor with the inverse scales of a low-precision tensor
+    int32_t tensor_scale;    // NVFP4: tensor with the inverse scale of the whole tensor
 };
 
 struct assembly {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Number formats, one table row each, and conversion to and from bf16. The conversions compile as C and as CUDA, so
-// host and device round identically. fp8.h converts the 8-bit formats.
+// host and device round identically. fp8.h and fp4.h convert the formats of 8 and 4 bits.
 #pragma once
 
 #include <stdbool.h>
@@ -28,8 +28,8 @@ extern const char *const rate_names[RATE_COUNT];
 // Formats (MX) Specification 1.0; NVFP4 the cuBLAS documentation (block scaling): E2M1 with an E4M3 scale for 16
 // elements and an fp32 scale for the tensor.
 //
-// FP8 tensors are stored as E4M3 or E5M2. MXFP8 is the same data with one scale for each block (fp8.h). No op
-// computes in NVFP4 yet.
+// FP8 tensors are stored as E4M3 or E5M2. MXFP8 is the same data with one scale for each block (fp8.h), NVFP4 is E2M1
+// with its scales (fp4.h).
 #define FORMATS(FORMAT) \
     FORMAT(F32,   f32,   32, 8, 23, 0x1p-149, 0x1.fffffep127, 0,  F32,  0, FP32) \
     FORMAT(BF16,  bf16,  16, 8, 7,  0x1p-133, 0x1.fep127,     0,  F32,  0, BF16) \

@@ -19,24 +19,32 @@
 //   SCALING_WHOLE     the tensor
 //   SCALING_1X128      1 x 128
 //   SCALING_128X128   128 x 128
-//   SCALING_MX    1 x 32, E8M0 (MX)
+//   SCALING_MX        1 x 32, E8M0 (MX)
 //   SCALING_ROWS      a row
+//   SCALING_NV         1 x 16, E4M3 (NVFP4), and the tensor
+//   SCALING_NV_SQUARE 16 x 16, E4M3, and the tensor; stored like 1 x 16
 //
 // Inverse scales lie as cuBLASLt reads them. 1 x 128: [columns / 128, rows]. 128 x 128: [rows / 128, columns / 128]
 // with rows padded to a multiple of 4. MX: one tile of 512 for each 128 rows and 128 columns, zero-padded at the matrix
-// edge. (row, column) of a tile has byte (row % 32) * 16 + (row / 32) * 4 + column / 32. Rows: in order.
-enum scaling { SCALING_WHOLE, SCALING_1X128, SCALING_128X128, SCALING_MX, SCALING_ROWS };
-enum { SCALING_SIDE = 128, SCALING_BLOCK = 32, SCALING_TILE = 512 };
+// edge. (row, column) of a tile has byte (row % 32) * 16 + (row / 32) * 4 + column / 32. NV: the same with tiles of 64
+// columns and column / 16. Rows: in order.
+enum scaling { SCALING_WHOLE, SCALING_1X128, SCALING_128X128, SCALING_MX, SCALING_ROWS, SCALING_NV, SCALING_NV_SQUARE };
+enum { SCALING_SIDE = 128, SCALING_BLOCK = 32, SCALING_NV_BLOCK = 16, SCALING_TILE = 512 };
 
-// Elements along k that share a scale in 1 x 128, 128 x 128 and MX scaling.
+GSWBENCH_INLINE bool scaling_is_nv(enum scaling scaling)
+{
+    return scaling == SCALING_NV || scaling == SCALING_NV_SQUARE;
+}
+
+// Elements along k that share a scale in 1 x 128, 128 x 128, MX and NV scaling.
 GSWBENCH_INLINE int64_t scaling_depth(enum scaling scaling)
 {
-    return scaling == SCALING_MX ? SCALING_BLOCK : SCALING_SIDE;
+    return scaling_is_nv(scaling) ? SCALING_NV_BLOCK : scaling == SCALING_MX ? SCALING_BLOCK : SCALING_SIDE;
 }
 
 GSWBENCH_INLINE enum format scaling_format(enum scaling scaling)
 {
-    return scaling == SCALING_MX ? FORMAT_E8M0 : FORMAT_F32;
+    return scaling_is_nv(scaling) ? FORMAT_E4M3 : scaling == SCALING_MX ? FORMAT_E8M0 : FORMAT_F32;
 }
 
 // Blocks of 128 that cover this number of elements.
@@ -51,6 +59,7 @@ GSWBENCH_INLINE int64_t scaling_inverses(enum scaling scaling, int64_t rows, int
            : scaling == SCALING_1X128 ? scaling_sides(columns) * rows
            : scaling == SCALING_ROWS  ? rows
            : scaling == SCALING_MX    ? scaling_sides(rows) * scaling_sides(columns) * SCALING_TILE
+           : scaling_is_nv(scaling)   ? scaling_sides(rows) * scaling_sides(2 * columns) * SCALING_TILE
                                       : scaling_sides(rows) * ((scaling_sides(columns) + 3) / 4 * 4);
 }
 
@@ -67,6 +76,7 @@ GSWBENCH_INLINE int64_t scaling_inverse_at(enum scaling scaling, int64_t rows, i
 {
     return scaling == SCALING_WHOLE  ? 0
            : scaling == SCALING_MX   ? scaling_block_at(columns, row, column)
+           : scaling_is_nv(scaling)  ? scaling_block_at(2 * columns, row, 2 * column)
            : scaling == SCALING_ROWS ? row
            : scaling == SCALING_1X128
                ? column / SCALING_SIDE * rows + row

@@ -37,8 +37,9 @@ struct gemm_key {
 };
 bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
 
-// Fails if no device supports the GEMM: FP8 sizes that are not multiples of 16 (32 with MX blocks), FP8 other than A
-// [m, k] and B [n, k], two E5M2 operands, two operands scaled by 128 x 128 blocks, or other combinations of types.
+// Fails if no device supports the GEMM: FP8 sizes that are not multiples of 16 (32 with MX blocks and in FP4), FP8 and
+// FP4 other than A [m, k] and B [n, k], two E5M2 operands, two operands scaled by 128 x 128 blocks, or other
+// combinations of types.
 status gemm_check(const struct gemm_key *key);
 
 // Largest power of two, at most 256, that divides the address.

@@ -133,8 +133,17 @@ extern const struct option published_options[];
 
 // [precision] options, and the format of each role in a training step derived from them.
 
-enum compute_precision { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP8 };
-enum scaling_recipe { RECIPE_DELAYED, RECIPE_CURRENT, RECIPE_BLOCK, RECIPE_MXFP8, RECIPE_ROWS };
+enum compute_precision { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP8, COMPUTE_FP4 };
+// RECIPE_AUTO, of an option: the recipe that is usual for compute.
+enum scaling_recipe {
+    RECIPE_DELAYED,
+    RECIPE_CURRENT,
+    RECIPE_BLOCK,
+    RECIPE_MXFP8,
+    RECIPE_ROWS,
+    RECIPE_NVFP4,
+    RECIPE_AUTO
+};
 enum fp8_format { FP8_HYBRID, FP8_E4M3 };
 enum fast_sums { FAST_SUMS_FORWARD, FAST_SUMS_ALL, FAST_SUMS_NONE };
 // Operand of a linear layer's GEMM.
@@ -147,8 +156,11 @@ struct precision_config {
     int64_t reduce;       // enum format of gradient reductions
     int64_t master;       // fp32 master weights in addition to bf16 weights
     int64_t moments;      // enum format of the Adam moments m and v
-    int64_t fp8_recipe, fp8_history, fp8_margin, fp8_format, fp8_gemms, fp8_weight_gradients, fp8_fast_accumulation,
-        fp8_weights, fp8_fused;
+    int64_t recipe;       // enum scaling_recipe
+    int64_t fp8_history, fp8_margin, fp8_format, fp8_gemms, fp8_weight_gradients, fp8_fast_accumulation, fp8_weights,
+        fp8_fused;
+    int64_t fp4_square_weights, fp4_stochastic_rounding, fp4_transform;
+    int64_t bf16_last_layers;
 };
 extern const struct option precision_options[];
 extern const char *const   precision_compute_names[];
@@ -175,8 +187,15 @@ struct precision {
     bool           has_low_precision_weights;    // weights are stored and all-gathered in the format of ROLE_WEIGHT
     bool           fuses_copies;                 // producers write quantized tensors where a fused kernel exists
     enum fast_sums fast_sums;
+    int64_t        last_layers;       // number of layers at the end of the model whose linears stay in BF16
+    bool           scales_squares;    // NVFP4: weights have blocks of 16 x 16
+    bool           rounds_gradients_stochastically;
+    bool           transforms;    // NVFP4: the operands of weight gradients are transformed before they are quantized
 };
 status precision_init(struct precision *precision, const struct precision_config *config);
+
+// Whether the linears of a layer, or of the embedding and head (-1), have low-precision operands.
+bool precision_covers(const struct precision *precision, int64_t layers, int64_t layer);
 
 // Rate classes of all GEMMs of a step, as bits 1 << enum rate.
 uint32_t precision_rates(const struct precision *precision);

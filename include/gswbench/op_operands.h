@@ -18,10 +18,12 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
        NORM_GRADIENT_IN, NORM_GRADIENT_WEIGHT, NORM_GRADIENT_BIAS };
 // backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (optional, added to d x), d
 // x w, d WEIGHT and d BIAS w or rw (optional; absent if frozen).
-enum { GEMM_A, GEMM_B, GEMM_C, GEMM_INVERSE_SCALE_A, GEMM_INVERSE_SCALE_B, GEMM_BIAS };
+enum { GEMM_A, GEMM_B, GEMM_C, GEMM_INVERSE_SCALE_A, GEMM_INVERSE_SCALE_B, GEMM_BIAS, GEMM_TENSOR_SCALE_A,
+       GEMM_TENSOR_SCALE_B };
 // C [m, n] = op(A) op(B), or += if it accumulates. BIAS r [n], optional: added to each row of C.
 // INVERSE_SCALE_A, INVERSE_SCALE_B r f32: of FP8 operands (op_shape.h says how many); absent if A and B are not FP8.
-// FP8 GEMMs always have A as stored and B transposed, because devices multiply FP8 row by row.
+// TENSOR_SCALE_A, TENSOR_SCALE_B r f32 [1]: inverse scales of the tensors, with NV scaling only; C is multiplied by both.
+// Low-precision GEMMs always have A as stored and B transposed, because devices multiply them row by row.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PACKED_IN, ROPE_SCALE_GRADIENT };
 // forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY
 // w [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY and KEY_VALUE r are gradients, PACKED
@@ -118,7 +120,7 @@ enum { CAST_IN, CAST_OUT };                                      // [elements] r
 enum { CLEAR_OUT };                                      // [elements] w: zeros
 // Quantization to FP8, and the upkeep of scales.
 enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, QUANTIZE_TRANSPOSED_INVERSE_SCALE,
-       QUANTIZE_SCALE, QUANTIZE_AMAX };
+       QUANTIZE_SCALE, QUANTIZE_AMAX, QUANTIZE_TENSOR_SCALE, QUANTIZE_TRANSPOSED_TENSOR_SCALE, QUANTIZE_HYPER };
 // IN r [rows, columns]. OUT w [rows, columns] and TRANSPOSED w [columns, rows] are FP8 copies of IN * scale; one of
 // them may be absent.
 // Per-tensor scaling: both copies share one scale. SCALE r f32 [1] is that scale (delayed scaling); if absent, the op
@@ -127,6 +129,8 @@ enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, Q
 // to the largest magnitude of IN.
 // Other scalings (1x128, 128x128, MX blocks, rows): the op computes a scale for each part. INVERSE_SCALE w has the
 // inverse scales of OUT, TRANSPOSED_INVERSE_SCALE w the inverse scales of TRANSPOSED; SCALE and AMAX are absent.
+// NV scaling: the same, and TENSOR_SCALE and TRANSPOSED_TENSOR_SCALE w f32 [1] have the inverse scale of each copy. If
+// the shape transforms, TRANSPOSED is made from the transformed input. HYPER r, only with stochastic rounding.
 // Fused: NORM_FORWARD, ACTIVATION_FORWARD and ACTIVATION_BACKWARD can quantize their own output. The slots of
 // OP_QUANTIZE then start at OP_FUSED. The copies are made from the output as rounded for storage; the output itself may
 // be absent.
@@ -144,7 +148,8 @@ enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAM
 // (optional if there is a MASTER). AMAX rw f32 [1], optional: raised to the largest magnitude of WEIGHT. A SCALE of NaN
 // skips the update but still raises AMAX.
 enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY,
-       HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_COUNT };      // corrections: 1 - beta^step
+       HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_KEY_LOW, HYPER_KEY_HIGH,
+       HYPER_COUNT };      // corrections: 1 - beta^step; key of stochastic rounding: two numbers of 24 bits
 enum { COMMUNICATION_IN, COMMUNICATION_OUT };
 // ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size *
 // n], OUT w [n]. ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: a ring shift; OUT w receives IN of the member whose index

@@ -121,6 +121,9 @@ static inline int64_t routing_slots(const struct routing_shape *shape)
 struct quantize_shape {
     int64_t rows, columns;
     int32_t scaling;    // enum scaling, for both copies
+    // NV scaling only. draw: distinguishes the random numbers of ops.
+    bool    transforms, is_stochastic;
+    int64_t draw;
 };
 struct rescale_shape {
     int64_t slots, history;

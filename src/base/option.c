@@ -278,13 +278,15 @@ static const char *find_meant(const char *text, const char *const *names)
                     {"bfloat16", "bf16"},
                     {"float32", "fp32"},
                     {"threads", "local"},
-                    {"mxfp8", "fp8\" with \"precision.fp8_recipe=mxfp8"},
+                    {"mxfp8", "fp8\" with \"precision.recipe=mxfp8"},
                     {"selective", "attention"},
                     {"half", NULL},
                     {"fp16", NULL},
                     {"float16", NULL},
                     {"int8", NULL},
-                    {"nvfp4", NULL}};
+                    {"nvfp4", "fp4"},
+                    {"e2m1", "fp4"},
+                    {"float4", "fp4"}};
     for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
         if (strcasecmp(text, synonyms[i].word) == 0) {
             for (int j = 0; synonyms[i].name != NULL && names[j] != NULL; j++) {

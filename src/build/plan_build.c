@@ -219,6 +219,22 @@ static void declare_inputs(struct builder *builder)
     }
 }
 
+// Blocks of NVFP4, and the transform, need whole groups of 16 numbers in both directions.
+static status check_nv_sizes(const struct plan *plan)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct quantize_shape *shape = &plan->ops[i].shape.quantize;
+        if (plan->ops[i].kind == OP_QUANTIZE && scaling_is_nv((enum scaling)shape->scaling) &&
+            (shape->rows % SCALING_NV_BLOCK != 0 || shape->columns % SCALING_NV_BLOCK != 0)) {
+            return fail("[precision] compute = fp4: \"%s\" has %" PRId64 " x %" PRId64
+                        " numbers per rank, which must be multiples of %d: change train.sequence, the model or its "
+                        "layout, or use precision.compute = bf16",
+                        plan->ops[i].tag.role, shape->rows, shape->columns, SCALING_NV_BLOCK);
+        }
+    }
+    return OK;
+}
+
 status plan_build(struct plan *plan, const struct plan_request *request)
 {
     *plan = describe(request);
@@ -261,7 +277,7 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     quantize_drop_unread(&builder);
     assembly_finish(&builder.assembly);
     arena_free(&builder.scratch);
-    return OK;
+    return check_nv_sizes(plan);
 }
 
 status plan_build_stage(struct plan *plan, const struct plan_request *request, int64_t stage)

@@ -78,8 +78,9 @@ static void fill_parts(struct weight *weight, const struct declarations *declara
 static void add_weight(struct plan *plan, const struct declarations *declarations, struct declaration *declaration,
                        int64_t *first)
 {
-    bool is_low_precision =
-        declaration->linear >= 0 && (plan->precision.low_precision_linears >> declaration->gemm & 1u) != 0;
+    bool is_low_precision = declaration->linear >= 0 &&
+                            (plan->precision.low_precision_linears >> declaration->gemm & 1u) != 0 &&
+                            precision_covers(&plan->precision, plan->model.layers, declarations->block->layer);
     struct weight weight = {.name     = declaration->name,
                             .unit     = plan->unit_count - 1,
                             .first    = *first,

@@ -186,6 +186,8 @@ static void draw(void *values, enum format format, int64_t count)
             ((float *)values)[i] = value;
         } else if (format == FORMAT_BF16) {
             ((bf16 *)values)[i] = bf16_from_float(value);
+        } else if (format == FORMAT_E2M1) {
+            element_write(format, values, i, value);
         } else {
             ((uint8_t *)values)[i] = fp8_from_float(format, value);
         }

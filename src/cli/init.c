@@ -16,7 +16,7 @@ const struct flag init_flags[] = {
               "job of another program: config.json of Hugging Face, arguments of Megatron, TOML of torchtitan"),
     INTEGER_FLAG(config.ranks, "--ranks", "N", 1, 1048576,
                  "number of ranks; default: the fewest of a published config, or all devices of this machine"),
-    OVERRIDE_FLAG(config.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"),
+    OVERRIDE_FLAG(config.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8, fp4 or fp32"),
     OVERRIDE_FLAG(config.overrides, "--gpu", "NAME", "hardware.profile", "GPU of predictions, e.g. h100-sxm"),
     LIST_FLAG(config.overrides, "--set", "SECTION.KEY=VALUE", "override a value; repeatable"),
     SWITCH_FLAG(is_short, "--short", "write only what differs from the defaults"),

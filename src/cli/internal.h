@@ -77,14 +77,14 @@ struct flag {
     TEXT_FLAG    (field.name, "--config", "NAME|FILE", "installed config, file, or - for standard input; NAME may also be given without --config"), \
     LIST_FLAG    (field.overrides, "--set", "SECTION.KEY=VALUE", "override an option of the config; repeatable"), \
     INTEGER_FLAG (field.ranks, "--ranks", "N", 1, 1048576, "number of ranks; selects the rows of the config"), \
-    OVERRIDE_FLAG(field.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8 or fp32"), \
+    OVERRIDE_FLAG(field.overrides, "--precision", "TYPE", "precision.compute", "bf16, fp8, fp4 or fp32"), \
     OVERRIDE_FLAG(field.overrides, "--gpu", "NAME", "hardware.profile", "GPU of predictions and published rows, e.g. h100-sxm, h200, b200, gb200, a100-80gb, or a profile path with a /"), \
     OVERRIDE_FLAG(field.overrides, "--variant", "NAME", "published.variant", "variant of the config, e.g. compiled"), \
     OVERRIDE_FLAG(field.overrides, "--layers", "N", "run.layers", "use only N layers; the result is marked as a proxy")
 #define FILTER_FLAGS(field) \
     TEXT_FLAG    (field.gpu, "--gpu", "NAME", "only rows for GPUs whose name starts with NAME, e.g. b200"), \
     TEXT_FLAG    (field.model, "--model", "NAME", "only rows of models whose name contains NAME, e.g. llama3"), \
-    TEXT_FLAG    (field.precision, "--precision", "TYPE", "only rows in bf16, fp8 or fp32"), \
+    TEXT_FLAG    (field.precision, "--precision", "TYPE", "only rows in bf16, fp8, fp4 or fp32"), \
     TEXT_FLAG    (field.software, "--software", "NAME", "only rows of software whose name contains NAME, e.g. nemo")
 // clang-format on
 

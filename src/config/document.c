@@ -146,9 +146,21 @@ static void add(struct document *document, struct assignment assignment, const c
     document->assignments[document->count++] = assignment;
 }
 
+// Returns the present name of an option that had another one.
+static const char *present_name(const struct config_section *section, const char *key)
+{
+    static const char *const renamed[][3] = {{"precision", "fp8_recipe", "recipe"}};
+    for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+        if (strcmp(section->name, renamed[i][0]) == 0 && strcmp(key, renamed[i][1]) == 0) {
+            return renamed[i][2];
+        }
+    }
+    return key;
+}
+
 static void resolve(struct document *document, struct assignment assignment, const char *key, const char *value)
 {
-    assignment.option = option_find(assignment.section->options, key);
+    assignment.option = option_find(assignment.section->options, present_name(assignment.section, key));
     if (assignment.option == NULL) {
         const char *suggestion = option_suggest(assignment.section->options, key);
         document_error(document, "%s%s: unknown key%s", assignment.place, document_show(document, value),

@@ -58,7 +58,7 @@ const struct option software_options[] = {
     REAL_OPTION    (software_config, logit_copies, "0", 0, 8, "fp32 copies of the logits that the loss and its gradient hold at once, in addition to the logits; freed when the loss has its gradient"),
     REAL_OPTION    (software_config, parallel_logit_copies, "0", 0, 8, "logit_copies where tp shards the logits"),
     CHOICE_OPTION  (software_config, expert_gates, "output", gates_names, "gates scale the outputs of experts, which are kept, or the outputs of their activation: fused with it, or in a separate kernel, which keeps its input; memory only"),
-    BOOLEAN_OPTION (software_config, weights_in_mxfp8, "no", "fp8_recipe = mxfp8: weights are stored in MXFP8 in both orientations, in place of BF16, and gathered through the gradients' memory; memory only"),
+    BOOLEAN_OPTION (software_config, weights_in_mxfp8, "no", "recipe = mxfp8: weights are stored in MXFP8 in both orientations, in place of BF16, and gathered through the gradients' memory; memory only"),
     INTEGER_OPTION (software_config, offloaded_layers, "0", 0, 4096, "layers, from the first on, whose activations are in the memory of the host between forward and backward pass; memory only, copies cost nothing"),
     REAL_OPTION    (software_config, fragmentation, "0", 0, 1, "memory that the allocator reserves but cannot use, relative to allocated memory"),
     REAL_OPTION    (software_config, workspace_mib, "0", 0, 4096, "workspace of libraries in MiB per device"),

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 
 #include "gswbench/fatal.h"
-#include "gswbench/fp8.h"
+#include "gswbench/fp4.h"
 #include "gswbench/status.h"
 
 // clang-format off
@@ -32,6 +32,7 @@ float element_read(enum format format, const void *data, int64_t i)
            : format == FORMAT_I32  ? (float)((const int32_t *)data)[i]
            : format == FORMAT_BF16 ? bf16_to_float(((const bf16 *)data)[i])
            : format == FORMAT_E8M0 ? fp8_power(((const uint8_t *)data)[i])
+           : format == FORMAT_E2M1 ? fp4_to_float(fp4_code(data, i))
                                    : fp8_to_float(format, ((const uint8_t *)data)[i]);
 }
 
@@ -41,6 +42,10 @@ void element_write(enum format format, void *data, int64_t i, float number)
         ((float *)data)[i] = number;
     } else if (format == FORMAT_I32) {
         ((int32_t *)data)[i] = (int32_t)number;
+    } else if (format == FORMAT_E2M1) {
+        uint8_t *byte = (uint8_t *)data + i / 2;
+        int      half = (int)(i % 2) * 4;
+        *byte         = (uint8_t)((*byte & (0xf0 >> half)) | fp4_from_float(number) << half);
     } else if (format == FORMAT_E8M0) {
         ((uint8_t *)data)[i] = fp8_power_code(number);
     } else if (format == FORMAT_BF16) {

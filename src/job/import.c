@@ -175,7 +175,9 @@ static const struct translation {
     // Precision.
     {"bf16", "precision.compute", "true=bf16 false="},
     {"fp8_format", "precision.compute", "hybrid=fp8 e4m3=fp8"},
-    {"fp8_recipe", "precision.fp8_recipe", "delayed=delayed tensorwise=current blockwise=block mxfp8=mxfp8"},
+    {"fp4_format", "precision.compute", "e2m1=fp4"},
+    {"fp4_recipe", "precision.recipe", "nvfp4=nvfp4"},
+    {"fp8_recipe", "precision.recipe", "delayed=delayed tensorwise=current blockwise=block mxfp8=mxfp8"},
     {"fp8_amax_history_len", "precision.fp8_history", NULL},
     {"attention_backend", "run.attention", "fused=cudnn auto=auto"},
 };

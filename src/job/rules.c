@@ -133,8 +133,21 @@ static void check_widths(status *errors, const struct config *config)
     }
 }
 
+// Tensor cores compute in FP4 from Blackwell on. The host backend computes in FP4 for any hardware profile.
+static void check_fp4(status *errors, const struct config *config)
+{
+    const struct hardware_config *hardware = &config->hardware;
+    bool                          is_gpu   = hardware->device[0] != '\0' && strcmp(config->run.backend, "host") != 0;
+    status_add_if(
+        errors, config->precision.compute == COMPUTE_FP4 && is_gpu && hardware->peak[RATE_FP4].value == 0.0,
+        "[precision] compute = fp4: %s has no FP4 (hardware profile %s has no peak_fp4): use compute = fp8, or "
+        "the profile of a B200 or newer",
+        hardware->device, hardware->profile);
+}
+
 static void check_run(status *errors, const struct config *config)
 {
+    check_fp4(errors, config);
     if (config->run.warmup >= config->run.steps) {
         status_add(errors,
                    fail("[run] warmup = %" PRId64 " leaves no measured step of steps = %" PRId64

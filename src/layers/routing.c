@@ -61,6 +61,7 @@ struct routing_shape experts_routing(const struct builder *builder)
     // A row chooses an expert at most once, so a capacity equal to the row count drops nothing.
     int64_t multiple  = plan->precision.low_precision_linears == 0 ? 1
                         : plan->precision.recipe == RECIPE_MXFP8   ? SCALING_BLOCK
+                        : plan->precision.recipe == RECIPE_NVFP4   ? SCALING_BLOCK
                                                                    : LOW_PRECISION_ROWS;
     shape.multiple    = experts_counts_rows(builder) ? multiple : 0;
     int64_t competing = shape.total / shape.sequences;

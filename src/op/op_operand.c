@@ -23,10 +23,11 @@ struct op op_quantize_of(const struct op *op)
     int64_t columns         = rows > 0 ? op_operand_elements(op, output) / rows : 0;
     quantize.kind           = OP_QUANTIZE;
     quantize.operand_count  = (uint8_t)(op->operand_count - OP_FUSED);
-    quantize.shape.quantize = (struct quantize_shape){rows, columns, (int32_t)op->fused_scaling};
-    for (int slot = QUANTIZE_IN; slot <= QUANTIZE_AMAX; slot++) {
-        quantize.operand[slot] = op->operand[slot == QUANTIZE_IN ? output : OP_FUSED + slot];
-        quantize.access[slot]  = slot == QUANTIZE_IN ? ACCESS_READ : op->access[OP_FUSED + slot];
+    quantize.shape.quantize = (struct quantize_shape){.rows = rows, .columns = columns, .scaling = op->fused_scaling};
+    for (int slot = QUANTIZE_IN; slot <= QUANTIZE_HYPER; slot++) {
+        bool has               = slot <= QUANTIZE_AMAX;
+        quantize.operand[slot] = slot == QUANTIZE_IN ? op->operand[output] : has ? op->operand[OP_FUSED + slot] : -1;
+        quantize.access[slot]  = slot == QUANTIZE_IN ? ACCESS_READ : has ? op->access[OP_FUSED + slot] : 0;
     }
     return quantize;
 }
@@ -36,8 +37,9 @@ bool op_finds_scale(const struct op *op)
     if (op->kind != OP_QUANTIZE && !op_is_fused(op)) {
         return false;
     }
-    struct op quantize = op_quantize_of(op);
-    return quantize.shape.quantize.scaling == SCALING_WHOLE && quantize.operand[QUANTIZE_SCALE] < 0;
+    struct op    quantize = op_quantize_of(op);
+    enum scaling scaling  = (enum scaling)quantize.shape.quantize.scaling;
+    return (scaling == SCALING_WHOLE && quantize.operand[QUANTIZE_SCALE] < 0) || scaling_is_nv(scaling);
 }
 
 // Whether the slot belongs to a fused OP_QUANTIZE.
@@ -110,7 +112,7 @@ bool op_operand_is_optional(const struct op *op, int slot)
     case OP_NEED_NEVER:
         return true;
     case OP_NEED_OWN_SCALE:
-        return !op_finds_scale(op);
+        return !op_finds_scale(op) || scaling_is_nv((enum scaling)op->shape.quantize.scaling);
     case OP_NEED_NO_MASTER:
         return op->operand[ADAMW_MASTER] >= 0;
     }

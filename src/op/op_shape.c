@@ -52,7 +52,8 @@ const struct op_field routing_fields[] = {
     KEY(routing, multiple), KEY(routing, score), KEY(routing, groups), KEY(routing, top_groups), END,
 };
 const struct op_field quantize_fields[] = {
-    BOTH(quantize, rows), BOTH(quantize, columns), KEY(quantize, scaling), END,
+    BOTH(quantize, rows), BOTH(quantize, columns), KEY(quantize, scaling), KEY(quantize, transforms),
+    KEY(quantize, is_stochastic), END,
 };
 const struct op_field rescale_fields[] = {BOTH(rescale, slots), BOTH(rescale, history), END};
 const struct op_field elements_fields[] = {BOTH(elements, elements), END};

@@ -156,7 +156,8 @@ const struct op_row op_table[OP_COUNT] = {
     [OP_GEMM] = {COMPUTES(gemm, GEMM, GEMM), {
         [GEMM_A] = READ("a", of_a), [GEMM_B] = READ("b", of_b), [GEMM_C] = ADD("c", of_c),
         [GEMM_INVERSE_SCALE_A] = MAY_READ("factor_a", inverse_scales_a), [GEMM_INVERSE_SCALE_B] = MAY_READ("factor_b", inverse_scales_b),
-        [GEMM_BIAS] = MAY_READ("bias", a_row_of_c)}},
+        [GEMM_BIAS] = MAY_READ("bias", a_row_of_c), [GEMM_TENSOR_SCALE_A] = MAY_READ("tensor_scale_a", one),
+        [GEMM_TENSOR_SCALE_B] = MAY_READ("tensor_scale_b", one)}},
     [OP_ROPE_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
         [ROPE_TABLE] = READ("table", rotations), [ROPE_PACKED] = READ("packed", packed),
         [ROPE_QUERY] = WRITE("query", queries), [ROPE_KEY_VALUE] = WRITE("key_value", own_key_values),
@@ -296,7 +297,10 @@ const struct op_row op_table[OP_COUNT] = {
         [QUANTIZE_TRANSPOSED] = MAY_WRITE("transposed", copied),
         [QUANTIZE_INVERSE_SCALE] = SLOT("factor", WRITE, OWN_SCALE, factors),
         [QUANTIZE_TRANSPOSED_INVERSE_SCALE] = MAY_WRITE("transposed_factor", transposed_inverse_scales),
-        [QUANTIZE_SCALE] = MAY_READ("scale", one), [QUANTIZE_AMAX] = MAY_UPDATE("amax", one)}},
+        [QUANTIZE_SCALE] = MAY_READ("scale", one), [QUANTIZE_AMAX] = MAY_UPDATE("amax", one),
+        [QUANTIZE_TENSOR_SCALE] = MAY_WRITE("tensor_scale", one),
+        [QUANTIZE_TRANSPOSED_TENSOR_SCALE] = MAY_WRITE("transposed_tensor_scale", one),
+        [QUANTIZE_HYPER] = MAY_READ("hyper", hyper)}},
     [OP_TRANSPOSE] = {COMPUTES(rows, CAST, CAST), {
         [TRANSPOSE_IN] = READ("in", matrix), [TRANSPOSE_OUT] = WRITE("out", matrix)}},
     [OP_MAGNITUDE] = {COMPUTES(elements, CAST, MEMORY), {

@@ -66,7 +66,7 @@ static int32_t append_tensor(struct assembly *assembly, struct tensor tensor, co
     tensor.bytes = format_bytes(tensor.format, tensor.elements);
 
     assembly->plan->tensors[index] = tensor;
-    assembly->usage[index]         = (struct usage){.writer = -1, .quantizer = -1, .factor = -1};
+    assembly->usage[index]         = (struct usage){.writer = -1, .quantizer = -1, .factor = -1, .tensor_scale = -1};
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         assembly->usage[index].reader[stream] = -1;
     }

@@ -307,6 +307,15 @@ bool predict_software_has(const struct software_config *software, const struct p
     return software->fp8_gathers && in->first_op >= 0 && gathers_casts(plan, &plan->ops[in->first_op]);
 }
 
+// Of a number that is cast before it is gathered, with its share of the scales of NVFP4.
+static double cast_bits(const struct plan *plan)
+{
+    const struct format_row *format = &format_table[plan->precision.low_precision_format[ROLE_INPUT]];
+    bool                     is_nv  = plan->precision.recipe == RECIPE_NVFP4;
+    return is_nv ? format->bits + (double)format_table[FORMAT_E4M3].bits / SCALING_NV_BLOCK
+                 : format_table[FORMAT_E4M3].bits;
+}
+
 // With GQA, PyTorch expands K and V to the number of query heads before attention. Gradients make a full round of the
 // ring in fp32; a reduce-scatter needs one step less.
 double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
@@ -323,7 +332,7 @@ double predict_software_bytes(const struct software_config *software, const stru
         share *= op->kind == OP_REDUCE_SCATTER ? format_table[FORMAT_F32].bits / bits * ranks / (ranks - 1.0) : 1.0;
     }
     bool is_cast = software->fp8_gathers && plan->precision.low_precision_linears != 0 && gathers_casts(plan, op);
-    return is_cast ? share * format_table[FORMAT_E4M3].bits / bits : share;
+    return is_cast ? share * cast_bits(plan) / bits : share;
 }
 
 // An all-to-all that sends a token once per node sorts its rows itself. Dropless routing synchronizes: the host reads

@@ -34,6 +34,10 @@ static void read_copy(struct builder *builder, struct op *op, int slot, int32_t 
     assembly_operand(op, slot, ACCESS_READ, copy);
     assembly_operand(op, is_a ? GEMM_INVERSE_SCALE_A : GEMM_INVERSE_SCALE_B, ACCESS_READ,
                      builder->assembly.usage[copy].factor);
+    if (scaling_is_nv(quantize_scaling(builder->plan, factor.role))) {
+        assembly_operand(op, is_a ? GEMM_TENSOR_SCALE_A : GEMM_TENSOR_SCALE_B, ACCESS_READ,
+                         builder->assembly.usage[copy].tensor_scale);
+    }
     *transposes = !is_a;
     *scaling    = (int32_t)quantize_scaling(builder->plan, factor.role);
 }

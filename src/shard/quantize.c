@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// FP8 quantization of GEMM inputs, as is and transposed. Scales are per tensor (current or delayed) or per part of the
-// tensor.
+// Quantization of GEMM inputs to FP8 or FP4, as is and transposed. Scales are per tensor (current or delayed) or per
+// part of the tensor.
 #include "gswbench/linear.h"
 
 // Persistent FP8 scales: one slot per linear and role. A tensor has a slot if its scale is known before its values
@@ -152,8 +152,10 @@ static void renew_weight_scales(struct builder *builder)
 
 enum scaling quantize_scaling(const struct plan *plan, enum linear_role role)
 {
-    enum scaling_recipe recipe = plan->precision.recipe;
+    enum scaling_recipe recipe    = plan->precision.recipe;
+    bool                is_square = role == ROLE_WEIGHT && plan->precision.scales_squares;
     return recipe == RECIPE_MXFP8   ? SCALING_MX
+           : recipe == RECIPE_NVFP4 ? (is_square ? SCALING_NV_SQUARE : SCALING_NV)
            : recipe == RECIPE_ROWS  ? SCALING_ROWS
            : recipe != RECIPE_BLOCK ? SCALING_WHOLE
            : role == ROLE_WEIGHT    ? SCALING_128X128
@@ -194,11 +196,12 @@ static int32_t fuse(struct builder *builder, int32_t maker, const struct op *qua
 
 static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t weight, enum linear_role role)
 {
-    struct plan  *plan    = builder->plan;
-    enum scaling  scaling = quantize_scaling(plan, role);
-    struct tensor from    = plan->tensors[tensor];
-    struct op     op      = assembly_op(&builder->assembly, OP_QUANTIZE, from.name);
-    op.tag.makes          = makes(role);
+    struct plan  *plan          = builder->plan;
+    enum scaling  scaling       = quantize_scaling(plan, role);
+    struct tensor from          = plan->tensors[tensor];
+    struct op     op            = assembly_op(&builder->assembly, OP_QUANTIZE, from.name);
+    bool          is_stochastic = role == ROLE_GRADIENT && plan->precision.rounds_gradients_stochastically;
+    op.tag.makes                = makes(role);
     assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, tensor);
     if (has_slot(plan, role)) {
         add_slot(builder, &op, weight, role);
@@ -207,9 +210,16 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
         assembly_operand(&op, QUANTIZE_INVERSE_SCALE, ACCESS_WRITE,
                          assembly_tensor(&builder->assembly, factor, STORAGE_ACTIVATION, FORMAT_F32, DIMS(1)));
     }
-    op.shape.quantize = (struct quantize_shape){assembly_rows(&builder->assembly, tensor), from.elements / from.dim[0],
-                                                (int32_t)scaling};
-    int32_t maker     = find_maker(builder, &op);
+    op.shape.quantize = (struct quantize_shape){.rows          = assembly_rows(&builder->assembly, tensor),
+                                                .columns       = from.elements / from.dim[0],
+                                                .scaling       = (int32_t)scaling,
+                                                .transforms    = plan->precision.transforms && role != ROLE_WEIGHT,
+                                                .is_stochastic = is_stochastic,
+                                                .draw          = is_stochastic ? plan->op_count : 0};
+    if (is_stochastic) {
+        assembly_operand(&op, QUANTIZE_HYPER, ACCESS_READ, plan->hyper);
+    }
+    int32_t maker = find_maker(builder, &op);
     return maker >= 0 ? fuse(builder, maker, &op) : assembly_append(&builder->assembly, &op);
 }
 
@@ -241,6 +251,22 @@ static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t 
     return factors;
 }
 
+// NVFP4: the scale of the tensor of a version, which has the same lifetime as the scales of its blocks.
+static int32_t tensor_scale_of(struct builder *builder, int32_t op, int slot, enum linear_role role)
+{
+    struct plan *plan = builder->plan;
+    if (!scaling_is_nv((enum scaling)plan->ops[op].shape.quantize.scaling)) {
+        return -1;
+    }
+    int         own = slot == QUANTIZE_TRANSPOSED ? QUANTIZE_TRANSPOSED_TENSOR_SCALE : QUANTIZE_TENSOR_SCALE;
+    const char *name =
+        arena_format(&plan->arena, "tensor scale of %s", plan->tensors[plan->ops[op].operand[slot]].name);
+    int32_t scale              = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, FORMAT_F32, DIMS(1));
+    plan->tensors[scale].holds = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
+    assembly_add_operand(&builder->assembly, op, own, ACCESS_WRITE, scale);
+    return scale;
+}
+
 static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weight, enum linear_role role)
 {
     struct plan   *plan          = builder->plan;
@@ -257,9 +283,11 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
     plan->tensors[copy].holds           = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
     plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].row_count > 0;
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
-    // factor_of can reallocate usage, so it runs first.
-    int32_t factor                       = factor_of(builder, op, slot, weight, role);
-    builder->assembly.usage[copy].factor = factor;
+    // Both can reallocate usage, so they run first.
+    int32_t factor                             = factor_of(builder, op, slot, weight, role);
+    int32_t tensor_scale                       = tensor_scale_of(builder, op, slot, role);
+    builder->assembly.usage[copy].factor       = factor;
+    builder->assembly.usage[copy].tensor_scale = tensor_scale;
 }
 
 // The transpose of an FP8 tensor.

@@ -79,7 +79,8 @@ static void print_plan(const struct proved_job *proved)
         printf("warning        %s\n", proved->excess);
     }
     if (proved->proof.largest_quantized_bytes > 0) {
-        printf("casts to FP8   %s read and written per step\n",
+        bool is_fp4 = proved->job.config.precision.compute == COMPUTE_FP4;
+        printf("casts to %s   %s read and written per step\n", is_fp4 ? "FP4" : "FP8",
                number_bytes(text, sizeof(text), (double)proved->proof.largest_quantized_bytes));
     }
 }

@@ -85,8 +85,9 @@ static void print_memory(const struct plan *plan, const struct account *account)
            number_bytes(text, sizeof(text), (double)account->total_bytes));
     printf("  peak of live activations: %" PRId64 " bytes\n", plan->activation_live_bytes);
     if (account->quantized_bytes > 0) {
-        printf("casts to FP8       %16" PRId64 " bytes  %s, read and written; %" PRId64 " ops only cast\n",
-               account->quantized_bytes, number_bytes(text, sizeof(text), (double)account->quantized_bytes),
+        printf("casts to %s       %16" PRId64 " bytes  %s, read and written; %" PRId64 " ops only cast\n",
+               plan->precision.compute == COMPUTE_FP4 ? "FP4" : "FP8", account->quantized_bytes,
+               number_bytes(text, sizeof(text), (double)account->quantized_bytes),
                account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
     }
 }

@@ -10,11 +10,12 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/random.h"
+#include "gswbench/fp4.h"
 
 // Random streams outside the range of tensor streams.
 static const uint64_t token_stream      = UINT64_MAX;
 static const uint64_t transition_stream = UINT64_MAX - 1;
+static const uint64_t rounding_stream   = UINT64_MAX - 3;
 
 enum { MARKOV_ALPHABET = 256, MARKOV_SUCCESSORS = 4, MARKOV_EIGHTHS = 8 };
 
@@ -45,7 +46,7 @@ void data_sample(const struct data_source *source, int64_t sample, int32_t *toke
     }
 }
 
-static void fill_hyper(struct step *step, const struct plan *plan, int64_t step_index)
+static void fill_hyper(struct step *step, const struct plan *plan, uint64_t seed, int64_t step_index)
 {
     const struct train_config *train = &plan->train;
     float                      hyper[HYPER_COUNT];
@@ -56,6 +57,11 @@ static void fill_hyper(struct step *step, const struct plan *plan, int64_t step_
     hyper[HYPER_DECAY]         = (float)train->weight_decay;
     hyper[HYPER_CORRECTION1]   = (float)(1 - pow(train->beta1, (double)(step_index + 1)));
     hyper[HYPER_CORRECTION2]   = (float)(1 - pow(train->beta2, (double)(step_index + 1)));
+    // Ranks of tp may quantize equal gradients, and must then round them equally.
+    int64_t  place = mesh_group_index(&plan->mesh, plan->rank, MESH_ALL_AXES & ~(1u << AXIS_TP));
+    uint64_t key   = random_key(random_key(seed, rounding_stream), (uint64_t)(step_index * plan->mesh.world + place));
+    hyper[HYPER_KEY_LOW]  = (float)(key & ((1u << FP4_KEY_BITS) - 1));
+    hyper[HYPER_KEY_HIGH] = (float)(key >> FP4_KEY_BITS & ((1u << FP4_KEY_BITS) - 1));
     step_write(step, plan->hyper, hyper);
 }
 
@@ -92,7 +98,7 @@ void data_fill(struct step *step, const struct plan *plan, enum data_kind kind, 
     }
     free(sample);
     free(ids);
-    fill_hyper(step, plan, step_index);
+    fill_hyper(step, plan, seed, step_index);
 }
 
 struct draw {

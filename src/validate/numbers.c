@@ -10,7 +10,8 @@
 #include <xxhash.h>
 
 // PERIOD is prime, so repeats do not align with rows.
-enum { PERIOD = 1048573, LARGEST = 7, COLUMN_MAX = 1024 };
+// FP4 has all integers up to 4.
+enum { PERIOD = 1048573, LARGEST = 7, LARGEST_FP4 = 4, COLUMN_MAX = 1024 };
 enum { ADDED = 24 };    // mean number of nonzero terms per sum, set by zeros in B
 
 static uint64_t hash_of(int64_t index, int stream)
@@ -29,23 +30,26 @@ static float sign_of(uint64_t hash)
     return hash & 1 ? 1 : -1;
 }
 
-static float number_of_gemm(const struct gemm_shape *shape, int slot, uint64_t hash)
+static float number_of_gemm(const struct gemm_shape *shape, int slot, enum format format, uint64_t hash)
 {
+    int64_t largest = format == FORMAT_E2M1 ? LARGEST_FP4 : LARGEST;
     switch (slot) {
     case GEMM_INVERSE_SCALE_A:
     case GEMM_INVERSE_SCALE_B:
+    case GEMM_TENSOR_SCALE_A:
+    case GEMM_TENSOR_SCALE_B:
         return 1;
     case GEMM_B:
         return below(hash, shape->k) < ADDED ? sign_of(hash) : 0;
     default:
-        return (float)(below(hash, 2 * LARGEST + 1) - LARGEST);
+        return (float)(below(hash, 2 * largest + 1) - largest);
     }
 }
 
 static float number_of(const struct op *op, int slot, enum format format, uint64_t hash)
 {
     if (op->kind == OP_GEMM) {
-        return number_of_gemm(&op->shape.gemm, slot, hash);
+        return number_of_gemm(&op->shape.gemm, slot, format, hash);
     }
     if (format == FORMAT_I32) {
         return (float)below(hash, op->shape.rows.total);
@@ -56,7 +60,8 @@ static float number_of(const struct op *op, int slot, enum format format, uint64
 
 struct numbers numbers_of_operand(const struct op *op, int slot, enum format format, int64_t elements)
 {
-    struct numbers numbers = {.count = elements < PERIOD ? elements : PERIOD};
+    int64_t        period  = format_table[format].bits < 8 ? PERIOD - 1 : PERIOD;    // in whole bytes
+    struct numbers numbers = {.count = elements < period ? elements : period};
     numbers.number         = memory_allocate((size_t)numbers.count * sizeof(*numbers.number));
     for (int64_t i = 0; i < numbers.count; i++) {
         numbers.number[i] = number_of(op, slot, format, hash_of(i, slot));

@@ -65,8 +65,9 @@ static void check_operand(struct findings *findings, int32_t op, int slot)
     }
 }
 
-// FP8 operands need scales and must be contiguous along k. Both have the same scaling, except that 1x128 blocks may be
-// combined with 128x128 blocks. Two operands in 128x128 blocks are not supported.
+// Low-precision operands need scales and must be contiguous along k. Both have the same scaling, except that 1x128
+// blocks may be combined with 128x128 blocks, and NV blocks of 1x16 with 16x16. Two operands in 128x128 blocks are not
+// supported.
 static void check_gemm(struct findings *findings, int32_t op)
 {
     const struct op *checked = &findings->plan->ops[op];
@@ -85,8 +86,14 @@ static void check_gemm(struct findings *findings, int32_t op)
         }
     }
     int32_t a = checked->shape.gemm.scaling_a, b = checked->shape.gemm.scaling_b;
-    if ((a == SCALING_WHOLE) != (b == SCALING_WHOLE) || (a == SCALING_MX) != (b == SCALING_MX) ||
-        (a == SCALING_ROWS) != (b == SCALING_ROWS) || (a == SCALING_128X128 && b == SCALING_128X128)) {
+    bool    is_nv = scaling_is_nv((enum scaling)a);
+    if (is_nv != (checked->operand[GEMM_TENSOR_SCALE_A] >= 0) ||
+        is_nv != (checked->operand[GEMM_TENSOR_SCALE_B] >= 0)) {
+        findings_add(findings, op, checked->operand[GEMM_A], "lacks the scale of the tensor, or has one for", -1);
+    }
+    if (is_nv != scaling_is_nv((enum scaling)b) || (a == SCALING_WHOLE) != (b == SCALING_WHOLE) ||
+        (a == SCALING_MX) != (b == SCALING_MX) || (a == SCALING_ROWS) != (b == SCALING_ROWS) ||
+        (a == SCALING_128X128 && b == SCALING_128X128)) {
         findings_add(findings, op, checked->operand[GEMM_B], "cannot multiply by the scaling of", -1);
     }
 }
@@ -101,12 +108,18 @@ static void check_quantize(struct findings *findings, int32_t op)
     int32_t              copy = out >= 0 ? out : other;
     if (copy < 0 || !format_is_low_precision(tensors[copy].format) ||
         (other >= 0 && tensors[other].format != tensors[copy].format)) {
-        findings_add(findings, op, copy, "makes no FP8 copy", -1);
+        findings_add(findings, op, copy, "makes no low-precision copy", -1);
     }
     if (checked.shape.quantize.scaling != SCALING_WHOLE &&
         ((out >= 0) != (checked.operand[QUANTIZE_INVERSE_SCALE] >= 0) ||
          (other >= 0) != (checked.operand[QUANTIZE_TRANSPOSED_INVERSE_SCALE] >= 0))) {
         findings_add(findings, op, copy, "lacks the factors of", -1);
+    }
+    bool is_nv = scaling_is_nv((enum scaling)checked.shape.quantize.scaling);
+    if ((is_nv && out >= 0) != (checked.operand[QUANTIZE_TENSOR_SCALE] >= 0) ||
+        (is_nv && other >= 0) != (checked.operand[QUANTIZE_TRANSPOSED_TENSOR_SCALE] >= 0) ||
+        checked.shape.quantize.is_stochastic != (checked.operand[QUANTIZE_HYPER] >= 0)) {
+        findings_add(findings, op, copy, "lacks the scale of the tensor or random numbers for", -1);
     }
 }
 

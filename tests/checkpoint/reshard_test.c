@@ -341,9 +341,8 @@ Test(reshard, carries_weights_in_few_digits)
 
 Test(reshard, goes_on_bit_by_bit_in_fp8)
 {
-    static const char *const recipes[] = {"fp8_recipe current", "fp8_recipe delayed",
-                                          "fp8_recipe current; fp8_weights yes", "fp8_recipe delayed; fp8_weights yes",
-                                          "fp8_recipe current; fp8_fused no"};
+    static const char *const recipes[] = {"recipe current", "recipe delayed", "recipe current; fp8_weights yes",
+                                          "recipe delayed; fp8_weights yes", "recipe current; fp8_fused no"};
     static const char *const layouts[] = {"fsdp 1", "fsdp 2", "dp 2; zero 1", "dp 2; tp 2"};
     for (size_t i = 0; i < COUNT(recipes) * COUNT(layouts); i++) {
         const char *layout = layouts[i % COUNT(layouts)];

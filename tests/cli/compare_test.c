@@ -75,7 +75,7 @@ Test(compare, sets_fp8_against_bf16)
 {
     char wide[512], low_precision[512];
     run_model("", wide);
-    run_model("--set precision.compute=fp8 --set precision.fp8_recipe=current", low_precision);
+    run_model("--set precision.compute=fp8 --set precision.recipe=current", low_precision);
 
     status result = compare(wide, low_precision, "--json --force");
 

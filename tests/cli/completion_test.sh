@@ -43,7 +43,7 @@ offers "$GSWBENCH check --set parallel.se" parallel.sequence_parallel=
 offers "$GSWBENCH check --set parallel.sequence_parallel=" no yes
 offers "$GSWBENCH check --set model.preset=mix" mixtral-8x22b mixtral-8x7b
 offers "$GSWBENCH check --set=precision.comp" precision.compute=
-offers "$GSWBENCH check --precision=fp" fp32 fp8
+offers "$GSWBENCH check --precision=fp" fp32 fp8 fp4
 offers "$GSWBENCH check --set train.glo" train.global_batch=
 offers "$GSWBENCH check --set train.global_batch=" auto
 offers "$GSWBENCH predict --gpu a" a100-40gb a100-80gb

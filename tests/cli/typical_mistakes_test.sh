@@ -68,8 +68,8 @@ done <<'END'
 3|run tiny-llama --set model.layer=4|E-CONFIG --set model.layer=4.*did you mean
 3|run tiny-llama --set model.layers|E-CONFIG --set model.layers
 3|run tiny-llama --set model.layers=-1|E-CONFIG --set model.layers=-1: expected an integer
-3|run tiny-llama --precision float8|E-CONFIG --precision float8: expected fp32, bf16 or fp8 \(did you mean "fp8"\?\)
-3|run tiny-llama --precision int8|E-CONFIG --precision int8: expected fp32, bf16 or fp8
+3|run tiny-llama --precision float8|E-CONFIG --precision float8: expected fp32, bf16, fp8 or fp4 \(did you mean "fp8"\?\)
+3|run tiny-llama --precision int8|E-CONFIG --precision int8: expected fp32, bf16, fp8 or fp4
 3|run tiny-llama --backend gpu|E-CONFIG --backend gpu: expected auto, cuda, host or null \(did you mean "cuda"\?\)
 3|run tiny-llama --backend cpu|did you mean "host"\?
 3|run tiny-llama --comm openmpi|E-CONFIG --comm openmpi: expected auto, local, mpi or nccl

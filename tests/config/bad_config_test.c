@@ -110,7 +110,7 @@ static const struct bad conditions[] = {
     {"[when ranks=8 ranks=16]\n", "E-CONFIG bad.ini:1: [when ranks=8 ranks=16]: " EXPECTED_WHEN},
     {"[when precision=fp8 precision=bf16]\n",
      "E-CONFIG bad.ini:1: [when precision=fp8 precision=bf16]: " EXPECTED_WHEN},
-    {"[when precision=fp4]\n", "E-CONFIG bad.ini:1: [when precision=fp4]: " EXPECTED_WHEN},
+    {"[when precision=fp6]\n", "E-CONFIG bad.ini:1: [when precision=fp6]: " EXPECTED_WHEN},
     {"[when ranks=8, precision=fp8]\n", "E-CONFIG bad.ini:1: [when ranks=8, precision=fp8]: " EXPECTED_WHEN},
     {"[whenever ranks=8]\n", "E-CONFIG bad.ini:1: [whenever ranks=8]: unknown section (gswbench options lists all)\n"},
     {"[when ranks=8]\nsteps = 7\n",

@@ -32,7 +32,7 @@ CASES = [
     (4, "parallel.ep=4"), (4, "parallel.pp=4"), (2, "parallel.pp=2 parallel.vp=2"),
     (2, "parallel.pp=2 parallel.last_chunk_layers=2"), (4, "train.global_batch=5"), (4, "train.accumulation=3 train.global_batch=4"),
     (1, "precision.compute=fp32 precision.gradients=bf16"), (1, "precision.compute=fp32 precision.fp8_weights=yes"),
-    (1, "precision.compute=fp8 precision.fp8_recipe=delayed precision.fp8_weights=yes precision.fp8_gemms=fc1"),
+    (1, "precision.compute=fp8 precision.recipe=delayed precision.fp8_weights=yes precision.fp8_gemms=fc1"),
     (1, "run.warmup=9 run.steps=5"), (1, "run.backend=cuda precision.compute=fp32"), (1, "run.backend=cuda model.head_dim=512"),
     (1, "checkpoint.every=5"), (1, "checkpoint.keep=2"), (1, "checkpoint.grace=5"),
     (1, "checkpoint.save=x checkpoint.at_end=no"), (1, "profile.stop_step=4"), (1, "profile.start_step=500"),

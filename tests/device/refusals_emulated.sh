@@ -7,7 +7,7 @@ tests=$GSWBENCH_BINARY_DIR/tests
 # Cases of one op: the library refuses one, and another one crashes.
 FAKE_CUBLASLT=refuse run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1 x 1 x 1' 'by runs, added' clear
 expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: refused: .*cuBLASLt has no algorithm for 16 x 16 x 16 nt e4m3 e4m3 bf16 add fast, align .* \(it answers: not supported\): use \[precision\] compute = bf16$'
-expect '^FAIL gemm 144 x 64 x 256 in fp8 by runs, added: refused: .* e5m2 e4m3 f32 add runs runs, .* fp8_recipe = current or delayed, or compute = bf16$'
+expect '^FAIL gemm 144 x 64 x 256 in fp8 by runs, added: refused: .* e5m2 e4m3 f32 add runs runs, .* recipe = current or delayed, or compute = bf16$'
 expect '^ok   gemm 1 x 1 x 1, nn: '
 expect '^ok   clear: '
 expect '^5 cases, 2 failed, 0 skipped$'
@@ -20,7 +20,7 @@ FAKE_CAPABILITY=9 run 0 "$tests/ops_device" 'gemm 288 x 32 x 96 in fp8 by blocks
 expect '^skip gemm 288 x 32 x 96 in fp8 by blocks, added: refused: .*device 0 has compute capability 9\.0, but MXFP8 needs 10\.0'
 expect '^1 cases, 0 failed, 1 skipped$'
 FAKE_CAPABILITY=9 run 0 "$tests/step_device" mxfp8
-expect '^skip compute fp8; fp8_recipe mxfp8: '
+expect '^skip compute fp8; recipe mxfp8: '
 FAKE_CUBLASLT=refuse run 4 "$GSWBENCH_BINARY_DIR/bench/bench_device_layer" records llama3-8b/fp8-current
 expect 'cuBLASLt has no algorithm for 16 x 16 x 16 nt e4m3 e4m3 f32 set, align .* \(it answers: not supported\)'
 run 0 "$tests/ops_device" --list 'attention, head 128'

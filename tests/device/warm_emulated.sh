@@ -7,7 +7,7 @@ source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 arguments=(--config tiny-llama --backend cuda --comm nccl --deterministic --layers 2 --steps 1 --warmup 0 --set run.verify=light
     --set trace.steps=0 --set parallel.dp=2 --set parallel.ep=2 --set model.family=mixtral --set model.experts=8
     --set model.top_k=2 --set model.heads=4 --set model.kv_heads=4 --set model.vocab=256 --set train.sequence=32
-    --set precision.compute=fp8 --set precision.fp8_recipe=block)
+    --set precision.compute=fp8 --set precision.recipe=block)
 run_on_own_device() {
     FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"
 }

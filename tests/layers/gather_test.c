@@ -83,7 +83,7 @@ Test(gather, of_weights_in_fp8_brings_whole_blocks_ahead)
 {
     for (int64_t prefetch = 0; prefetch <= 2; prefetch++) {
         struct tiny tiny = tiny_ahead(prefetch);
-        layout_apply(&tiny, "compute fp8; fp8_recipe current; fp8_weights yes");
+        layout_apply(&tiny, "compute fp8; recipe current; fp8_weights yes");
         expect_ahead(&tiny, (const int[]){2, prefetch >= 1 ? 2 : 0, prefetch >= 2 ? 2 : 0, 0});
     }
 }

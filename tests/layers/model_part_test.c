@@ -7,7 +7,7 @@
 #include "layouts.h"
 
 static const char experts[] = "layers 3; pattern dense, 2 x experts; experts 8; top_k 3; expert_ffn 12; shared_ffn 14; "
-                              "accumulation 2; compute fp8; fp8_recipe block; fp8_fused no; ";
+                              "accumulation 2; compute fp8; recipe block; fp8_fused no; ";
 static const char latent[]  = "layers 3; kv_heads 4; kv_rank 12; q_rank 10; rope_dim 6; value_dim 5; accumulation 2; ";
 
 static const char hybrid[] = "layers 4; pattern M*M-; mamba_heads 8; mamba_head_dim 4; mamba_state 6; mamba_groups 4; "
@@ -20,15 +20,15 @@ static const struct {
     {"", ""},
     {"", "fsdp 2; dp 2; accumulation 2; recompute full; qk_norm yes; attention_bias yes; mlp_bias yes; attention_sinks yes"},
     {"", "tp 2; pp 2; vp 2; accumulation 4; layers 4; zero 1; dp 2; tied yes; positions learned; max_positions 64"},
-    {"", "tp 4; tp_overlap yes; compute fp8; fp8_recipe delayed"},
-    {"", "cp 2; context gather; micro_batch 1; compute fp8; fp8_recipe current; fp8_weights yes; dp 2; zero 1"},
+    {"", "tp 4; tp_overlap yes; compute fp8; recipe delayed"},
+    {"", "cp 2; context gather; micro_batch 1; compute fp8; recipe current; fp8_weights yes; dp 2; zero 1"},
     {"", "cp 4; context ring; micro_batch 1"},
     {"", "cp 2; context exchange; micro_batch 1"},
     {latent, "tp 2; recompute full"},
     {latent, "predicted_tokens 2; tp 2; pp 2; layers 4; accumulation 4"},
     {experts, "dp 2; ep 2; recompute full"},
     {experts, "dp 2; tp 2; ep 4; etp 1; delay_weight_gradients yes; capacity_factor 1; capacity_scope sequence"},
-    {hybrid, "tp 2; recompute full; compute fp8; fp8_recipe current"},
+    {hybrid, "tp 2; recompute full; compute fp8; recipe current"},
     {experts, "router_gates input; router_bias_rate 0.01; tp 2; ep 2; dp 2"},
 };
 // clang-format on

@@ -73,6 +73,36 @@ Test(precision, takes_formats_and_targets_of_fp8_by_role)
     cr_expect_eq(precision.low_precision_target[ROLE_GRADIENT], 112);
 }
 
+Test(precision, chooses_the_recipe_of_its_formats)
+{
+    struct precision_config config = defaults();
+    config.compute                 = COMPUTE_FP8;
+    cr_expect_eq(init(&config).recipe, RECIPE_DELAYED);
+    config.compute             = COMPUTE_FP4;
+    struct precision precision = init(&config);
+    cr_expect_eq(precision.recipe, RECIPE_NVFP4);
+    cr_expect_eq(precision.low_precision_format[ROLE_GRADIENT], FORMAT_E2M1);
+    cr_expect_eq(precision.fast_sums, FAST_SUMS_NONE);
+    cr_expect(precision.scales_squares && precision.rounds_gradients_stochastically && precision.transforms);
+    cr_expect_not(precision.fuses_copies);
+    config.recipe = RECIPE_NVFP4;
+    cr_expect_eq(init(&config).recipe, RECIPE_NVFP4);
+}
+
+Test(precision, covers_all_layers_but_the_last)
+{
+    struct precision_config config = defaults();
+    config.compute                 = COMPUTE_FP8;
+    config.bf16_last_layers        = 14;
+    struct precision precision     = init(&config);
+    cr_expect(precision_covers(&precision, 88, 0) && precision_covers(&precision, 88, 73));
+    cr_expect_not(precision_covers(&precision, 88, 74));
+    cr_expect_not(precision_covers(&precision, 88, 88));    // an MTP module
+    config.bf16_last_layers = 0;
+    precision               = init(&config);
+    cr_expect(precision_covers(&precision, 88, 87) && precision_covers(&precision, 88, 88));
+}
+
 Test(precision, refuses_what_does_not_go_together)
 {
     static const struct {
@@ -81,16 +111,30 @@ Test(precision, refuses_what_does_not_go_together)
         {"compute fp8; fp8_gemms none",
          "[precision] fp8_gemms = none with compute = fp8 runs no GEMM in FP8: add a linear, or set compute = bf16"},
         {"compute fp8; fp8_gemms fc1; fp8_weights yes",
-         "[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, projection, fc1, fc2 and "
-         "master = yes"},
-        {"compute fp8; fp8_weights yes; fp8_recipe block",
-         "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs fp8_recipe = delayed or "
+         "[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, projection, fc1, fc2, "
+         "bf16_last_layers = 0 and master = yes"},
+        {"compute fp8; bf16_last_layers 1; fp8_weights yes",
+         "[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, projection, fc1, fc2, "
+         "bf16_last_layers = 0 and master = yes"},
+        {"compute fp4; fp8_gemms none",
+         "[precision] fp8_gemms = none with compute = fp4 runs no GEMM in FP4: add a linear, or set compute = bf16"},
+        {"compute fp4; fp8_weights yes",
+         "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs recipe = delayed or "
+         "current, not nvfp4"},
+        {"compute fp4; recipe mxfp8",
+         "[precision] recipe = mxfp8 multiplies in FP8: set compute = fp8, or recipe = auto"},
+        {"compute fp8; recipe nvfp4",
+         "[precision] recipe = nvfp4 multiplies in FP4: set compute = fp4, or recipe = auto"},
+        {"compute bf16; recipe nvfp4",
+         "[precision] recipe = nvfp4 multiplies in FP4: set compute = fp4, or recipe = auto"},
+        {"compute fp8; fp8_weights yes; recipe block",
+         "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs recipe = delayed or "
          "current, not block"},
-        {"compute fp8; fp8_weights yes; fp8_recipe mxfp8",
-         "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs fp8_recipe = delayed or "
+        {"compute fp8; fp8_weights yes; recipe mxfp8",
+         "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs recipe = delayed or "
          "current, not mxfp8"},
-        {"compute fp8; fp8_weights yes; fp8_recipe rows",
-         "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs fp8_recipe = delayed or "
+        {"compute fp8; fp8_weights yes; recipe rows",
+         "[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs recipe = delayed or "
          "current, not rows"},
         {"compute fp32; moments bf16",
          "[precision] compute = fp32 is fp32 everywhere: gradients, reduce and moments cannot be bf16"},
@@ -116,11 +160,11 @@ Test(precision, sums_fp8_gemms_fast_only_where_one_factor_is_for_all)
     config.compute                 = COMPUTE_FP8;
     config.fp8_fast_accumulation   = FAST_SUMS_ALL;
     cr_expect_eq(init(&config).fast_sums, FAST_SUMS_ALL);
-    config.fp8_recipe = RECIPE_BLOCK;
+    config.recipe = RECIPE_BLOCK;
     cr_expect_eq(init(&config).fast_sums, FAST_SUMS_NONE);
-    config.fp8_recipe = RECIPE_MXFP8;
+    config.recipe = RECIPE_MXFP8;
     cr_expect_eq(init(&config).fast_sums, FAST_SUMS_NONE);
-    config.fp8_recipe = RECIPE_ROWS;
+    config.recipe = RECIPE_ROWS;
     cr_expect_eq(init(&config).fast_sums, FAST_SUMS_ALL);
 }
 
@@ -141,11 +185,15 @@ Test(precision, multiplies_at_the_rates_of_its_formats)
     cr_expect_eq(precision_rate(COMPUTE_FP32), RATE_FP32);
     cr_expect_eq(precision_rate(COMPUTE_BF16), RATE_BF16);
     cr_expect_eq(precision_rate(COMPUTE_FP8), RATE_FP8);
+    cr_expect_eq(precision_rate(COMPUTE_FP4), RATE_FP4);
     struct precision precision = init(&config);
     cr_expect_eq(precision_rates(&precision), 1 << RATE_BF16);
     config.compute = COMPUTE_FP8;
     precision      = init(&config);
     cr_expect_eq(precision_rates(&precision), 1 << RATE_BF16 | 1 << RATE_FP8);
+    config.compute = COMPUTE_FP4;
+    precision      = init(&config);
+    cr_expect_eq(precision_rates(&precision), 1 << RATE_BF16 | 1 << RATE_FP4);
     config.compute = COMPUTE_FP32;
     precision      = init(&config);
     cr_expect_eq(precision_rates(&precision), 1 << RATE_FP32);

@@ -173,7 +173,7 @@ Test(op_table, says_how_operands_are_used_and_how_large_they_are)
     adamw.operand[ADAMW_MASTER] = 3;
     cr_expect_eq(op_operand_access(&adamw, ADAMW_WEIGHT), ACCESS_WRITE);
     cr_expect(op_operand_is_optional(&adamw, ADAMW_WEIGHT));
-    cr_expect_eq(op_operand_elements(&adamw, ADAMW_HYPER), 7);
+    cr_expect_eq(op_operand_elements(&adamw, ADAMW_HYPER), 9);
 
     struct op send = {.kind = OP_SEND, .shape.communication = {.elements = 9}};
     cr_expect_eq(op_operand_access(&send, COMMUNICATION_IN), ACCESS_READ);
@@ -208,6 +208,9 @@ Test(op_table, says_what_is_read_twice)
     cr_expect_not(op_operand_is_read_twice(&quantize, QUANTIZE_INVERSE_SCALE));
     quantize.shape.quantize.scaling = SCALING_1X128;
     cr_expect_not(op_operand_is_read_twice(&quantize, QUANTIZE_IN));
+    quantize.shape.quantize.scaling = SCALING_NV_SQUARE;
+    cr_expect(op_operand_is_read_twice(&quantize, QUANTIZE_IN));
+    cr_expect(op_operand_is_optional(&quantize, QUANTIZE_INVERSE_SCALE));
 
     struct op slope = {.kind = OP_ACTIVATION_BACKWARD, .operand_count = OP_FUSED + QUANTIZE_INVERSE_SCALE + 1};
     slope.operand[OP_FUSED + QUANTIZE_SCALE] = -1;

@@ -202,7 +202,11 @@ Test(cost_communication, gathers_in_fp8_what_the_program_casts_before)
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole + latency);
     round->software.fp8_gathers = true;
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole / 2 + latency);
-    ops[1].kind = OP_GEMM;    // in bf16
+    plan.precision.recipe                           = RECIPE_NVFP4;    // half a byte, and a byte of scale for 16
+    plan.precision.low_precision_format[ROLE_INPUT] = FORMAT_E2M1;
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole * 4.5 / 16 + latency);
+    plan.precision.recipe = RECIPE_CURRENT;
+    ops[1].kind           = OP_GEMM;    // in bf16
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole + latency);
     ops[1].kind                          = OP_QUANTIZE;
     plan.precision.low_precision_linears = 0;

@@ -160,6 +160,28 @@ Test(op_cost, computes_the_cost_of_gemms_by_the_rate_of_their_wider_operand)
                    10 * 2 * 64 * pairs / (0.5 * 0.475 * 0.8 * 1e14) + 24.0 * 100 * 512 * 2 * 64 / 1e12);
 }
 
+// Both copies of 1,000 x 500 numbers in 16 bits: read twice, half a byte each, 64 tiles of scales each, two scales of
+// the tensor.
+Test(op_cost, computes_the_cost_of_copies_in_fp4_by_two_reads_and_packed_codes)
+{
+    struct tensor tensors[] = {
+        {.format = FORMAT_BF16}, {.format = FORMAT_E2M1}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
+    struct plan            plan     = {.tensors = tensors};
+    struct hardware_config hardware = round_machine();
+    struct machine         machine  = {.hardware = &hardware};
+    struct op              op       = {.kind           = OP_QUANTIZE,
+                                       .operand_count  = 9,
+                                       .operand        = {0, 1, 1, 2, 2, -1, -1, 3, 3, -1},
+                                       .access         = {1, 2, 2, 2, 2, 0, 0, 2, 2},
+                                       .shape.quantize = {.rows = 1000, .columns = 500, .scaling = SCALING_NV}};
+    double                 bytes    = 2 * 1e6 + 2 * 0.25e6 + 2 * 64 * 512 + 2 * 4;
+    cr_expect_float_eq(plan_op_bytes(&plan, &op), bytes, 0.1, "%.1f", plan_op_bytes(&plan, &op));
+    hardware.cast_efficiency.value  = 0.5;
+    hardware.scale_efficiency.value = 0.25;
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
+                   (1e6 / 0.25 + (bytes - 1e6) / 0.5) / hardware.memory_bandwidth.value);
+}
+
 Test(op_cost, computes_the_cost_of_a_copy_in_fp8_by_how_its_scale_is_found)
 {
     // A known scale needs one read of the input; current scaling reads it twice.

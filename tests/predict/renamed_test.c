@@ -11,9 +11,9 @@ static const struct {
     const char        *layout;
 } rows[] = {
     {LAUNCH_GRAPHS_NONE, "dp 2; ep 2; experts 8; top_k 3; shared_ffn 14; accumulation 2"},
-    {LAUNCH_GRAPHS_ROUTER, "dp 2; ep 2; experts 8; top_k 3; shared_ffn 14; compute fp8; fp8_recipe mxfp8; hidden 64; fp8_fused no"},
+    {LAUNCH_GRAPHS_ROUTER, "dp 2; ep 2; experts 8; top_k 3; shared_ffn 14; compute fp8; recipe mxfp8; hidden 64; fp8_fused no"},
     {LAUNCH_GRAPHS_ATTENTION, "tp 2; dp 2; ep 4; etp 1; experts 8; top_k 3; layers 4; pattern 2 x (dense, experts); pp 2; accumulation 2"},
-    {LAUNCH_GRAPHS_NONE, "vocab 4096; fsdp 2; accumulation 2; compute fp8; fp8_recipe current; recompute selective; recompute_save attention"},
+    {LAUNCH_GRAPHS_NONE, "vocab 4096; fsdp 2; accumulation 2; compute fp8; recipe current; recompute selective; recompute_save attention"},
 };
 // clang-format on
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };

@@ -118,8 +118,8 @@ Test(sweep_full, finds_what_all_layouts_of_a_dense_model_show)
 
 Test(sweep_full, finds_what_all_layouts_in_fp8_show)
 {
-    expect_full((const char *const[]){"precision.compute=fp8", "precision.fp8_recipe=current", NULL});
-    expect_full((const char *const[]){"precision.compute=fp8", "precision.fp8_recipe=delayed",
+    expect_full((const char *const[]){"precision.compute=fp8", "precision.recipe=current", NULL});
+    expect_full((const char *const[]){"precision.compute=fp8", "precision.recipe=delayed",
                                       "software.profile=nemo-25.02", NULL});
 }
 

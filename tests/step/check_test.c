@@ -97,7 +97,7 @@ Test(check, finds_nothing_in_sound_steps)
                                           "tp 2; sequence_parallel yes",
                                           "cp 2; context ring",
                                           "pp 2; micro_batch 1; accumulation 2",
-                                          "compute fp8; fp8_recipe delayed",
+                                          "compute fp8; recipe delayed",
                                           "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1"};
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         struct training training = {.steps = 2, .threads = 1, .seed = 5, .checks = true};

@@ -38,6 +38,7 @@
                     .state = state_, .taps = taps_, .chunk = 16, .epsilon = 1e-5f}
 #define MATRIX(rows_, columns_) .shape.quantize = {.rows = rows_, .columns = columns_}
 #define PARTS(rows_, columns_, by) .shape.quantize = {.rows = rows_, .columns = columns_, .scaling = by}
+#define NV(rows_, columns_, by, ...) .shape.quantize = {.rows = rows_, .columns = columns_, .scaling = by, __VA_ARGS__}
 #define HISTORY(slots_, history_) .shape.rescale = {.slots = slots_, .history = history_, .target = 224.0f}
 #define ELEMENTS(count) .shape.elements = {.elements = count, .limit = 1.0f}
 #define ADDS .accumulates = true
@@ -104,6 +105,9 @@ const struct op_case op_cases[] = {
     {"gemm 136 x 72 x 200 with a bias into fp32", "bbf--b", {.kind = OP_GEMM, GEMM(136, 72, 200, false, true)}},
     {"gemm 48 x 32 x 80 with a bias into fp32, added", "bbf--b", {.kind = OP_GEMM, ADDS, GEMM(48, 32, 80, false, true)}},
     {"gemm 32 x 48 x 80 in fp8 with a bias", "44bffb", {.kind = OP_GEMM, FP8_GEMM(32, 48, 80, true)}},
+    {"gemm 160 x 192 x 416 in fp4", "22b44-ff", {.kind = OP_GEMM, PART_GEMM(160, 192, 416, SCALING_NV, SCALING_NV_SQUARE)}},
+    {"gemm 288 x 32 x 96 in fp4, added", "22f44-ff", {.kind = OP_GEMM, ADDS, PART_GEMM(288, 32, 96, SCALING_NV, SCALING_NV)}},
+    {"gemm 160 x 64 x 128 in fp4 with a bias", "22b44bff", {.kind = OP_GEMM, PART_GEMM(160, 64, 128, SCALING_NV, SCALING_NV_SQUARE)}},
     {"gemm 48 x 160 x 400 in fp8 by runs and squares with a bias", "44bffb", {.kind = OP_GEMM, PART_GEMM(48, 160, 400, SCALING_1X128, SCALING_128X128)}},
     {"gemm 144 x 64 x 256 in fp8 by runs with a bias into fp32, added", "44fffb", {.kind = OP_GEMM, ADDS, PART_GEMM(144, 64, 256, SCALING_1X128, SCALING_1X128)}},
     {"gemm 160 x 192 x 416 in fp8 by blocks with a bias", "44b88b", {.kind = OP_GEMM, PART_GEMM(160, 192, 416, SCALING_MX, SCALING_MX)}},
@@ -294,6 +298,16 @@ const struct op_case op_cases[] = {
     {"quantize by blocks, only the transpose", "b-4-8", {.kind = OP_QUANTIZE, PARTS(288, 48, SCALING_MX)}},
     {"quantize zeros by blocks", "Z4488", {.kind = OP_QUANTIZE, PARTS(32, 160, SCALING_MX)}},
     {"quantize large and infinite values by blocks", "F5588", {.kind = OP_QUANTIZE, PARTS(32, 160, SCALING_MX)}},
+    {"quantize to fp4", "b2244--ff", {.kind = OP_QUANTIZE, NV(656, 784, SCALING_NV, 0)}},
+    {"quantize to fp4, partial tiles", "f2244--ff", {.kind = OP_QUANTIZE, NV(144, 80, SCALING_NV, 0)}},
+    {"quantize to fp4, no transpose", "b2-4---f", {.kind = OP_QUANTIZE, NV(33, 272, SCALING_NV, 0)}},
+    {"quantize to fp4, only the transpose", "f-2-4---f", {.kind = OP_QUANTIZE, NV(272, 45, SCALING_NV, 0)}},
+    {"quantize to fp4 in squares", "b2244--ff", {.kind = OP_QUANTIZE, NV(176, 336, SCALING_NV_SQUARE, 0)}},
+    {"quantize to fp4, transformed", "b2244--ff", {.kind = OP_QUANTIZE, NV(208, 336, SCALING_NV, .transforms = true)}},
+    {"quantize to fp4 at random", "b2244--fff", {.kind = OP_QUANTIZE, NV(96, 80, SCALING_NV, .is_stochastic = true, .draw = 7)}},
+    {"quantize to fp4 at random, transformed", "f2244--fff", {.kind = OP_QUANTIZE, NV(80, 144, SCALING_NV, .transforms = true, .is_stochastic = true, .draw = 70000)}},
+    {"quantize zeros to fp4", "Z2244--ff", {.kind = OP_QUANTIZE, NV(32, 144, SCALING_NV, .transforms = true)}},
+    {"quantize large values to fp4", "F2244--ff", {.kind = OP_QUANTIZE, NV(32, 144, SCALING_NV, 0)}},
     {"quantize by squares", "b44ff", {.kind = OP_QUANTIZE, PARTS(656, 784, SCALING_128X128)}},
     {"quantize by squares, odd", "f44ff", {.kind = OP_QUANTIZE, PARTS(133, 259, SCALING_128X128)}},
     {"quantize by squares, only the transpose", "b-5-f", {.kind = OP_QUANTIZE, PARTS(257, 300, SCALING_128X128)}},

@@ -112,8 +112,10 @@ static bool is_same_element(const struct buffer *one, const struct buffer *other
     if (isnan(first) && isnan(second)) {
         return true;
     }
-    return format_is_low_precision(one->format) ? ((uint8_t *)one->data)[i] == ((uint8_t *)other->data)[i]
-                                                : first == second;
+    bool is_same = first == second && signbit(first) == signbit(second);
+    return one->format == FORMAT_E2M1             ? is_same
+           : format_is_low_precision(one->format) ? ((uint8_t *)one->data)[i] == ((uint8_t *)other->data)[i]
+                                                  : first == second;
 }
 
 static bool guards_are_intact(const struct buffer *found)

@@ -30,6 +30,7 @@ static enum format format_of(char letter)
            : letter == '4'                  ? FORMAT_E4M3
            : letter == '5'                  ? FORMAT_E5M2
            : letter == '8'                  ? FORMAT_E8M0
+           : letter == '2'                  ? FORMAT_E2M1
                                             : FORMAT_I32;
 }
 
@@ -58,9 +59,13 @@ void poison(const struct buffer *buffer, int64_t first, int64_t count)
 // A valid index for the operand: a token, an expert, an expert's slot, or the source of a slot.
 static int64_t draw_index(const struct op *op, int slot, int64_t i, uint64_t key)
 {
-    const struct routing_shape *routing = &op->shape.routing;
-    uint32_t                    slots   = (uint32_t)routing_slots(routing);
-    int64_t                     source  = i / 7 * 6 + i % 7 - (i % 7 > 3);
+    const struct routing_shape *routing   = &op->shape.routing;
+    uint32_t                    slots     = (uint32_t)routing_slots(routing);
+    int64_t                     source    = i / 7 * 6 + i % 7 - (i % 7 > 3);
+    bool                        is_factor = slot == GEMM_INVERSE_SCALE_A || slot == GEMM_INVERSE_SCALE_B;
+    if (op->kind == OP_GEMM && is_factor && scaling_is_nv((enum scaling)op->shape.gemm.scaling_a)) {
+        return true;    // devices have no sign there
+    }
     switch (AT(op->kind, slot)) {
     case AT(OP_ROUTE_BACKWARD, ROUTE_GRADIENT_CHOICES):    // no expert twice for one token
         return (i / routing->top_k * 5 + i % routing->top_k) % routing->experts;
@@ -119,11 +124,12 @@ static void fill_operand(const struct op_case *test, const struct op *op, int sl
     for (int64_t i = 0; i < buffer->elements; i++) {
         double normal = (double)random_normal(key, draw_of(op, slot, i));
         set(buffer, i,
-            buffer->format == FORMAT_I32                  ? (double)draw_index(op, slot, i, key)
-            : test->operands[slot] == 'N'                 ? (double)NAN
-            : op->kind == OP_ADAMW && slot == ADAMW_HYPER ? hyper[i]
-            : is_positive(op, slot)                       ? ldexp(fabs(normal) + 0.1, exponent)
-                                                          : ldexp(normal, exponent) + mean_of(test->operands[slot]));
+            buffer->format == FORMAT_I32                        ? (double)draw_index(op, slot, i, key)
+            : test->operands[slot] == 'N'                       ? (double)NAN
+            : op->kind == OP_ADAMW && slot == ADAMW_HYPER       ? hyper[i]
+            : op->kind == OP_QUANTIZE && slot == QUANTIZE_HYPER ? (double)(0x3579bd + i)
+            : is_positive(op, slot)                             ? ldexp(fabs(normal) + 0.1, exponent)
+                                    : ldexp(normal, exponent) + mean_of(test->operands[slot]));
     }
 }
 

@@ -117,8 +117,9 @@ Test(experts_layout, trains_as_one_rank_does, .timeout = 300)
 
 static void choose_fp8(struct training *training, enum scaling_recipe recipe)
 {
-    training->tiny.precision.compute    = COMPUTE_FP8;
-    training->tiny.precision.fp8_recipe = recipe;
+    training->tiny.precision.compute                 = recipe == RECIPE_NVFP4 ? COMPUTE_FP4 : COMPUTE_FP8;
+    training->tiny.precision.recipe                  = recipe;
+    training->tiny.precision.fp4_stochastic_rounding = 0;
 }
 
 // Rotates through the FP8 recipes. Ranks reduce in a different order, so single FP8 roundings differ.
@@ -163,6 +164,7 @@ Test(experts_layout, rounds_counted_rows_up_to_what_products_need)
     cr_expect_eq(multiple_of(COMPUTE_FP8, RECIPE_CURRENT), 16);
     cr_expect_eq(multiple_of(COMPUTE_FP8, RECIPE_BLOCK), 16);
     cr_expect_eq(multiple_of(COMPUTE_FP8, RECIPE_MXFP8), 32);
+    cr_expect_eq(multiple_of(COMPUTE_FP4, RECIPE_NVFP4), 32);
 }
 
 // Empty slots are quantized as zeros. Slots beyond the number of choices change nothing.

@@ -24,7 +24,7 @@ static struct outcome train(int64_t compute, int64_t recipe, const struct backen
     struct tiny *tiny = &training.tiny;
     tiny_init(tiny);
     tiny->precision.compute     = compute;
-    tiny->precision.fp8_recipe  = recipe;
+    tiny->precision.recipe      = recipe;
     tiny->precision.fp8_history = 16;
     // A fault in the quantize op must reach every tensor, so no quantization may be fused.
     tiny->precision.fp8_fused = backend == NULL || recipe != RECIPE_CURRENT;

@@ -16,8 +16,8 @@ static struct training make_training(int64_t recipe)
     struct training training = {.ranks = 2, .steps = 3, .threads = 2, .seed = 5, .data = DATA_MARKOV};
     struct tiny    *tiny     = &training.tiny;
     tiny_init(tiny);
-    tiny->precision.compute    = COMPUTE_FP8;
-    tiny->precision.fp8_recipe = recipe;
+    tiny->precision.compute = COMPUTE_FP8;
+    tiny->precision.recipe  = recipe;
     layout_apply(tiny, "hidden 144; head_dim 16; heads 8; ffn 160; vocab 64; sequence 32");
     tiny->train.micro_batch = SEQUENCES / 2;
     return training;

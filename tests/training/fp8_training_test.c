@@ -11,8 +11,8 @@ enum { STEPS = 30, SEQUENCES = 8 };
 
 static void choose_fp8(struct tiny *tiny)
 {
-    tiny->precision.compute    = COMPUTE_FP8;
-    tiny->precision.fp8_recipe = RECIPE_CURRENT;
+    tiny->precision.compute = COMPUTE_FP8;
+    tiny->precision.recipe  = RECIPE_CURRENT;
 }
 
 static const struct tensor *tensor_of(const struct plan *plan, const struct op *op, int slot)
@@ -151,7 +151,7 @@ Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
 {
     struct tiny tiny = tiny_of("");
     choose_fp8(&tiny);
-    tiny.precision.fp8_recipe = RECIPE_DELAYED;
+    tiny.precision.recipe = RECIPE_DELAYED;
     tiny_plan(&tiny);
     enum { LINEARS = 2 * 4 };
     float target[LINEAR_ROLES * LINEARS] = {0};

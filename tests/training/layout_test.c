@@ -218,7 +218,7 @@ static void expect_as_one_rank_in_fp8(const char *layout, int row, enum scaling_
     struct training many            = describe(layout);
     many.steps                      = FP8_STEPS;
     many.tiny.precision.compute     = COMPUTE_FP8;
-    many.tiny.precision.fp8_recipe  = recipe;
+    many.tiny.precision.recipe      = recipe;
     many.tiny.precision.fp8_history = 3;
     many.tiny.precision.fp8_weights = row % 2 && recipe < RECIPE_BLOCK;
     struct training one             = alone(&many);

@@ -382,8 +382,8 @@ static void expect_same_in_fp8(const struct model_layouts *set, int row)
     const char     *layout          = set->layouts[row];
     struct training many            = training_of(set->model, layout, BATCH, set->fp8_steps);
     many.tiny.precision.compute     = COMPUTE_FP8;
-    many.tiny.precision.fp8_recipe  = (int)set->first_recipe + row / set->fp8_stride % set->recipes;
-    many.tiny.precision.fp8_weights = set->has_fp8_weights && row % 2 && many.tiny.precision.fp8_recipe < RECIPE_BLOCK;
+    many.tiny.precision.recipe      = (int)set->first_recipe + row / set->fp8_stride % set->recipes;
+    many.tiny.precision.fp8_weights = set->has_fp8_weights && row % 2 && many.tiny.precision.recipe < RECIPE_BLOCK;
     struct training one             = alone(set, &many);
     training_run(&many);
     training_run(&one);

@@ -259,7 +259,7 @@ Test(account, moves_rows_of_whole_experts_to_their_owners_alone)
 
 static int64_t quantized_bytes(int64_t keeps_weights)
 {
-    struct tiny    tiny = tiny_of("compute fp8; fp8_recipe current");
+    struct tiny    tiny = tiny_of("compute fp8; recipe current");
     struct account account;
     tiny.precision.fp8_weights = keeps_weights;
     tiny.precision.fp8_fused   = 0;

@@ -74,7 +74,7 @@ Test(verify_job, sees_no_difference_in_how_ranks_split_the_same_work)
         tiny->parallel.zero_gather  = variant % 2 == 0 ? ZERO_GATHER_FORWARD : ZERO_GATHER_OPTIMIZER;
         tiny->train.micro_batch     = 1;
         tiny->precision.compute     = COMPUTE_FP8;
-        tiny->precision.fp8_recipe  = variant % 4 < 2 ? RECIPE_DELAYED : RECIPE_CURRENT;
+        tiny->precision.recipe      = variant % 4 < 2 ? RECIPE_DELAYED : RECIPE_CURRENT;
         tiny->precision.fp8_weights = 1;
         faulty.world                = 4;
         expect_sound(faulty_verify(&faulty, &proof), &proof, 4, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GEMMs by cuBLASLt: FP8, bf16 or fp32 operands, fp32 accumulation. Descriptors and algorithms are created before the
-// first step; a step only looks them up.
+// GEMMs by cuBLASLt: FP4, FP8, bf16 or fp32 operands, fp32 accumulation. Descriptors and algorithms are created before
+// the first step; a step only looks them up.
 #include "gemm.h"
 
 #include <stdlib.h>
@@ -9,6 +9,10 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 #include "kernels/elements.h"
+#include "kernels/quantize.h"
+
+// From CUDA 12.8 on.
+enum { TYPE_E2M1 = 33, SCALE_VEC16_UE4M3 = 1 };
 
 // Leaves at least one SM to the GEMM.
 static int leave_processors(const struct cuda *cuda, int sm_margin)
@@ -89,7 +93,8 @@ static cudaDataType_t type_of(enum format format)
     static const cudaDataType_t types[FORMAT_COUNT] = {[FORMAT_F32]  = CUDA_R_32F,
                                                        [FORMAT_BF16] = CUDA_R_16BF,
                                                        [FORMAT_E4M3] = CUDA_R_8F_E4M3,
-                                                       [FORMAT_E5M2] = CUDA_R_8F_E5M2};
+                                                       [FORMAT_E5M2] = CUDA_R_8F_E5M2,
+                                                       [FORMAT_E2M1] = (cudaDataType_t)TYPE_E2M1};
     return types[format];
 }
 
@@ -102,10 +107,12 @@ static void set_operation(const struct blas *blas, const struct gemm *gemm, cubl
 #if GEMM_SCALES_PARTS
 static void set_scalings(const struct blas *blas, const struct gemm *gemm)
 {
-    static const int32_t modes[] = {[SCALING_WHOLE]   = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
-                                    [SCALING_1X128]   = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
-                                    [SCALING_128X128] = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
-                                    [SCALING_MX]      = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0};
+    static const int32_t modes[] = {[SCALING_WHOLE]     = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
+                                    [SCALING_1X128]     = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
+                                    [SCALING_128X128]   = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
+                                    [SCALING_MX]        = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0,
+                                    [SCALING_NV]        = SCALE_VEC16_UE4M3,
+                                    [SCALING_NV_SQUARE] = SCALE_VEC16_UE4M3};
     set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes[gemm->key.shape.scaling_b]);
     set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[gemm->key.shape.scaling_a]);
 }
@@ -132,13 +139,17 @@ static void set_factor(const struct blas *blas, const struct gemm *gemm, cublasL
     BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, &factor, sizeof(factor)));
 }
 
-// The scale pointers are part of the problem; each run sets the real addresses.
-static void describe_fp8(const struct gemms *gemms, const struct gemm *gemm)
+// The scale pointers are part of the problem; each run sets the real addresses. FP4 multiplies by the scales of both
+// tensors, which are in device memory.
+static void describe_low_precision(const struct gemms *gemms, const struct gemm *gemm)
 {
     const int8_t is_fast = gemm->key.sums_fast;
     BLAS_CHECK(&gemms->blas, cublasLtMatmulDescSetAttribute(gemm->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &is_fast,
                                                             sizeof(is_fast)));
     set_scalings(&gemms->blas, gemm);
+    if (gemm->key.a == FORMAT_E2M1) {
+        set_operation(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
+    }
     set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, gemms->workspace);
     set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, gemms->workspace);
 }
@@ -160,7 +171,7 @@ static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
         set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, key->processors);
     }
     if (format_is_low_precision(key->a)) {
-        describe_fp8(cuda->gemms, gemm);
+        describe_low_precision(cuda->gemms, gemm);
     }
     describe_bias(cuda->gemms, gemm);
     return gemm;
@@ -175,20 +186,37 @@ static void gemm_free(const struct blas *blas, struct gemm *gemm)
     free(gemm);
 }
 
+// Writes the factors of an FP4 GEMM to device memory.
+static void multiply_scales(const struct cuda *cuda, const struct gemm_operands *operands, float scale, float keep)
+{
+    const struct kernel_target target = {cuda->device.streams[STREAM_COMPUTE], cuda->device.processors,
+                                         cuda->device.shared_bytes};
+    CUDA_CHECK(kernel_factors(&(struct factors_args){.one   = operands->tensor_scale_a,
+                                                     .other = operands->tensor_scale_b,
+                                                     .out   = cuda->gemms->factors,
+                                                     .scale = scale,
+                                                     .keep  = keep},
+                              &target));
+}
+
 cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,
                         const struct gemm_operands *operands)
 {
     const struct gemms *gemms = cuda->gemms;
     const float         scale = gemm_scale(&gemm->key.shape), keep = gemm->key.accumulates ? 1 : 0;
+    bool                is_fp4 = gemm->key.a == FORMAT_E2M1;
+    if (is_fp4) {
+        multiply_scales(cuda, operands, scale, keep);
+    }
     if (format_is_low_precision(gemm->key.a)) {    // cuBLASLt's A is our B; the call copies the addresses
         set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->inverse_scale_b);
         set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->inverse_scale_a);
     }
     set_bias(gemms, gemm, operands->bias);
-    return gemms->blas.cublasLtMatmul(gemms->blas.handle, gemm->operation, &scale, operands->b, gemm->first,
-                                      operands->a, gemm->second, &keep, operands->c, gemm->out, operands->c, gemm->out,
-                                      algorithm, gemms->workspace, GEMM_WORKSPACE_BYTES,
-                                      cuda->device.streams[STREAM_COMPUTE]);
+    return gemms->blas.cublasLtMatmul(
+        gemms->blas.handle, gemm->operation, is_fp4 ? gemms->factors : &scale, operands->b, gemm->first, operands->a,
+        gemm->second, is_fp4 ? gemms->factors + 1 : &keep, operands->c, gemm->out, operands->c, gemm->out, algorithm,
+        gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->device.streams[STREAM_COMPUTE]);
 }
 
 static void name_problem(const struct gemms *gemms, const struct gemm_key *key, char problem[GEMM_PROBLEM_BYTES])
@@ -229,8 +257,9 @@ static status take_known(const struct cuda *cuda, struct gemm *gemm, const struc
 static status refused(const struct gemms *gemms, const struct gemm_key *key, const char *problem, cublasStatus_t answer)
 {
     const char *advice =
-        key->shape.scaling_a != SCALING_WHOLE ? "use [precision] fp8_recipe = current or delayed, or compute = bf16"
-        : format_is_low_precision(key->a)     ? "use [precision] compute = bf16"
+        key->a == FORMAT_E2M1                   ? "use [precision] compute = fp8 or bf16"
+        : key->shape.scaling_a != SCALING_WHOLE ? "use [precision] recipe = current or delayed, or compute = bf16"
+        : format_is_low_precision(key->a)       ? "use [precision] compute = bf16"
                                           : "install the cuBLASLt that this gswbench was built with, or a newer one";
     return fail_as(EXIT_LAUNCH, "[run] backend = cuda: cuBLASLt has no algorithm for %s (it answers: %s): %s", problem,
                    answer == CUBLAS_STATUS_SUCCESS ? "none" : gemms->blas.cublasLtGetStatusString(answer), advice);
@@ -344,12 +373,19 @@ static status check_device(const struct cuda *cuda, const struct gemm_key *key)
                     cuda->number, cuda->capability / 10, cuda->capability % 10);
     }
     if (key->shape.scaling_a != SCALING_WHOLE && !GEMM_SCALES_PARTS) {
-        return fail("[precision] fp8_recipe = %s: needs CUDA 12.9 or newer, and this build is with an older one",
-                    key->shape.scaling_a == SCALING_MX ? "mxfp8" : "block");
+        return fail("[precision] recipe = %s: needs CUDA 12.9 or newer, and this build is with an older one",
+                    key->a == FORMAT_E2M1                ? "nvfp4"
+                    : key->shape.scaling_a == SCALING_MX ? "mxfp8"
+                                                         : "block");
+    }
+    if (key->a == FORMAT_E2M1 && cuda->capability < FIRST_WITH_BLOCKS) {
+        return fail("[precision] compute = fp4: device %d has compute capability %d.%d, but FP4 needs 10.0 or newer "
+                    "(B200 and its successors): use compute = fp8",
+                    cuda->number, cuda->capability / 10, cuda->capability % 10);
     }
     if (key->shape.scaling_a == SCALING_MX && cuda->capability < FIRST_WITH_BLOCKS) {
-        return fail("[precision] fp8_recipe = mxfp8: device %d has compute capability %d.%d, but MXFP8 needs 10.0 or "
-                    "newer (B200 and its successors): use fp8_recipe = current or block",
+        return fail("[precision] recipe = mxfp8: device %d has compute capability %d.%d, but MXFP8 needs 10.0 or "
+                    "newer (B200 and its successors): use recipe = current or block",
                     cuda->number, cuda->capability / 10, cuda->capability % 10);
     }
     return OK;
@@ -364,6 +400,8 @@ static void run_prepared(struct backend *backend, const struct prepared *prepare
                                        .b               = buffers[GEMM_B].data,
                                        .inverse_scale_a = buffers[GEMM_INVERSE_SCALE_A].data,
                                        .inverse_scale_b = buffers[GEMM_INVERSE_SCALE_B].data,
+                                       .tensor_scale_a  = buffers[GEMM_TENSOR_SCALE_A].data,
+                                       .tensor_scale_b  = buffers[GEMM_TENSOR_SCALE_B].data,
                                        .c               = buffers[GEMM_C].data,
                                        .bias            = buffers[GEMM_BIAS].data};
     bool                 is_planned = op->shape.gemm.m == gemm->key.shape.m && op->shape.gemm.k == gemm->key.shape.k;
@@ -410,7 +448,8 @@ status gemms_open(struct cuda *cuda, const struct backend_setup *setup)
     if (!setup->is_deterministic) {
         gemm_cache_open(&gemms->cache, setup->cache, setup->local_rank == 0);
     }
-    CUDA_CHECK(cudaMalloc(&gemms->workspace, GEMM_WORKSPACE_BYTES));
+    CUDA_CHECK(cudaMalloc(&gemms->workspace, GEMM_WORKSPACE_BYTES + CUDA_ALIGNMENT));
+    gemms->factors = (float *)(void *)((char *)gemms->workspace + GEMM_WORKSPACE_BYTES);
     return OK;
 }
 

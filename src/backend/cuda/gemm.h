@@ -24,6 +24,7 @@ struct gemms {
     struct gemm      *sizes[GEMM_SIZES];
     struct gemm_cache cache;
     void             *workspace;    // used on the compute stream, the only one with GEMMs
+    float            *factors;      // [2] on the device: factors of an FP4 product and of the previous C
     char              device[256];
     bool              is_deterministic;
     int               timed, remembered, taken;
@@ -32,10 +33,11 @@ struct gemms {
 status gemms_open(struct cuda *cuda, const struct backend_setup *setup);
 void   gemms_close(struct cuda *cuda);
 
-// Device addresses of A, B, C and the inverse scales of FP8 operands.
+// Device addresses of A, B, C and the inverse scales of low-precision operands.
 struct gemm_operands {
     const void  *a, *b;
     const float *inverse_scale_a, *inverse_scale_b;
+    const float *tensor_scale_a, *tensor_scale_b;    // FP4; NULL: 1, when the GEMM is timed
     void        *c;
     const void  *bias;    // NULL: the workspace, when the GEMM is timed
 };

@@ -132,9 +132,11 @@ static void fill_operands(const struct timing *timing)
             CUDA_CHECK(kernel_random_fill(&args, &target));
         }
     }
-    if (scaling_format((enum scaling)key->shape.scaling_a) == FORMAT_E8M0) {
-        enum { ONE = 127 };
-        CUDA_CHECK(cudaMemsetAsync(operands->factors[0], ONE, (size_t)operands->inverse_scale_bytes, target.stream));
+    enum format factor = scaling_format((enum scaling)key->shape.scaling_a);
+    if (factor != FORMAT_F32) {
+        enum { ONE_E8M0 = 127, ONE_E4M3 = 0x38 };
+        CUDA_CHECK(cudaMemsetAsync(operands->factors[0], factor == FORMAT_E8M0 ? ONE_E8M0 : ONE_E4M3,
+                                   (size_t)operands->inverse_scale_bytes, target.stream));
         return;
     }
     struct random_fill_args factors = {.out      = operands->factors[0],

@@ -40,6 +40,7 @@ _Static_assert(offsetof(struct adamw_hyper, epsilon) == HYPER_EPSILON * sizeof(f
 _Static_assert(offsetof(struct adamw_hyper, decay) == HYPER_DECAY * sizeof(float), "their order");
 _Static_assert(offsetof(struct adamw_hyper, correction1) == HYPER_CORRECTION1 * sizeof(float), "their order");
 _Static_assert(offsetof(struct adamw_hyper, correction2) == HYPER_CORRECTION2 * sizeof(float), "their order");
+_Static_assert(offsetof(struct adamw_hyper, key) == HYPER_KEY_LOW * sizeof(float), "their order");
 
 void device_adamw(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {

@@ -28,12 +28,10 @@ enum { DIGITS = 16, LINE_BYTES = (GEMM_ALGORITHM_WORDS + 1) * (DIGITS + 1) + GEM
 void gemm_problem_name(const struct gemm_key *key, const char *library, const char *device,
                        char problem[GEMM_PROBLEM_BYTES])
 {
-    static const char *const scalings[] = {[SCALING_WHOLE]   = "",
-                                           [SCALING_1X128]   = " runs",
-                                           [SCALING_128X128] = " squares",
-                                           [SCALING_MX]      = " blocks",
-                                           [SCALING_ROWS]    = " rows"};
-    const struct gemm_shape *shape      = &key->shape;
+    static const char *const scalings[] = {
+        [SCALING_WHOLE] = "",     [SCALING_1X128] = " runs", [SCALING_128X128] = " squares", [SCALING_MX] = " blocks",
+        [SCALING_ROWS] = " rows", [SCALING_NV] = " nv",      [SCALING_NV_SQUARE] = " nv"};
+    const struct gemm_shape *shape = &key->shape;
     snprintf(problem, GEMM_PROBLEM_BYTES,
              "%" PRId64 " x %" PRId64 " x %" PRId64 " %c%c %s %s %s %s%s%s%s%s, align %d %d %d, processors %d, %s, %s",
              shape->m, shape->n, shape->k, shape->transpose_a ? 't' : 'n', shape->transpose_b ? 't' : 'n',

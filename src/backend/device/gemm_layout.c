@@ -33,13 +33,15 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
 }
 
 // cuBLASLt combines 1 x 128 with 1 x 128 or 128 x 128 scaling, but not 128 x 128 with itself. MX blocks combine only
-// with MX blocks. None of these allows fast accumulation.
+// with MX blocks, NV blocks only with NV blocks. None of these allows fast accumulation.
 static bool has_scaling(const struct gemm_key *key)
 {
     int32_t a = key->shape.scaling_a, b = key->shape.scaling_b;
-    return a == SCALING_WHOLE || b == SCALING_WHOLE ? a == b
-           : a == SCALING_MX || b == SCALING_MX     ? a == b && !key->sums_fast
-                                                    : (a == SCALING_1X128 || b == SCALING_1X128) && !key->sums_fast;
+    bool    is_nv = scaling_is_nv((enum scaling)a);
+    return is_nv || scaling_is_nv((enum scaling)b)    ? is_nv == scaling_is_nv((enum scaling)b) && !key->sums_fast
+           : a == SCALING_WHOLE || b == SCALING_WHOLE ? a == b
+           : a == SCALING_MX || b == SCALING_MX       ? a == b && !key->sums_fast
+                                                      : (a == SCALING_1X128 || b == SCALING_1X128) && !key->sums_fast;
 }
 
 static bool has_types(const struct gemm_key *key)
@@ -47,7 +49,9 @@ static bool has_types(const struct gemm_key *key)
     if (key->c != FORMAT_F32 && key->c != FORMAT_BF16) {
         return false;
     }
-    return format_is_low_precision(key->a)
+    return key->a == FORMAT_E2M1 || key->b == FORMAT_E2M1
+               ? key->a == key->b && scaling_is_nv((enum scaling)key->shape.scaling_a)
+           : format_is_low_precision(key->a)
                ? format_is_low_precision(key->b) && (key->a == FORMAT_E4M3 || key->b == FORMAT_E4M3)
            : key->a == FORMAT_F32 ? key->b == FORMAT_F32 && key->c == FORMAT_F32
                                   : key->a == FORMAT_BF16 && key->b == FORMAT_BF16;
@@ -55,7 +59,8 @@ static bool has_types(const struct gemm_key *key)
 
 status gemm_check(const struct gemm_key *key)
 {
-    int64_t                  multiple = key->shape.scaling_a == SCALING_MX ? SCALING_BLOCK : 16;
+    bool                     is_fp4   = key->a == FORMAT_E2M1;
+    int64_t                  multiple = is_fp4 || key->shape.scaling_a == SCALING_MX ? SCALING_BLOCK : 16;
     const struct gemm_shape *shape    = &key->shape;
     if (!has_types(key)) {
         return fail("cuBLASLt has no GEMM of %s and %s into %s", format_name(key->a), format_name(key->b),
@@ -65,19 +70,20 @@ status gemm_check(const struct gemm_key *key)
         return OK;
     }
     if (shape->transpose_a || !shape->transpose_b) {
-        return fail("cuBLASLt multiplies FP8 row by row only");
+        return fail("cuBLASLt multiplies FP8 and FP4 row by row only");
     }
     if (shape->scaling_a == SCALING_ROWS || shape->scaling_b == SCALING_ROWS) {
-        return fail("this version has no GEMM with scales per row: use [precision] fp8_recipe = current or block, or "
+        return fail("this version has no GEMM with scales per row: use [precision] recipe = current or block, or "
                     "[run] backend = host");
     }
     if (!has_scaling(key)) {
-        return fail("cuBLASLt scales FP8 per tensor, in 1x128 or 128x128 blocks, or in MX blocks");
+        return fail(
+            "cuBLASLt scales FP8 per tensor, in 1x128 or 128x128 blocks, or in MX blocks, and FP4 in NV blocks");
     }
     if (shape->m % multiple != 0 || shape->n % multiple != 0 || shape->k % multiple != 0) {
-        return fail("an FP8 GEMM of %" PRId64 " x %" PRId64 " x %" PRId64 ", whose sizes must be multiples of %" PRId64
+        return fail("an %s GEMM of %" PRId64 " x %" PRId64 " x %" PRId64 ", whose sizes must be multiples of %" PRId64
                     ": change train.sequence, the model or its layout, or use precision.compute = bf16",
-                    shape->m, shape->n, shape->k, multiple);
+                    is_fp4 ? "FP4" : "FP8", shape->m, shape->n, shape->k, multiple);
     }
     return OK;
 }

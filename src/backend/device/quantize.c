@@ -7,7 +7,7 @@
 int64_t device_quantize_scratch(const struct op *op, const struct kernel_target *target)
 {
     (void)target;
-    return op_finds_scale(op) ? (int64_t)sizeof(float) : 0;
+    return op_finds_scale(op) ? 2 * (int64_t)sizeof(float) : 0;    // of both copies, with NV scaling
 }
 
 float *device_fused_magnitude(struct backend *backend, const struct op *op)
@@ -49,6 +49,15 @@ void device_quantize(struct backend *backend, const struct op *op, const struct 
     struct kernel_target target = device_target(backend, op);
     struct quantize_args args   = args_of(op, buffers, buffers[QUANTIZE_IN].format);
     args.scratch                = device->scratch;
+    if (scaling_is_nv(args.scaling)) {    // never fused
+        const float *hyper           = buffers[QUANTIZE_HYPER].data;
+        args.tensor_scale            = buffers[QUANTIZE_TENSOR_SCALE].data;
+        args.transposed_tensor_scale = buffers[QUANTIZE_TRANSPOSED_TENSOR_SCALE].data;
+        args.key                     = hyper != NULL ? hyper + HYPER_KEY_LOW : NULL;
+        args.draw                    = op->shape.quantize.draw;
+        args.transforms              = op->shape.quantize.transforms;
+        args.is_stochastic           = op->shape.quantize.is_stochastic;
+    }
     DEVICE_CHECK(kernel_quantize(&args, &target));
 }
 

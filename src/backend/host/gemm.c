@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GEMMs by BLAS; AMX (amx.c) replaces it for bf16 and FP8.
+// GEMMs by BLAS; AMX (amx.c) replaces it for bf16 and FP8, but not for FP4.
 //
 // BLAS may sum the edges of a matrix in another order than its interior. So the blocks of C passed to BLAS depend only
 // on the shape, and results do not depend on the number of threads. AMX sums along k in one order for any split of C.
@@ -57,15 +57,21 @@ static struct panel read_block(const struct buffer *buffer, const struct rectang
     return panel;
 }
 
+static bool is_nv(const struct loop *loop)
+{
+    return scaling_is_nv((enum scaling)loop->op->shape.gemm.scaling_a);
+}
+
 bool host_gemm_scales_parts(const struct loop *loop)
 {
-    return loop->op->shape.gemm.scaling_a != SCALING_WHOLE;
+    return loop->op->shape.gemm.scaling_a != SCALING_WHOLE && !is_nv(loop);
 }
 
 float host_gemm_inverse_scale(const struct loop *loop)
 {
     float factor = gemm_scale(&loop->op->shape.gemm);
-    for (int slot = GEMM_INVERSE_SCALE_A; slot <= GEMM_INVERSE_SCALE_B && !host_gemm_scales_parts(loop); slot++) {
+    int   first  = is_nv(loop) ? GEMM_TENSOR_SCALE_A : GEMM_INVERSE_SCALE_A;
+    for (int slot = first; slot <= first + 1 && !host_gemm_scales_parts(loop); slot++) {
         factor *= loop->buffers[slot].data != NULL ? *(const float *)loop->buffers[slot].data : 1;
     }
     return factor;
@@ -74,6 +80,20 @@ float host_gemm_inverse_scale(const struct loop *loop)
 static float factor_at(const struct buffer *factors, int64_t at)
 {
     return element_read(factors->format, factors->data, at);
+}
+
+// NV scaling: multiplies a block of an operand, [rows, k], by the scales of its blocks of 16. The products are exact.
+static void scale_blocks(const struct loop *loop, bool is_a, const struct panel *panel, int64_t row, int64_t k)
+{
+    const struct gemm_shape *shape   = &loop->op->shape.gemm;
+    const struct buffer     *factors = &loop->buffers[is_a ? GEMM_INVERSE_SCALE_A : GEMM_INVERSE_SCALE_B];
+    for (int64_t i = 0; i < panel->rows && is_nv(loop); i++) {
+        for (int64_t j = 0; j < panel->columns; j += SCALING_NV_BLOCK) {
+            int64_t at    = scaling_inverse_at(SCALING_NV, is_a ? shape->m : shape->n, shape->k, row + i, k + j);
+            int64_t count = host_minimum(SCALING_NV_BLOCK, panel->columns - j);
+            row_scale(panel->data + i * panel->leading + j, count, factor_at(factors, at));
+        }
+    }
 }
 
 void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part, const struct panel *from,
@@ -131,6 +151,8 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
             read_block(&buffers[GEMM_A], &of_a, shape->transpose_a ? shape->m : shape->k, shape->transpose_a, space);
         struct panel b =
             read_block(&buffers[GEMM_B], &of_b, shape->transpose_b ? shape->k : shape->n, shape->transpose_b, b_space);
+        scale_blocks(loop, true, &a, block->row, k);
+        scale_blocks(loop, false, &b, block->column, k);
         if (host_gemm_scales_parts(loop)) {
             panel_multiply(&part, &a, &b, 1, 0);
             host_gemm_scale_part(loop, &(struct depth_part){block, k, keep != 0}, &part, &to);
@@ -194,7 +216,8 @@ static void multiply_blocks(const struct loop *loop, int64_t first, int64_t last
 static void run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct host *host = backend->state;
-    if (host->has_amx && buffers[GEMM_A].format != FORMAT_F32 && buffers[GEMM_B].format != FORMAT_F32) {
+    if (host->has_amx && buffers[GEMM_A].format != FORMAT_F32 && buffers[GEMM_B].format != FORMAT_F32 &&
+        buffers[GEMM_A].format != FORMAT_E2M1) {
         host_amx_gemm(backend, op, buffers);
     } else {
         const struct gemm_shape *shape  = &op->shape.gemm;

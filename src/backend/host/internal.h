@@ -100,6 +100,9 @@ int64_t host_minimum(int64_t a, int64_t b);
 // amax of a buffer. Overwrites the first HOST_PARTS floats of scratch and CHUNK more per thread.
 float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in);
 
+// The part of OP_QUANTIZE with NV scaling, in the scratch of the op.
+op_run host_quantize_nv;
+
 // Part of C that one thread computes. It starts at multiples of 32 and may be empty.
 struct rectangle {
     int64_t row, column, rows, columns;

@@ -212,6 +212,10 @@ static void quantize(struct backend *backend, const struct op *op, const struct 
 {
     const struct host           *host  = backend->state;
     const struct quantize_shape *shape = &op->shape.quantize;
+    if (scaling_is_nv((enum scaling)shape->scaling)) {
+        host_quantize_nv(backend, op, buffers);
+        return;
+    }
     if (shape->scaling == SCALING_WHOLE) {
         host->scratch[0] = choose_scale(backend, op, buffers);
     }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "gswbench/arithmetic.h"
-#include "gswbench/fp8.h"
+#include "gswbench/fp4.h"
 #include "internal.h"
 
 typedef float  lanes_float __attribute__((vector_size(32)));
@@ -17,13 +17,17 @@ int64_t host_minimum(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Converts bf16 or FP8.
+// Converts bf16, FP8 or FP4.
 static void widen(float *to, const struct buffer *from, int64_t at, int64_t count)
 {
     if (from->format == FORMAT_BF16) {
         const bf16 *values = (const bf16 *)from->data + at;
         for (int64_t i = 0; i < count; i++) {
             to[i] = bf16_to_float(values[i]);
+        }
+    } else if (from->format == FORMAT_E2M1) {
+        for (int64_t i = 0; i < count; i++) {
+            to[i] = fp4_to_float(fp4_code(from->data, at + i));
         }
     } else {
         const uint8_t *codes = (const uint8_t *)from->data + at;

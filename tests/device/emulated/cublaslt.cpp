@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "emulator.h"
-#include "gswbench/fp8.h"
+#include "gswbench/fp4.h"
 
 namespace
 {
 // Of CUDA 12.9 and newer.
-enum { A_SCALE_MODE = 31, B_SCALE_MODE = 32, VEC32 = 2, VEC128 = 4, BLK128 = 5 };
+enum { A_SCALE_MODE = 31, B_SCALE_MODE = 32, VEC16 = 1, VEC32 = 2, VEC128 = 4, BLK128 = 5, E2M1 = 33 };
 
 struct layout {
     cudaDataType type;
@@ -23,8 +23,9 @@ struct operation {
     int32_t     transposes[2] = {CUBLAS_OP_N, CUBLAS_OP_N};
     const void *scales[2]     = {NULL, NULL};
     int8_t      is_fast       = 0;
-    int32_t     modes[2]      = {0, 0};    // of scales: one, or of VEC32, VEC128 (runs), BLK128 (squares)
-    int32_t     processors    = 0;         // that it may use; 0: all
+    int32_t     modes[2]      = {0, 0};    // of scales: one, or of VEC16, VEC32, VEC128 (runs), BLK128 (squares)
+    int32_t     pointers      = CUBLASLT_POINTER_MODE_HOST;    // where alpha and beta are
+    int32_t     processors    = 0;                             // that it may use; 0: all
     int32_t     epilogue      = CUBLASLT_EPILOGUE_DEFAULT;
     const void *bias          = NULL;    // of the type of d
 };
@@ -41,6 +42,7 @@ const struct attribute_field {
     {CUBLASLT_MATMUL_DESC_FAST_ACCUM, offsetof(operation, is_fast), 1},
     {A_SCALE_MODE, offsetof(operation, modes[0]), 4},
     {B_SCALE_MODE, offsetof(operation, modes[1]), 4},
+    {CUBLASLT_MATMUL_DESC_POINTER_MODE, offsetof(operation, pointers), 4},
     {CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, offsetof(operation, processors), 4},
     {CUBLASLT_MATMUL_DESC_EPILOGUE, offsetof(operation, epilogue), 4},
     {CUBLASLT_MATMUL_DESC_BIAS_POINTER, offsetof(operation, bias), 8},
@@ -54,14 +56,22 @@ float get(const void *data, const layout *matrix, int64_t row, int64_t column)
         return ((const float *)data)[at];
     case CUDA_R_16BF:
         return bf16_to_float(((const bf16 *)data)[at]);
+    case (cudaDataType)E2M1:
+        return fp4_to_float(fp4_code((const uint8_t *)data, at));
     default:
         return fp8_to_float(matrix->type == CUDA_R_8F_E4M3 ? FORMAT_E4M3 : FORMAT_E5M2, ((const uint8_t *)data)[at]);
     }
 }
 
+bool is_fp4(const layout &matrix)
+{
+    return matrix.type == (cudaDataType)E2M1;
+}
+
+// FP8 or FP4, which have scales.
 bool is_fp8(const layout &matrix)
 {
-    return matrix.type == CUDA_R_8F_E4M3 || matrix.type == CUDA_R_8F_E5M2;
+    return matrix.type == CUDA_R_8F_E4M3 || matrix.type == CUDA_R_8F_E5M2 || is_fp4(matrix);
 }
 
 // FAKE_CUBLASLT: what this library does with GEMMs of FP8; "refuse": has no algorithm; "abort": ends the process. Or
@@ -82,15 +92,20 @@ void set(void *data, const layout *matrix, int64_t row, int64_t column, float va
 }
 
 struct product {
-    operation   how;
-    layout      a, b, d;
-    const void *a_data, *b_data;
-    void       *d_data;
-    float       alpha, beta;
+    operation    how;
+    layout       a, b, d;
+    const void  *a_data, *b_data;
+    void        *d_data;
+    float        alpha, beta;           // if the host has them
+    const float *alpha_at, *beta_at;    // if the device does
 
     // Element by element of d, whose terms are added in order; rows side by side, so that the compiler has vectors.
-    void run() const
+    void run()
     {
+        if (how.pointers == CUBLASLT_POINTER_MODE_DEVICE) {
+            alpha = *alpha_at;
+            beta  = *beta_at;
+        }
         bool               turns_a = how.transposes[0] == CUBLAS_OP_T, turns_b = how.transposes[1] == CUBLAS_OP_T;
         int64_t            depth = turns_a ? a.rows : a.columns;
         std::vector<float> left = unpack(a_data, &a, turns_a, d.rows, depth), part((size_t)d.rows), sum((size_t)d.rows);
@@ -143,6 +158,7 @@ struct product {
     enum scaling scaling_of(int side) const
     {
         return how.modes[side] == VEC32    ? SCALING_MX
+               : how.modes[side] == VEC16  ? SCALING_NV
                : how.modes[side] == VEC128 ? SCALING_1X128
                : how.modes[side] == BLK128 ? SCALING_128X128
                                            : SCALING_WHOLE;
@@ -153,14 +169,17 @@ struct product {
     {
         enum scaling scaling = scaling_of(side);
         int64_t      at      = scaling_inverse_at(scaling, columns, a.rows, column, first);
-        return scaling == SCALING_MX ? fp8_power(((const uint8_t *)how.scales[side])[at])
-                                     : ((const float *)how.scales[side])[at];
+        return scaling == SCALING_MX   ? fp8_power(((const uint8_t *)how.scales[side])[at])
+               : scaling == SCALING_NV ? fp8_to_float(FORMAT_E4M3, ((const uint8_t *)how.scales[side])[at])
+                                       : ((const float *)how.scales[side])[at];
     }
 
     bool has_modes() const
     {
         int32_t one = how.modes[0], other = how.modes[1];
-        return one == 0 || other == 0           ? one == other
+        return one == VEC16 || other == VEC16
+                   ? one == other && is_fp4(a) && a.rows % SCALING_BLOCK == 0 && how.is_fast == 0
+               : one == 0 || other == 0         ? one == other && !is_fp4(a)
                : one == VEC32 || other == VEC32 ? one == other && a.rows % SCALING_BLOCK == 0 && how.is_fast == 0
                                                 : (one == VEC128 || other == VEC128) && how.is_fast == 0;
     }
@@ -179,9 +198,10 @@ struct product {
             return a.type == b.type && how.scales[0] == NULL && how.scales[1] == NULL && how.is_fast == 0;
         }
         bool is_turned = has_modes() && how.transposes[0] == CUBLAS_OP_T && how.transposes[1] == CUBLAS_OP_N;
-        return is_fp8(b) && (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) && is_turned &&
-               how.scales[0] != NULL && how.scales[1] != NULL && a.rows % 16 == 0 && d.rows % 16 == 0 &&
-               d.columns % 16 == 0 && ((uintptr_t)a_data | (uintptr_t)b_data | (uintptr_t)d_data) % 16 == 0;
+        bool are_types = is_fp4(a) ? is_fp4(b) : is_fp8(b) && (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3);
+        return are_types && is_turned && how.scales[0] != NULL && how.scales[1] != NULL && a.rows % 16 == 0 &&
+               d.rows % 16 == 0 && d.columns % 16 == 0 &&
+               ((uintptr_t)a_data | (uintptr_t)b_data | (uintptr_t)d_data) % 16 == 0;
     }
 };
 }    // namespace
@@ -293,22 +313,28 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
     if (algorithm->data[0] == 1 && does("second")) {
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
-    product product = {.how    = *(operation *)(void *)how,
-                       .a      = *(layout *)(void *)a_layout,
-                       .b      = *(layout *)(void *)b_layout,
-                       .d      = *(layout *)(void *)d_layout,
-                       .a_data = a,
-                       .b_data = b,
-                       .d_data = d,
-                       .alpha  = *(const float *)alpha,
-                       .beta   = *(const float *)beta};
+    product product = {.how      = *(operation *)(void *)how,
+                       .a        = *(layout *)(void *)a_layout,
+                       .b        = *(layout *)(void *)b_layout,
+                       .d        = *(layout *)(void *)d_layout,
+                       .a_data   = a,
+                       .b_data   = b,
+                       .d_data   = d,
+                       .alpha    = 1,
+                       .beta     = 0,
+                       .alpha_at = (const float *)alpha,
+                       .beta_at  = (const float *)beta};
+    if (product.how.pointers == CUBLASLT_POINTER_MODE_HOST) {
+        product.alpha = *product.alpha_at;
+        product.beta  = *product.beta_at;
+    }
     if (is_fp8(product.a) && does("abort")) {
         abort();
     }
     if (c != d || !product.is_possible()) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
-    emulator::enqueue(stream, [=]() {
+    emulator::enqueue(stream, [=]() mutable {
         product.run();
         emulator::spend(milliseconds);
     });

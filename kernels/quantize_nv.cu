@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+// NVFP4 quantization in 64 x 64 tiles. Bound by memory: a first pass reads the matrix to find the amax of both copies,
+// the second reads it again and writes 9/16 bytes per element and copy. The first half of a block's threads makes rows
+// of a tile, the second half its columns.
+#include "gswbench/fp4.h"
+
+#include "codes.cuh"
+#include "quantize.h"
+
+namespace
+{
+constexpr int SIDE = 64, BLOCK = SCALING_NV_BLOCK, THREADS = 2 * SIDE;
+
+// Blackwell converts pairs of codes; the instruction rounds like fp4_from_float.
+__device__ inline uint32_t nearest_pair(float first, float second)
+{
+#if defined(__CUDA_ARCH_FEAT_SM100_ALL) || defined(__CUDA_ARCH_FEAT_SM103_ALL)
+    uint16_t pair;
+    asm("{\n\t.reg .b8 pair;\n\tcvt.rn.satfinite.e2m1x2.f32 pair, %2, %1;\n\tcvt.u16.u8 %0, pair;\n\t}"
+        : "=h"(pair)
+        : "f"(first), "f"(second));
+    return pair;
+#else
+    return fp4_from_float(first) | (uint32_t)fp4_from_float(second) << 4;
+#endif
+}
+
+template <typename T> struct tile {
+    T values[SIDE][SIDE + 4 / sizeof(T)];    // padded, so that a warp reads rows without bank conflicts
+
+    // Loads a tile; values beyond the matrix are zero.
+    __device__ void load(const T *in, int64_t first_row, int64_t first_column, int64_t rows, int64_t columns)
+    {
+        __syncthreads();    // the previous tile has been read
+        for (int i = (int)threadIdx.x; i < SIDE * SIDE; i += THREADS) {
+            int64_t row = first_row + i / SIDE, column = first_column + i % SIDE;
+            values[i / SIDE][i % SIDE] = row < rows && column < columns ? in[row * columns + column] : T(0);
+        }
+        __syncthreads();
+    }
+};
+
+// A block of a row, or of a column, which may be transformed.
+template <typename T>
+__device__ inline void fetch_block(float (&values)[BLOCK], const tile<T> &from, int row, int first, bool is_transposed,
+                                   bool transforms)
+{
+#pragma unroll
+    for (int i = 0; i < BLOCK; i++) {
+        values[i] = widen(is_transposed ? from.values[first + i][row] : from.values[row][first + i]);
+    }
+    if (transforms && is_transposed) {
+        fp4_transform(values);
+    }
+}
+
+__device__ inline float largest_of(const float (&values)[BLOCK])
+{
+    float largest = 0;
+#pragma unroll
+    for (int i = 0; i < BLOCK; i++) {
+        largest = fmaxf(largest, fabsf(values[i]));
+    }
+    return largest;
+}
+
+// scratch[0], scratch[1]: amax of the rows and of the columns.
+template <typename T> __global__ void __launch_bounds__(THREADS) magnitude_kernel(const struct quantize_args args)
+{
+    __shared__ tile<T> read;
+    bool               is_transposed = threadIdx.x >= SIDE;
+    int64_t            across        = launch_groups(args.columns, SIDE);
+    float              largest       = 0;
+    for (int64_t i = blockIdx.x; i < launch_groups(args.rows, SIDE) * across; i += gridDim.x) {
+        read.load((const T *)args.in, i / across * SIDE, i % across * SIDE, args.rows, args.columns);
+        for (int first = 0; first < SIDE; first += BLOCK) {
+            float values[BLOCK];
+            fetch_block(values, read, (int)threadIdx.x % SIDE, first, is_transposed, args.transforms);
+            largest = fmaxf(largest, largest_of(values));
+        }
+    }
+    raise(args.scratch, is_transposed ? 0.0f : largest);
+    raise(args.scratch + 1, is_transposed ? largest : 0.0f);
+}
+
+// The copy that a thread works for.
+struct copy {
+    uint8_t *codes, *factors;
+    float    scale;
+    int64_t  rows, columns;
+    uint64_t stream;
+};
+
+__device__ inline struct copy copy_of(const struct quantize_args &args, bool is_transposed)
+{
+    return {is_transposed ? args.transposed : args.out,
+            (uint8_t *)(is_transposed ? args.transposed_inverse_scale : args.factor),
+            fp4_tensor_scale(args.scratch[is_transposed]),
+            is_transposed ? args.columns : args.rows,
+            is_transposed ? args.rows : args.columns,
+            fp4_stream(args.draw, is_transposed)};
+}
+
+// Codes of a block, and its factor.
+__device__ inline uint2 encode_block(const float (&values)[BLOCK], const struct quantize_args &args,
+                                     const struct copy &its, uint8_t factor, uint64_t index)
+{
+    float    scale    = fp4_block_scale(factor, its.scale);
+    uint32_t words[2] = {0, 0};
+    if (args.is_stochastic) {
+        struct random_block drawn = random_philox(fp4_key(args.key[0], args.key[1]), its.stream, index);
+#pragma unroll
+        for (int i = 0; i < BLOCK; i++) {
+            words[i / 8] |= (uint32_t)fp4_draw(values[i] * scale, fp4_byte(&drawn, i)) << i % 8 * 4;
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < BLOCK; i += 2) {
+            words[i / 8] |= nearest_pair(values[i] * scale, values[i + 1] * scale) << i % 8 * 4;
+        }
+    }
+    return make_uint2(words[0], words[1]);
+}
+
+template <typename T, bool is_square>
+__global__ void __launch_bounds__(THREADS) quantize_kernel(const struct quantize_args args)
+{
+    __shared__ tile<T> read;
+    bool               is_transposed = threadIdx.x >= SIDE;
+    struct copy        its           = copy_of(args, is_transposed);
+    int64_t            across        = launch_groups(args.columns, SIDE);
+    float             *tensor_scale  = is_transposed ? args.transposed_tensor_scale : args.tensor_scale;
+    if (blockIdx.x == 0 && threadIdx.x % SIDE == 0 && tensor_scale != NULL) {
+        *tensor_scale = 1 / its.scale;
+    }
+    for (int64_t i = blockIdx.x; i < launch_groups(args.rows, SIDE) * across; i += gridDim.x) {
+        int64_t first_row = i / across * SIDE, first_column = i % across * SIDE;
+        read.load((const T *)args.in, first_row, first_column, args.rows, args.columns);
+        int64_t row   = (is_transposed ? first_column : first_row) + threadIdx.x % SIDE;
+        int64_t start = is_transposed ? first_row : first_column;
+        for (int first = 0; first < SIDE && its.codes != NULL; first += BLOCK) {
+            float values[BLOCK];
+            fetch_block(values, read, (int)threadIdx.x % SIDE, first, is_transposed, args.transforms);
+            float largest = largest_of(values);
+            for (int distance = BLOCK / 2; is_square && distance > 0; distance /= 2) {
+                largest = fmaxf(largest, __shfl_xor_sync(UINT32_MAX, largest, distance));
+            }
+            int64_t column = start + first;
+            if (row < its.rows && column < its.columns) {
+                uint8_t factor = fp4_block_factor(largest, its.scale);
+                int64_t at     = row * its.columns + column;
+                its.factors[scaling_inverse_at(SCALING_NV, its.rows, its.columns, row, column)] = factor;
+                *(uint2 *)(its.codes + at / 2) = encode_block(values, args, its, factor, (uint64_t)(at / BLOCK));
+            }
+        }
+    }
+}
+
+__global__ void factors_kernel(const struct factors_args args)
+{
+    if (threadIdx.x == 0) {
+        args.out[0] = args.scale * (args.one != NULL ? *args.one : 1.0f) * (args.other != NULL ? *args.other : 1.0f);
+        args.out[1] = args.keep;
+    }
+}
+
+struct launch launch_of(void (*kernel)(struct quantize_args), const struct quantize_args *args,
+                        const struct kernel_target *target)
+{
+    int64_t tiles = launch_groups(args->rows, SIDE) * launch_groups(args->columns, SIDE);
+    return {launch_resident_blocks(tiles, resident_blocks(kernel, THREADS, 0), target->multiprocessors), THREADS};
+}
+
+// Scales of blocks beyond the matrix are zero.
+int clear_factors(void *factors, int64_t rows, int64_t columns, const struct kernel_target *target)
+{
+    bool is_whole = rows % SCALING_SIDE == 0 && columns % SIDE == 0;
+    return factors == NULL || is_whole
+               ? 0
+               : (int)cudaMemsetAsync(factors, 0, (size_t)scaling_inverses(SCALING_NV, rows, columns), target->stream);
+}
+}    // namespace
+
+int kernel_quantize_nv(const struct quantize_args *args, const struct kernel_target *target)
+{
+    bool is_misaligned = (args->out != NULL && args->columns % BLOCK != 0) ||
+                         (args->transposed != NULL && args->rows % BLOCK != 0) ||
+                         addresses(args->out, args->transposed) % sizeof(uint2) != 0;
+    int error = is_misaligned ? (int)cudaErrorInvalidValue : 0;
+    error     = error != 0 ? error : clear_factors(args->factor, args->rows, args->columns, target);
+    error     = error != 0 ? error : clear_factors(args->transposed_inverse_scale, args->columns, args->rows, target);
+    error     = error != 0 ? error : (int)cudaMemsetAsync(args->scratch, 0, 2 * sizeof(float), target->stream);
+    return error != 0 ? error : with_type(args->type, [&](auto type) {
+        using T                            = decltype(type);
+        bool is_square                     = args->scaling == SCALING_NV_SQUARE;
+        void (*find)(struct quantize_args) = magnitude_kernel<T>;
+        void (*make)(struct quantize_args) = is_square ? quantize_kernel<T, true> : quantize_kernel<T, false>;
+        int failure                        = enqueue(find, launch_of(find, args, target), 0, target, *args);
+        return failure != 0 ? failure : enqueue(make, launch_of(make, args, target), 0, target, *args);
+    });
+}
+
+int kernel_factors(const struct factors_args *args, const struct kernel_target *target)
+{
+    return enqueue(factors_kernel, {1, LAUNCH_WARP}, 0, target, *args);
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// Quantization of a matrix to NVFP4. The copies have separate scales, because the transposed one may be transformed
+// before it is quantized.
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/fp4.h"
+#include "internal.h"
+
+enum { BLOCK = SCALING_NV_BLOCK, STRIP = 128 };
+
+// Row-wise or column-wise copy of the matrix.
+struct copy {
+    struct buffer        codes, factors;
+    int64_t              rows, columns;
+    bool                 is_transposed, transforms, is_square, is_stochastic;
+    float                scale;     // of the tensor
+    uint64_t             key;       // of the step's random bytes
+    uint64_t             stream;    // of the copy
+    const struct buffer *in;
+};
+
+static struct copy copy_of(const struct op *op, const struct buffer buffers[], bool is_transposed)
+{
+    const struct quantize_shape *shape = &op->shape.quantize;
+    const float                 *hyper = buffers[QUANTIZE_HYPER].data;
+    const struct buffer *inverse = &buffers[is_transposed ? QUANTIZE_TRANSPOSED_TENSOR_SCALE : QUANTIZE_TENSOR_SCALE];
+    return (struct copy){
+        .codes         = buffers[is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT],
+        .factors       = buffers[is_transposed ? QUANTIZE_TRANSPOSED_INVERSE_SCALE : QUANTIZE_INVERSE_SCALE],
+        .rows          = is_transposed ? shape->columns : shape->rows,
+        .columns       = is_transposed ? shape->rows : shape->columns,
+        .is_transposed = is_transposed,
+        .transforms    = shape->transforms && is_transposed,
+        .is_square     = shape->scaling == SCALING_NV_SQUARE,
+        .is_stochastic = shape->is_stochastic,
+        .scale         = inverse->data != NULL ? fp4_tensor_scale(*(const float *)inverse->data) : 1,
+        .key           = shape->is_stochastic ? fp4_key(hyper[HYPER_KEY_LOW], hyper[HYPER_KEY_HIGH]) : 0,
+        .stream        = fp4_stream(shape->draw, is_transposed),
+        .in            = &buffers[QUANTIZE_IN],
+    };
+}
+
+// Reads a block of a copy: the values at (row, column) and after, zero beyond the end. Returns their number.
+static int64_t read_block(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column, float *values)
+{
+    int64_t end = copy->is_transposed ? tile->rows : tile->columns, count = host_minimum(BLOCK, end - column);
+    for (int64_t i = 0; i < BLOCK; i++) {
+        int64_t at = copy->is_transposed ? (column + i) * tile->leading + row : row * tile->leading + column + i;
+        values[i]  = i < count ? tile->data[at] : 0;
+    }
+    if (copy->transforms) {
+        fp4_transform(values);
+    }
+    return count;
+}
+
+static void store_codes(const struct copy *copy, int64_t row, int64_t column, const float *values, float scale)
+{
+    int64_t  blocks = (copy->columns + BLOCK - 1) / BLOCK, count = host_minimum(BLOCK, copy->columns - column);
+    uint8_t *to               = (uint8_t *)copy->codes.data + (row * copy->columns + column) / 2;
+    struct random_block drawn = {{0}};
+    uint8_t             codes[BLOCK];
+    if (copy->is_stochastic) {
+        drawn = random_philox(copy->key, copy->stream, (uint64_t)(row * blocks + column / BLOCK));
+    }
+    for (int i = 0; i < BLOCK; i++) {
+        float scaled = values[i] * scale;
+        codes[i]     = copy->is_stochastic ? fp4_draw(scaled, fp4_byte(&drawn, i)) : fp4_from_float(scaled);
+    }
+    for (int64_t i = 0; i < count; i += 2) {
+        to[i / 2] = (uint8_t)(codes[i] | codes[i + 1] << 4);
+    }
+}
+
+// Quantizes 16 rows of a strip: with squares they share the amax of a block.
+static void store_blocks(const struct copy *copy, const struct panel *tile, int64_t tile_row, int64_t tile_column,
+                         int64_t first)
+{
+    int64_t rows    = copy->is_transposed ? tile->columns : tile->rows,
+            columns = copy->is_transposed ? tile->rows : tile->columns, end = host_minimum(first + BLOCK, rows);
+    for (int64_t column = 0; column < columns; column += BLOCK) {
+        float values[BLOCK][BLOCK], largest[BLOCK], all = 0;
+        for (int64_t row = first; row < end; row++) {
+            read_block(copy, tile, row, column, values[row - first]);
+            largest[row - first] = row_magnitude(values[row - first], BLOCK);
+            all                  = fmaxf(all, largest[row - first]);
+        }
+        for (int64_t row = first; row < end; row++) {
+            uint8_t factor = fp4_block_factor(copy->is_square ? all : largest[row - first], copy->scale);
+            int64_t at =
+                scaling_inverse_at(SCALING_NV, copy->rows, copy->columns, tile_row + row, tile_column + column);
+            ((uint8_t *)copy->factors.data)[at] = factor;
+            store_codes(copy, tile_row + row, tile_column + column, values[row - first],
+                        fp4_block_scale(factor, copy->scale));
+        }
+    }
+}
+
+static struct panel read_tile(const struct loop *loop, int64_t index, int64_t *row, int64_t *column, float *space)
+{
+    const struct quantize_shape *shape = &loop->op->shape.quantize;
+    *row                               = index / scaling_sides(shape->columns) * STRIP;
+    *column                            = index % scaling_sides(shape->columns) * STRIP;
+    struct view view = {*row * shape->columns + *column, shape->columns, host_minimum(STRIP, shape->rows - *row),
+                        host_minimum(STRIP, shape->columns - *column)};
+    return panel_read(&loop->buffers[QUANTIZE_IN], &view, space);
+}
+
+static float *space_of_thread(const struct loop *loop, int thread)
+{
+    return loop->host->scratch + HOST_PARTS + (int64_t)thread * STRIP * STRIP;
+}
+
+static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last, int thread)
+{
+    for (int64_t i = first; i < last; i++) {
+        int64_t      row, column;
+        struct panel tile = read_tile(loop, i, &row, &column, space_of_thread(loop, thread));
+        for (int transposed = 0; transposed < 2; transposed++) {
+            struct copy copy = copy_of(loop->op, loop->buffers, transposed != 0);
+            int64_t     rows = transposed ? tile.columns : tile.rows;
+            for (int64_t start = 0; copy.codes.data != NULL && start < rows; start += BLOCK) {
+                store_blocks(&copy, &tile, transposed ? column : row, transposed ? row : column, start);
+            }
+        }
+    }
+}
+
+// amax of the transformed matrix in a share of the tiles, for one of HOST_PARTS parts.
+static void find_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
+{
+    const struct quantize_shape *shape = &loop->op->shape.quantize;
+    const struct copy            copy  = copy_of(loop->op, loop->buffers, true);
+    int64_t                      tiles = scaling_sides(shape->rows) * scaling_sides(shape->columns);
+    for (int64_t part = first; part < last; part++) {
+        float largest = 0;
+        for (int64_t i = part; i < tiles; i += HOST_PARTS) {
+            int64_t      tile_row, tile_column;
+            struct panel tile = read_tile(loop, i, &tile_row, &tile_column, space_of_thread(loop, thread));
+            for (int64_t row = 0; row < tile.columns; row++) {
+                for (int64_t column = 0; column < tile.rows; column += BLOCK) {
+                    float values[BLOCK];
+                    read_block(&copy, &tile, row, column, values);
+                    largest = fmaxf(largest, row_magnitude(values, BLOCK));
+                }
+            }
+        }
+        loop->host->scratch[part] = largest;
+    }
+}
+
+static float find_transformed(struct backend *backend, const struct op *op, const struct buffer buffers[])
+{
+    const struct host *host = backend->state;
+    host_run_loop(backend, op, buffers, find_parts, HOST_PARTS);
+    return row_maximum(host->scratch, HOST_PARTS);
+}
+
+// While the tiles are quantized, the tensor scales hold the amax.
+void host_quantize_nv(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    const struct quantize_shape *shape = &op->shape.quantize;
+    float *own = buffers[QUANTIZE_TENSOR_SCALE].data, *other = buffers[QUANTIZE_TRANSPOSED_TENSOR_SCALE].data;
+    float  largest = own != NULL || !shape->transforms ? host_find_magnitude(backend, op, &buffers[QUANTIZE_IN]) : 0;
+    float  turned  = other == NULL ? 0 : shape->transforms ? find_transformed(backend, op, buffers) : largest;
+    if (own != NULL) {
+        *own = largest;
+        memset(buffers[QUANTIZE_INVERSE_SCALE].data, 0,
+               (size_t)scaling_inverses(SCALING_NV, shape->rows, shape->columns));
+    }
+    if (other != NULL) {
+        *other = turned;
+        memset(buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE].data, 0,
+               (size_t)scaling_inverses(SCALING_NV, shape->columns, shape->rows));
+    }
+    host_run_loop(backend, op, buffers, quantize_tiles, scaling_sides(shape->rows) * scaling_sides(shape->columns));
+    if (own != NULL) {
+        *own = 1 / fp4_tensor_scale(largest);
+    }
+    if (other != NULL) {
+        *other = 1 / fp4_tensor_scale(turned);
+    }
+}
