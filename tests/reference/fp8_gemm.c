@@ -80,8 +80,8 @@ int main(int argc, char **argv)
         FATAL(EXIT_INTERNAL, "%s", opened.text);
     }
     struct buffer buffers[OP_OPERANDS] = {[GEMM_C] = make(FORMAT_F32, m * n)};
-    quantize(&(struct quantize_shape){m, k, op.shape.gemm.scaling_a}, false, a, buffers);
-    quantize(&(struct quantize_shape){k, n, op.shape.gemm.scaling_b}, true, b, buffers);
+    quantize(&(struct quantize_shape){.rows = m, .columns = k, .scaling = op.shape.gemm.scaling_a}, false, a, buffers);
+    quantize(&(struct quantize_shape){.rows = k, .columns = n, .scaling = op.shape.gemm.scaling_b}, true, b, buffers);
     run(&op, buffers);
     write_buffer(&buffers[GEMM_C]);
     for (int slot = 0; slot <= GEMM_INVERSE_SCALE_B; slot++) {
