@@ -252,7 +252,7 @@ struct predict_row {
     struct predict_range range;    // percent is NaN if not requested
     struct text_buffer   warnings;
     double               tokens_per_second, mfu;
-    double               token_dollars;    // per million; NaN: unknown
+    double               token_dollars;                         // per million; NaN: unknown
     double               published_seconds, error_percent;      // NaN: not published
     double               memory_bytes, memory_error_percent;    // allocated or reserved, as published; NaN: none
 
