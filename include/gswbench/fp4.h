@@ -55,7 +55,7 @@ GSWBENCH_INLINE uint8_t fp4_draw(float value, uint32_t draw)
 
 GSWBENCH_INLINE uint8_t fp4_code(const uint8_t *codes, int64_t i)
 {
-    return (uint8_t)(codes[i / 2] >> (i % 2 * 4) & 15u);
+    return (uint8_t)((unsigned)codes[i / 2] >> (i % 2 * 4) & 15u);
 }
 
 // Scale that maps the amax of a tensor to 2688; 1 if there is no such scale.

@@ -116,6 +116,8 @@ static struct value describe_value(const struct option *option, const struct har
         value.number                    = quantity->value;
         value.spread_percent            = quantity->spread_percent;
         value.origin                    = quantity->origin;
+    } else if (option->type == OPTION_REAL) {
+        value.number = *(const double *)(const void *)((const char *)&held + option->offset);
     } else if (option->type == OPTION_INTEGER) {
         value.number = (double)*(const int64_t *)((const char *)&held + option->offset);
     } else {

@@ -106,7 +106,7 @@ Test(gemm, has_what_cublaslt_multiplies_and_says_what_it_does_not)
         {48, 32, 16, E5M2, E4M3, BF16, W, W, false, false, NULL},
         {48, 32, 16, E5M2, E5M2, BF16, W, W, false, false, "cuBLASLt has no GEMM of e5m2 and e5m2 into bf16"},
         {48, 32, 16, E5M2, E4M3, E4M3, W, W, false, false, "cuBLASLt has no GEMM of e5m2 and e4m3 into e4m3"},
-        {48, 32, 16, E5M2, E4M3, BF16, W, W, false, true, "cuBLASLt multiplies FP8 row by row only"},
+        {48, 32, 16, E5M2, E4M3, BF16, W, W, false, true, "cuBLASLt multiplies FP8 and FP4 row by row only"},
         {40, 32, 16, E5M2, E4M3, BF16, W, W, false, false, "multiples of 16"},
         {48, 33, 16, E5M2, E4M3, BF16, W, W, false, false, "multiples of 16"},
         {48, 32, 24, E5M2, E4M3, BF16, W, W, false, false, "multiples of 16"},
