@@ -90,9 +90,6 @@ int find_magnitude(const struct quantize_args *args, const struct kernel_target 
 
 int kernel_quantize(const struct quantize_args *args, const struct kernel_target *target)
 {
-    if (scaling_is_nv(args->scaling)) {
-        return kernel_quantize_nv(args, target);
-    }
     if (args->scaling == SCALING_WHOLE && args->scale != NULL && args->transposed == NULL) {
         return enqueue_flat(args, target);
     }

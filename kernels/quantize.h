@@ -22,16 +22,18 @@ struct quantize_args {
     int64_t      rows, columns;
     enum scaling scaling;
     enum format  type, format;
-    // NV scaling only. scratch has two elements then.
-    float       *tensor_scale, *transposed_tensor_scale;    // [1]: inverse scales of the copies
-    const float *key;                                       // [2]: of stochastic rounding, in parts of 24 bits
-    int64_t      draw;                                      // number of the op
-    bool         transforms, is_stochastic;
 };
 KERNEL_FUNCTION int kernel_quantize(const struct quantize_args *args, const struct kernel_target *target);
 
-// The part of kernel_quantize with NV scaling.
-KERNEL_FUNCTION int kernel_quantize_nv(const struct quantize_args *args, const struct kernel_target *target);
+// NV scaling. A struct of its own, because longer arguments make the FP8 kernels spill registers.
+struct quantize_nv_args {
+    struct quantize_args of;                                        // scratch has two elements
+    float               *tensor_scale, *transposed_tensor_scale;    // [1]: inverse scales of the copies
+    const float         *key;                                       // [2]: of stochastic rounding, in parts of 24 bits
+    int64_t              draw;                                      // number of the op
+    bool                 transforms, is_stochastic;
+};
+KERNEL_FUNCTION int kernel_quantize_nv(const struct quantize_nv_args *args, const struct kernel_target *target);
 
 // Factors of a GEMM with NV scaling: the product of two tensor scales, and the factor of the previous C.
 struct factors_args {

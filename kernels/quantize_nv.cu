@@ -65,22 +65,22 @@ __device__ inline float largest_of(const float (&values)[BLOCK])
 }
 
 // scratch[0], scratch[1]: amax of the rows and of the columns.
-template <typename T> __global__ void __launch_bounds__(THREADS) magnitude_kernel(const struct quantize_args args)
+template <typename T> __global__ void __launch_bounds__(THREADS) magnitude_kernel(const struct quantize_nv_args args)
 {
     __shared__ tile<T> read;
     bool               is_transposed = threadIdx.x >= SIDE;
-    int64_t            across        = launch_groups(args.columns, SIDE);
+    int64_t            across        = launch_groups(args.of.columns, SIDE);
     float              largest       = 0;
-    for (int64_t i = blockIdx.x; i < launch_groups(args.rows, SIDE) * across; i += gridDim.x) {
-        read.load((const T *)args.in, i / across * SIDE, i % across * SIDE, args.rows, args.columns);
+    for (int64_t i = blockIdx.x; i < launch_groups(args.of.rows, SIDE) * across; i += gridDim.x) {
+        read.load((const T *)args.of.in, i / across * SIDE, i % across * SIDE, args.of.rows, args.of.columns);
         for (int first = 0; first < SIDE; first += BLOCK) {
             float values[BLOCK];
             fetch_block(values, read, (int)threadIdx.x % SIDE, first, is_transposed, args.transforms);
             largest = fmaxf(largest, largest_of(values));
         }
     }
-    raise(args.scratch, is_transposed ? 0.0f : largest);
-    raise(args.scratch + 1, is_transposed ? largest : 0.0f);
+    raise(args.of.scratch, is_transposed ? 0.0f : largest);
+    raise(args.of.scratch + 1, is_transposed ? largest : 0.0f);
 }
 
 // The copy that a thread works for.
@@ -91,18 +91,18 @@ struct copy {
     uint64_t stream;
 };
 
-__device__ inline struct copy copy_of(const struct quantize_args &args, bool is_transposed)
+__device__ inline struct copy copy_of(const struct quantize_nv_args &args, bool is_transposed)
 {
-    return {is_transposed ? args.transposed : args.out,
-            (uint8_t *)(is_transposed ? args.transposed_inverse_scale : args.factor),
-            fp4_tensor_scale(args.scratch[is_transposed]),
-            is_transposed ? args.columns : args.rows,
-            is_transposed ? args.rows : args.columns,
+    return {is_transposed ? args.of.transposed : args.of.out,
+            (uint8_t *)(is_transposed ? args.of.transposed_inverse_scale : args.of.factor),
+            fp4_tensor_scale(args.of.scratch[is_transposed]),
+            is_transposed ? args.of.columns : args.of.rows,
+            is_transposed ? args.of.rows : args.of.columns,
             fp4_stream(args.draw, is_transposed)};
 }
 
 // Codes of a block, and its factor.
-__device__ inline uint2 encode_block(const float (&values)[BLOCK], const struct quantize_args &args,
+__device__ inline uint2 encode_block(const float (&values)[BLOCK], const struct quantize_nv_args &args,
                                      const struct copy &its, uint8_t factor, uint64_t index)
 {
     float    scale    = fp4_block_scale(factor, its.scale);
@@ -123,19 +123,19 @@ __device__ inline uint2 encode_block(const float (&values)[BLOCK], const struct 
 }
 
 template <typename T, bool is_square>
-__global__ void __launch_bounds__(THREADS) quantize_kernel(const struct quantize_args args)
+__global__ void __launch_bounds__(THREADS) quantize_kernel(const struct quantize_nv_args args)
 {
     __shared__ tile<T> read;
     bool               is_transposed = threadIdx.x >= SIDE;
     struct copy        its           = copy_of(args, is_transposed);
-    int64_t            across        = launch_groups(args.columns, SIDE);
+    int64_t            across        = launch_groups(args.of.columns, SIDE);
     float             *tensor_scale  = is_transposed ? args.transposed_tensor_scale : args.tensor_scale;
     if (blockIdx.x == 0 && threadIdx.x % SIDE == 0 && tensor_scale != NULL) {
         *tensor_scale = 1 / its.scale;
     }
-    for (int64_t i = blockIdx.x; i < launch_groups(args.rows, SIDE) * across; i += gridDim.x) {
+    for (int64_t i = blockIdx.x; i < launch_groups(args.of.rows, SIDE) * across; i += gridDim.x) {
         int64_t first_row = i / across * SIDE, first_column = i % across * SIDE;
-        read.load((const T *)args.in, first_row, first_column, args.rows, args.columns);
+        read.load((const T *)args.of.in, first_row, first_column, args.of.rows, args.of.columns);
         int64_t row   = (is_transposed ? first_column : first_row) + threadIdx.x % SIDE;
         int64_t start = is_transposed ? first_row : first_column;
         for (int first = 0; first < SIDE && its.codes != NULL; first += BLOCK) {
@@ -164,10 +164,10 @@ __global__ void factors_kernel(const struct factors_args args)
     }
 }
 
-struct launch launch_of(void (*kernel)(struct quantize_args), const struct quantize_args *args,
+struct launch launch_of(void (*kernel)(struct quantize_nv_args), const struct quantize_nv_args *args,
                         const struct kernel_target *target)
 {
-    int64_t tiles = launch_groups(args->rows, SIDE) * launch_groups(args->columns, SIDE);
+    int64_t tiles = launch_groups(args->of.rows, SIDE) * launch_groups(args->of.columns, SIDE);
     return {launch_resident_blocks(tiles, resident_blocks(kernel, THREADS, 0), target->multiprocessors), THREADS};
 }
 
@@ -181,21 +181,22 @@ int clear_factors(void *factors, int64_t rows, int64_t columns, const struct ker
 }
 }    // namespace
 
-int kernel_quantize_nv(const struct quantize_args *args, const struct kernel_target *target)
+int kernel_quantize_nv(const struct quantize_nv_args *args, const struct kernel_target *target)
 {
-    bool is_misaligned = (args->out != NULL && args->columns % BLOCK != 0) ||
-                         (args->transposed != NULL && args->rows % BLOCK != 0) ||
-                         addresses(args->out, args->transposed) % sizeof(uint2) != 0;
+    bool is_misaligned = (args->of.out != NULL && args->of.columns % BLOCK != 0) ||
+                         (args->of.transposed != NULL && args->of.rows % BLOCK != 0) ||
+                         addresses(args->of.out, args->of.transposed) % sizeof(uint2) != 0;
     int error = is_misaligned ? (int)cudaErrorInvalidValue : 0;
-    error     = error != 0 ? error : clear_factors(args->factor, args->rows, args->columns, target);
-    error     = error != 0 ? error : clear_factors(args->transposed_inverse_scale, args->columns, args->rows, target);
-    error     = error != 0 ? error : (int)cudaMemsetAsync(args->scratch, 0, 2 * sizeof(float), target->stream);
-    return error != 0 ? error : with_type(args->type, [&](auto type) {
-        using T                            = decltype(type);
-        bool is_square                     = args->scaling == SCALING_NV_SQUARE;
-        void (*find)(struct quantize_args) = magnitude_kernel<T>;
-        void (*make)(struct quantize_args) = is_square ? quantize_kernel<T, true> : quantize_kernel<T, false>;
-        int failure                        = enqueue(find, launch_of(find, args, target), 0, target, *args);
+    error     = error != 0 ? error : clear_factors(args->of.factor, args->of.rows, args->of.columns, target);
+    error =
+        error != 0 ? error : clear_factors(args->of.transposed_inverse_scale, args->of.columns, args->of.rows, target);
+    error = error != 0 ? error : (int)cudaMemsetAsync(args->of.scratch, 0, 2 * sizeof(float), target->stream);
+    return error != 0 ? error : with_type(args->of.type, [&](auto type) {
+        using T                               = decltype(type);
+        bool is_square                        = args->of.scaling == SCALING_NV_SQUARE;
+        void (*find)(struct quantize_nv_args) = magnitude_kernel<T>;
+        void (*make)(struct quantize_nv_args) = is_square ? quantize_kernel<T, true> : quantize_kernel<T, false>;
+        int failure                           = enqueue(find, launch_of(find, args, target), 0, target, *args);
         return failure != 0 ? failure : enqueue(make, launch_of(make, args, target), 0, target, *args);
     });
 }

@@ -49,16 +49,19 @@ void device_quantize(struct backend *backend, const struct op *op, const struct 
     struct kernel_target target = device_target(backend, op);
     struct quantize_args args   = args_of(op, buffers, buffers[QUANTIZE_IN].format);
     args.scratch                = device->scratch;
-    if (scaling_is_nv(args.scaling)) {    // never fused
-        const float *hyper           = buffers[QUANTIZE_HYPER].data;
-        args.tensor_scale            = buffers[QUANTIZE_TENSOR_SCALE].data;
-        args.transposed_tensor_scale = buffers[QUANTIZE_TRANSPOSED_TENSOR_SCALE].data;
-        args.key                     = hyper != NULL ? hyper + HYPER_KEY_LOW : NULL;
-        args.draw                    = op->shape.quantize.draw;
-        args.transforms              = op->shape.quantize.transforms;
-        args.is_stochastic           = op->shape.quantize.is_stochastic;
+    if (!scaling_is_nv(args.scaling)) {
+        DEVICE_CHECK(kernel_quantize(&args, &target));
+        return;
     }
-    DEVICE_CHECK(kernel_quantize(&args, &target));
+    const float            *hyper = buffers[QUANTIZE_HYPER].data;
+    struct quantize_nv_args nv    = {.of                      = args,
+                                     .tensor_scale            = buffers[QUANTIZE_TENSOR_SCALE].data,
+                                     .transposed_tensor_scale = buffers[QUANTIZE_TRANSPOSED_TENSOR_SCALE].data,
+                                     .key                     = hyper != NULL ? hyper + HYPER_KEY_LOW : NULL,
+                                     .draw                    = op->shape.quantize.draw,
+                                     .transforms              = op->shape.quantize.transforms,
+                                     .is_stochastic           = op->shape.quantize.is_stochastic};
+    DEVICE_CHECK(kernel_quantize_nv(&nv, &target));
 }
 
 void device_transpose(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
