@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A grid of text cells, printed as text, Markdown or CSV, and pages of such grids in HTML.
+// A grid of text cells, printed as text, Markdown or CSV, and pages of such grids in HTML. Text and pages leave out
+// columns without a known value.
 #pragma once
 
 #include <stdbool.h>
@@ -22,8 +23,12 @@ struct grid {
     struct arena              arena;
 };
 
-// Appends a cell: a printable copy of the text. "-" is an unknown value.
+// An empty grid with these columns.
+#define GRID_OF(of) ((struct grid){.columns = (of), .column_count = (int)(sizeof(of) / sizeof((of)[0]))})
+
+// Appends a cell: a printable copy of the text. "-" is an unknown value, like a real that is not finite.
 void grid_add(struct grid *grid, const char *cell);
+void grid_add_real(struct grid *grid, const char *format, double value) __attribute__((format(printf, 2, 0)));
 void grid_free(struct grid *grid);
 
 typedef void grid_writer(const struct grid *grid, FILE *file);
@@ -31,7 +36,7 @@ void         grid_write_text(const struct grid *grid, FILE *file);
 void         grid_write_markdown(const struct grid *grid, FILE *file);
 void         grid_write_csv(const struct grid *grid, FILE *file);
 
-// A page: the answer in one sentence, then a card for each grid. Columns without a known value are left out.
+// A page: the answer in one sentence, then a card for each grid.
 struct page_card {
     const char        *heading, *remark;    // remark: "": none
     const struct grid *grid;

@@ -16,7 +16,8 @@ struct suite_row {
     char   problem[400];         // why it cannot run here; "": it can
     double published_seconds;    // NaN: none
     double minutes;              // estimate; NaN: unknown
-    char   basis[16];            // of the expected time, as in struct result_acceptance
+    double token_dollars;    // for a million tokens, at the measured step, before it at the expected one; NaN: unknown
+    char   basis[16];        // of the expected time, as in struct result_acceptance
     double expected_seconds, percent;
 
     int64_t           verdict;    // enum acceptance; none: did not run
@@ -44,8 +45,7 @@ struct suite {
 
 // suite_read.c: reads the rows of a suite, an installed one or a file, at the selected number of ranks; overrides of
 // the selection apply to every row. A row that cannot run has its problem. suite_free frees it.
-status suite_read(struct suite *suite, const char *name, const struct job_selection *selection,
-                  struct text_buffer *errors);
+status suite_read(struct suite *suite, const char *name, const struct job_selection *selection);
 void   suite_free(struct suite *suite);
 
 // suite_show.c: as text, as a page, and as JSON. report NULL: no preflight took place.

@@ -68,6 +68,9 @@ struct flag {
 #define HEADING(title) { title, NULL, FLAG_HEADING, 0, "", 0, 0, NULL }
 #define END_FLAGS { NULL, NULL, FLAG_SWITCH, 0, NULL, 0, 0, NULL }
 
+#define DOLLARS_FLAG \
+    OVERRIDE_FLAG(config.overrides, "--price", "DOLLARS", "hardware.gpu_hour_dollars",                                 \
+                  "dollars for an hour of a device, e.g. 2.1: shows dollars per million tokens")
 #define BACKEND_FLAGS(field, backends) \
     OVERRIDE_FLAG(field.overrides, "--backend", "NAME", "run.backend", "compute backend: " backends), \
     OVERRIDE_FLAG(field.overrides, "--comm", "NAME", "run.communicator", "communication backend: auto, nccl, mpi, or local for ranks that are threads of this process")

@@ -18,6 +18,7 @@ const struct flag suite_flags[] = {
                   "GPU of predictions and published rows, e.g. h100-sxm"),
     OVERRIDE_FLAG(config.overrides, "--layers", "N", "run.layers", "use only N layers; results are marked as proxies"),
     OVERRIDE_FLAG(config.overrides, "--steps", "N", "run.steps", "steps of each run, including warm-up"),
+    DOLLARS_FLAG,
     HEADING("Run"),
     INTEGER_FLAG(seconds, "--seconds", "N", 1, 3600, "time limit of the preflight in seconds; default: 60"),
     BACKEND_FLAGS(config, "auto, cuda, host"),
@@ -78,7 +79,7 @@ status command_suite(const struct arguments *chosen, struct text_buffer *errors)
         snprintf(folder, sizeof(folder), "suite-%s", name != NULL ? name + 1 : chosen->words.items[0]);
         suite.output = folder;
     }
-    status result = suite_read(&suite, chosen->words.items[0], &chosen->config, errors);
+    status result = suite_read(&suite, chosen->words.items[0], &chosen->config);
     if (!failed(&result) && chosen->dry_run) {
         if (chosen->json) {
             show_json(json_from_struct(suite_fields, &suite));

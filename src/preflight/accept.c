@@ -98,33 +98,40 @@ bool accept_read_json(struct accept *accept, const json_t *document)
     return is_one && !failed(&read);
 }
 
+static const struct {
+    const char *text;
+    enum colour colour;
+} shown[]                         = {[ACCEPTANCE_NONE]        = {"CANNOT TELL", COLOUR_DOUBTFUL},
+                                     [ACCEPTANCE_CANNOT_TELL] = {"CANNOT TELL", COLOUR_DOUBTFUL},
+                                     [ACCEPTANCE_ACCEPT]      = {"ACCEPT", COLOUR_GOOD},
+                                     [ACCEPTANCE_REFUSE]      = {"REFUSE", COLOUR_BAD}};
+const char *const accept_styles[] = {[ACCEPTANCE_NONE]        = "degraded",
+                                     [ACCEPTANCE_CANNOT_TELL] = "degraded",
+                                     [ACCEPTANCE_ACCEPT]      = "valid",
+                                     [ACCEPTANCE_REFUSE]      = "invalid"};
+
+void accept_write_verdict(int64_t verdict, const char *text, const char *drain, FILE *file)
+{
+    fprintf(file, "%s%s%s  %s\n", terminal_colour(file, shown[verdict].colour), shown[verdict].text,
+            terminal_colour(file, COLOUR_END), text);
+    fprintf(file, "drain: %s\n", drain[0] != '\0' ? drain : "none");
+}
+
 void accept_write_text(const struct accept *accept, FILE *file)
 {
-    const struct result_acceptance *acceptance = &accept->acceptance;
-    static const struct {
-        const char *text;
-        enum colour colour;
-    } shown[] = {[ACCEPTANCE_NONE]        = {"CANNOT TELL", COLOUR_DOUBTFUL},
-                 [ACCEPTANCE_CANNOT_TELL] = {"CANNOT TELL", COLOUR_DOUBTFUL},
-                 [ACCEPTANCE_ACCEPT]      = {"ACCEPT", COLOUR_GOOD},
-                 [ACCEPTANCE_REFUSE]      = {"REFUSE", COLOUR_BAD}};
-    fprintf(file, "%s%s%s  %s\n", terminal_colour(file, shown[acceptance->verdict].colour),
-            shown[acceptance->verdict].text, terminal_colour(file, COLOUR_END), acceptance->reason);
-    fprintf(file, "drain: %s\n", acceptance->drain[0] != '\0' ? acceptance->drain : "none");
+    accept_write_verdict(accept->acceptance.verdict, accept->acceptance.reason, accept->acceptance.drain, file);
 }
 
-static void add_host(struct result_acceptance *acceptance, const char *host)
+static void add_host(char *hosts, size_t bytes, const char *host)
 {
-    size_t used = strlen(acceptance->drain);
-    snprintf(acceptance->drain + used, sizeof(acceptance->drain) - used, "%s%s", used > 0 ? "," : "", host);
+    size_t used = strlen(hosts);
+    snprintf(hosts + used, bytes - used, "%s%s", used > 0 ? "," : "", host);
 }
 
-static void take_preflight(struct accept *accept)
+void accept_add_drain(const struct preflight_report *report, char *hosts, size_t bytes)
 {
-    const struct preflight_report *report = &accept->report;
-    accept->acceptance.outliers           = report->outlier_count;
     for (int64_t i = 0; i < report->drain_count; i++) {
-        add_host(&accept->acceptance, report->drain[i].host);
+        add_host(hosts, bytes, report->drain[i].host);
     }
 }
 
@@ -135,7 +142,8 @@ static void drain_invalid(struct accept *accept, const struct result *result)
         const struct result_reason *reason = &result->reasons[i];
         if (reason->verdict == VERDICT_INVALID && reason->rank >= 0 && reason->rank < accept->report.rank_count &&
             accept->acceptance.drain[0] == '\0') {
-            add_host(&accept->acceptance, accept->report.ranks[reason->rank].host);
+            add_host(accept->acceptance.drain, sizeof(accept->acceptance.drain),
+                     accept->report.ranks[reason->rank].host);
         }
     }
 }
@@ -170,30 +178,39 @@ static status write_page(const struct accept *accept)
     return output_save(&stream, "%s/accept.html", accept->preflight.output);
 }
 
-static status write_files(const struct accept *accept)
+status accept_write_document(const struct json_field *fields, const void *from, const char *path, const char *sign_key,
+                             bool prints)
 {
-    char               path[OUTPUT_PATH_BYTES];
     struct text_stream stream;
-    snprintf(path, sizeof(path), "%s/accept.json", accept->preflight.output);
+    json_t            *document = json_from_struct(fields, from);
     text_stream_open(&stream);
-    json_t *document = json_from_struct(accept_fields, accept);
     json_print(document, stream.file);
     json_decref(document);
     text_stream_close(&stream);
-    status      written = output_replace(path, stream.data, stream.bytes);
-    const char *key     = accept->preflight.benchmark.sign_key;
-    if (!failed(&written) && key != NULL) {
-        written = signature_make(path, key);
+    status written = output_replace(path, stream.data, stream.bytes);
+    if (!failed(&written) && sign_key != NULL) {
+        written = signature_make(path, sign_key);
     }
-    if (accept->preflight.json && !accept->preflight.is_part) {
+    if (prints) {
         fwrite(stream.data, 1, stream.bytes, stdout);
-    } else if (!accept->preflight.json) {
+    }
+    free(stream.data);
+    return written;
+}
+
+static status write_files(const struct accept *accept)
+{
+    char                    path[OUTPUT_PATH_BYTES];
+    const struct preflight *preflight = &accept->preflight;
+    snprintf(path, sizeof(path), "%s/accept.json", preflight->output);
+    status written = accept_write_document(accept_fields, accept, path, preflight->benchmark.sign_key,
+                                           preflight->json && !preflight->is_part);
+    if (!preflight->json) {
         accept_write_text(accept, stdout);
         fputs("details: ", stdout);
         text_print(path, stdout);
         putchar('\n');
     }
-    free(stream.data);
     return failed(&written) ? written : write_page(accept);
 }
 
@@ -216,7 +233,8 @@ status accept_job(struct accept *accept, const struct preflight_report *report, 
     bool                    is_first  = comm->topology.rank == 0;
     if (is_first) {
         accept_expect(&accept->acceptance, &shared->job, report->device);
-        take_preflight(accept);
+        accept->acceptance.outliers = report->outlier_count;
+        accept_add_drain(report, accept->acceptance.drain, sizeof(accept->acceptance.drain));
     }
     if (report->outlier_count == 0) {
         benchmark.json = benchmark.is_mute = accept->preflight.json;

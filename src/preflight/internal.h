@@ -8,6 +8,7 @@
 #include "gswbench/grid.h"
 #include "gswbench/preflight.h"
 #include "gswbench/step.h"
+#include "gswbench/suite.h"
 #include "gswbench/watch.h"
 
 // State of one rank.
@@ -121,6 +122,21 @@ bool accept_expect(struct result_acceptance *acceptance, const struct job *job, 
 // from the verdict.
 status accept_job(struct accept *accept, const struct preflight_report *report, struct comm *comm);
 
+// Appends the hosts to drain, with commas.
+void accept_add_drain(const struct preflight_report *report, char *hosts, size_t bytes);
+
+// A verdict as text, and the class of its badge on a page.
+void                     accept_write_verdict(int64_t verdict, const char *text, const char *drain, FILE *file);
+extern const char *const accept_styles[];
+
+// Writes a struct as JSON, signed if there is a key, and prints it too.
+status accept_write_document(const struct json_field *fields, const void *from, const char *path, const char *sign_key,
+                             bool prints);
+
+// suite_read.c: sets a row's dollars for a million tokens at this step time.
+void suite_row_set_dollars(struct suite_row *row, double step_seconds);
+
 // page.c: a page with the cards of a preflight (NULL: none) after a card of its own (NULL: none).
 void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
                        FILE *file);
+void flight_describe_drain(const char *hosts, char *text, size_t bytes);

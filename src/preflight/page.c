@@ -28,31 +28,13 @@ static const struct grid_column run_columns[] = {
     {"remark", "remark", false},
 };
 
-#define OPEN(columns)                                                                                                  \
-    {                                                                                                                  \
-        (columns), (int)(sizeof(columns) / sizeof((columns)[0])), NULL, 0,                                             \
-        {                                                                                                              \
-            NULL                                                                                                       \
-        }                                                                                                              \
-    }
-
-static void add_real(struct grid *grid, const char *format, double value) __attribute__((format(printf, 2, 0)));
-static void add_real(struct grid *grid, const char *format, double value)
-{
-    char cell[CELL_BYTES] = "-";
-    if (!isnan(value)) {
-        snprintf(cell, sizeof(cell), format, value);
-    }
-    grid_add(grid, cell);
-}
-
 static void fill_outliers(struct grid *grid, const struct preflight_report *report)
 {
     for (int64_t i = 0; i < report->outlier_count; i++) {
         const struct preflight_outlier *outlier = &report->outliers[i];
         grid_add(grid, preflight_blame_names[outlier->blame]);
         grid_add(grid, outlier->host[0] != '\0' ? outlier->host : "-");
-        add_real(grid, "%.1f %%", outlier->percent);
+        grid_add_real(grid, "%.1f %%", outlier->percent);
         grid_add(grid, outlier->text);
     }
 }
@@ -66,11 +48,11 @@ static void fill_classes(struct grid *grid, const struct preflight_report *repor
         snprintf(count, sizeof(count), "%" PRId64 " %s%s", row->value_count, preflight_subject_names[row->subject],
                  row->value_count == 1 ? "" : "s");
         grid_add(grid, row->name);
-        add_real(grid, "%.4g", row->minimum * scale->factor);
-        add_real(grid, "%.4g", row->median * scale->factor);
-        add_real(grid, "%.4g", row->maximum * scale->factor);
+        grid_add_real(grid, "%.4g", row->minimum * scale->factor);
+        grid_add_real(grid, "%.4g", row->median * scale->factor);
+        grid_add_real(grid, "%.4g", row->maximum * scale->factor);
         grid_add(grid, scale->shown);
-        add_real(grid, "%.4g", row->profile * scale->factor);
+        grid_add_real(grid, "%.4g", row->profile * scale->factor);
         grid_add(grid, count);
         grid_add(grid, row->note[0] != '\0' ? row->note : "-");
     }
@@ -88,13 +70,13 @@ static void fill_run(struct grid *grid, const struct accept *accept)
         snprintf(interval, sizeof(interval), "%.4g to %.4g", accept->step.low, accept->step.high);
     }
     grid_add(grid, "measured");
-    add_real(grid, "%.4g", accept->step.median);
+    grid_add_real(grid, "%.4g", accept->step.median);
     grid_add(grid, interval);
     grid_add(grid, remark);
     if (!isnan(acceptance->expected_seconds)) {
         snprintf(remark, sizeof(remark), "tolerance +-%.1f %%", acceptance->percent);
         grid_add(grid, acceptance->basis);
-        add_real(grid, "%.4g", acceptance->expected_seconds);
+        grid_add_real(grid, "%.4g", acceptance->expected_seconds);
         grid_add(grid, "-");
         grid_add(grid, remark);
     }
@@ -107,18 +89,15 @@ static void describe(const struct preflight_report *report, char *text, size_t b
              report->communicator, report->started, report->seconds);
 }
 
-static void list_drain(const struct preflight_report *report, char *text, size_t bytes)
+void flight_describe_drain(const char *hosts, char *text, size_t bytes)
 {
-    size_t used = (size_t)snprintf(text, bytes, "Hosts to drain:%s", report->drain_count == 0 ? " none." : "");
-    for (int64_t i = 0; i < report->drain_count && used < bytes; i++) {
-        used += (size_t)snprintf(text + used, bytes - used, "%s %s", i > 0 ? "," : "", report->drain[i].host);
-    }
+    snprintf(text, bytes, "Hosts to drain: %s", hosts[0] != '\0' ? hosts : "none.");
 }
 
 void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
                        FILE *file)
 {
-    struct grid outliers = OPEN(outlier_columns), classes = OPEN(class_columns);
+    struct grid outliers = GRID_OF(outlier_columns), classes = GRID_OF(class_columns);
     char        subtitle[400];
     if (report == NULL) {
         page->cards      = own;
@@ -145,7 +124,7 @@ void flight_write_page(struct page *page, const struct preflight_report *report,
 
 void preflight_write_html(const struct preflight_report *report, FILE *file)
 {
-    char        answer[160], drain[1024], count[24] = "No";
+    char        answer[160], hosts[1000] = "", drain[1024], count[24] = "No";
     bool        is_good = report->outlier_count == 0;
     int64_t     judged  = 0;
     struct page page    = {.title   = "Preflight",
@@ -162,25 +141,21 @@ void preflight_write_html(const struct preflight_report *report, FILE *file)
     snprintf(answer, sizeof(answer),
              "%s outlier%s among %" PRId64 " ranks: %" PRId64 " of %" PRId64 " measurements have a limit", count,
              report->outlier_count > 1 ? "s" : "", report->rank_count, judged, report->class_count);
-    list_drain(report, drain, sizeof(drain));
+    accept_add_drain(report, hosts, sizeof(hosts));
+    flight_describe_drain(hosts, drain, sizeof(drain));
     flight_write_page(&page, report, NULL, file);
 }
 
 void accept_write_html(const struct accept *accept, FILE *file)
 {
-    static const char *const styles[] = {[ACCEPTANCE_NONE]        = "degraded",
-                                         [ACCEPTANCE_CANNOT_TELL] = "degraded",
-                                         [ACCEPTANCE_ACCEPT]      = "valid",
-                                         [ACCEPTANCE_REFUSE]      = "invalid"};
-    struct grid              run      = OPEN(run_columns);
-    char                     drain[1024];
-    struct page              page = {.title   = "Acceptance of a machine",
-                                     .verdict = result_acceptance_names[accept->acceptance.verdict],
-                                     .style   = styles[accept->acceptance.verdict],
-                                     .answer  = accept->acceptance.reason,
-                                     .detail  = drain};
-    snprintf(drain, sizeof(drain), "Hosts to drain: %.1000s",
-             accept->acceptance.drain[0] != '\0' ? accept->acceptance.drain : "none.");
+    struct grid run = GRID_OF(run_columns);
+    char        drain[1200];
+    struct page page = {.title   = "Acceptance of a machine",
+                        .verdict = result_acceptance_names[accept->acceptance.verdict],
+                        .style   = accept_styles[accept->acceptance.verdict],
+                        .answer  = accept->acceptance.reason,
+                        .detail  = drain};
+    flight_describe_drain(accept->acceptance.drain, drain, sizeof(drain));
     fill_run(&run, accept);
     flight_write_page(&page, &accept->report, &(struct page_card){"The run", "", &run}, file);
     grid_free(&run);

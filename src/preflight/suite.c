@@ -9,7 +9,6 @@
 
 #include "gswbench/input.h"
 #include "gswbench/output.h"
-#include "gswbench/signature.h"
 #include "gswbench/suite.h"
 #include "internal.h"
 
@@ -30,7 +29,10 @@ static void keep_outcome(struct suite_row *row, const struct accept *accept)
     row->high                                  = accept->step.high;
     row->expected_seconds                      = acceptance->expected_seconds;
     row->percent                               = acceptance->percent;
-    row->published_percent                     = 100.0 * row->published_seconds / row->step_seconds;
+    if (strcmp(acceptance->basis, "published") == 0) {
+        row->published_percent = 100.0 * row->published_seconds / row->step_seconds;
+    }
+    suite_row_set_dollars(row, row->step_seconds);
     text_copy(row->basis, sizeof(row->basis), acceptance->basis);
     text_copy(row->reason, sizeof(row->reason), acceptance->reason);
     text_copy(row->drain, sizeof(row->drain), acceptance->drain);
@@ -124,7 +126,6 @@ static status run_row(struct session *session, struct suite_row *row)
     char           folder[OUTPUT_PATH_BYTES];
     const char    *suite  = session->suite->output;
     struct accept *accept = memory_allocate(sizeof(*accept));
-    memset(accept, 0, sizeof(*accept));
     snprintf(folder, sizeof(folder), "%s/%s", suite, row->name);
     accept->preflight =
         (struct preflight){.benchmark = *row->benchmark, .output = folder, .json = session->suite->json};
@@ -158,10 +159,7 @@ static bool is_open(const struct session *session, const struct suite_row *row)
 static void conclude(struct suite *suite, const struct preflight_report *report)
 {
     int64_t accepted = 0, refused = report->outlier_count;
-    for (int64_t i = 0; i < report->drain_count; i++) {
-        size_t used = strlen(suite->drain);
-        snprintf(suite->drain + used, sizeof(suite->drain) - used, "%s%s", used > 0 ? "," : "", report->drain[i].host);
-    }
+    accept_add_drain(report, suite->drain, sizeof(suite->drain));
     for (int64_t i = 0; i < suite->row_count; i++) {
         const struct suite_row *row = &suite->rows[i];
         accepted += row->verdict == ACCEPTANCE_ACCEPT;
@@ -180,26 +178,15 @@ static status write_files(const struct suite *suite, const struct preflight_repo
     char path[OUTPUT_PATH_BYTES];
     TRY(output_create_folders(suite->output));
     struct text_stream stream;
-    json_t            *document = json_from_struct(suite_fields, suite);
     snprintf(path, sizeof(path), "%s/suite.json", suite->output);
-    text_stream_open(&stream);
-    json_print(document, stream.file);
-    json_decref(document);
-    text_stream_close(&stream);
-    status written = output_replace(path, stream.data, stream.bytes);
-    if (!failed(&written) && suite->sign_key != NULL) {
-        written = signature_make(path, suite->sign_key);
-    }
-    if (suite->json) {
-        fwrite(stream.data, 1, stream.bytes, stdout);
-    } else {
+    status written = accept_write_document(suite_fields, suite, path, suite->sign_key, suite->json);
+    if (!suite->json) {
         putchar('\n');
         suite_write_text(suite, stdout);
         fputs("details: ", stdout);
         text_print(suite->output, stdout);
         puts("/suite.html");
     }
-    free(stream.data);
     TRY(written);
     text_stream_open(&stream);
     suite_write_html(suite, report, stream.file);

@@ -55,6 +55,13 @@ static status load(const struct suite *suite, char **text)
     return *text != NULL ? OK : fail("%s cannot be read", suite->path);
 }
 
+void suite_row_set_dollars(struct suite_row *row, double step_seconds)
+{
+    const struct job *job = &row->benchmark->job;
+    row->token_dollars    = hardware_token_dollars(job->config.hardware.gpu_hour_dollars, job->request.mesh.world,
+                                                   job_tokens_per_second(job, step_seconds));
+}
+
 // Published and expected time, and the minutes that follow from it.
 static void look_up(struct suite_row *row, const struct job *job)
 {
@@ -68,6 +75,7 @@ static void look_up(struct suite_row *row, const struct job *job)
     row->percent           = expected.percent;
     row->minutes =
         start_minutes + (double)(job->config.run.steps + job->config.trace.steps) * row->expected_seconds / 60.0;
+    suite_row_set_dollars(row, row->expected_seconds);
     text_copy(row->basis, sizeof(row->basis), expected.basis);
     text_copy(row->precision, sizeof(row->precision), precision_compute_names[job->config.precision.compute]);
     job_layout(job, row->layout, sizeof(row->layout));
@@ -86,8 +94,7 @@ static void read_row(struct suite_row *row, const struct job_selection *selectio
 {
     struct text_buffer errors = {.text = NULL};
     row->benchmark            = memory_allocate(sizeof(*row->benchmark));
-    memset(row->benchmark, 0, sizeof(*row->benchmark));
-    status read = benchmark_read(row->benchmark, selection, &errors);
+    status read               = benchmark_read(row->benchmark, selection, &errors);
     if (failed(&read)) {
         keep_problem(row, &read, &errors);
         free(row->benchmark);
@@ -102,20 +109,23 @@ static void read_row(struct suite_row *row, const struct job_selection *selectio
 static status add_row(struct suite *suite, char *name, char *value, const struct job_selection *given, int line)
 {
     char                 path[1024], output[OUTPUT_PATH_BYTES];
+    bool                 is_long   = false;
     struct job_selection selection = *given;
     struct suite_row    *row       = LIST_ADD(suite->rows, suite->row_count);
     *row                           = (struct suite_row){.published_seconds = NAN,
                                                         .minutes           = NAN,
                                                         .expected_seconds  = NAN,
                                                         .percent           = NAN,
+                                                        .token_dollars     = NAN,
                                                         .step_seconds      = NAN,
                                                         .low               = NAN,
                                                         .high              = NAN,
                                                         .published_percent = NAN};
     selection.name                 = strsep(&value, " \t");
     selection.overrides.count      = 0;
-    for (const char *word; (word = strsep(&value, " \t")) != NULL && selection.overrides.count < SETTINGS_MAX;) {
-        if (word[0] != '\0') {
+    for (const char *word; (word = strsep(&value, " \t")) != NULL;) {
+        is_long |= selection.overrides.count == SETTINGS_MAX;
+        if (word[0] != '\0' && !is_long) {
             selection.overrides.items[selection.overrides.count++] = word;
         }
     }
@@ -128,7 +138,7 @@ static status add_row(struct suite *suite, char *name, char *value, const struct
         return fail("%s:%d: %s: no config named %s: gswbench configs lists them", suite->path, line, name,
                     selection.name);
     }
-    if (selection.overrides.count + given->overrides.count >= TEXT_LIST_MAX) {
+    if (is_long || selection.overrides.count + given->overrides.count >= TEXT_LIST_MAX) {
         return fail("%s:%d: %s: too many settings", suite->path, line, name);
     }
     for (int i = 0; i < given->overrides.count; i++) {
@@ -168,14 +178,12 @@ static status read_line(struct suite *suite, char *text, int line, bool *in_rows
                                        : fail("%s:%d: more than %d rows", suite->path, line, ROWS_MAX);
 }
 
-status suite_read(struct suite *suite, const char *name, const struct job_selection *selection,
-                  struct text_buffer *errors)
+status suite_read(struct suite *suite, const char *name, const struct job_selection *selection)
 {
     char  *text    = NULL;
     bool   in_rows = false;
     int    line    = 0;
     status result  = OK;
-    (void)errors;
     TRY(find_file(suite, name));
     TRY(load(suite, &text));
     suite->minutes = suite->seconds / 60.0;

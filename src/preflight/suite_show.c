@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "gswbench/suite.h"
-#include "gswbench/terminal.h"
 #include "internal.h"
 
 enum { CELL_BYTES = 700 };
@@ -23,6 +22,7 @@ static const struct grid_column columns[] = {
     {"published s", "published_s", true},
     {"of published %", "published_percent", true},
     {"minutes", "minutes", true},
+    {"$ per M tokens", "dollars_per_million_tokens", true},
     {"layout", "layout", false},
     {"remark", "reason", false},
 };
@@ -55,6 +55,7 @@ static const struct json_field row_fields[] = {
     TEXT("problem", problem),
     REAL("published_step_s", published_seconds),
     REAL("minutes", minutes),
+    REAL("dollars_per_million_tokens", token_dollars),
     JSON_CHOICE(suite_row, "verdict", verdict, result_acceptance_names),
     TEXT("reason", reason),
     TEXT("drain", drain),
@@ -63,7 +64,7 @@ static const struct json_field row_fields[] = {
     JSON_END
 };
 const struct json_field suite_fields[] = {
-    JSON_SCHEMA("gswbench.suite/1"),
+    JSON_SCHEMA("gswbench.suite/2"),
     ROW_TEXT(suite, "name", name),
     ROW_TEXT(suite, "about", about),
     ROW_INTEGER(suite, "ranks", ranks),
@@ -75,16 +76,6 @@ const struct json_field suite_fields[] = {
     JSON_END
 };
 // clang-format on
-
-static void add_real(struct grid *grid, const char *format, double value) __attribute__((format(printf, 2, 0)));
-static void add_real(struct grid *grid, const char *format, double value)
-{
-    char cell[CELL_BYTES] = "-";
-    if (isfinite(value)) {
-        snprintf(cell, sizeof(cell), format, value);
-    }
-    grid_add(grid, cell);
-}
 
 static const char *verdict_of(const struct suite_row *row)
 {
@@ -114,13 +105,14 @@ static void fill(struct grid *grid, const struct suite *suite)
         const struct suite_row *row = &suite->rows[i];
         grid_add(grid, row->name);
         grid_add(grid, verdict_of(row));
-        add_real(grid, "%.4g", row->expected_seconds);
-        add_real(grid, "%.1f", row->percent);
+        grid_add_real(grid, "%.4g", row->expected_seconds);
+        grid_add_real(grid, "%.1f", row->percent);
         grid_add(grid, row->basis[0] != '\0' && !isnan(row->expected_seconds) ? row->basis : "-");
-        add_real(grid, "%.4g", row->step_seconds);
-        add_real(grid, "%.4g", row->published_seconds);
-        add_real(grid, "%.1f", row->published_percent);
-        add_real(grid, "%.1f", row->minutes);
+        grid_add_real(grid, "%.4g", row->step_seconds);
+        grid_add_real(grid, "%.4g", row->published_seconds);
+        grid_add_real(grid, "%.1f", row->published_percent);
+        grid_add_real(grid, "%.1f", row->minutes);
+        grid_add_real(grid, "%.4g", row->token_dollars);
         grid_add(grid, row->layout[0] != '\0' ? row->layout : "-");
         add_remark(grid, row);
     }
@@ -156,28 +148,17 @@ static void summarise(const struct suite *suite, char *text, size_t bytes)
              suite->is_stopped ? "; stopped: call it again with the same -o to go on" : "");
 }
 
-#define OPEN_GRID(columns)                                                                                             \
-    {                                                                                                                  \
-        (columns), (int)(sizeof(columns) / sizeof((columns)[0])), NULL, 0,                                             \
-        {                                                                                                              \
-            NULL                                                                                                       \
-        }                                                                                                              \
-    }
-
 void suite_write_text(const struct suite *suite, FILE *file)
 {
-    static const char *const shown[]   = {"", "ACCEPT", "REFUSE", "CANNOT TELL"};
-    static const enum colour colours[] = {COLOUR_DOUBTFUL, COLOUR_GOOD, COLOUR_BAD, COLOUR_DOUBTFUL};
-    struct grid              grid      = OPEN_GRID(columns);
-    char                     summary[200];
+    struct grid grid = GRID_OF(columns);
+    char        summary[200];
     fill(&grid, suite);
     grid_write_text(&grid, file);
     grid_free(&grid);
     summarise(suite, summary, sizeof(summary));
     if (has_run(suite)) {
-        fprintf(file, "\n%s%s%s  %s\n", terminal_colour(file, colours[suite->verdict]), shown[suite->verdict],
-                terminal_colour(file, COLOUR_END), summary);
-        fprintf(file, "drain: %s\n", suite->drain[0] != '\0' ? suite->drain : "none");
+        putc('\n', file);
+        accept_write_verdict(suite->verdict, summary, suite->drain, file);
     } else {
         fprintf(file, "\n%s\n", summary);
     }
@@ -185,16 +166,15 @@ void suite_write_text(const struct suite *suite, FILE *file)
 
 void suite_write_html(const struct suite *suite, const struct preflight_report *report, FILE *file)
 {
-    static const char *const styles[] = {"degraded", "valid", "invalid", "degraded"};
-    struct grid              grid     = OPEN_GRID(columns);
-    char                     answer[200], drain[1100], title[200];
+    struct grid grid = GRID_OF(columns);
+    char        answer[200], drain[1200], title[200];
     summarise(suite, answer, sizeof(answer));
     snprintf(title, sizeof(title), "Suite %s", suite->name);
-    snprintf(drain, sizeof(drain), "Hosts to drain: %s", suite->drain[0] != '\0' ? suite->drain : "none.");
+    flight_describe_drain(suite->drain, drain, sizeof(drain));
     fill(&grid, suite);
     struct page page = {.title   = title,
                         .verdict = result_acceptance_names[suite->verdict],
-                        .style   = styles[suite->verdict],
+                        .style   = accept_styles[suite->verdict],
                         .answer  = answer,
                         .detail  = drain};
     flight_write_page(&page, report, &(struct page_card){"Rows", suite->about, &grid}, file);

@@ -2,6 +2,7 @@
 // Prints a grid as text, Markdown, CSV and HTML.
 #include "gswbench/grid.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,13 @@ void grid_add(struct grid *grid, const char *cell)
     char  *copy  = arena_allocate(&grid->arena, bytes);
     text_printable(copy, bytes, cell);
     LIST_APPEND(grid->cells, grid->cell_count, copy);
+}
+
+void grid_add_real(struct grid *grid, const char *format, double value)
+{
+    char cell[64];
+    snprintf(cell, sizeof(cell), isfinite(value) ? format : unknown, value);
+    grid_add(grid, cell);
 }
 
 void grid_free(struct grid *grid)
@@ -38,20 +46,35 @@ static const char *find_cell(const struct grid *grid, int64_t row, int column)
     return row < 0 ? grid->columns[column].title : grid->cells[row * grid->column_count + column];
 }
 
+static bool has_value(const struct grid *grid, int column)
+{
+    bool has_value = false;
+    for (int64_t row = 0; row < count_rows(grid) && !has_value; row++) {
+        const char *cell = find_cell(grid, row, column);
+        has_value        = cell[0] != '\0' && strcmp(cell, unknown) != 0;
+    }
+    return has_value;
+}
+
 void grid_write_text(const struct grid *grid, FILE *file)
 {
     int *widths = memory_allocate((size_t)grid->column_count * sizeof(*widths));
-    for (int64_t row = -1; row < count_rows(grid); row++) {
-        for (int column = 0; column < grid->column_count; column++) {
+    int  last   = 0;
+    for (int column = 0; column < grid->column_count; column++) {
+        for (int64_t row = -1; row < count_rows(grid) && (has_value(grid, column) || count_rows(grid) == 0); row++) {
             int length     = (int)strlen(find_cell(grid, row, column));
             widths[column] = length > widths[column] ? length : widths[column];
+            last           = column;
         }
     }
     for (int64_t row = -1; row < count_rows(grid); row++) {
-        for (int column = 0; column < grid->column_count; column++) {
-            bool is_last = column == grid->column_count - 1, is_number = grid->columns[column].is_number;
-            int  width = is_last && !is_number ? 0 : widths[column];
-            fprintf(file, is_number ? "%*s%s" : "%-*s%s", width, find_cell(grid, row, column), is_last ? "\n" : "  ");
+        for (int column = 0; column <= last; column++) {
+            bool is_number = grid->columns[column].is_number;
+            int  width     = column == last && !is_number ? 0 : widths[column];
+            if (widths[column] > 0) {
+                fprintf(file, is_number ? "%*s%s" : "%-*s%s", width, find_cell(grid, row, column),
+                        column == last ? "\n" : "  ");
+            }
         }
     }
     free(widths);
@@ -96,16 +119,6 @@ void grid_write_csv(const struct grid *grid, FILE *file)
             fputs(column == grid->column_count - 1 ? "\n" : ",", file);
         }
     }
-}
-
-static bool has_value(const struct grid *grid, int column)
-{
-    bool has_value = false;
-    for (int64_t row = 0; row < count_rows(grid) && !has_value; row++) {
-        const char *cell = find_cell(grid, row, column);
-        has_value        = cell[0] != '\0' && strcmp(cell, unknown) != 0;
-    }
-    return has_value;
 }
 
 // On a narrow screen a row becomes a list of its cells, which then show data-name as their heading.

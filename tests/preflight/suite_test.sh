@@ -13,8 +13,13 @@ expect 'suite exemplar: no such suite in '
 
 # Published and predicted rows of an installed suite, without a GPU.
 run 0 "$GSWBENCH" suite node --ranks 8 --dry-run
-expect '^llama3.1-8b-bf16 +not run +12.27 +3.5 +published +- +12.27 '
+expect '^llama3.1-8b-bf16 +not run +12.27 +3.5 +published +12.27 '
 expect '^3 of 3 rows can run on 8 ranks, in about 10 minutes$'
+unexpected 'measured s|\$ per M tokens'
+# 8 GPUs at $2.1 for 12.27 s and 128 x 8192 tokens.
+run 0 "$GSWBENCH" suite node --ranks 8 --dry-run --price 2.1
+expect '^row .* \$ per M tokens '
+expect '^llama3.1-8b-bf16 .* 0.05461 '
 run 0 "$GSWBENCH" suite node --ranks 7 --dry-run --json
 expect '"problem": ".*llama3.1-8b.ini: .*"'
 
@@ -38,6 +43,9 @@ expect 'unknown.ini:5: second: no config named tiny-nothing'
 printf 'title = x\n' >key.ini
 run 3 "$GSWBENCH" suite ./key.ini --ranks 2 --dry-run
 expect 'key.ini:1: unknown: title'
+sed "s/^second .*/& $(printf 'run.seed=1 %.0s' {1..65})/" small.ini >long.ini
+run 3 "$GSWBENCH" suite ./long.ini --ranks 2 --dry-run
+expect 'long.ini:5: second: too many settings'
 
 # A corrupt rank is refused before the first row.
 run 6 "${suite[@]}" --set fault.kind=flip --set fault.at=attention_forward --set fault.rank=1 --set fault.bit=14
