@@ -11,7 +11,7 @@ if(TARGET gswbench_mpi)
 endif()
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/gswbench)
 install(PROGRAMS scripts/slurm/job.sbatch scripts/slurm/submit DESTINATION ${CMAKE_INSTALL_DATADIR}/gswbench/slurm)
-install(DIRECTORY scripts/packages DESTINATION ${CMAKE_INSTALL_DATADIR}/gswbench)
+install(DIRECTORY scripts/packages scripts/monitors USE_SOURCE_PERMISSIONS DESTINATION ${CMAKE_INSTALL_DATADIR}/gswbench)
 # docs/README.md is the index of the repository; the next line installs the README of the program under that name.
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN README.md EXCLUDE)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

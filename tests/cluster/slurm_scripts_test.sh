@@ -63,4 +63,25 @@ run 0 "$scripts/submit" --dry-run --ranks 8 --gres gpu:8 llama3.1-8b -- --repeat
 expect '^sbatch --gres=gpu:8 --nodes=1 .* --repeat 3$'
 run 2 "$scripts/submit" --nodes 3 tiny-llama
 expect '^usage: submit'
+
+# A prolog that finds a slow device drains its node and says why; other nodes run the job.
+mkdir found
+printf '#!/bin/sh\n[ "$(hostname)" = h2 ] || exit 0\necho "outlier: device 1 of host h2 takes 10.3 %% longer"\nexit 6\n' >found/mpirun
+printf '#!/bin/bash\nexport PATH=%s:%s GSWBENCH_RANKS=2\nexec %s\n' "$PWD/found" "$PATH" "$GSWBENCH_SOURCE_DIR/scripts/monitors/slurm_prolog" >prolog
+chmod +x found/mpirun prolog
+chmod 755 .
+printf 'Prolog=%s\nPrologFlags=Alloc\n' "$PWD/prolog" >>"$SLURM_CONF"
+run 0 scontrol reconfigure
+run 0 sbatch --wrap hostname --nodelist=h2
+run 0 srun --nodelist=h3 hostname
+expect '^h3$'
+for ((try = 0; try < 100; try++)); do
+    run 0 scontrol show node h2
+    grep -q DRAIN output && break
+    sleep 0.2
+done
+expect 'State=.*DRAIN'
+expect 'Reason=gswbench: outlier: device 1 of host h2 takes 10.3 % longer'
+run 0 scontrol show node h3
+expect 'State=(IDLE|MIXED|ALLOCATED|COMPLETING)'
 finish
