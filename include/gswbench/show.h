@@ -9,6 +9,7 @@
 
 #include "gswbench/job.h"
 #include "gswbench/json.h"
+#include "gswbench/mlperf.h"
 #include "gswbench/plan.h"
 #include "gswbench/predict.h"
 #include "gswbench/status.h"
@@ -134,9 +135,25 @@ struct atlas {
 void show_atlas(const struct atlas *atlas);
 void show_atlas_json(const struct atlas *atlas);
 
+// show_mlperf.c: runs of one submission, and their model, GPUs and prediction where these are known.
+struct shown_mlperf {
+    const struct mlperf_log  *runs;
+    int64_t                   count, accelerators;                     // accelerators 0: unknown
+    double                    step_seconds, spread;                    // medians over the runs
+    double                    runs_percent;                            // (longest - shortest step) / median
+    double                    flops;                                   // of the model per sequence; NaN: unknown
+    const struct predict_row *predicted;                               // NULL: none
+    double                    samples_per_second, teraflops;           // teraflops per accelerator; NaN: unknown
+    double                    predicted_percent, published_percent;    // above the measured step; NaN: none
+};
+void show_mlperf(const struct shown_mlperf *shown);
+void show_mlperf_json(const struct shown_mlperf *shown);
+// FLOPs of the model per sequence of this length, in this convention.
+double show_mlperf_flops(const struct config *config, int64_t sequence);
+
 // show_print.c: the error of a program that needs more memory than the device of [hardware] has.
 status show_shortage(const struct config *config, const char *program, int64_t bytes, const char *remark);
 
 // Field tables of the JSON documents.
 extern const struct json_field show_check_fields[], show_plan_fields[], show_predict_fields[], show_sweep_fields[],
-    show_configs_fields[], show_atlas_fields[];
+    show_configs_fields[], show_atlas_fields[], show_mlperf_fields[];

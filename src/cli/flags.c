@@ -330,7 +330,7 @@ void flags_print_help(const struct command *command, FILE *file)
         operands   = flag->type == FLAG_OPERANDS ? flag->name : operands;
         grouped    = grouped || flag->type == FLAG_HEADING;
     }
-    if (flags_find(command, CONFIG, strlen(CONFIG)) != NULL) {
+    if (operands[0] == '\0' && flags_find(command, CONFIG, strlen(CONFIG)) != NULL) {
         operands = "[NAME|FILE]";
     }
     fprintf(file, "usage: gswbench %s%s%s [FLAG]...\n\n%s\n%s", command->name, operands[0] == '\0' ? "" : " ", operands,

@@ -13,11 +13,17 @@
 #include "internal.h"
 
 const struct flag report_flags[] = {
-    OPERANDS(words, "DIR|FILE", "folder of a run, its result.json, or an accept.json"),
+    OPERANDS(words, "DIR|FILE", "folder of a run, its result.json, an accept.json, or logs of MLPerf"),
     TEXT_FLAG(format, "--format", REPORT_FORMAT_NAMES, "output format; default: text"),
     TEXT_FLAG(signers, "--signers", "FILE",
               "require a signature by one of these keys (ssh-keygen's ALLOWED SIGNERS format)"),
     SWITCH_FLAG(recovers, "--recover", "write a partial result from the completed steps of a run that died"),
+    HEADING("Logs of MLPerf Training"),
+    SWITCH_FLAG(mlperf, "--mlperf", "the files are logs of runs of one submission: steps, spread, throughput"),
+    TEXT_FLAG(config.name, "--config", "NAME|FILE", "compare with the predicted and the published step of this config"),
+    LIST_FLAG(config.overrides, "--set", "SECTION.KEY=VALUE", "override an option of the config; repeatable"),
+    INTEGER_FLAG(config.ranks, "--ranks", "N", 1, 1048576, "number of accelerators; default: as the log states"),
+    SWITCH_FLAG(json, "--json", "print JSON"),
     END_FLAGS,
 };
 
@@ -87,11 +93,16 @@ static status recover_result(const struct arguments *chosen, const struct report
 
 status command_report(const struct arguments *chosen, struct text_buffer *errors)
 {
-    (void)errors;
+    if (chosen->mlperf) {
+        return mlperf_print(chosen, errors);
+    }
     const struct report_format *format = report_find_format(chosen->format != NULL ? chosen->format : "text");
     if (chosen->words.count != 1) {
         return fail_as(EXIT_USAGE, "report shows one folder, result.json or accept.json, but %d are given",
                        chosen->words.count);
+    }
+    if (chosen->config.name != NULL || chosen->config.ranks > 0 || chosen->config.overrides.count > 0 || chosen->json) {
+        return fail_as(EXIT_USAGE, "--config, --set, --ranks and --json belong to --mlperf");
     }
     if (format == NULL) {
         return fail_as(EXIT_USAGE, "--format %s: %s", chosen->format, REPORT_FORMAT_NAMES);

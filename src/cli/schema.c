@@ -36,6 +36,7 @@ static const struct document {
     {"accept", "accept.json", accept_fields},
     {"suite", "suite.json, suite --json", suite_fields},
     {"doctor", "doctor --json", doctor_fields},
+    {"mlperf", "report --mlperf --json", show_mlperf_fields},
 };
 enum { DOCUMENTS = sizeof(documents) / sizeof(documents[0]) };
 

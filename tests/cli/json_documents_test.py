@@ -35,7 +35,12 @@ DOCUMENTS = (
     ("preflight", "preflight", f"preflight {RANKS} --seconds 1 --json", {0, 6}),
     ("accept", "accept", f"accept {RANKS} --seconds 1 --steps 6 --out results --json --set hardware.device=other", {6, 15}),
     ("suite", "suite", "suite node --ranks 8 --dry-run --json", {0}),
+    ("mlperf", "mlperf", "report --mlperf log --json --config mlperf-llama3.1-8b-nvfp4 --ranks 8", {0}),
 )
+LOG = "".join(":::MLLOG " + json.dumps({"time_ms": time, "key": key, "value": value, "metadata": more}) + "\n" for time, key, value, more in (
+    (0, "submission_benchmark", "llama31_8b", {}), (0, "global_batch_size", 16, {}), (0, "run_start", None, {}),
+    (400, "train_loss", 7.0, {"samples_count": 16}), (900, "train_loss", 7.0, {"samples_count": 32}),
+    (900, "run_stop", None, {"status": "success"})))
 KINDS = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict,
          "null": type(None)}
 
@@ -100,6 +105,7 @@ class Documents(unittest.TestCase):
         cls.folder = pathlib.Path(tempfile.mkdtemp())
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         cls.documents = {}
+        (cls.folder / "log").write_text(LOG)
         for name, kind, words, codes in DOCUMENTS:
             done = subprocess.run([PROGRAM, *words.split()], cwd=cls.folder, capture_output=True, text=True)
             assert done.returncode in codes, f"{words}: {done.returncode}: {done.stderr}"

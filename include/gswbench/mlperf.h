@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// Reads the log of a run of MLPerf Training: lines of ":::MLLOG {json}", with any text before and between them.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gswbench/status.h"
+
+// A benchmark whose model this program knows.
+struct mlperf_benchmark {
+    const char *name;           // NULL ends the list
+    int64_t     sequence;       // of logs that do not state it
+    const char *settings[3];    // options of the model; NULL: no more
+};
+extern const struct mlperf_benchmark mlperf_benchmarks[];
+
+// The log has positions (samples so far) with times. An interval lies between two of them and has one step or more.
+struct mlperf_log {
+    const char *path;
+    char        benchmark[64], submitter[128], platform[128], status[32];
+    int64_t     accelerators, batch, sequence, accumulation;    // 0: not stated
+    int64_t     intervals;
+    int64_t     steps;                // of the whole run
+    int64_t     steps_each;           // of the median interval
+    bool        has_evaluations;      // evaluations count as training: the log does not say when they start
+    double      step_seconds;         // median over the intervals
+    double      spread;               // 95th percentile over the median; NaN below 20 intervals
+    int64_t     slow_phases;          // consecutive intervals more than 5 % above the median
+    int64_t     slow_after_starts;    // slow phases that follow the start of the run or an evaluation
+    int64_t     slow_steps;
+    double      slow_seconds;    // above the median
+    double      run_seconds;     // from run_start to run_stop
+};
+
+// Reads one log, in bounded memory. log->path must outlive it. Errors name path and line.
+status mlperf_read(struct mlperf_log *log, const char *path);
+
+// Returns NULL for an unknown benchmark.
+const struct mlperf_benchmark *mlperf_find_benchmark(const char *name);

@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: MIT
+// Reads MLPerf logs as a stream. Writers differ: some log every step, some every tenth, some only the blocks between
+// evaluations. All give a count of samples or tokens, so the steps of an interval follow from the batch.
+#include "gswbench/mlperf.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/input.h"
+#include "gswbench/json.h"
+#include "gswbench/number.h"
+#include "gswbench/statistics.h"
+#include "gswbench/text.h"
+
+enum { LINE_BYTES = 1 << 16, INTERVALS_MAX = 1 << 20, SPREAD_COUNT_MIN = 20 };
+
+static const double slow = 1.05;
+
+// clang-format off
+const struct mlperf_benchmark mlperf_benchmarks[] = {
+    {"gpt3", 2048, {"model.preset=gpt3-175b"}},
+    {"llama2_70b_lora", 8192, {"model.preset=llama2-70b", "adapters.rank=16", "adapters.targets=qkv,projection"}},
+    {"llama31_405b", 8192, {"model.preset=llama3.1-405b"}},
+    {"llama31_8b", 8192, {"model.preset=llama3.1-8b"}},
+    {NULL, 0, {NULL}},
+};
+// clang-format on
+
+struct interval {
+    double seconds, steps;
+    bool   follows_start;
+};
+
+struct reader {
+    struct mlperf_log *log;
+    int64_t            line;
+    double             run_begin;        // milliseconds; NaN: not yet
+    double             begin;            // of the open interval, in milliseconds; NaN: none
+    double             block_seconds;    // of a block that ended without a position; NaN: none
+    double             position;         // steps so far
+    double             unit;             // tokens or samples per step, for counts that do not say which; 0: unknown
+    bool               follows_start, has_run_stop, has_evaluations;
+    struct interval   *intervals;
+    int64_t            count, capacity;
+};
+
+static status wrong(const struct reader *reader, const char *what)
+{
+    return fail("%s:%" PRId64 ": %s", reader->log->path, reader->line, what);
+}
+
+// A line of the log, and its time in milliseconds.
+struct entry {
+    const char *key;
+    json_t     *value, *metadata;
+    double      time;
+};
+
+// Returns the entry's count of samples or tokens; NaN: it has none. Tokens and samples have the same keys, except
+// samples_count.
+static double count_of(const struct entry *entry, bool *is_samples)
+{
+    static const char *const keys[][2] = {
+        {"samples_count", NULL}, {"step", NULL}, {"epoch_num", NULL}, {"first_epoch_num", "epoch_count"}};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        json_t *first  = json_object_get(entry->metadata, keys[i][0]);
+        json_t *second = keys[i][1] != NULL ? json_object_get(entry->metadata, keys[i][1]) : NULL;
+        if (json_is_number(first) && (keys[i][1] == NULL || json_is_number(second))) {
+            *is_samples = i == 0;
+            return json_number_value(first) + json_number_value(second);
+        }
+    }
+    return NAN;
+}
+
+// Sets the steps so far. The first other count decides its unit: tokens are a multiple of the tokens of a step.
+static status find_steps(struct reader *reader, const struct entry *entry, double *steps)
+{
+    const struct mlperf_log *log        = reader->log;
+    bool                     is_samples = false;
+    double                   count      = count_of(entry, &is_samples);
+    double                   samples = (double)log->batch, tokens = samples * (double)log->sequence;
+    *steps = NAN;
+    if (isnan(count) || count <= 0.0) {
+        return OK;
+    }
+    if (log->batch <= 0) {
+        return wrong(reader, "steps without a global_batch_size before them");
+    }
+    if (!is_samples && reader->unit <= 0.0) {
+        reader->unit = log->sequence > 0 && fmod(count, tokens) == 0.0 ? tokens : samples;
+    }
+    *steps = count / (is_samples ? samples : reader->unit);
+    return OK;
+}
+
+static status add_interval(struct reader *reader, double seconds, double steps, bool follows_start)
+{
+    if (seconds <= 0.0) {
+        return wrong(reader, "its steps took no time: the times of the log do not increase");
+    }
+    if (reader->count == INTERVALS_MAX) {
+        return wrong(reader, "more than a million intervals");
+    }
+    if (reader->count == reader->capacity) {
+        reader->capacity  = reader->capacity == 0 ? 1024 : 2 * reader->capacity;
+        reader->intervals = memory_resize(reader->intervals, (size_t)reader->capacity * sizeof(*reader->intervals));
+    }
+    reader->intervals[reader->count++] = (struct interval){seconds, steps, follows_start};
+    return OK;
+}
+
+static status take_start(struct reader *reader, const struct entry *entry)
+{
+    reader->begin         = entry->time;
+    reader->block_seconds = NAN;
+    reader->follows_start = true;
+    return OK;
+}
+
+static status take_run_start(struct reader *reader, const struct entry *entry)
+{
+    reader->run_begin = entry->time;
+    return take_start(reader, entry);
+}
+
+static status take_step(struct reader *reader, const struct entry *entry)
+{
+    double steps;
+    TRY(find_steps(reader, entry, &steps));
+    if (isnan(reader->begin) || isnan(steps) || steps <= reader->position) {
+        return OK;
+    }
+    TRY(add_interval(reader, (entry->time - reader->begin) / 1e3, steps - reader->position, reader->follows_start));
+    reader->position      = steps;
+    reader->begin         = entry->time;
+    reader->follows_start = false;
+    return OK;
+}
+
+// Some writers put the position of a block's end into a later line.
+static status take_position(struct reader *reader, const struct entry *entry)
+{
+    double steps;
+    TRY(find_steps(reader, entry, &steps));
+    if (isnan(steps) || steps <= reader->position) {
+        return OK;
+    }
+    if (!isnan(reader->block_seconds)) {
+        TRY(add_interval(reader, reader->block_seconds, steps - reader->position, true));
+        reader->log->has_evaluations = !reader->has_evaluations;
+        reader->block_seconds        = NAN;
+    }
+    reader->position = steps;
+    return OK;
+}
+
+// A block is an interval only if no step in it was logged.
+static void end_block(struct reader *reader, const struct entry *entry)
+{
+    if (!isnan(reader->begin) && reader->follows_start) {
+        reader->block_seconds = (entry->time - reader->begin) / 1e3;
+    }
+    reader->begin = NAN;
+}
+
+static status take_stop(struct reader *reader, const struct entry *entry)
+{
+    end_block(reader, entry);
+    return take_position(reader, entry);
+}
+
+static status take_evaluation(struct reader *reader, const struct entry *entry)
+{
+    reader->has_evaluations = true;
+    return take_stop(reader, entry);
+}
+
+// Statistics of an evaluation count its own samples.
+static status take_statistics(struct reader *reader, const struct entry *entry)
+{
+    static const char validation[] = "validation";
+    void             *first        = json_object_iter(entry->value);
+    if (first == NULL || strncmp(json_object_iter_key(first), validation, strlen(validation)) != 0) {
+        return take_step(reader, entry);
+    }
+    reader->has_evaluations = true;
+    end_block(reader, entry);
+    return OK;
+}
+
+static status take_run_stop(struct reader *reader, const struct entry *entry)
+{
+    const char *state        = json_string_value(json_object_get(entry->metadata, "status"));
+    reader->has_run_stop     = true;
+    reader->log->run_seconds = (entry->time - reader->run_begin) / 1e3;
+    text_printable(reader->log->status, sizeof(reader->log->status), state != NULL ? state : "unknown");
+    return OK;
+}
+
+static const struct {
+    const char *key;
+    status (*take)(struct reader *reader, const struct entry *entry);
+} events[] = {
+    {"run_start", take_run_start},   {"block_start", take_start},        {"eval_stop", take_start},
+    {"train_loss", take_step},       {"tracked_stats", take_statistics}, {"block_stop", take_stop},
+    {"eval_start", take_evaluation}, {"eval_accuracy", take_position},   {"run_stop", take_run_stop},
+};
+
+// bytes 0: a number.
+static const struct {
+    const char *key;
+    size_t      offset, bytes;
+} facts[] = {
+#define LOG_TEXT(key, field)                                                                                           \
+    {                                                                                                                  \
+        key, offsetof(struct mlperf_log, field), sizeof(((struct mlperf_log *)0)->field)                               \
+    }
+#define LOG_NUMBER(key, field)                                                                                         \
+    {                                                                                                                  \
+        key, offsetof(struct mlperf_log, field), 0                                                                     \
+    }
+    LOG_TEXT("submission_benchmark", benchmark), LOG_TEXT("submission_org", submitter),
+    LOG_TEXT("submission_platform", platform),   LOG_NUMBER("global_batch_size", batch),
+    LOG_NUMBER("max_sequence_length", sequence), LOG_NUMBER("gradient_accumulation_steps", accumulation),
+};
+
+static status take_fact(struct reader *reader, const struct entry *entry, size_t index)
+{
+    void  *field = (char *)reader->log + facts[index].offset;
+    double value = json_number_value(entry->value);
+    if (facts[index].bytes > 0) {
+        const char *text = json_string_value(entry->value);
+        text_printable(field, facts[index].bytes, text != NULL ? text : "");
+        return OK;
+    }
+    if (!json_is_number(entry->value) || value < 1.0 || value > 1e12 || value != floor(value)) {
+        return wrong(reader, "a size must be a whole number above 0");
+    }
+    *(int64_t *)field = (int64_t)value;
+    return OK;
+}
+
+static status take_entry(struct reader *reader, const struct entry *entry)
+{
+    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+        if (strcmp(entry->key, facts[i].key) == 0) {
+            return take_fact(reader, entry, i);
+        }
+    }
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+        if (strcmp(entry->key, events[i].key) == 0) {
+            return events[i].take(reader, entry);
+        }
+    }
+    return OK;
+}
+
+static int64_t system_number(const json_t *system, const char *key)
+{
+    const char *text  = json_string_value(json_object_get(system, key));
+    int64_t     value = 0;
+    return text != NULL && number_parse_integer(text, &value) && value > 0 && value < 1 << 20 ? value : 0;
+}
+
+// The description of the system, which some logs have; one that is not JSON states nothing.
+static void take_system(struct reader *reader, const char *text)
+{
+    json_error_t error;
+    json_t      *system = json_parse(text, strlen(text), &error);
+    reader->log->accelerators =
+        system_number(system, "number_of_nodes") * system_number(system, "accelerators_per_node");
+    json_decref(system);
+}
+
+static status take_line(struct reader *reader, const char *text)
+{
+    json_error_t error;
+    json_t      *line = json_parse(text, strlen(text), &error);
+    json_t      *key = json_object_get(line, "key"), *time = json_object_get(line, "time_ms");
+    status       taken = OK;
+    if (line == NULL) {
+        char cause[300];
+        snprintf(cause, sizeof(cause), "not JSON: %.250s", error.text);
+        taken = wrong(reader, cause);
+    } else if (!json_is_string(key) || !json_is_number(time)) {
+        taken = wrong(reader, "key or time_ms is missing");
+    } else {
+        taken = take_entry(reader, &(struct entry){.key      = json_string_value(key),
+                                                   .value    = json_object_get(line, "value"),
+                                                   .metadata = json_object_get(line, "metadata"),
+                                                   .time     = json_number_value(time)});
+    }
+    json_decref(line);
+    return taken;
+}
+
+// Lines of other programs may have any length and bytes.
+static status take_file(struct reader *reader, FILE *file, char *line)
+{
+    static const char entry[] = ":::MLLOG", about[] = ":::SYSJSON";
+    bool              is_rest = false, found = false;
+    while (fgets(line, LINE_BYTES, file) != NULL) {
+        bool  ends  = strchr(line, '\n') != NULL;
+        char *start = is_rest ? NULL : strstr(line, entry), *system = is_rest ? NULL : strstr(line, about);
+        reader->line += !is_rest;
+        found   = found || start != NULL;
+        is_rest = !ends && strlen(line) == LINE_BYTES - 1;
+        if (is_rest && start != NULL) {
+            return wrong(reader, "longer than 64 KiB");
+        }
+        if (start != NULL) {
+            TRY(take_line(reader, start + strlen(entry)));
+        } else if (system != NULL && !is_rest) {
+            take_system(reader, system + strlen(about));
+        }
+    }
+    if (ferror(file)) {
+        return fail("%s: cannot be read: %s", reader->log->path, strerror(errno));
+    }
+    return found ? OK : fail("%s: has no line with :::MLLOG: not a log of MLPerf Training", reader->log->path);
+}
+
+static int64_t median_steps(const struct reader *reader)
+{
+    double *steps = memory_allocate((size_t)reader->count * sizeof(*steps));
+    for (int64_t i = 0; i < reader->count; i++) {
+        steps[i] = reader->intervals[i].steps;
+    }
+    int64_t median = (int64_t)llround(statistics_median(steps, reader->count));
+    free(steps);
+    return median;
+}
+
+static void find_slow_phases(const struct reader *reader)
+{
+    struct mlperf_log *log      = reader->log;
+    bool               was_slow = false;
+    for (int64_t i = 0; i < reader->count; i++) {
+        const struct interval *interval = &reader->intervals[i];
+        double                 above    = interval->seconds - interval->steps * log->step_seconds;
+        bool                   is_slow  = interval->seconds > slow * interval->steps * log->step_seconds;
+        if (is_slow && (!was_slow || interval->follows_start)) {
+            log->slow_phases++;
+            log->slow_after_starts += interval->follows_start;
+        }
+        log->slow_steps += is_slow ? llround(interval->steps) : 0;
+        log->slow_seconds += is_slow ? above : 0.0;
+        was_slow = is_slow;
+    }
+}
+
+static void summarise(const struct reader *reader)
+{
+    struct mlperf_log *log   = reader->log;
+    double            *steps = memory_allocate((size_t)reader->count * sizeof(*steps));
+    for (int64_t i = 0; i < reader->count; i++) {
+        steps[i] = reader->intervals[i].seconds / reader->intervals[i].steps;
+    }
+    statistics_sort(steps, reader->count);
+    log->intervals    = reader->count;
+    log->steps        = llround(reader->position);
+    log->steps_each   = median_steps(reader);
+    log->step_seconds = statistics_median(steps, reader->count);
+    log->spread =
+        reader->count < SPREAD_COUNT_MIN ? NAN : steps[(95 * reader->count + 99) / 100 - 1] / log->step_seconds;
+    find_slow_phases(reader);
+    free(steps);
+}
+
+static status check(const struct reader *reader)
+{
+    const char *path = reader->log->path;
+    if (!reader->has_run_stop) {
+        return fail("%s: ends at line %" PRId64 " without run_stop: the log is cut off", path, reader->line);
+    }
+    if (isnan(reader->run_begin)) {
+        return fail("%s: has no run_start: its beginning is missing", path);
+    }
+    return reader->count > 0 ? OK : fail("%s: has no steps: no train_loss, tracked_stats or block with a count", path);
+}
+
+const struct mlperf_benchmark *mlperf_find_benchmark(const char *name)
+{
+    for (const struct mlperf_benchmark *known = mlperf_benchmarks; known->name != NULL; known++) {
+        if (strcmp(known->name, name) == 0) {
+            return known;
+        }
+    }
+    return NULL;
+}
+
+status mlperf_read(struct mlperf_log *log, const char *path)
+{
+    struct stat   about;
+    int           descriptor;
+    struct reader reader = {.log = log, .run_begin = NAN, .begin = NAN, .block_seconds = NAN};
+    *log                 = (struct mlperf_log){.path = path};
+    status result        = input_open(path, &descriptor, &about);
+    if (failed(&result)) {
+        return fail("%s: %s", path, result.text);
+    }
+    FILE *file = fdopen(descriptor, "r");
+    char *line = memory_allocate(LINE_BYTES);
+    if (file == NULL) {
+        close(descriptor);
+        result = fail("%s: cannot be read: %s", path, strerror(errno));
+    } else {
+        result = take_file(&reader, file, line);
+        fclose(file);
+    }
+    result = failed(&result) ? result : check(&reader);
+    if (!failed(&result)) {
+        const struct mlperf_benchmark *known = mlperf_find_benchmark(log->benchmark);
+        log->sequence                        = log->sequence > 0 || known == NULL ? log->sequence : known->sequence;
+        summarise(&reader);
+    }
+    free(line);
+    free(reader.intervals);
+    return result;
+}

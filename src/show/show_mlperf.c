@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Runs of an MLPerf submission, as text and as JSON.
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "gswbench/number.h"
+#include "gswbench/output.h"
+#include "gswbench/plan_build.h"
+#include "gswbench/show.h"
+
+double show_mlperf_flops(const struct config *config, int64_t sequence)
+{
+    return layers_flops(&config->model, &config->published, FLOPS_FULL, sequence);
+}
+
+static void print_head(const struct shown_mlperf *shown)
+{
+    const struct mlperf_log *first = &shown->runs[0];
+    printf("benchmark      %s, %s on %s", first->benchmark, first->submitter, first->platform);
+    if (shown->accelerators > 0) {
+        printf(": %" PRId64 " accelerators", shown->accelerators);
+    }
+    printf("\nbatch          %" PRId64 " sequences", first->batch);
+    if (first->sequence > 0) {
+        printf(" of %" PRId64 " tokens", first->sequence);
+    }
+    if (first->accumulation > 0) {
+        printf(", gradient accumulation %" PRId64, first->accumulation);
+    }
+    printf("\nsteps          from %" PRId64 " intervals, mostly of %" PRId64 " step%s%s\n", first->intervals,
+           first->steps_each, first->steps_each == 1 ? "" : "s",
+           first->has_evaluations ? "; the log does not separate evaluations from steps" : "");
+}
+
+static void print_runs(const struct shown_mlperf *shown)
+{
+    printf("%10s %7s %11s %21s %7s %10s  %-8s %s\n", "step s", "steps", "p95/median", "slow phases, steps", "lost s",
+           "run s", "status", "log");
+    for (int64_t i = 0; i < shown->count; i++) {
+        const struct mlperf_log *run = &shown->runs[i];
+        char                     spread[32], phases[64];
+        snprintf(phases, sizeof(phases), "%" PRId64 ", %" PRId64, run->slow_phases, run->slow_steps);
+        printf("%10.4f %7" PRId64 " %11s %21s %7.1f %10.1f  %-8s ", run->step_seconds, run->steps,
+               show_percent(run->spread, "%.4f", spread, sizeof(spread)), phases, run->slow_seconds, run->run_seconds,
+               run->status);
+        show_path("", run->path, "");
+    }
+}
+
+static void print_comparison(const char *title, double seconds, double percent, const char *remark)
+{
+    printf("%-14s %.4f s/step: %+.1f %% against the log%s\n", title, seconds, percent, remark);
+}
+
+static void print_prediction(const struct shown_mlperf *shown)
+{
+    const struct predict_row *row = shown->predicted;
+    char                      range[64];
+    if (row == NULL) {
+        return;
+    }
+    print_comparison("predicted", row->prediction.step_seconds, shown->predicted_percent,
+                     show_percent(row->range.percent, ", +-%.1f %%", range, sizeof(range)));
+    if (!isnan(row->published_seconds)) {
+        print_comparison("published", row->published_seconds, shown->published_percent, ", in the config");
+    }
+    printf("               %s at %" PRId64 " ranks: %s; %s on %s\n", row->job.config.name, row->job.request.mesh.world,
+           row->layout, row->job.config.software.profile, row->job.config.hardware.profile);
+}
+
+void show_mlperf(const struct shown_mlperf *shown)
+{
+    const struct mlperf_log *first = &shown->runs[0];
+    char                     text[32], spread[64];
+    print_head(shown);
+    print_runs(shown);
+    printf("step           %.4f s, median of %" PRId64 " run%s%s", shown->step_seconds, shown->count,
+           shown->count == 1 ? "" : "s", show_percent(shown->spread, ", p95 over median %.4f", spread, sizeof(spread)));
+    if (shown->count > 1) {
+        printf("; the runs differ by %.2f %%", shown->runs_percent);
+    }
+    printf("\nthroughput     %.5g samples/s", shown->samples_per_second);
+    if (first->sequence > 0) {
+        printf(", %.6g tokens/s", shown->samples_per_second * (double)first->sequence);
+    }
+    if (!isnan(shown->flops)) {
+        printf("\nmodel FLOPs    %s per sequence (full attention matrix)",
+               number_count(text, sizeof(text), shown->flops));
+    }
+    if (!isnan(shown->teraflops)) {
+        printf(": %.1f TFLOP/s per accelerator", shown->teraflops);
+    }
+    putchar('\n');
+    print_prediction(shown);
+}
+
+// clang-format off
+#define RUN(kind, key, field)   JSON_FIELD(described_run, JSON_FIELD_##kind, key, run.field)
+#define SHOWN(kind, key, field) JSON_FIELD(described, JSON_FIELD_##kind, key, shown.field)
+#define FIRST(kind, key, field) JSON_FIELD(described, JSON_FIELD_##kind, key, first.field)
+
+struct described_run {
+    struct mlperf_log run;
+    char              path[OUTPUT_PATH_BYTES];
+};
+static const struct json_field run_fields[] = {
+    ROW_TEXT(described_run, "file", path),
+    RUN(TEXT, "status", status),
+    RUN(REAL, "step_s", step_seconds),
+    RUN(INTEGER, "steps", steps),
+    RUN(INTEGER, "intervals", intervals),
+    RUN(INTEGER, "steps_per_interval", steps_each),
+    RUN(BOOLEAN, "has_evaluations", has_evaluations),
+    RUN(REAL, "p95_over_median", spread),
+    RUN(INTEGER, "slow_phases", slow_phases),
+    RUN(INTEGER, "slow_after_starts", slow_after_starts),
+    RUN(INTEGER, "slow_steps", slow_steps),
+    RUN(REAL, "slow_s", slow_seconds),
+    RUN(REAL, "run_s", run_seconds),
+    JSON_END
+};
+static const struct json_field predicted_fields[] = {
+    JSON_FIELD(predict_row, JSON_FIELD_TEXT, "config", job.config.name),
+    JSON_FIELD(predict_row, JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
+    JSON_FIELD(predict_row, JSON_FIELD_REAL, "step_s", prediction.step_seconds),
+    JSON_FIELD(predict_row, JSON_FIELD_REAL, "range_percent", range.percent),
+    JSON_FIELD(predict_row, JSON_FIELD_REAL, "published_step_s", published_seconds),
+    JSON_END
+};
+struct described {
+    struct shown_mlperf   shown;
+    struct mlperf_log     first;
+    struct described_run *runs;
+    int64_t               count;
+};
+const struct json_field show_mlperf_fields[] = {
+    JSON_SCHEMA("gswbench.mlperf/1"),
+    FIRST(TEXT, "benchmark", benchmark),
+    FIRST(TEXT, "submitter", submitter),
+    FIRST(TEXT, "platform", platform),
+    SHOWN(INTEGER, "accelerators", accelerators),
+    FIRST(INTEGER, "global_batch", batch),
+    FIRST(INTEGER, "sequence", sequence),
+    FIRST(INTEGER, "accumulation", accumulation),
+    JSON_LIST(described, "runs", runs, count, sizeof(struct described_run), run_fields),
+    SHOWN(REAL, "step_s", step_seconds),
+    SHOWN(REAL, "p95_over_median", spread),
+    SHOWN(REAL, "runs_percent", runs_percent),
+    SHOWN(REAL, "samples_per_s", samples_per_second),
+    SHOWN(REAL, "sequence_flops", flops),
+    SHOWN(REAL, "teraflops_per_accelerator", teraflops),
+    JSON_REFERENCE(described, JSON_FIELD_OBJECT, "predicted", shown.predicted, predicted_fields),
+    SHOWN(REAL, "predicted_percent", predicted_percent),
+    SHOWN(REAL, "published_percent", published_percent),
+    JSON_END
+};
+// clang-format on
+
+void show_mlperf_json(const struct shown_mlperf *shown)
+{
+    struct described described = {.shown = *shown, .first = shown->runs[0], .count = shown->count};
+    described.runs             = memory_allocate((size_t)shown->count * sizeof(*described.runs));
+    for (int64_t i = 0; i < shown->count; i++) {
+        described.runs[i].run = shown->runs[i];
+        text_printable(described.runs[i].path, sizeof(described.runs[i].path), shown->runs[i].path);
+    }
+    show_json(json_from_struct(show_mlperf_fields, &described));
+    free(described.runs);
+}
