@@ -39,6 +39,13 @@ double statistics_minimum_median(const double *values, int64_t count, double cha
 // Marks outliers; flags is [count].
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags);
 
+// Spread of the steps of public runs, as 95th percentile over median, in the median of the systems and at most. NaN for
+// steps that are shorter than any public one. docs/logs.md has the sources.
+struct step_spread {
+    double typical, largest;
+};
+struct step_spread statistics_public_spread(int64_t gpus, double step_seconds);
+
 // Compares a second series of step times with a first, as docs/method.md describes.
 enum change_verdict { CHANGE_SAME, CHANGE_FASTER, CHANGE_SLOWER, CHANGE_AMBIGUOUS, CHANGE_COUNT };
 extern const char *const statistics_change_names[];    // "same", ...; ends with NULL

@@ -361,6 +361,24 @@ const char *const statistics_change_names[] = {[CHANGE_SAME]      = "same",
                                                [CHANGE_AMBIGUOUS] = "ambiguous",
                                                [CHANGE_COUNT]     = NULL};
 
+// Logs of MLPerf Training v3.1 to v5.1 that have every step: 119 runs of 35 systems with 64 to 10,752 GPUs.
+struct step_spread statistics_public_spread(int64_t gpus, double step_seconds)
+{
+    static const struct {
+        double             seconds_max;
+        int64_t            gpus_max;
+        struct step_spread spread;
+    } rows[] = {
+        {0.485, INT64_MAX, {NAN, NAN}},     {1.0, INT64_MAX, {1.0389, 1.0926}},      {INFINITY, 512, {1.0060, 1.0104}},
+        {INFINITY, 2048, {1.0067, 1.0260}}, {INFINITY, INT64_MAX, {1.0285, 1.1076}},
+    };
+    int row = 0;
+    while (step_seconds >= rows[row].seconds_max || gpus > rows[row].gpus_max) {
+        row++;
+    }
+    return rows[row].spread;
+}
+
 // Ambiguous if the medians differ less than the steps of one run.
 void statistics_compare(struct statistics_change *change, const struct statistics *first,
                         const struct statistics *second, double threshold)

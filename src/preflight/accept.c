@@ -16,7 +16,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double machines_percent = 3.5;    // spread between equal machines
+static const double machines_percent = 3.5;    // spread between equal machines: docs/logs.md
 
 static void set(struct result_acceptance *acceptance, const char *basis, double seconds, double percent)
 {

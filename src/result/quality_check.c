@@ -163,6 +163,22 @@ static void check_count(struct result *result)
     result_add_reason(result, &reason);
 }
 
+// Public runs are of GPUs.
+static void check_spread(struct result *result)
+{
+    const struct statistics *step   = &result->figures.step;
+    double                   spread = step->p95 / step->median;
+    struct step_spread public       = statistics_public_spread(result->mesh.world, step->median);
+    struct result_reason reason     = {.verdict = VERDICT_VALID, .id = "uneven", .rank = -1, .step = -1};
+    if (strcmp(result->backend, "cuda") == 0 && spread > public.largest) {
+        snprintf(reason.message, sizeof(reason.message),
+                 "p95 of the steps is %.1f %% above the median; in public runs of this size at most %.1f %%, mostly "
+                 "%.1f %%: compare the slow steps with the network and the input",
+                 100 * (spread - 1), 100 * (public.largest - 1), 100 * (public.typical - 1));
+        result_add_reason(result, &reason);
+    }
+}
+
 void quality_check(struct result *result)
 {
     const struct statistics *step = &result->figures.step;
@@ -182,5 +198,6 @@ void quality_check(struct result *result)
     result_judge(result, QUALITY_DRIFT, fabs(step->trend), -1,
                  "steps become %s by at least %.1f %% over the %" PRId64 " measured ones",
                  step->trend > 0 ? "slower" : "faster", 100 * fabs(step->trend), step->count);
+    check_spread(result);
     check_foreign_load(result);
 }

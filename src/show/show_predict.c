@@ -7,6 +7,7 @@
 
 #include "gswbench/number.h"
 #include "gswbench/show.h"
+#include "gswbench/statistics.h"
 
 static void print_warnings(const struct text_buffer *warnings)
 {
@@ -47,6 +48,21 @@ static const char *error_status(const struct published_config *published)
     return published->fitted ? "fitted" : "never fitted";
 }
 
+static struct step_spread spread_of(const struct predict_row *row)
+{
+    return statistics_public_spread(row->job.request.mesh.world, row->prediction.step_seconds);
+}
+
+static void print_spread(const struct predict_row *row)
+{
+    struct step_spread spread = spread_of(row);
+    if (!isnan(spread.typical)) {
+        printf(
+            "variation      p95 of the steps %.1f %% above the median, at most %.1f %% in public runs of this size\n",
+            100 * (spread.typical - 1), 100 * (spread.largest - 1));
+    }
+}
+
 void show_prediction(const struct predict_row *row)
 {
     const struct config     *config     = &row->job.config;
@@ -67,6 +83,7 @@ void show_prediction(const struct predict_row *row)
         printf("published      %.3f s/step: prediction error %+.1f %%, %s\n", row->published_seconds,
                row->error_percent, error_status(&config->published));
     }
+    print_spread(row);
     printf("memory         %s on rank %" PRId64 " (maximum)%s\n",
            number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank,
            row->fits ? "" : " for gswbench itself: does not fit the device");
@@ -152,6 +169,7 @@ void show_prediction_values(const struct config *config, const struct predict_ra
 struct described_prediction {
     struct predict_row        row;
     const struct predict_row *predicted;
+    struct step_spread        spread;    // of public runs of this size
 };
 
 // clang-format off
@@ -179,6 +197,11 @@ static const struct json_field predicted_fields[] = {
     OF_PREDICTED(JSON_FIELD_LINES, "warnings", warnings.text),
     JSON_END
 };
+static const struct json_field spread_fields[] = {
+    ROW_REAL(step_spread, "typical", typical),
+    ROW_REAL(step_spread, "largest", largest),
+    JSON_END
+};
 static const struct json_field row_fields[] = {
     FIELD(JSON_FIELD_TEXT, "config", job.config.name),
     FIELD(JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
@@ -190,13 +213,14 @@ static const struct json_field row_fields[] = {
     FIELD(JSON_FIELD_BOOLEAN, "fitted", job.config.published.fitted),
     FIELD(JSON_FIELD_TEXT, "reason", support.text),
     JSON_REFERENCE(described_prediction, JSON_FIELD_OBJECT, "predicted", predicted, predicted_fields),
+    JSON_MEMBER(described_prediction, "public_p95_over_median", spread, spread_fields),
     JSON_END
 };
 struct document {
     json_t *list;
 };
 const struct json_field show_predict_fields[] = {
-    JSON_SCHEMA("gswbench.predict/5"),
+    JSON_SCHEMA("gswbench.predict/6"),
     JSON_ARRAY(document, "rows", list, row_fields),
     JSON_END
 };
@@ -205,7 +229,8 @@ const struct json_field show_predict_fields[] = {
 json_t *show_prediction_row(const struct predict_row *row)
 {
     struct described_prediction *described = memory_allocate(sizeof(*described));
-    *described   = (struct described_prediction){.row = *row, .predicted = failed(&row->support) ? NULL : row};
+    *described                             = (struct described_prediction){
+                                    .row = *row, .predicted = failed(&row->support) ? NULL : row, .spread = spread_of(row)};
     json_t *json = json_from_struct(row_fields, described);
     free(described);
     return json;

@@ -262,3 +262,20 @@ Test(statistics, counts_no_change_that_a_run_shows_from_block_to_block)
     cr_expect_lt(3.5 * sqrt(2) * statistics.error, 0.31);
     cr_expect_float_eq(change.margin, 3 * 1.5 / 11.5, 1e-12, "%g", change.margin);
 }
+
+// Steps between half a second and a second vary more than longer ones; shorter ones have no public figure.
+Test(statistics, knows_how_much_public_steps_vary)
+{
+    static const struct {
+        int64_t gpus;
+        double  seconds, typical, largest;
+    } cases[] = {{8, 7, 1.0060, 1.0104},     {512, 1, 1.0060, 1.0104},   {513, 1, 1.0067, 1.0260},
+                 {2048, 7, 1.0067, 1.0260},  {2049, 7, 1.0285, 1.1076},  {100000, 7, 1.0285, 1.1076},
+                 {8, 0.999, 1.0389, 1.0926}, {8, 0.485, 1.0389, 1.0926}, {10752, 0.9, 1.0389, 1.0926}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct step_spread spread = statistics_public_spread(cases[i].gpus, cases[i].seconds);
+        cr_expect(spread.typical == cases[i].typical && spread.largest == cases[i].largest, "case %zu", i);
+    }
+    cr_expect(isnan(statistics_public_spread(8, 0.484).largest));
+    cr_expect(isnan(statistics_public_spread(8, NAN).largest));
+}
