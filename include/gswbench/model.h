@@ -193,6 +193,8 @@ struct precision {
     bool           transforms;    // NVFP4: the operands of weight gradients are transformed before they are quantized
 };
 status precision_init(struct precision *precision, const struct precision_config *config);
+// Whether the recipe allows to store weights in the format of their GEMMs.
+status precision_check_weights(const struct precision *precision, bool is_frozen);
 
 // Whether the linears of a layer, or of the embedding and head (-1), have low-precision operands.
 bool precision_covers(const struct precision *precision, int64_t layers, int64_t layer);

@@ -36,15 +36,17 @@ struct weight_part {
 enum adapter_matrix { ADAPTER_A, ADAPTER_B, ADAPTER_MATRICES };
 
 struct weight {
-    const char        *name;    // static text: "qkv weight"
-    int32_t            unit;
-    int64_t            first;                        // offset in the unit, in elements
-    int64_t            rows, columns;                // on this rank, with padding
-    int32_t            tensor;                       // -1 if this rank keeps only a slice of the unit
-    int32_t            gradient;                     // -1 if this rank keeps only a slice of the unit, or it is frozen
-    int32_t            linear;                       // index among the model's FP8 linears; -1: its GEMMs run in BF16
-    int32_t            bias;                         // index of its bias in plan->weights; -1: none
-    int32_t            adapter[ADAPTER_MATRICES];    // indices of its adapter in plan->weights; -1: none
+    const char *name;    // static text: "qkv weight"
+    int32_t     unit;
+    int64_t     first;                        // offset in the unit, in elements
+    int64_t     rows, columns;                // on this rank, with padding
+    int32_t     tensor;                       // -1 if this rank keeps only a slice of the unit
+    int32_t     gradient;                     // -1 if this rank keeps only a slice of the unit, or it is frozen
+    int32_t     linear;                       // index among the model's FP8 linears; -1: its GEMMs run in BF16
+    int32_t     bias;                         // index of its bias in plan->weights; -1: none
+    int32_t     adapter[ADAPTER_MATRICES];    // indices of its adapter in plan->weights; -1: none
+    struct op  *stored;    // frozen in FP8 or FP4: the OP_QUANTIZE, without input, that writes its tensors once,
+                           // from initial values in BF16; NULL: none
     int32_t            part_count;
     struct weight_part part[WEIGHT_PARTS];
 };
@@ -58,10 +60,11 @@ struct plan_slice {
 struct plan_unit {
     int64_t place;    // index in the model: embedding 0, block layer + 1, head layers + 1, then MTP modules, experts of
                       // each layer that has any, separate FP8 linears, adapters
-    bool              is_experts;          // sharded over the expert-parallel group
-    bool              is_low_precision;    // weights are kept in FP8, and only master weights in full precision
-    bool              is_frozen;           // without gradient and optimizer state: gradient, master and moments are -1
-    bool              is_copy;             // a copy of the embedding, on a stage with a tied head or MTP modules
+    bool is_experts;                // sharded over the expert-parallel group
+    bool is_low_precision;          // weights are kept in FP8, and only master weights in full precision;
+                                    // frozen weights in FP8 or FP4, without masters
+    bool              is_frozen;    // without gradient and optimizer state: gradient, master and moments are -1
+    bool              is_copy;      // a copy of the embedding, on a stage with a tied head or MTP modules
     uint32_t          shard_axes, replica_axes;    // axes over which the weights are sharded, and replicated
     uint32_t          update_axes;                 // axes over which the optimizer is sharded
     int64_t           elements;

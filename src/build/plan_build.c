@@ -17,6 +17,7 @@ status plan_check(const struct plan_sections *sections)
     status           errors = layers_check(sections->model);
     status_add(&errors, layers_check_train(sections->model, sections->train));
     status_add(&errors, precision_init(&precision, sections->precision));
+    status_add(&errors, precision_check_weights(&precision, model_is_frozen(sections->model)));
     return errors;
 }
 
@@ -27,6 +28,7 @@ status plan_resolve(struct plan_request *request, const struct plan_sections *se
     status errors = layers_check(&request->model);
     status_add(&errors, layers_check_train(&request->model, &request->train));
     status_add(&errors, precision_init(&request->precision, sections->precision));
+    status_add(&errors, precision_check_weights(&request->precision, model_is_frozen(&request->model)));
     status meshed = mesh_init(&request->mesh, sections->parallel, sections->world);
     status_add(&errors, meshed);
     if (failed(&meshed)) {
@@ -116,9 +118,10 @@ status plan_supports(const struct plan_request *request)
                     " has no effect on a frozen output layer ([adapters] rank = %" PRId64 "): leave it out",
                     axes->deferred_head_gradients, model->adapters.rank);
     }
-    if (model_is_frozen(model) && request->precision.has_low_precision_weights) {
-        return fail("this version does not store frozen weights in FP8 ([precision] fp8_weights = yes with [adapters] "
-                    "rank = %" PRId64 "): set fp8_weights = no",
+    if (model_is_frozen(model) && request->precision.has_low_precision_weights && is_sharded) {
+        return fail("this version does not shard frozen weights that are stored in FP8 or FP4 ([precision] fp8_weights "
+                    "= yes and [adapters] rank = %" PRId64 " with fsdp): set fp8_weights = no, or use dp in place of "
+                    "fsdp",
                     model->adapters.rank);
     }
     if (is_sharded && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) > 1 && axes->zero > 0) {

@@ -161,6 +161,12 @@ static void check_run(status *errors, const struct config *config)
                 "[run] backend = %s does not support fp32 attention: use backend = host, or [precision] compute = bf16",
                 config->run.backend));
     }
+    bool is_stored =
+        model_is_frozen(&config->model) && config->precision.fp8_weights && config->precision.compute >= COMPUTE_FP8;
+    status_add_if(errors, is_stored && (config->checkpoint.load[0] != '\0' || config->checkpoint.save[0] != '\0'),
+                  "[precision] fp8_weights = yes with [adapters] rank = %" PRId64
+                  ": this version does not load or save frozen weights in FP8 or FP4: set fp8_weights = no",
+                  config->model.adapters.rank);
     check_widths(errors, config);
     note(errors, checkpoint_config_check(&config->checkpoint));
     note(errors, profile_config_check_steps(&config->profile, config->run.steps));

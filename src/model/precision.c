@@ -41,7 +41,7 @@ const struct option precision_options[] = {
     SET_OPTION    (precision_config, fp8_gemms, "qkv, projection, fc1, fc2", linear_kind_names, "compute = fp8 or fp4: linears of a block or expert whose GEMMs read these formats"),
     BOOLEAN_OPTION(precision_config, fp8_weight_gradients, "yes", "the weight-gradient GEMMs of these linears also read FP8 or FP4"),
     CHOICE_OPTION (precision_config, fp8_fast_accumulation, "forward", fast_names, "FP8 GEMMs that may accumulate with fewer bits than fp32"),
-    BOOLEAN_OPTION(precision_config, fp8_weights, "no", "compute = fp8: store and gather weights in FP8"),
+    BOOLEAN_OPTION(precision_config, fp8_weights, "no", "store the weights of linears in the format in which their GEMMs read them: trained weights with compute = fp8 and recipe = delayed or current; with [adapters], whose frozen weights are quantized once, any recipe, without fsdp"),
     BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 directly, and compute the scale if it depends on these values only; AdamW computes the scales of weights"),
     BOOLEAN_OPTION(precision_config, fp4_square_weights, "yes", "recipe = nvfp4: weights share a scale in blocks of 16 x 16, so that both copies have the same values; no: of 1 x 16"),
     BOOLEAN_OPTION(precision_config, fp4_stochastic_rounding, "yes", "recipe = nvfp4: gradients of outputs are rounded up or down at random"),
@@ -127,15 +127,21 @@ static status init_low_precision(struct precision *precision, const struct preci
                     "bf16",
                     precision_compute_names[config->compute], config->compute == COMPUTE_FP4 ? "FP4" : "FP8");
     }
-    if (config->fp8_weights && (has_parts || precision->recipe == RECIPE_ROWS)) {
-        return fail("[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs recipe = "
-                    "delayed or current, not %s",
-                    recipe_names[precision->recipe]);
-    }
     if (config->fp8_weights &&
         (config->fp8_gemms != (1 << LINEAR_KINDS) - 1 || !config->master || config->bf16_last_layers > 0)) {
         return fail("[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, projection, "
                     "fc1, fc2, bf16_last_layers = 0 and master = yes");
+    }
+    return OK;
+}
+
+status precision_check_weights(const struct precision *precision, bool is_frozen)
+{
+    bool has_one = precision->recipe == RECIPE_DELAYED || precision->recipe == RECIPE_CURRENT;
+    if (precision->has_low_precision_weights && !is_frozen && !has_one) {
+        return fail("[precision] fp8_weights = yes gathers weights with one scale per tensor: it needs recipe = "
+                    "delayed or current, not %s",
+                    recipe_names[precision->recipe]);
     }
     return OK;
 }

@@ -18,11 +18,11 @@ static bool notes_magnitudes(const struct plan *plan)
            !plan->precision.has_low_precision_weights && !model_is_frozen(&plan->model);
 }
 
-// Whether a tensor of this role has a persistent scale (a slot).
+// Whether a tensor of this role has a persistent scale (a slot). Frozen weights have scales of their own.
 static bool has_slot(const struct plan *plan, enum linear_role role)
 {
-    return is_delayed(plan) ||
-           (role == ROLE_WEIGHT && (plan->precision.has_low_precision_weights || notes_magnitudes(plan)));
+    bool is_updated = plan->precision.has_low_precision_weights && !model_is_frozen(&plan->model);
+    return is_delayed(plan) || (role == ROLE_WEIGHT && (is_updated || notes_magnitudes(plan)));
 }
 
 // A tensor with a slot per linear and role, followed in plan->tensors by one part per slot.
@@ -312,11 +312,80 @@ static int32_t transpose(struct builder *builder, int32_t tensor, enum linear_ro
     return out;
 }
 
+// A tensor that the stored OP_QUANTIZE of a weight writes.
+static int32_t store(struct builder *builder, struct op *stored, int slot, const char *of, struct tensor shape)
+{
+    const char *name   = arena_format(&builder->plan->arena, of, shape.name);
+    int32_t     tensor = assembly_tensor(&builder->assembly, name, STORAGE_WEIGHT, shape.format, shape.dim);
+    assembly_operand(stored, slot, ACCESS_WRITE, tensor);
+    return tensor;
+}
+
+// The scales of a stored version of a weight.
+static void store_scales(struct builder *builder, struct op *stored, int slot, const char *name)
+{
+    enum scaling scaling       = (enum scaling)stored->shape.quantize.scaling;
+    bool         is_transposed = slot == QUANTIZE_TRANSPOSED;
+    int          own           = is_transposed ? QUANTIZE_TRANSPOSED_INVERSE_SCALE : QUANTIZE_INVERSE_SCALE;
+    int32_t      version       = stored->operand[slot];
+    enum format  format        = scaling == SCALING_WHOLE ? FORMAT_F32 : scaling_format(scaling);
+    int64_t      count         = op_operand_elements(stored, own);
+    int32_t      factor =
+        store(builder, stored, own, "factors of %s", (struct tensor){.name = name, .format = format, .dim = {count}});
+    int32_t scale = -1;
+    if (scaling_is_nv(scaling)) {
+        scale = store(builder, stored, is_transposed ? QUANTIZE_TRANSPOSED_TENSOR_SCALE : QUANTIZE_TENSOR_SCALE,
+                      "tensor scale of %s", (struct tensor){.name = name, .format = FORMAT_F32, .dim = {1}});
+    }
+    builder->assembly.usage[version].factor       = factor;
+    builder->assembly.usage[version].tensor_scale = scale;
+}
+
+void quantize_store(struct builder *builder, int32_t weight)
+{
+    struct plan   *plan    = builder->plan;
+    struct weight *weights = &plan->weights[weight];
+    struct op     *stored  = arena_allocate(&plan->arena, sizeof(*stored));
+    *stored                = assembly_op(&builder->assembly, OP_QUANTIZE, weights->name);
+    stored->shape.quantize = (struct quantize_shape){
+        .rows = weights->rows, .columns = weights->columns, .scaling = (int32_t)quantize_scaling(plan, ROLE_WEIGHT)};
+    assembly_operand(stored, QUANTIZE_OUT, ACCESS_WRITE, weights->tensor);
+    weights->stored = stored;
+    store_scales(builder, stored, QUANTIZE_OUT, weights->name);
+}
+
+// The transpose of a stored weight. With a scale per tensor it is made in the step; else it has scales of its own and
+// is stored as well.
+static int32_t transpose_stored(struct builder *builder, int32_t tensor, int32_t weight)
+{
+    struct plan  *plan   = builder->plan;
+    struct op    *stored = plan->weights[weight].stored;
+    struct op_tag tag    = builder->assembly.tag;
+    struct tensor from   = plan->tensors[tensor];
+    if (stored->shape.quantize.scaling == SCALING_WHOLE) {
+        int32_t *made    = &builder->assembly.usage[tensor].quantizer;
+        bool     is_kept = *made >= 0 && plan->ops[*made].tag.microbatch == tag.microbatch;
+        *made            = is_kept ? *made : -1;    // made again, since to keep it would double the weights
+        return transpose(builder, tensor, ROLE_WEIGHT);
+    }
+    if (stored->operand[QUANTIZE_TRANSPOSED] < 0) {
+        builder->assembly.tag.microbatch = -1;
+        store(builder, stored, QUANTIZE_TRANSPOSED, "%s, transposed",
+              (struct tensor){.name = from.name, .format = from.format, .dim = {from.dim[1], from.dim[0]}});
+        store_scales(builder, stored, QUANTIZE_TRANSPOSED, arena_format(&plan->arena, "%s, transposed", from.name));
+        builder->assembly.tag = tag;
+    }
+    return stored->operand[QUANTIZE_TRANSPOSED];
+}
+
 int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum linear_role role,
                       bool is_transposed)
 {
     int     slot = is_transposed ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT;
     int32_t op   = builder->assembly.usage[tensor].quantizer;
+    if (role == ROLE_WEIGHT && builder->plan->weights[weight].stored != NULL) {
+        return is_transposed ? transpose_stored(builder, tensor, weight) : tensor;
+    }
     if (format_is_low_precision(builder->plan->tensors[tensor].format)) {
         return is_transposed ? transpose(builder, tensor, role) : tensor;
     }

@@ -6,7 +6,9 @@
 
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices)
 {
-    return number_round_up(elements, (plan->precision.has_low_precision_weights ? 16 : 8) * slices);
+    enum format format =
+        plan->precision.has_low_precision_weights ? plan->precision.low_precision_format[ROLE_WEIGHT] : FORMAT_BF16;
+    return number_round_up(elements, 128 / format_table[format].bits * slices);
 }
 
 static bool unit_is_sharded(const struct builder *builder, int32_t unit)
@@ -122,7 +124,9 @@ void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole)
     for (int32_t w = pointed->first_weight; w < pointed->first_weight + pointed->weight_count; w++) {
         struct weight *weight = &builder->plan->weights[w];
         weight->tensor        = whole >= 0 ? part_of_whole(builder, weight, weight->name, whole) : -1;
-        if (whole >= 0 && pointed->is_low_precision) {
+        if (whole >= 0 && pointed->is_low_precision && pointed->is_frozen) {
+            quantize_store(builder, w);
+        } else if (whole >= 0 && pointed->is_low_precision) {
             int32_t factor                                 = scales_inverse(builder, w, ROLE_WEIGHT);
             builder->assembly.usage[weight->tensor].factor = factor;
         }

@@ -10,7 +10,10 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/backend.h"
+#include "gswbench/fatal.h"
 #include "gswbench/fp4.h"
+#include "gswbench/op_operands.h"
 
 // Random streams outside the range of tensor streams.
 static const uint64_t token_stream      = UINT64_MAX;
@@ -220,8 +223,54 @@ static float *slice_values(const struct plan *plan, const struct plan_unit *unit
     return values;
 }
 
+// Devices keep no copy of these weights in BF16, so the host quantizes them.
+static void store_weight(struct step *step, const struct plan *plan, const struct op *stored, struct backend *host,
+                         float *values)
+{
+    struct buffer buffers[OP_OPERANDS] = {{NULL, 0, FORMAT_F32}};
+    round_to_bf16(values, stored->shape.quantize.rows * stored->shape.quantize.columns);
+    buffers[QUANTIZE_IN] =
+        (struct buffer){values, stored->shape.quantize.rows * stored->shape.quantize.columns, FORMAT_BF16};
+    for (int slot = QUANTIZE_OUT; slot < stored->operand_count; slot++) {
+        if (stored->operand[slot] >= 0) {
+            const struct tensor *tensor = &plan->tensors[stored->operand[slot]];
+            buffers[slot] = (struct buffer){memory_allocate((size_t)tensor->bytes), tensor->elements, tensor->format};
+        }
+    }
+    backend_reserve_scratch(host, host->ops->scratch_bytes(host, stored));
+    host->ops->run[OP_QUANTIZE](host, stored, buffers);
+    for (int slot = QUANTIZE_OUT; slot < stored->operand_count; slot++) {
+        if (stored->operand[slot] >= 0) {
+            step_write(step, stored->operand[slot], buffers[slot].data);
+            free(buffers[slot].data);
+        }
+    }
+}
+
+static void store_unit(struct step *step, const struct plan *plan, const struct plan_unit *unit, uint64_t seed)
+{
+    struct backend       host;
+    struct backend_setup setup  = {.threads = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+    status               opened = backend_open(&host, "host", &setup);
+    if (failed(&opened)) {
+        FATAL(EXIT_LAUNCH, "cannot quantize frozen weights: %s", opened.text);
+    }
+    for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weight_count; w++) {
+        const struct weight *weight = &plan->weights[w];
+        struct plan_slice    all    = {weight->first, weight->rows * weight->columns};
+        float               *values = slice_values(plan, unit, all, seed);
+        store_weight(step, plan, weight->stored, &host, values);
+        free(values);
+    }
+    backend_close(&host);
+}
+
 static void initialise_unit(struct step *step, const struct plan *plan, const struct plan_unit *unit, uint64_t seed)
 {
+    if (unit->is_low_precision && unit->is_frozen) {
+        store_unit(step, plan, unit, seed);
+        return;
+    }
     float *values = slice_values(plan, unit, unit->kept, seed);
     if (unit->is_low_precision) {
         memset(values, 0, (size_t)unit->kept.elements);    // step_make_weights quantizes them from the master weights

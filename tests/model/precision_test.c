@@ -146,9 +146,15 @@ Test(precision, refuses_what_does_not_go_together)
         struct precision_config config = tiny_of(rows[i].options).precision;
         struct precision        precision;
         status                  result = precision_init(&precision, &config);
+        result                         = failed(&result) ? result : precision_check_weights(&precision, false);
         cr_expect_str_eq(result.text, rows[i].text, "%s: %s", rows[i].options, result.text);
         cr_expect_eq(result.exit_code, EXIT_CONFIG);
     }
+    // Frozen weights are not gathered, so they may have any scales.
+    struct precision_config stored = tiny_of("compute fp4; fp8_weights yes").precision;
+    struct precision        frozen = init(&stored);
+    status                  result = precision_check_weights(&frozen, true);
+    cr_expect_not(failed(&result));
     // Like files with rows of both precisions.
     struct precision_config both = tiny_of("compute bf16; fp8_weights yes").precision;
     cr_expect_not(init(&both).has_low_precision_weights);
