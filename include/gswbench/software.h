@@ -14,18 +14,25 @@ enum launch_graphs { LAUNCH_GRAPHS_NONE, LAUNCH_GRAPHS_ROUTER, LAUNCH_GRAPHS_ATT
 // activation, in the same kernel or in a separate one.
 enum expert_gates { EXPERT_GATES_OUTPUT, EXPERT_GATES_FUSED, EXPERT_GATES_SEPARATE };
 
+// Kernels that adapters run beside their GEMMs. DROPOUT: of the input, and its gradient. SUMS: the scaling and the
+// additions that GEMMs could do.
+enum adapter_kernel { ADAPTER_KERNEL_DROPOUT, ADAPTER_KERNEL_SUMS };
+
 // [software]; the defaults describe gswbench.
 struct software_config {
     char profile[1024];    // configs/software/NAME.ini, or a path, or "gswbench"
     // Cost of its ops relative to gswbench: memory traffic (_bytes), and rate of GEMMs (gemm_share).
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share;
-    struct quantity loss_rate;              // upper limit of logits/s for the loss and its gradient, on any device
-    struct quantity scan_rate;              // upper limit of FLOP/s of scans, on any device
-    int64_t         scale_kernels;          // kernels of a quantization that computes its scale first
-    int64_t         fp8_gathers;            // casts to FP8 before the all-gather of tp
-    int64_t         fp8_attention;          // attention in FP8 if linears are
-    int64_t         fp8_head;               // head in FP8 if linears are
-    int64_t         fp8_transposes_once;    // keeps transposed weights in FP8 for all microbatches of a step
+    struct quantity loss_rate;                // upper limit of logits/s for the loss and its gradient, on any device
+    struct quantity scan_rate;                // upper limit of FLOP/s of scans, on any device
+    int64_t         scale_kernels;            // kernels of a quantization that computes its scale first
+    int64_t         fp8_gathers;              // casts to FP8 before the all-gather of tp
+    int64_t         fp8_attention;            // attention in FP8 if linears are
+    int64_t         fp8_head;                 // head in FP8 if linears are
+    int64_t         fp8_transposes_once;      // keeps transposed weights in FP8 for all microbatches of a step
+    int64_t         frozen_transposes;        // transposes stored frozen weights in each backward pass
+    int64_t         fp8_activation_inputs;    // casts the inputs of MLP activations to FP8 to keep them
+    int64_t         adapter_kernels;          // 1 << enum adapter_kernel
     struct quantity fsdp_copies, tensor_copies;    // copies of a collective's buffer that stall compute
     // Upper limits of the FLOP/s of attention; 0: none.
     struct quantity attention_forward, attention_backward;
@@ -33,11 +40,12 @@ struct software_config {
     int64_t         nvls, pat;        // its NCCL may use NVLS, and PAT
     // Collectives that reduce the gradients of a layer, and the share of their latency for which compute stalls in FP8.
     struct quantity reduction_parts, fp8_reduction_stall;
-    int64_t         expert_nodes;     // a token crosses the network once per node, not once per expert
-    int64_t         expert_serial;    // one all-to-all per layer, and compute waits for it
-    int64_t         expert_groups;    // the experts of a rank are launched together
-    int64_t         expert_biases;    // adds the biases of experts in fp32, expert by expert
-    int64_t         head_norms;       // separate kernels copy and normalise queries and keys
+    int64_t         bucket_elements;    // elements that dp reduces or gathers in one collective, at least
+    int64_t         expert_nodes;       // a token crosses the network once per node, not once per expert
+    int64_t         expert_serial;      // one all-to-all per layer, and compute waits for it
+    int64_t         expert_groups;      // the experts of a rank are launched together
+    int64_t         expert_biases;      // adds the biases of experts in fp32, expert by expert
+    int64_t         head_norms;         // separate kernels copy and normalise queries and keys
     int64_t         router_kernels;
     // Seconds that the plan lacks. expert_gap: host time per pass of a layer with one expert per rank; each further
     // expert adds half of it. fp8_synchronization: synchronization of all ranks after each microbatch with FP8.

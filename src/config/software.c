@@ -2,8 +2,9 @@
 // The [software] options.
 #include "gswbench/software.h"
 
-static const char *const gates_names[] = {"output", "fused", "separate", NULL};
-static const char *const graph_names[] = {"none", "router", "attention", NULL};
+static const char *const adapter_names[] = {[ADAPTER_KERNEL_DROPOUT] = "dropout", [ADAPTER_KERNEL_SUMS] = "sums", NULL};
+static const char *const gates_names[]   = {"output", "fused", "separate", NULL};
+static const char *const graph_names[]   = {"none", "router", "attention", NULL};
 
 // clang-format off
 const struct option software_options[] = {
@@ -15,6 +16,9 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, fp8_attention, "no", "attention runs in FP8 where GEMMs do, forward and backward; no: in BF16"),
     BOOLEAN_OPTION (software_config, fp8_head, "no", "GEMMs of the output layer run in FP8 where those in blocks do; no: in BF16"),
     BOOLEAN_OPTION (software_config, fp8_transposes_once, "no", "FP8 weights are transposed in the first microbatch of a step; no: in each"),
+    BOOLEAN_OPTION (software_config, frozen_transposes, "yes", "frozen FP8 weights are transposed in each backward pass; no: GEMMs read them by columns, which Blackwell supports"),
+    BOOLEAN_OPTION (software_config, fp8_activation_inputs, "no", "inputs of MLP activations are cast to FP8, kept and cast back, by separate kernels; no: kept in BF16"),
+    SET_OPTION     (software_config, adapter_kernels, "none", adapter_names, "kernels of adapters beside their GEMMs; dropout: of the input, and its gradient; sums: scaling and addition of the output, and their gradients"),
     QUANTITY_OPTION(software_config, loss_bytes, "1", 0.1, 32, "memory traffic of the loss, relative to gswbench; higher if the program copies logits to fp32"),
     QUANTITY_OPTION(software_config, loss_rate, "0", 0, 1e18, "maximum logits per second of the loss and its gradient on any device; 0: limited by memory only"),
     QUANTITY_OPTION(software_config, scan_rate, "0", 0, 1e18, "maximum FLOP/s of Mamba-2 scans and their gradient on any device; 0: limited by memory only"),
@@ -28,6 +32,7 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, nvls, "yes", "NVLS reductions are allowed where hardware.nvls_efficiency > 0; NCCL's default, off with NCCL_NVLS_ENABLE=0"),
     BOOLEAN_OPTION (software_config, pat, "yes", "PAT trees are allowed for gathers in groups with one rank per node (NCCL 2.23 and newer)"),
     QUANTITY_OPTION(software_config, reduction_parts, "1", 1, 64, "collectives per layer that reduce gradients"),
+    INTEGER_OPTION (software_config, bucket_elements, "0", 0, 1000000000000, "elements of a bucket: gradients that dp reduces, and weights that it gathers, in one collective; 0: one collective per parameter group"),
     QUANTITY_OPTION(software_config, fp8_reduction_stall, "0", 0, 10, "compute = fp8: share of the latency of gradient reductions for which compute stalls"),
     BOOLEAN_OPTION (software_config, expert_nodes, "no", "a token crosses the network once per target node, and the links once per target rank, as in DeepEP; no: once per expert"),
     BOOLEAN_OPTION (software_config, expert_serial, "no", "one all-to-all per layer, and compute waits for it; no: an expert computes while tokens of others are sent"),

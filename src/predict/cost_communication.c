@@ -148,6 +148,28 @@ static double copy_seconds(const struct machine *machine, const struct plan *pla
     return predict_memory_seconds(hardware, copies * 2.0 * bytes);
 }
 
+static int64_t trained_elements(const struct plan *plan)
+{
+    int64_t elements = 0;
+    for (int32_t i = 0; i < plan->unit_count; i++) {
+        elements += plan->units[i].is_frozen ? 0 : plan->units[i].elements;
+    }
+    return elements;
+}
+
+// Number of collectives of this size in a bucket, of which each takes its share of the time.
+static double find_bucket(const struct machine *machine, const struct plan *plan, const struct op *op)
+{
+    bool    is_of_unit = op->tag.layer >= 0 && (is_reduction(op) || op->stream == STREAM_WEIGHT_GATHER);
+    int64_t elements   = op->shape.communication.elements,
+            limit      = machine->software != NULL ? machine->software->bucket_elements : 0;
+    if (!is_of_unit || elements >= limit) {
+        return 1.0;
+    }
+    int64_t all = trained_elements(plan);
+    return (double)(all < limit ? all : limit) / (double)elements;
+}
+
 // Excludes the all-to-all of tokens per expert.
 static bool moves_tokens(const struct plan *plan, const struct op *op)
 {
@@ -188,6 +210,10 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
                         .is_alone   = is_alone,
                         .processors = (int16_t)processors};
     cost.seconds += span.is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
+    double bucket = find_bucket(machine, plan, op);
+    if (bucket > 1.0) {
+        cost.seconds = communication_seconds(machine, &span, op, bucket * bytes, is_network) / bucket;
+    }
     cost.stall_seconds = copy_seconds(machine, plan, op, bytes);
     if (software != NULL && is_reduction(op)) {    // each part has its own latency
         double latency = communication_seconds(machine, &span, op, 0.0, is_network),

@@ -17,8 +17,19 @@ enum condition {
     FP8_HEAD      = 1 << 4,
     CASTS_HEAD    = 1 << 5,    // its weight gradient reads what the other two GEMMs have cast
     HEAD_NORMS    = 1 << 6,
-    BIASES        = 1 << 7,    // GPT-OSS: expert biases, clamped activation and scaled RoPE are not fused
+    BIASES        = 1 << 7,     // GPT-OSS: expert biases, clamped activation and scaled RoPE are not fused
+    FP8_INPUTS    = 1 << 8,     // inputs of MLP activations are kept in FP8
+    DROPOUT       = 1 << 9,     // of the inputs of adapters
+    SUMS          = 1 << 10,    // adapters are scaled and added by kernels of their own
 };
+
+// A GEMM of an adapter other than a weight gradient: one side of its matrix is the rank.
+static bool is_adapter(const struct plan *plan, const struct op *op)
+{
+    int64_t rank = plan->model.adapters.rank;
+    return model_is_frozen(&plan->model) && op->kind == OP_GEMM && op->tag.makes != MAKES_WEIGHT_GRADIENT &&
+           (op->shape.gemm.n == rank || op->shape.gemm.k == rank);
+}
 
 static int conditions(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
@@ -31,7 +42,9 @@ static int conditions(const struct software_config *software, const struct plan 
            (is_attention && has_blocks ? BY_BLOCKS : 0) | (is_attention && !has_blocks ? BY_SCALE : 0) |
            (is_head ? FP8_HEAD : 0) | (is_head && op->tag.makes != MAKES_WEIGHT_GRADIENT ? CASTS_HEAD : 0) |
            (software->head_norms && plan->model.qk_norm ? HEAD_NORMS : 0) |
-           (software->expert_biases && plan->model.mlp_bias && plan->model.experts > 0 ? BIASES : 0);
+           (software->expert_biases && plan->model.mlp_bias && plan->model.experts > 0 ? BIASES : 0) |
+           (software->fp8_activation_inputs && is_low_precision ? FP8_INPUTS : 0) |
+           (is_adapter(plan, op) ? (int)software->adapter_kernels * DROPOUT : 0);
 }
 
 enum amount {
@@ -45,6 +58,8 @@ enum amount {
     COPIED_ELEMENTS,     // without grouped GEMMs: rows are sorted by expert and concatenated again
     GATE_ELEMENTS,       // input of the activation
     ROTATED_ELEMENTS,    // Q and K
+    ADAPTER_INPUTS,      // of A in the forward pass, and their gradient
+    ADAPTER_SUMS,        // of the output, also scaled, and of the input gradient; scaling of the output gradient
     ROUTER_KERNELS,
     SCALE_KERNELS,
     LOSS_SECONDS,    // a loss kernel that is bound by its math per logit, on any device
@@ -55,10 +70,11 @@ enum amount {
 // part of it. COPIES read and write elements in BF16, 4 bytes each.
 enum unit { BYTES, COPIES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
 struct adjustment {
-    uint8_t kind[2];    // forward and backward op
-    uint8_t when, unit;
-    double  each[2];    // times the amount
-    uint8_t amount;
+    uint8_t  kind[2];    // forward and backward op
+    uint16_t when;
+    uint8_t  unit;
+    double   each[2];    // times the amount
+    uint8_t  amount;
 };
 
 // docs/frameworks.md has the terms of the bytes per element, with their sources.
@@ -82,6 +98,9 @@ static const struct adjustment adjustments[] = {
     {ACTIVATION,             BIASES,        BYTES,          {8, 10},  GATE_ELEMENTS},
     {ROPE,                   BIASES,        BYTES,          {20, 30}, ROTATED_ELEMENTS},
     {ROPE,                   HEAD_NORMS,    BYTES,          {8, 8},   ROTATED_ELEMENTS},
+    {ACTIVATION,             FP8_INPUTS,    BYTES,          {3, 3},   GATE_ELEMENTS},
+    {ONLY(OP_GEMM),          DROPOUT,       COPIES,         {1, 1},   ADAPTER_INPUTS},
+    {ONLY(OP_GEMM),          SUMS,          COPIES,         {1, 1},   ADAPTER_SUMS},
     {ONLY(OP_ROUTE_FORWARD), ALWAYS,        KERNELS_INSIDE, {1, 1},   ROUTER_KERNELS},
     {ONLY(OP_QUANTIZE),      ALWAYS,        KERNELS_INSIDE, {1, 1},   SCALE_KERNELS},
     {ONLY(OP_CROSS_ENTROPY), ALWAYS,        MINIMUM,        {1, 1},   LOSS_SECONDS},
@@ -149,6 +168,19 @@ static double attention_bytes(const struct software_config *software, const stru
     return software->cast_bytes.value * bytes * (double)(shape->batch * elements);
 }
 
+// Elements of the wide side of an adapter's GEMM, times the copies of x A^T, t B^T, dy B or dt A. A GEMM of gswbench
+// adds to the output, which is a copy less than to write the product and add it. Megatron shards B of row-parallel
+// matrices over tp.
+static double adapter_elements(const struct plan *plan, const struct op *op, const double copies[4])
+{
+    const struct gemm_shape *shape     = &op->shape.gemm;
+    bool                     is_down   = shape->n == plan->model.adapters.rank;    // to the rank
+    bool                     is_back   = op->tag.phase == PHASE_BACKWARD;
+    bool                     is_summed = op->tag.part == PART_PROJECTION || op->tag.part == PART_FC2;
+    int64_t                  parts     = is_summed && is_down == is_back ? plan->mesh.size[AXIS_TP] : 1;
+    return copies[2 * is_back + !is_down] * (double)(shape->m * (is_down ? shape->k : shape->n) / parts);
+}
+
 static double find_amount(enum amount amount, const struct software_config *software, const struct plan *plan,
                           const struct op *op)
 {
@@ -187,6 +219,10 @@ static double find_amount(enum amount amount, const struct software_config *soft
     case ROTATED_ELEMENTS:
         return (double)(attention->batch * attention->sequence * (attention->heads + attention->kv_heads) *
                         attention->head_dim);
+    case ADAPTER_INPUTS:
+        return adapter_elements(plan, op, (const double[4]){1, 0, 0, 1});
+    case ADAPTER_SUMS:
+        return adapter_elements(plan, op, (const double[4]){0, 2, 1, 1});
     case ROUTER_KERNELS:
         return (double)(software->router_kernels - 1);
     case SCALE_KERNELS:
@@ -301,6 +337,9 @@ bool predict_software_has(const struct software_config *software, const struct p
     }
     const struct tensor *in =
         &plan->tensors[op->operand[op->kind == OP_QUANTIZE ? (int)QUANTIZE_IN : (int)TRANSPOSE_IN]];
+    if (op->kind == OP_TRANSPOSE && in->storage == STORAGE_WEIGHT && model_is_frozen(&plan->model)) {
+        return !software->frozen_transposes;
+    }
     if (op->kind == OP_TRANSPOSE) {
         return software->fp8_transposes_once && in->storage == STORAGE_WEIGHT && op->tag.microbatch > 0;
     }
@@ -330,6 +369,12 @@ double predict_software_bytes(const struct software_config *software, const stru
         double ranks = (double)plan->mesh.size[AXIS_CP];
         share        = (double)plan->model.heads / (double)plan->model.kv_heads;
         share *= op->kind == OP_REDUCE_SCATTER ? format_table[FORMAT_F32].bits / bits * ranks / (ranks - 1.0) : 1.0;
+    }
+    // Transformer Engine casts before the all-to-all if scales are known (AttnFuncWithCPAndQKVOA2A).
+    bool casts_first = plan->precision.recipe == RECIPE_DELAYED || plan->precision.recipe == RECIPE_NVFP4;
+    if (op->kind == OP_ALL_TO_ALL && op->stream == STREAM_CONTEXT && casts_first &&
+        (conditions(software, plan, op) & FP8_ATTENTION) != 0) {
+        share *= format_table[FORMAT_E4M3].bits / bits;
     }
     bool is_cast = software->fp8_gathers && plan->precision.low_precision_linears != 0 && gathers_casts(plan, op);
     return is_cast ? share * cast_bits(plan) / bits : share;

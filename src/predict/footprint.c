@@ -284,6 +284,9 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     }
     if (!replaces || is_attention || tensor->holds == TENSOR_STATISTICS || tensor->holds == TENSOR_RESIDUAL) {
         int64_t bytes = expected_bytes(plan, tensor);
+        if (tensor->holds == TENSOR_FC1 && walk->software->fp8_activation_inputs && is_kept(plan, tensor)) {
+            bytes /= format_bytes(tensor->format, 1);
+        }
         if (is_kept(plan, tensor) && tensor->layer < walk->software->offloaded_layers) {
             walk_offloaded(walk, tensor, bytes);
         } else {

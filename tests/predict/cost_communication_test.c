@@ -70,6 +70,42 @@ Test(cost_communication, computes_the_cost_of_communications_as_the_program_make
     cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
 }
 
+// Buckets of 1e7 elements, of which this group has 2e6: a fifth of the time of a bucket, with a fifth of its latency.
+Test(cost_communication, reduces_small_groups_in_buckets)
+{
+    struct fixture   fixture;
+    const double     moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
+    struct plan_unit units[] = {{.elements = 9 * ELEMENTS}, {.elements = 90 * ELEMENTS, .is_frozen = true}};
+    set_up(&fixture, OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, 8, 1);
+    fixture.plan.units      = units;
+    fixture.plan.unit_count = 2;
+
+    fixture.software.bucket_elements = 5 * ELEMENTS;
+    expect_seconds(cost_of(&fixture).seconds, moved + latency / 5);
+    fixture.software.bucket_elements = 50 * ELEMENTS;    // all that is trained
+    expect_seconds(cost_of(&fixture).seconds, moved + latency / 9);
+    fixture.software.bucket_elements = ELEMENTS;
+    expect_seconds(cost_of(&fixture).seconds, moved + latency);
+    fixture.software.bucket_elements = 5 * ELEMENTS;
+    fixture.op.tag.layer             = -1;    // the gradient norm
+    expect_seconds(cost_of(&fixture).seconds, moved + latency);
+}
+
+// Delayed scaling knows scales before the exchange.
+Test(cost_communication, exchanges_heads_in_fp8_where_attention_is)
+{
+    struct fixture fixture;
+    set_up(&fixture, OP_ALL_TO_ALL, STREAM_CONTEXT, 8, 1);
+    fixture.plan.precision.low_precision_linears = 0xf;
+    double wide                                  = cost_of(&fixture).seconds;
+    fixture.software.fp8_attention               = true;
+    double half                                  = 2.0 * ELEMENTS / 2 * 7 / 8 / 1e11;
+    fixture.plan.precision.recipe                = RECIPE_CURRENT;
+    expect_seconds(cost_of(&fixture).seconds, wide);
+    fixture.plan.precision.recipe = RECIPE_DELAYED;
+    expect_seconds(cost_of(&fixture).seconds, wide - half);
+}
+
 Test(cost_communication, sends_a_token_once_to_each_node_where_the_program_does)
 {
     struct fixture fixture;

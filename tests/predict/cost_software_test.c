@@ -135,6 +135,59 @@ Test(cost_software, leaves_measured_ops_what_the_program_does_otherwise)
     cr_expect_eq(predict_cost_op(&machine, &plan, &ops[1]).seconds, 0.0);
 }
 
+// Adapters of rank 8 of a 512 x 1,024 matrix on 100 tokens. A copy reads and writes an element, 4 bytes.
+Test(cost_software, adds_kernels_of_adapters_to_their_gemms)
+{
+    static const struct {
+        int64_t phase, n, k;
+        uint8_t makes;
+        double  dropout, sums;    // elements that kernels beside the GEMM copy
+    } gemms[] = {
+        {PHASE_FORWARD, 8, 1024, MAKES_OUTPUT, 100 * 1024, 0},                      // x A^T
+        {PHASE_FORWARD, 512, 8, MAKES_OUTPUT, 0, 2 * 100 * 512},                    // t B^T
+        {PHASE_BACKWARD, 8, 512, MAKES_INPUT_GRADIENT, 0, 100 * 512},               // dy B
+        {PHASE_BACKWARD, 1024, 8, MAKES_INPUT_GRADIENT, 100 * 1024, 100 * 1024},    // dt A
+        {PHASE_BACKWARD, 8, 512, MAKES_WEIGHT_GRADIENT, 0, 0},                      // dB^T
+        {PHASE_FORWARD, 512, 1024, MAKES_OUTPUT, 0, 0},                             // x W^T
+    };
+    struct round *round             = round_new();
+    round->plan.model.adapters.rank = 8;
+    round->plan.mesh.size[AXIS_TP]  = 2;
+    for (size_t i = 0; i < sizeof(gemms) / sizeof(gemms[0]); i++) {
+        struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 100, .n = gemms[i].n, .k = gemms[i].k}};
+        op.tag.phase = (int16_t)gemms[i].phase;
+        op.tag.makes = gemms[i].makes;
+        op.tag.part  = PART_QKV;
+
+        round->software.adapter_kernels = 0;
+        double alone                    = round_seconds(round, &op);
+        round->software.adapter_kernels = 1 << ADAPTER_KERNEL_DROPOUT;
+        expect_seconds(round_seconds(round, &op), alone + 4.0 * gemms[i].dropout / 1e12);
+        round->software.adapter_kernels = 1 << ADAPTER_KERNEL_DROPOUT | 1 << ADAPTER_KERNEL_SUMS;
+        expect_seconds(round_seconds(round, &op), alone + 4.0 * (gemms[i].dropout + gemms[i].sums) / 1e12);
+
+        // B of a row-parallel matrix is sharded over tp, and so are its output and the gradient of it.
+        double share = i == 1 || i == 2 ? 0.5 : 1.0;
+        op.tag.part  = PART_PROJECTION;
+        expect_seconds(round_seconds(round, &op), alone + 4.0 * (gemms[i].dropout + share * gemms[i].sums) / 1e12);
+    }
+}
+
+// 1,000 tokens of 500 numbers, whose input is twice as wide.
+Test(cost_software, casts_the_inputs_of_activations_that_it_keeps_in_fp8)
+{
+    struct round *round                   = round_new();
+    struct op     op                      = {.kind          = OP_ACTIVATION_FORWARD,
+                                             .operand_count = 2,
+                                             .access        = {ACCESS_READ, ACCESS_WRITE},
+                                             .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
+    double        alone                   = round_seconds(round, &op);
+    round->software.fp8_activation_inputs = true;
+    expect_seconds(round_seconds(round, &op), alone);    // a step in BF16
+    round->plan.precision.low_precision_linears = 0xf;
+    expect_seconds(round_seconds(round, &op), alone + 3.0 * 1000 * 1000 / 1e12);
+}
+
 // 1,024 tokens with top-2 of 8 experts, 4 of them local and sharded over 4 ranks.
 Test(cost_software, copies_the_rows_of_experts_that_run_one_by_one)
 {
@@ -191,8 +244,13 @@ Test(cost_software, takes_nothing_for_copies_that_the_program_has)
     ops[0].stream         = STREAM_CONTEXT;
     cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
     cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, 0.0);
-    tensors[0].storage    = STORAGE_ACTIVATION;
-    ops[1].tag.microbatch = 1;
+    plan.model.adapters.rank = 8;    // frozen weights
+    ops[1].tag.microbatch    = 1;
+    cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
+    round->software.frozen_transposes = false;
+    cr_expect_eq(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
+    plan.model.adapters.rank = 0;
+    tensors[0].storage       = STORAGE_ACTIVATION;
     cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
 }
 

@@ -255,3 +255,14 @@ Test(footprint, adds_fragments_to_what_is_reserved)
     cr_expect_float_eq((double)(held.footprint.reserved - allocated), 0.03 * (double)allocated, 16.0);
     plan_free(&held.tiny.plan);
 }
+
+// fc1 of 16 tokens in both layers, at the loss.
+Test(footprint, keeps_the_inputs_of_activations_in_fp8_where_the_program_does)
+{
+    struct held held                    = held_by_torch();
+    int64_t     wide                    = find(&held)[FOOTPRINT_ACTIVATIONS];
+    held.software.fp8_activation_inputs = 1;
+    plan_free(&held.tiny.plan);
+    cr_expect_eq(wide - find(&held)[FOOTPRINT_ACTIVATIONS], LAYERS * TOKENS * 2 * FFN);
+    plan_free(&held.tiny.plan);
+}
