@@ -9,6 +9,7 @@
 
 #include "gswbench/job.h"
 #include "gswbench/json.h"
+#include "gswbench/kernel_trace.h"
 #include "gswbench/mlperf.h"
 #include "gswbench/plan.h"
 #include "gswbench/predict.h"
@@ -151,9 +152,19 @@ void show_mlperf_json(const struct shown_mlperf *shown);
 // FLOPs of the model per sequence of this length, in this convention.
 double show_mlperf_flops(const struct config *config, int64_t sequence);
 
+// show_trace.c: kernel times of a trace and of a prediction.
+struct shown_trace {
+    const char                *path;
+    const struct kernel_trace *trace;
+    struct kernel_sums         traced;
+    const struct kernel_sums  *predicted;    // NULL: none
+};
+void show_trace(const struct shown_trace *shown);
+void show_trace_json(const struct shown_trace *shown);
+
 // show_print.c: the error of a program that needs more memory than the device of [hardware] has.
 status show_shortage(const struct config *config, const char *program, int64_t bytes, const char *remark);
 
 // Field tables of the JSON documents.
 extern const struct json_field show_check_fields[], show_plan_fields[], show_predict_fields[], show_sweep_fields[],
-    show_configs_fields[], show_atlas_fields[], show_mlperf_fields[];
+    show_configs_fields[], show_atlas_fields[], show_mlperf_fields[], show_trace_fields[];

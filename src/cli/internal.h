@@ -29,7 +29,7 @@ struct arguments {
     const char          *fail_on, *stages, *weights_out, *sign_key, *signers, *manual, *completion, *profile, *baseline;
     int64_t              rank, steps, seconds, emulate, repeat;
     bool                 all, json, force, quiet, verbose, markdown, is_short, is_history;
-    bool                 ops, schedule, sweep, values, no_range, ranges, recovers, dry_run, mlperf;
+    bool                 ops, schedule, sweep, values, no_range, ranges, recovers, dry_run, mlperf, is_trace;
 };
 
 enum flag_type {
@@ -143,6 +143,7 @@ bool cli_wants_row(const struct row_filter *filter, const struct config *config)
 // evidence.c: adds a line per respect in which the job differs from all published rows.
 status cli_warn_unchecked(const struct job *job, struct text_buffer *warnings, struct text_buffer *errors);
 
-// sweep.c: predict --sweep. mlperf.c: report --mlperf.
+// sweep.c: predict --sweep. mlperf.c: report --mlperf. trace.c: report --trace.
 status sweep_print(const struct arguments *arguments, struct text_buffer *errors);
 status mlperf_print(const struct arguments *arguments, struct text_buffer *errors);
+status trace_print(const struct arguments *arguments, struct text_buffer *errors);

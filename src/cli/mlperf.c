@@ -142,15 +142,7 @@ status mlperf_print(const struct arguments *chosen, struct text_buffer *errors)
     int                count = chosen->words.count;
     struct mlperf_log *runs;
     status             result = OK;
-    if (count == 0 || chosen->format != NULL || chosen->signers != NULL || chosen->recovers) {
-        return fail_as(EXIT_USAGE, count == 0
-                                       ? "--mlperf needs a log: gswbench report --mlperf result_0.txt"
-                                       : "--mlperf prints text or --json: leave --format, --signers and --recover out");
-    }
-    if (chosen->config.name == NULL && chosen->config.overrides.count > 0) {
-        return fail_as(EXIT_USAGE, "--set overrides an option of a config: give --config");
-    }
-    runs = memory_allocate((size_t)count * sizeof(*runs));
+    runs                      = memory_allocate((size_t)count * sizeof(*runs));
     for (int i = 0; i < count && !failed(&result); i++) {
         result = mlperf_read(&runs[i], chosen->words.items[i]);
     }

@@ -13,14 +13,15 @@
 #include "internal.h"
 
 const struct flag report_flags[] = {
-    OPERANDS(words, "DIR|FILE", "folder of a run, its result.json, an accept.json, or logs of MLPerf"),
+    OPERANDS(words, "DIR|FILE", "folder of a run, its result.json, an accept.json, or files of others"),
     TEXT_FLAG(format, "--format", REPORT_FORMAT_NAMES, "output format; default: text"),
     TEXT_FLAG(signers, "--signers", "FILE",
               "require a signature by one of these keys (ssh-keygen's ALLOWED SIGNERS format)"),
     SWITCH_FLAG(recovers, "--recover", "write a partial result from the completed steps of a run that died"),
-    HEADING("Logs of MLPerf Training"),
-    SWITCH_FLAG(mlperf, "--mlperf", "the files are logs of runs of one submission: steps, spread, throughput"),
-    TEXT_FLAG(config.name, "--config", "NAME|FILE", "compare with the predicted and the published step of this config"),
+    HEADING("Files of other programs"),
+    SWITCH_FLAG(mlperf, "--mlperf", "logs of MLPerf Training, runs of one submission: steps, spread, throughput"),
+    SWITCH_FLAG(is_trace, "--trace", "a trace of the PyTorch profiler or of Chakra, in JSON: kernel times by part"),
+    TEXT_FLAG(config.name, "--config", "NAME|FILE", "compare with the predicted step of this config"),
     LIST_FLAG(config.overrides, "--set", "SECTION.KEY=VALUE", "override an option of the config; repeatable"),
     INTEGER_FLAG(config.ranks, "--ranks", "N", 1, 1048576, "number of accelerators; default: as the log states"),
     SWITCH_FLAG(json, "--json", "print JSON"),
@@ -91,18 +92,40 @@ static status recover_result(const struct arguments *chosen, const struct report
     return recovered;
 }
 
+// Files of other programs have flags of their own.
+static status check_flags_of(const struct arguments *chosen)
+{
+    if (!chosen->mlperf && !chosen->is_trace) {
+        bool has_any = chosen->config.name != NULL || chosen->config.ranks > 0 || chosen->config.overrides.count > 0;
+        return has_any || chosen->json
+                   ? fail_as(EXIT_USAGE, "--config, --set, --ranks and --json belong to --mlperf and --trace")
+                   : OK;
+    }
+    const char *name = chosen->mlperf ? "--mlperf" : "--trace";
+    if (chosen->mlperf && chosen->is_trace) {
+        return fail_as(EXIT_USAGE, "--mlperf and --trace exclude each other");
+    }
+    if (chosen->format != NULL || chosen->signers != NULL || chosen->recovers) {
+        return fail_as(EXIT_USAGE, "%s prints text or --json: leave --format, --signers and --recover out", name);
+    }
+    if (chosen->words.count == 0) {
+        return fail_as(EXIT_USAGE, "%s needs a file", name);
+    }
+    return chosen->config.name == NULL && chosen->config.overrides.count > 0
+               ? fail_as(EXIT_USAGE, "--set overrides an option of a config: give --config")
+               : OK;
+}
+
 status command_report(const struct arguments *chosen, struct text_buffer *errors)
 {
-    if (chosen->mlperf) {
-        return mlperf_print(chosen, errors);
+    TRY(check_flags_of(chosen));
+    if (chosen->mlperf || chosen->is_trace) {
+        return chosen->mlperf ? mlperf_print(chosen, errors) : trace_print(chosen, errors);
     }
     const struct report_format *format = report_find_format(chosen->format != NULL ? chosen->format : "text");
     if (chosen->words.count != 1) {
         return fail_as(EXIT_USAGE, "report shows one folder, result.json or accept.json, but %d are given",
                        chosen->words.count);
-    }
-    if (chosen->config.name != NULL || chosen->config.ranks > 0 || chosen->config.overrides.count > 0 || chosen->json) {
-        return fail_as(EXIT_USAGE, "--config, --set, --ranks and --json belong to --mlperf");
     }
     if (format == NULL) {
         return fail_as(EXIT_USAGE, "--format %s: %s", chosen->format, REPORT_FORMAT_NAMES);

@@ -37,6 +37,7 @@ static const struct document {
     {"suite", "suite.json, suite --json", suite_fields},
     {"doctor", "doctor --json", doctor_fields},
     {"mlperf", "report --mlperf --json", show_mlperf_fields},
+    {"trace", "report --trace --json", show_trace_fields},
 };
 enum { DOCUMENTS = sizeof(documents) / sizeof(documents[0]) };
 

@@ -35,6 +35,7 @@ DOCUMENTS = (
     ("preflight", "preflight", f"preflight {RANKS} --seconds 1 --json", {0, 6}),
     ("accept", "accept", f"accept {RANKS} --seconds 1 --steps 6 --out results --json --set hardware.device=other", {6, 15}),
     ("suite", "suite", "suite node --ranks 8 --dry-run --json", {0}),
+    ("trace", "trace", "report --trace trace --json --config llama3.1-8b --ranks 8 --set run.layers=2", {0}),
     ("mlperf", "mlperf", "report --mlperf log --json --config mlperf-llama3.1-8b-nvfp4 --ranks 8", {0}),
 )
 LOG = "".join(":::MLLOG " + json.dumps({"time_ms": time, "key": key, "value": value, "metadata": more}) + "\n" for time, key, value, more in (
@@ -106,6 +107,7 @@ class Documents(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder)
         cls.documents = {}
         (cls.folder / "log").write_text(LOG)
+        (cls.folder / "trace").write_text(json.dumps([{"cat": "kernel", "name": "gemm", "ts": 1, "dur": 2}]))
         for name, kind, words, codes in DOCUMENTS:
             done = subprocess.run([PROGRAM, *words.split()], cwd=cls.folder, capture_output=True, text=True)
             assert done.returncode in codes, f"{words}: {done.returncode}: {done.stderr}"

@@ -201,9 +201,9 @@ class Logs(unittest.TestCase):
                 self.fails(3, error, self.write(name, text))
         self.fails(3, "is a directory", ".")
         self.fails(3, "absent: cannot be opened", "absent")
-        self.fails(2, "--mlperf needs a log")
+        self.fails(2, "--mlperf needs a file")
         done = subprocess.run([PROGRAM, "report", "x", "--ranks", "8"], capture_output=True, text=True)
-        self.assertEqual((done.returncode, "belong to --mlperf" in done.stderr), (2, True))
+        self.assertEqual((done.returncode, "belong to --mlperf and --trace" in done.stderr), (2, True))
 
     def test_memory_does_not_grow_with_the_file(self):
         with open(self.folder / "huge", "wb") as file:

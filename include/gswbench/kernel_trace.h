@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Kernel times of another program by part of the step: reads a trace of the PyTorch profiler (Chrome JSON) or a Chakra
+// execution trace (JSON). Predicted ops have the same parts, so both can be compared.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gswbench/plan.h"
+#include "gswbench/status.h"
+
+enum kernel_part {
+    KERNEL_ATTENTION,
+    KERNEL_GEMM,      // GEMMs, also of experts
+    KERNEL_MEMORY,    // norms, activations, routing, copies
+    KERNEL_CAST,      // casts and transposed copies
+    KERNEL_OPTIMIZER,
+    KERNEL_OTHER,         // kernels with an unknown name
+    KERNEL_EXCHANGE,      // dispatch and combine of tokens; the first communication part
+    KERNEL_COLLECTIVE,    // other communication
+    KERNEL_PARTS
+};
+extern const char *const kernel_part_names[];
+
+struct kernel {
+    double  begin, end;    // microseconds
+    int64_t part;          // enum kernel_part
+};
+
+struct kernel_trace {
+    struct kernel *kernels;
+    int64_t        count, capacity;
+    int64_t        streams;       // that kernels run on; 0: unknown
+    bool           has_begin;     // false: kernels have durations only
+    char           other[160];    // name of the longest kernel of KERNEL_OTHER; "": none
+    double         other_longest;
+};
+
+// The caller frees the trace, also after an error, which names the file.
+status kernel_trace_read(struct kernel_trace *trace, const char *path);
+void   kernel_trace_add(struct kernel_trace *trace, const struct kernel *kernel);
+void   kernel_trace_free(struct kernel_trace *trace);
+
+enum kernel_part kernel_part_of_name(const char *name);
+enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op);
+
+// Seconds of each part: of its kernels together, and of the time line. Each moment belongs to the compute kernels that
+// run, in equal shares; without any, to the communication that runs, which is then exposed; otherwise it is idle. So
+// the second ones and idle add up to span. NaN without begins.
+struct kernel_sums {
+    int64_t count[KERNEL_PARTS];
+    double  busy[KERNEL_PARTS], shown[KERNEL_PARTS];
+    double  idle, span;
+};
+void kernel_trace_sum(struct kernel_sums *sums, const struct kernel_trace *trace);

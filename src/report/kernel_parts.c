@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// Parts of kernels by name, of ops by kind, and the sums of both.
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/kernel_trace.h"
+#include "gswbench/waterfall.h"
+
+const char *const kernel_part_names[] = {
+    [KERNEL_ATTENTION]  = "attention",
+    [KERNEL_GEMM]       = "gemm",
+    [KERNEL_MEMORY]     = "memory",
+    [KERNEL_CAST]       = "cast",
+    [KERNEL_OPTIMIZER]  = "optimizer",
+    [KERNEL_OTHER]      = "other",
+    [KERNEL_EXCHANGE]   = "exchange",
+    [KERNEL_COLLECTIVE] = "collective",
+    [KERNEL_PARTS]      = NULL,
+};
+
+// The first pattern that the name contains decides, in small letters. Fused kernels belong to the work that a separate
+// cast would add to.
+static const struct {
+    const char      *pattern;
+    enum kernel_part part;
+} patterns[] = {
+    // DeepEP, HybridEP, and all-to-alls of NCCL
+    {"::ep::", KERNEL_EXCHANGE},
+    {"deep_ep", KERNEL_EXCHANGE},
+    {"hybrid_ep", KERNEL_EXCHANGE},
+    {"alltoall", KERNEL_EXCHANGE},
+    {"all_to_all", KERNEL_EXCHANGE},
+    {"nccl", KERNEL_COLLECTIVE},
+    {"rccl", KERNEL_COLLECTIVE},
+    {"nvshmem", KERNEL_COLLECTIVE},
+    {"allreduce", KERNEL_COLLECTIVE},
+    {"all_reduce", KERNEL_COLLECTIVE},
+    {"reduce_scatter", KERNEL_COLLECTIVE},
+    {"all_gather", KERNEL_COLLECTIVE},
+    {"flash", KERNEL_ATTENTION},
+    {"fmha", KERNEL_ATTENTION},
+    {"sdpa", KERNEL_ATTENTION},
+    {"attention", KERNEL_ATTENTION},
+    {"attn", KERNEL_ATTENTION},
+    {"adam", KERNEL_OPTIMIZER},
+    {"multi_tensor", KERNEL_OPTIMIZER},
+    {"multitensor", KERNEL_OPTIMIZER},
+    {"foreach", KERNEL_OPTIMIZER},
+    {"::transpose<", KERNEL_CAST},
+    {"gemm", KERNEL_GEMM},
+    {"nvjet", KERNEL_GEMM},
+    {"cutlass", KERNEL_GEMM},
+    {"matmul", KERNEL_GEMM},
+    {"cublas", KERNEL_GEMM},
+    {"cijk", KERNEL_GEMM},
+    {"swiglu", KERNEL_MEMORY},
+    {"norm", KERNEL_MEMORY},
+    {"cast", KERNEL_CAST},
+    {"quantize", KERNEL_CAST},
+    {"to_fp8", KERNEL_CAST},
+    {"amax", KERNEL_CAST},
+    {"hadamard", KERNEL_CAST},
+    {"transpose", KERNEL_CAST},
+    {"elementwise", KERNEL_MEMORY},
+    {"reduce", KERNEL_MEMORY},
+    {"memcpy", KERNEL_MEMORY},
+    {"memset", KERNEL_MEMORY},
+    {"copy", KERNEL_MEMORY},
+    {"rotary", KERNEL_MEMORY},
+    {"rope", KERNEL_MEMORY},
+    {"softmax", KERNEL_MEMORY},
+    {"cross_entropy", KERNEL_MEMORY},
+    {"topk", KERNEL_MEMORY},
+    {"scatter", KERNEL_MEMORY},
+    {"gather", KERNEL_MEMORY},
+    {"index", KERNEL_MEMORY},
+    {"permute", KERNEL_MEMORY},
+    {"expand", KERNEL_MEMORY},
+    {"embedding", KERNEL_MEMORY},
+    {"dropout", KERNEL_MEMORY},
+    {"sort", KERNEL_MEMORY},
+    {"scan", KERNEL_MEMORY},
+    {"fill", KERNEL_MEMORY},
+    {"distribution", KERNEL_MEMORY},
+    {"mapping", KERNEL_MEMORY},
+    {"count", KERNEL_MEMORY},
+    {"indices", KERNEL_MEMORY},
+    {"gammabeta", KERNEL_MEMORY},
+    {"moments", KERNEL_MEMORY},
+    {"triton", KERNEL_MEMORY},
+};
+
+enum kernel_part kernel_part_of_name(const char *name)
+{
+    char   small[512];
+    size_t length = 0;
+    for (; name[length] != '\0' && length + 1 < sizeof(small); length++) {
+        small[length] = (char)tolower((unsigned char)name[length]);
+    }
+    small[length] = '\0';
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        if (strstr(small, patterns[i].pattern) != NULL) {
+            return patterns[i].part;
+        }
+    }
+    return KERNEL_OTHER;
+}
+
+// A trace does not tell a repeated forward pass from the first.
+enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op)
+{
+    static const enum kernel_part parts[WATERFALL_PARTS] = {
+        [WATERFALL_GEMM] = KERNEL_GEMM, [WATERFALL_ATTENTION] = KERNEL_ATTENTION, [WATERFALL_MEMORY] = KERNEL_MEMORY,
+        [WATERFALL_CAST] = KERNEL_CAST, [WATERFALL_OPTIMIZER] = KERNEL_OPTIMIZER,
+    };
+    struct op once = *op;
+    if (op->tag.phase == PHASE_RECOMPUTE) {
+        once.tag.phase = PHASE_FORWARD;
+    }
+    enum waterfall_part part = waterfall_part_of(plan, &once);
+    if (op_is_communication((enum op_kind)op->kind)) {
+        return op->stream == STREAM_EXPERT ? KERNEL_EXCHANGE : KERNEL_COLLECTIVE;
+    }
+    return part == WATERFALL_UNEXPLAINED ? KERNEL_OTHER : parts[part];
+}
+
+void kernel_trace_add(struct kernel_trace *trace, const struct kernel *kernel)
+{
+    if (trace->count == trace->capacity) {
+        trace->capacity = trace->capacity == 0 ? 1024 : 2 * trace->capacity;
+        trace->kernels  = memory_resize(trace->kernels, (size_t)trace->capacity * sizeof(*trace->kernels));
+    }
+    trace->kernels[trace->count++] = *kernel;
+}
+
+void kernel_trace_free(struct kernel_trace *trace)
+{
+    free(trace->kernels);
+}
+
+// A kernel starts or ends.
+struct change {
+    double  time;
+    int32_t part, by;    // by: 1 or -1
+};
+
+static int compare(const void *a, const void *b)
+{
+    double first = ((const struct change *)a)->time, second = ((const struct change *)b)->time;
+    return (first > second) - (first < second);
+}
+
+// Adds a stretch in which these kernels run.
+static void share(struct kernel_sums *sums, const int64_t running[KERNEL_PARTS], double seconds)
+{
+    int64_t compute = 0, communication = 0;
+    for (int part = 0; part < KERNEL_PARTS; part++) {
+        *(part < KERNEL_EXCHANGE ? &compute : &communication) += running[part];
+    }
+    int     first = compute > 0 ? 0 : KERNEL_EXCHANGE, end = compute > 0 ? KERNEL_EXCHANGE : KERNEL_PARTS;
+    int64_t all = compute > 0 ? compute : communication;
+    for (int part = first; part < end && all > 0; part++) {
+        sums->shown[part] += seconds * (double)running[part] / (double)all;
+    }
+    sums->idle += all == 0 ? seconds : 0.0;
+}
+
+static void sum_line(struct kernel_sums *sums, const struct kernel_trace *trace)
+{
+    int64_t        count = 2 * trace->count, running[KERNEL_PARTS] = {0};
+    struct change *changes = memory_allocate((size_t)count * sizeof(*changes));
+    for (int64_t i = 0; i < trace->count; i++) {
+        const struct kernel *kernel = &trace->kernels[i];
+        changes[2 * i]              = (struct change){kernel->begin, (int32_t)kernel->part, 1};
+        changes[2 * i + 1]          = (struct change){kernel->end, (int32_t)kernel->part, -1};
+    }
+    qsort(changes, (size_t)count, sizeof(*changes), compare);
+    for (int64_t i = 0; i < count; i++) {
+        if (i > 0) {
+            share(sums, running, (changes[i].time - changes[i - 1].time) / 1e6);
+        }
+        running[changes[i].part] += changes[i].by;
+    }
+    sums->span = count > 0 ? (changes[count - 1].time - changes[0].time) / 1e6 : 0.0;
+    free(changes);
+}
+
+void kernel_trace_sum(struct kernel_sums *sums, const struct kernel_trace *trace)
+{
+    *sums = (struct kernel_sums){.idle = 0.0};
+    for (int64_t i = 0; i < trace->count; i++) {
+        const struct kernel *kernel = &trace->kernels[i];
+        sums->count[kernel->part]++;
+        sums->busy[kernel->part] += (kernel->end - kernel->begin) / 1e6;
+    }
+    if (trace->has_begin) {
+        sum_line(sums, trace);
+        return;
+    }
+    sums->idle = sums->span = NAN;
+    for (int part = 0; part < KERNEL_PARTS; part++) {
+        sums->shown[part] = NAN;
+    }
+}

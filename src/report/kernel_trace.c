@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+// Reads traces event by event, so memory is bounded by the number of kernels.
+#include "gswbench/kernel_trace.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gswbench/arena.h"
+#include "gswbench/input.h"
+#include "gswbench/json.h"
+#include "gswbench/number.h"
+#include "gswbench/text.h"
+
+enum { EVENT_BYTES = 1 << 22, KERNELS_MAX = 1 << 22, STREAMS_MAX = 256, START_BYTES = 16 };
+
+struct reader {
+    struct kernel_trace *trace;
+    const char          *path;
+    FILE                *file;
+    size_t               event_bytes;    // of the current event
+    int64_t              events;
+    int64_t              streams[STREAMS_MAX];
+    bool                 has_host, has_device;
+    int64_t              device;
+};
+
+// Gives the parser one byte at a time, so that it takes none after the event.
+static size_t give_byte(void *buffer, size_t bytes, void *data)
+{
+    struct reader *reader = data;
+    int            byte   = bytes > 0 && ++reader->event_bytes <= EVENT_BYTES ? getc(reader->file) : EOF;
+    if (byte == EOF) {
+        return 0;
+    }
+    *(char *)buffer = (char)byte;
+    return 1;
+}
+
+static int skip_space(FILE *file)
+{
+    int byte = getc(file);
+    while (byte != EOF && isspace(byte)) {
+        byte = getc(file);
+    }
+    return byte;
+}
+
+// Returns the first member with one of these names; NULL: none.
+static json_t *member(const json_t *object, const char *const names[3])
+{
+    json_t *found = NULL;
+    for (int i = 0; i < 3 && names[i] != NULL && found == NULL; i++) {
+        found = json_object_get(object, names[i]);
+    }
+    return found;
+}
+
+// Numbers of 64 bits are texts in the JSON of protobuf. NaN: neither.
+static double real_of(const json_t *value)
+{
+    double real = NAN;
+    if (json_is_string(value) && !number_parse_real(json_string_value(value), &real)) {
+        return NAN;
+    }
+    return json_is_number(value) ? json_number_value(value) : real;
+}
+
+static void add_stream(struct reader *reader, const json_t *arguments)
+{
+    json_t              *stream = json_object_get(arguments, "stream");
+    int64_t              number = json_integer_value(stream);
+    struct kernel_trace *trace  = reader->trace;
+    if (!json_is_integer(stream)) {
+        return;
+    }
+    for (int64_t i = 0; i < trace->streams; i++) {
+        if (reader->streams[i] == number) {
+            return;
+        }
+    }
+    if (trace->streams < STREAMS_MAX) {
+        reader->streams[trace->streams++] = number;
+    }
+}
+
+// Whether the event of a profiler is a kernel, copy or fill of a device.
+static bool is_profiled(const json_t *event)
+{
+    static const char *const kinds[]  = {"kernel", "gpu_memcpy", "gpu_memset"};
+    const char              *category = json_string_value(json_object_get(event, "cat"));
+    for (size_t i = 0; category != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(category, kinds[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Whether a node of Chakra runs on a device. The mark is a member or an attribute.
+static bool is_device_node(struct reader *reader, const json_t *node)
+{
+    json_t *mark = json_object_get(node, "is_cpu_op"), *attributes = json_object_get(node, "attr");
+    for (size_t i = 0; mark == NULL && i < json_array_size(attributes); i++) {
+        static const char *const values[3] = {"boolVal", "bool_val"};
+        const json_t            *attribute = json_array_get(attributes, i);
+        const char              *name      = json_string_value(json_object_get(attribute, "name"));
+        mark = name != NULL && strcmp(name, "is_cpu_op") == 0 ? member(attribute, values) : NULL;
+        if (mark == NULL && name != NULL && strcmp(name, "is_cpu_op") == 0) {
+            return true;    // the JSON of protobuf leaves false out
+        }
+    }
+    reader->has_host = reader->has_host || json_is_true(mark);
+    return mark != NULL && !json_is_true(mark);
+}
+
+static status add_kernel(struct reader *reader, const json_t *event, bool is_node)
+{
+    static const char *const names[3]     = {"name", "Name"};
+    static const char *const begins[3]    = {"ts", "startTimeMicros", "start_time_micros"};
+    static const char *const durations[3] = {"dur", "durationMicros", "runtime"};
+    struct kernel_trace     *trace        = reader->trace;
+    const char              *name         = json_string_value(member(event, names));
+    double                   begin = real_of(member(event, begins)), seconds = real_of(member(event, durations));
+    if (is_node && isnan(seconds)) {
+        seconds = 0.0;    // Chakra leaves it out
+    }
+    if (name == NULL || !isfinite(seconds) || seconds < 0.0) {
+        return fail("event %" PRId64 ", a kernel, has no name or no duration", reader->events);
+    }
+    if (trace->count == KERNELS_MAX) {
+        return fail("more than %d kernels: trace fewer steps", KERNELS_MAX);
+    }
+    trace->has_begin     = trace->has_begin && isfinite(begin);
+    begin                = isfinite(begin) ? begin : 0.0;
+    struct kernel kernel = {.begin = begin, .end = begin + seconds, .part = kernel_part_of_name(name)};
+    if (kernel.part == KERNEL_OTHER && seconds > trace->other_longest) {
+        trace->other_longest = seconds;
+        text_printable(trace->other, sizeof(trace->other), name);
+    }
+    kernel_trace_add(trace, &kernel);
+    return OK;
+}
+
+static status take_event(struct reader *reader, const json_t *event)
+{
+    json_t *arguments = json_object_get(event, "args"), *device = json_object_get(arguments, "device");
+    if (!json_is_object(event)) {
+        return fail("event %" PRId64 " is not an object", reader->events);
+    }
+    bool is_node = !is_profiled(event);
+    if (is_node && !is_device_node(reader, event)) {
+        return OK;
+    }
+    if (json_is_integer(device)) {
+        if (reader->has_device && json_integer_value(device) != reader->device) {
+            return fail("kernels of several devices: trace one rank");
+        }
+        reader->has_device = true;
+        reader->device     = json_integer_value(device);
+    }
+    add_stream(reader, arguments);
+    return add_kernel(reader, event, is_node);
+}
+
+// Reads events until the list ends, or the file if they are not in a list.
+static status take_events(struct reader *reader, bool is_list)
+{
+    for (int byte = skip_space(reader->file); byte != (is_list ? ']' : EOF); byte = skip_space(reader->file)) {
+        json_error_t error;
+        if (byte != ',') {
+            ungetc(byte, reader->file);
+        }
+        reader->event_bytes = 0;
+        reader->events++;
+        json_t *event = json_load_callback(give_byte, reader, JSON_DISABLE_EOF_CHECK | JSON_REJECT_DUPLICATES, &error);
+        if (event == NULL) {
+            return fail("event %" PRId64 " is not JSON or longer than 4 MiB: %.200s", reader->events, error.text);
+        }
+        status taken = take_event(reader, event);
+        json_decref(event);
+        TRY(taken);
+    }
+    return OK;
+}
+
+// Skips to the list of events; false: the file has none.
+static bool find_list(FILE *file)
+{
+    static const char *const keys[]     = {"\"traceEvents\"", "\"workload_graph\"", "\"nodes\""};
+    size_t                   matched[3] = {0};
+    for (int byte = getc(file); byte != EOF; byte = getc(file)) {
+        for (size_t i = 0; i < 3; i++) {
+            matched[i] = byte == keys[i][matched[i]] ? matched[i] + 1 : byte == '"';
+            if (keys[i][matched[i]] == '\0') {
+                matched[i] = 0;
+                if (skip_space(file) == ':' && skip_space(file) == '[') {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+static status take_file(struct reader *reader)
+{
+    int first = skip_space(reader->file);
+    if (first == 0x1f) {
+        return fail("is compressed: gunzip it first");
+    }
+    if (first != '{' && first != '[') {
+        return fail("is not JSON; write a Chakra trace in protobuf as JSON with chakra_jsonizer");
+    }
+    bool is_list = first == '[' || find_list(reader->file);
+    if (!is_list) {
+        rewind(reader->file);
+    }
+    TRY(take_events(reader, is_list));
+    if (ferror(reader->file)) {
+        return fail("cannot be read: %s", strerror(errno));
+    }
+    if (reader->trace->count == 0) {
+        return fail(reader->has_host ? "has only ops of the host: trace the device as well"
+                                     : "has no kernels: neither a trace of the PyTorch profiler nor of Chakra");
+    }
+    return OK;
+}
+
+status kernel_trace_read(struct kernel_trace *trace, const char *path)
+{
+    struct stat   about;
+    int           descriptor;
+    struct reader reader = {.trace = trace, .path = path};
+    *trace               = (struct kernel_trace){.has_begin = true};
+    status result        = input_open(path, &descriptor, &about);
+    if (!failed(&result)) {
+        reader.file = fdopen(descriptor, "r");
+        result      = reader.file == NULL ? fail("cannot be read: %s", strerror(errno)) : take_file(&reader);
+        if (reader.file != NULL) {
+            fclose(reader.file);
+        } else {
+            close(descriptor);
+        }
+    }
+    return failed(&result) ? fail("%s: %.900s", path, result.text) : OK;
+}
