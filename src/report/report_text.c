@@ -162,7 +162,7 @@ static void write_utilization(const struct result *result, FILE *file)
     fputc('\n', file);
 }
 
-// What the end of the run leaves out of the step times.
+// Details of the step times that the end of a run omits.
 static void write_step_times(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
