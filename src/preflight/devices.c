@@ -229,13 +229,13 @@ static void set_shared_limits(struct flight *flight, const struct devices *devic
         const size_t            size        = sizeof(value_class->note);
         value_class->limit_percent          = 0.0;
         if (i >= devices->gemms) {
-            snprintf(value_class->note, size, "no limit applied: ranks share cores");
+            snprintf(value_class->note, size, "no limit applied: %s", flight->sharing);
         } else if (devices->rounds < BATCH) {
             snprintf(value_class->note, size, "no limit applied: %d of %d rounds within the time limit",
                      (int)devices->rounds, BATCH);
         } else {
             value_class->limit_percent = shared_limit + DEVIATIONS * excess;
-            snprintf(value_class->note, size, "limit %.1f %%: ranks share cores", value_class->limit_percent);
+            snprintf(value_class->note, size, "limit %.1f %%: %s", value_class->limit_percent, flight->sharing);
         }
     }
 }

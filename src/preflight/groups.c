@@ -90,7 +90,7 @@ static void add_class(struct flight *flight, struct groups *groups, int64_t halv
         added->profile = known != NULL ? known->value : NAN;
     }
     if (flight->takes_turns) {
-        snprintf(added->note, sizeof(added->note), "no limit applied: ranks share cores");
+        snprintf(added->note, sizeof(added->note), "no limit applied: %s", flight->sharing);
     }
 }
 

@@ -22,7 +22,8 @@ struct flight {
     struct calibrate_setup  setup;
     struct distinct_ops     list;           // distinct ops of the job
     struct measured_ops     measured;       // from the hardware profile
-    bool                    takes_turns;    // ranks share cores: one measures while the others sleep
+    bool                    takes_turns;    // cores are shared: one rank measures while the others sleep
+    const char             *sharing;        // by whom; NULL: by none
     double                  began;
     struct preflight_report report;    // the same on every rank
 };

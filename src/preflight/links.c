@@ -302,7 +302,9 @@ static void add_classes(struct flight *flight, const struct links *links, bool i
     snprintf(name, sizeof(name), "link %s", where);
     struct preflight_class *rates =
         flight_add_class(flight, PREFLIGHT_LINK, "bytes/s", is_judged ? flight_link_limit : 0.0, name);
-    text_copy(rates->note, sizeof(rates->note), is_judged ? "" : "no limit applied: ranks share cores");
+    if (!is_judged) {
+        snprintf(rates->note, sizeof(rates->note), "no limit applied: %s", flight->sharing);
+    }
     snprintf(name, sizeof(name), "latency %s", where);
     struct preflight_class *latencies = flight_add_class(flight, PREFLIGHT_LINK, "s", 0.0, name);
     text_copy(latencies->note, sizeof(latencies->note), "no limit applied");

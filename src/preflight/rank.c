@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
@@ -109,12 +110,39 @@ static status open_environment(struct flight *flight, struct comm *comm)
     return OK;
 }
 
+static double thread_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// Whether this thread gets less than 95 % of a core, while all ranks compute.
+static bool loses_core(struct flight *flight)
+{
+    flight->comm->ops->barrier(flight->comm);
+    double began = clock_seconds(), used = thread_seconds(), now = began;
+    while (now < began + 0.1) {
+        now = clock_seconds();
+    }
+    return thread_seconds() - used < 0.95 * (now - began);
+}
+
 // If one rank takes turns, all do, each among the ranks that share its cores.
 static void find_turns(struct flight *flight)
 {
     const struct environment_cores *cores = &flight->environment.cores;
-    bool own            = !flight->environment.backend.ops->is_device && cores->sharers * cores->threads > cores->cores;
-    flight->takes_turns = comm_largest(flight->comm, own) > 0.0;
+    bool                            own   = cores->sharers * cores->threads > cores->cores;
+    if (flight->environment.backend.ops->is_device || flight->comm->topology.ranks == 1) {
+        return;
+    }
+    flight_meet(flight, "a part");
+    if (comm_largest(flight->comm, own) > 0.0) {
+        flight->sharing = "ranks share cores";
+    } else if (comm_largest(flight->comm, loses_core(flight)) > 0.0) {
+        flight->sharing = "other programs use the cores";
+    }
+    flight->takes_turns = flight->sharing != NULL;
 }
 
 static void describe(struct flight *flight)
@@ -148,7 +176,6 @@ static status prepare(struct flight *flight, struct comm *comm)
     int64_t           unused;
     TRY(open_environment(flight, comm));
     TRY(flight_open_watch(flight));
-    find_turns(flight);
     describe(flight);
     flight->setup = (struct calibrate_setup){.request = &job->request,
                                              .run     = &job->config.run,
@@ -162,9 +189,12 @@ static status measure(struct flight *flight, struct comm *comm)
 {
     TRY(prepare(flight, comm));
     TRY(verify_numbers(flight));
+    find_turns(flight);
     TRY(flight_measure_devices(flight));
+    find_turns(flight);
     TRY(flight_measure_links(flight, false));
     TRY(flight_measure_links(flight, true));
+    find_turns(flight);
     return flight_measure_groups(flight);
 }
 

@@ -29,6 +29,16 @@ expect '"blame": "numbers",'
 expect '"rank": 1,'
 expect 'rank 1, isolated tests before the steps: .*attention.*different bits than on 15 of 16 ranks'
 
+# Load by other programs is said, and makes no outlier.
+for ((i = 0; i < $(nproc); i++)); do
+    timeout 60 sh -c 'while :; do :; done' &
+done
+run 0 "$GSWBENCH" preflight --config tiny-llama --layers 1 --backend host --comm local --ranks 2
+kill $(jobs -p)
+expect '^device memory copy: .* 2 devices; no limit applied: other programs use the cores$'
+expect '^link within a node: .* 2 links; no limit applied: other programs use the cores$'
+expect '^drain: none$'
+
 # Invalid requests are refused in one line before any measurement.
 refuse() {    # refuse CODE PATTERN ARGUMENT...
     run "$1" "$GSWBENCH" preflight --backend host --layers 1 "${@:3}"
