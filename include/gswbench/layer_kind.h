@@ -18,7 +18,7 @@ enum {
     VALUE_N,             // normalised residual stream [S, hidden]
     VALUE_OUT,           // branch to add to the residual stream [S, hidden]
     VALUE_OWN,
-    VALUES_MAX = 20
+    VALUES_MAX = 22
 };
 struct sublayer_values {
     int32_t tensor[VALUES_MAX];

@@ -50,8 +50,10 @@ struct model_config {
     int64_t tied;                                // the head shares the embedding table
     double  embedding_scale, logit_scale;        // factors for rows of the embedding table and for logits
     int64_t predicted_tokens;                    // MTP depth: modules that each predict one more token
+    int64_t repeat_prediction;                   // all MTP modules have the same weights
     int64_t experts, expert_ffn, top_k;          // of layers with experts
     int64_t shared_ffn;                          // width of the shared experts together; 0: none
+    int64_t expert_hidden;                       // rows of experts are projected to this width; 0: hidden, as they are
     int64_t router_score;                        // enum router_score
     int64_t router_gates;                        // enum router_gates
     int64_t router_normalise;                    // the gates of a token sum to router_scale
@@ -80,6 +82,7 @@ int64_t model_key_dim(const struct model_config *model);         // of a head of
 int64_t model_value_dim(const struct model_config *model);       // of a head of values
 int64_t model_rotary_width(const struct model_config *model);    // rotated elements of a head: even, or 0
 int64_t model_expert_ffn(const struct model_config *model);
+int64_t model_expert_hidden(const struct model_config *model);
 int64_t model_mamba_inner(const struct model_config *model);    // width of x and z in Mamba-2
 int64_t model_all_layers(const struct model_config *model);     // with MTP modules
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);
@@ -160,7 +163,7 @@ struct precision_config {
     int64_t fp8_history, fp8_margin, fp8_format, fp8_gemms, fp8_weight_gradients, fp8_fast_accumulation, fp8_weights,
         fp8_fused;
     int64_t fp4_square_weights, fp4_stochastic_rounding, fp4_transform;
-    int64_t bf16_last_layers;
+    int64_t bf16_last_layers, bf16_prediction;
 };
 extern const struct option precision_options[];
 extern const char *const   precision_compute_names[];
@@ -187,8 +190,9 @@ struct precision {
     bool           has_low_precision_weights;    // weights are stored and all-gathered in the format of ROLE_WEIGHT
     bool           fuses_copies;                 // producers write quantized tensors where a fused kernel exists
     enum fast_sums fast_sums;
-    int64_t        last_layers;       // number of layers at the end of the model whose linears stay in BF16
-    bool           scales_squares;    // NVFP4: weights have blocks of 16 x 16
+    int64_t        last_layers;         // number of layers at the end of the model whose linears stay in BF16
+    bool           keeps_prediction;    // and of MTP modules
+    bool           scales_squares;      // NVFP4: weights have blocks of 16 x 16
     bool           rounds_gradients_stochastically;
     bool           transforms;    // NVFP4: the operands of weight gradients are transformed before they are quantized
 };

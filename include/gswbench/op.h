@@ -47,6 +47,8 @@ enum model_part {
     PART_SHARED_FC1,
     PART_SHARED_ACTIVATION,
     PART_SHARED_FC2,
+    PART_EXPERT_DOWN,    // PART_EXPERT_DOWN, PART_EXPERT_UP: projections to and from the width of the experts
+    PART_EXPERT_UP,
     PART_MTP_EMBEDDING,    // PART_MTP_EMBEDDING to PART_MTP_PROJECTION: the first sublayer of an MTP module
     PART_MTP_NORM,
     PART_MTP_PROJECTION,

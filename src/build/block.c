@@ -63,7 +63,8 @@ void block_describe_all(struct builder *builder)
     }
     describe(builder, place++, &(struct layer_run){.count = 1, .kinds = {&head_kind}});
     for (int64_t i = 0; i < pattern.prediction.layers; i++) {
-        describe(builder, place++, &pattern.prediction);
+        describe(builder, place, &pattern.prediction);
+        builder->blocks[place++].is_repeat = model->repeat_prediction != 0 && i > 0;
     }
     find_first_trained(builder);
 }
@@ -287,7 +288,7 @@ static int32_t end_backward(struct sublayer *sublayer, const struct block *block
 {
     struct builder    *builder = sublayer->builder;
     struct norm_values norm    = norm_of(sublayer);
-    if (sublayer->kind->has_experts) {
+    if (sublayer->kind->has_experts && !block->is_repeat) {
         // Overlaps with the remaining backward pass of the block.
         unit_end_gradients(builder, block->first_unit + block->unit_count - 1);
     }

@@ -126,10 +126,13 @@ static void check_experts(const struct model_config *model, int64_t sparse, stat
                      model->router_bias_rate != 0.0 || model->router_offset || model->router_gates != GATES_OUTPUT;
     bool is_described = is_routed || model->top_k != 0 || model->shared_ffn != 0 || model->capacity_factor != 0.0 ||
                         model->auxiliary_loss != 0.0;
-    status_add_if(errors, model->experts == 0 && sparse == 0 && (is_described || model->expert_ffn != 0),
+    bool is_sized = model->expert_ffn != 0 || model->expert_hidden != 0;
+    status_add_if(errors, model->experts == 0 && sparse == 0 && (is_described || is_sized),
                   "[model] %s need experts: set experts, or leave them out",
                   is_described ? "top_k, shared_ffn, router options, capacity_factor and auxiliary_loss"
-                               : "expert_ffn");
+                               : "expert_ffn and expert_hidden");
+    status_add_if(errors, model->repeat_prediction != 0 && model->predicted_tokens == 0,
+                  "[model] repeat_prediction = yes needs MTP modules: set predicted_tokens, or leave it out");
     status_add_if(errors, model->experts > 0 && sparse == 0,
                   "[model] experts = %" PRId64
                   ", but pattern = %s has no experts layer: add experts to pattern, or leave experts out",

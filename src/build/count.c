@@ -5,17 +5,19 @@
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times)
+// copies: how many of them have weights of their own.
+static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times,
+                int64_t copies)
 {
     struct layer_count count = kind->count(model);
     int64_t            norm  = kind->norm == NULL ? 0 : (model_norm_has_bias(model) ? 2 : 1) * model->hidden;
-    sum->parameters += times * (count.parameters + norm);
-    sum->active += times * (count.active + norm);
+    sum->parameters += copies * (count.parameters + norm);
+    sum->active += copies * (count.active + norm);
     sum->multiplied += times * count.multiplied;
     sum->attended += times * count.attended;
     sum->windowed += times * count.windowed;
     sum->scanned += times * count.scanned;
-    sum->adapters += times * count.adapters;
+    sum->adapters += copies * count.adapters;
 }
 
 // All zero if the pattern is invalid; layers_check reports the error.
@@ -27,15 +29,16 @@ static struct layer_count sum_of(const struct model_config *model)
     if (failed(&result)) {
         return sum;
     }
-    add(&sum, model, &embedding_kind, 1);
+    add(&sum, model, &embedding_kind, 1, 1);
     for (int run = 0; run < pattern.count; run++) {
         for (int32_t i = 0; i < pattern.runs[run].count; i++) {
-            add(&sum, model, pattern.runs[run].kinds[i], pattern.runs[run].layers);
+            add(&sum, model, pattern.runs[run].kinds[i], pattern.runs[run].layers, pattern.runs[run].layers);
         }
     }
-    add(&sum, model, &head_kind, 1);
-    for (int32_t i = 0; i < pattern.prediction.count; i++) {
-        add(&sum, model, pattern.prediction.kinds[i], pattern.prediction.layers);
+    add(&sum, model, &head_kind, 1, 1);
+    for (int32_t i = 0; i < pattern.prediction.count && pattern.prediction.layers > 0; i++) {
+        add(&sum, model, pattern.prediction.kinds[i], pattern.prediction.layers,
+            model->repeat_prediction != 0 ? 1 : pattern.prediction.layers);
     }
     return sum;
 }

@@ -97,8 +97,8 @@ static int32_t append_square_sums(struct builder *builder)
     struct plan *plan = builder->plan;
     int32_t      partials =
         assembly_tensor(&builder->assembly, "squares", STORAGE_RESULT, FORMAT_F32, DIMS(unit_places(builder)));
-    if (plan->mesh.size[AXIS_PP] > 1 || model_is_frozen(&plan->model)) {
-        assembly_clear(&builder->assembly, "gradient norm", partials);    // of other stages and frozen units: zero
+    if (plan->mesh.size[AXIS_PP] > 1 || model_is_frozen(&plan->model) || plan->model.repeat_prediction != 0) {
+        assembly_clear(&builder->assembly, "gradient norm", partials);    // zero without a unit that is updated here
     }
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         if (plan->units[unit].is_copy || plan->units[unit].is_frozen) {

@@ -130,7 +130,9 @@ static int32_t append_predictions(struct builder *builder, struct residual_strea
 
     builder->assembly.is_aside = false;    // no other action is interleaved with these all-to-alls
     for (int64_t place = first; place < end; place++) {
-        acquire_block(builder, place, 1);
+        if (!builder->blocks[place].is_repeat) {
+            acquire_block(builder, place, 1);
+        }
         struct residual_stream out = stream;
         for (int part = 0; part < block_parts(builder, place); part++) {
             out = block_forward(builder, place, stream, part);
@@ -139,12 +141,16 @@ static int32_t append_predictions(struct builder *builder, struct residual_strea
     }
     builder->assembly.tag.phase = PHASE_BACKWARD;
     for (int64_t place = end - 1; place >= first; place--) {
-        block_begin_gradients(builder, place);
+        if (place == end - 1 || !builder->blocks[place + 1].is_repeat) {
+            block_begin_gradients(builder, place);
+        }
         for (int part = 0; part < block_parts(builder, place); part++) {
             gradient = block_backward(builder, place, gradient, part);
         }
-        block_end_gradients(builder, place);
-        leave_block(builder, place, false);
+        if (!builder->blocks[place].is_repeat) {
+            block_end_gradients(builder, place);
+            leave_block(builder, place, false);
+        }
     }
     builder->assembly.is_aside = is_aside;
     return gradient;

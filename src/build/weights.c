@@ -2,6 +2,7 @@
 // Turns the declarations of a block into weights: units, names, random streams, offsets.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
@@ -173,8 +174,14 @@ static void declare_sublayers(struct declarations *declarations, struct block *b
 
 static void declare_block(struct builder *builder, int64_t place)
 {
-    struct plan        *plan         = builder->plan;
-    struct block       *block        = &builder->blocks[place];
+    struct plan  *plan  = builder->plan;
+    struct block *block = &builder->blocks[place];
+    if (block->is_repeat) {
+        memcpy(block->weights, block[-1].weights, sizeof(block->weights));
+        block->first_unit = block[-1].first_unit;
+        block->unit_count = block[-1].unit_count;
+        return;
+    }
     bool                is_apart     = plan->precision.has_low_precision_weights;
     struct declarations declarations = {.builder      = builder,
                                         .block        = block,

@@ -94,6 +94,7 @@ static void describe_own(json_t *json, const struct model_config *model)
         set_count(json, "num_experts_per_tok", model->top_k);
         set_count(json, "expert_intermediate_size", model_expert_ffn(model));
         set_count(json, "shared_expert_intermediate_size", model->shared_ffn);
+        set_count(json, "moe_latent_size", model->expert_hidden);
         set_text(json, "scoring_func", model_router_score_names[model->router_score]);
         set_text(json, "router_gates", model_router_gates_names[model->router_gates]);
         json_object_set_new(json, "norm_topk_prob", json_boolean(model->router_normalise != 0));

@@ -106,6 +106,7 @@ static const struct translation {
     {"num_experts_per_tok", "model.top_k", NULL},
     {"moe_ffn_hidden_size", "model.expert_ffn", NULL},
     {"moe_intermediate_size", "model.expert_ffn", NULL},
+    {"moe_latent_size", "model.expert_hidden", NULL},
     {"moe_shared_expert_intermediate_size", "model.shared_ffn", NULL},
     {"moe_router_score_function", "model.router_score", "softmax=softmax sigmoid=sigmoid"},
     {"scoring_func", "model.router_score", "softmax=softmax sigmoid=sigmoid"},

@@ -15,92 +15,6 @@
 #include "gswbench/linear.h"
 #include "mlp.h"
 
-// Shared experts: an MLP that every token passes, next to the routed experts.
-//
-// Its ops overlap with the expert all-to-alls: fc1 follows the dispatch, fc2 the all-to-all of outputs, and the
-// backward pass the all-to-all of output gradients. Models without shared experts append nothing.
-
-static const struct exported exported_fc1_a  = {"model.layers.%d.mlp.shared_experts.gate_up_proj.lora_A.weight", 4};
-static const struct exported exported_gate_b = {"model.layers.%d.mlp.shared_experts.gate_proj.lora_B.weight",
-                                                ADAPTER_NOT_DRAWN};
-static const struct exported exported_up_b   = {"model.layers.%d.mlp.shared_experts.up_proj.lora_B.weight",
-                                                ADAPTER_NOT_DRAWN};
-static const struct exported exported_fc2_a  = {"model.layers.%d.mlp.shared_experts.down_proj.lora_A.weight", 5};
-static const struct exported exported_fc2_b  = {"model.layers.%d.mlp.shared_experts.down_proj.lora_B.weight",
-                                                ADAPTER_NOT_DRAWN};
-
-static const struct mlp_names exported = {
-    .gate = {"model.layers.%d.mlp.shared_experts.gate_proj.weight", 18},
-    .up   = {"model.layers.%d.mlp.shared_experts.up_proj.weight", 19},
-    .down = {"model.layers.%d.mlp.shared_experts.down_proj.weight", 20},
-
-    .gate_bias = {"model.layers.%d.mlp.shared_experts.gate_proj.bias", 30},
-    .up_bias   = {"model.layers.%d.mlp.shared_experts.up_proj.bias", 31},
-    .down_bias = {"model.layers.%d.mlp.shared_experts.down_proj.bias", 32},
-
-    .in_adapter  = {{"shared fc1 adapter A", "shared fc1 adapter B"},
-                    &exported_fc1_a,
-                    {&exported_gate_b, &exported_up_b}},
-    .out_adapter = {{"shared fc2 adapter A", "shared fc2 adapter B"}, &exported_fc2_a, {&exported_fc2_b}},
-};
-
-static void shared_declare(struct declarations *declarations, int32_t *weights)
-{
-    const struct model_config *model = &declarations->builder->plan->model;
-    if (model->shared_ffn > 0) {
-        mlp_declare(declarations, &weights[WEIGHT_SHARED_FC1], &weights[WEIGHT_SHARED_FC2],
-                    &(struct mlp_weights){&exported, model->shared_ffn, -1, MLP_LINEARS * model->experts});
-    }
-}
-
-static bool is_there(const struct sublayer *sublayer)
-{
-    return sublayer->weights[WEIGHT_SHARED_FC1] >= 0;
-}
-
-static struct mlp mlp_of(const struct sublayer *sublayer)
-{
-    static const struct mlp_roles roles  = MLP_ROLES("shared ", PART_SHARED_);
-    const int32_t                *values = sublayer->values->tensor, *weights = sublayer->weights;
-    return (struct mlp){&roles,
-                        weights[WEIGHT_SHARED_FC1],
-                        weights[WEIGHT_SHARED_FC2],
-                        values[VALUE_N],
-                        values[VALUE_SHARED_FC1],
-                        values[VALUE_SHARED_S],
-                        false};
-}
-
-static void shared_append_fc1(struct sublayer *sublayer)
-{
-    if (is_there(sublayer)) {
-        struct mlp mlp                             = mlp_of(sublayer);
-        sublayer->values->tensor[VALUE_SHARED_FC1] = mlp_fc1(sublayer->builder, &mlp);
-    }
-}
-
-static void shared_append_activation(struct sublayer *sublayer)
-{
-    if (is_there(sublayer)) {
-        int32_t fc1                              = sublayer->values->tensor[VALUE_SHARED_FC1];
-        sublayer->values->tensor[VALUE_SHARED_S] = activation_forward(sublayer->builder, fc1);
-    }
-}
-
-static int32_t shared_append_fc2(struct sublayer *sublayer)
-{
-    struct mlp mlp = mlp_of(sublayer);
-
-    assembly_set_part(&sublayer->builder->assembly, PART_SHARED_FC2);
-    return is_there(sublayer) ? mlp_fc2(sublayer->builder, &mlp) : -1;
-}
-
-static int32_t shared_backward(struct sublayer *sublayer, int32_t gradient)
-{
-    struct mlp mlp = mlp_of(sublayer);
-    return is_there(sublayer) ? mlp_backward(sublayer->builder, &mlp, gradient) : -1;
-}
-
 // An expert has four random streams. Its matrices use three, and its biases, which start at zero, share the last.
 enum { NOT_DRAWN = 3 };
 
@@ -132,19 +46,25 @@ static int64_t experts_here(const struct plan *plan)
     return plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }
 
+static int64_t linears_before_projections(const struct model_config *model)
+{
+    return MLP_LINEARS * (model->experts + (model->shared_ffn > 0));
+}
+
 // No FLOP convention counts the router's GEMM. linears includes the experts of other ranks.
 static struct layer_count experts_count(const struct model_config *model)
 {
-    int64_t expert = mlp_elements(model, model_expert_ffn(model));
-    int64_t router = model->hidden * model->experts;
-    int64_t shared = mlp_elements(model, model->shared_ffn);
-    int64_t bias   = mlp_biases(model, model_expert_ffn(model));
-    int64_t all = shared + mlp_biases(model, model->shared_ffn) + router + (model->router_offset ? model->experts : 0);
+    int64_t width = model_expert_hidden(model), ffn = model_expert_ffn(model);
+    int64_t expert = mlp_elements(model, width, ffn), bias = mlp_biases(model, width, ffn);
+    int64_t router   = model->hidden * model->experts + (model->router_offset ? model->experts : 0);
+    int64_t shared   = mlp_elements(model, model->hidden, model->shared_ffn);
+    int64_t around   = model->expert_hidden > 0 ? 2 * model->hidden * width : 0;
+    int64_t all      = shared + mlp_biases(model, model->hidden, model->shared_ffn) + router + around;
     int64_t adapters = mlp_adapters(model, model->shared_ffn);
     return (struct layer_count){.parameters = model->experts * (expert + bias) + all + adapters,
                                 .active     = model->top_k * (expert + bias) + all + adapters,
-                                .multiplied = model->top_k * expert + shared,
-                                .linears    = MLP_LINEARS * (model->experts + (shared > 0)),
+                                .multiplied = model->top_k * expert + shared + around,
+                                .linears    = linears_before_projections(model) + (around > 0 ? 2 : 0),
                                 .adapters   = adapters};
 }
 
@@ -167,6 +87,8 @@ static void check_groups(const struct model_config *model, status *errors)
 static void experts_check(const struct model_config *model, status *errors)
 {
     check_groups(model, errors);
+    status_add_if(errors, model->expert_hidden > 0 && model->router_gates == GATES_INPUT,
+                  "[model] expert_hidden = %" PRId64 " needs router_gates = output", model->expert_hidden);
     if (model->experts == 0) {
         status_add(
             errors,
@@ -176,6 +98,27 @@ static void experts_check(const struct model_config *model, status *errors)
         status_add(errors, fail("[model] top_k = %" PRId64 " with experts = %" PRId64 ": expected 1 to %" PRId64,
                                 model->top_k, model->experts, model->experts));
     }
+}
+
+static const struct exported exported_down = {"model.layers.%d.mlp.fc1_latent_proj.weight", 12};
+static const struct exported exported_up   = {"model.layers.%d.mlp.fc2_latent_proj.weight", 13};
+
+// Both are replicated over tp and run on the local rows.
+static void declare_projections(struct declarations *declarations, int32_t *weights)
+{
+    const struct model_config *model = &declarations->builder->plan->model;
+    int64_t                    first = linears_before_projections(model);
+    if (model->expert_hidden == 0) {
+        return;
+    }
+    struct declaration *down =
+        declare_linear(declarations, &weights[WEIGHT_DOWN], "expert down weight", LINEAR_KIND_PROJECTION, first);
+    down->is_replicated = true;
+    declare_rows(declarations, down, &exported_down, model->expert_hidden, model->hidden);
+    struct declaration *up =
+        declare_linear(declarations, &weights[WEIGHT_UP], "expert up weight", LINEAR_KIND_PROJECTION, first + 1);
+    up->is_replicated = true;
+    declare_rows(declarations, up, &exported_up, model->hidden, model->expert_hidden);
 }
 
 static void experts_declare(struct declarations *declarations, int32_t *weights)
@@ -196,9 +139,11 @@ static void experts_declare(struct declarations *declarations, int32_t *weights)
     }
     for (int64_t expert = first; expert < first + count; expert++) {
         mlp_declare(declarations, expert == first ? &weights[WEIGHT_EXPERTS] : NULL, NULL,
-                    &(struct mlp_weights){&names->expert, model_expert_ffn(model), expert, MLP_LINEARS * expert});
+                    &(struct mlp_weights){&names->expert, model_expert_hidden(model), model_expert_ffn(model), expert,
+                                          MLP_LINEARS * expert});
     }
-    shared_declare(declarations, weights);
+    experts_shared_declare(declarations, weights);
+    declare_projections(declarations, weights);
 }
 
 // Tensors of one local expert. S: rows that it receives from the whole expert-parallel group. R: the same rows after
@@ -296,12 +241,27 @@ static int32_t fc2_of(const struct sublayer *sublayer, int64_t expert)
     return fc1_of(sublayer, expert) + 1;
 }
 
+static bool is_projected(const struct sublayer *sublayer)
+{
+    return sublayer->weights[WEIGHT_DOWN] >= 0;
+}
+
+static void append_down(struct sublayer *sublayer)
+{
+    int32_t *values = sublayer->values->tensor;
+    if (is_projected(sublayer)) {
+        values[VALUE_DOWN] =
+            linear_forward(sublayer->builder, "expert down", values[VALUE_N], sublayer->weights[WEIGHT_DOWN]);
+    }
+}
+
 static void append_dispatch(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
     const int32_t  *values  = sublayer->values->tensor;
     int32_t         slots   = experts_new_slots(builder, "dispatched");
-    experts_fill_slots(sublayer, "dispatch", values[VALUE_N], scales_inputs(builder) ? values[VALUE_GATES] : -1, slots);
+    experts_fill_slots(sublayer, "dispatch", values[is_projected(sublayer) ? VALUE_DOWN : VALUE_N],
+                       scales_inputs(builder) ? values[VALUE_GATES] : -1, slots);
     int64_t count = experts_here(builder->plan);
     if (sublayer->values->own == NULL) {
         sublayer->values->own = arena_allocate(&builder->scratch, (size_t)count * sizeof(struct expert_values));
@@ -359,20 +319,51 @@ static void append_fc2(struct sublayer *sublayer)
     builder->plan->tensors[outputs].holds      = TENSOR_EXPERT_OUT;
 }
 
+// Sums the experts of each row into what the shared experts made; projected, into a tensor of its own.
 static void append_combine(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
-    int32_t         shared  = shared_append_fc2(sublayer);
-    int32_t         out     = shared;
+    int32_t        *values  = sublayer->values->tensor;
+    bool            adds    = experts_are_shared(sublayer) && !is_projected(sublayer);
+    int32_t         out     = adds ? experts_shared_append_fc2(sublayer) : -1;
 
     assembly_set_part(&builder->assembly, PART_COMBINE);
-    if (shared < 0) {
+    if (!adds) {
         out =
             assembly_activation(&builder->assembly, "combined", DIMS(builder->routing.rows, builder->routing.columns));
     }
-    experts_sum_choices(sublayer, "combine", sublayer->values->tensor[VALUE_EXPERT_OUT],
-                        scales_inputs(builder) ? -1 : sublayer->values->tensor[VALUE_GATES], out, shared >= 0);
-    sublayer->values->tensor[VALUE_OUT] = out;
+    experts_sum_choices(sublayer, "combine", values[VALUE_EXPERT_OUT],
+                        scales_inputs(builder) ? -1 : values[VALUE_GATES], out, adds);
+    values[is_projected(sublayer) ? VALUE_COMBINED : VALUE_OUT] = out;
+}
+
+static void append_up(struct sublayer *sublayer)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t        *values  = sublayer->values->tensor;
+    struct linear   up      = {"expert up", sublayer->weights[WEIGHT_UP], false, false};
+    if (!is_projected(sublayer)) {
+        return;
+    }
+    int32_t out = experts_shared_append_fc2(sublayer);
+    assembly_set_part(&builder->assembly, PART_EXPERT_UP);
+    values[VALUE_OUT] = out >= 0 ? out : linear_out_of(builder, &up, values[VALUE_COMBINED]);
+    linear_append(builder, &up, values[VALUE_COMBINED], values[VALUE_OUT], out >= 0);
+}
+
+// Returns the gradient of the combined rows.
+static int32_t up_backward(struct sublayer *sublayer, int32_t gradient)
+{
+    struct builder *builder = sublayer->builder;
+    int32_t         up      = sublayer->weights[WEIGHT_UP];
+    if (!is_projected(sublayer)) {
+        return gradient;
+    }
+    assembly_set_part(&builder->assembly, PART_EXPERT_UP);
+    int32_t combined = linear_data_gradient(builder, "expert up data gradient", gradient, up);
+    linear_weight_gradient(builder, "expert up weight gradient", gradient, sublayer->values->tensor[VALUE_COMBINED],
+                           up);
+    return combined;
 }
 
 // Sends each expert the gradient of its output.
@@ -380,13 +371,14 @@ static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder         *builder = sublayer->builder;
     struct sublayer_values *values  = sublayer->values;
+    int32_t                 rows    = up_backward(sublayer, gradient);
     assembly_set_part(&builder->assembly, PART_COMBINE);
     int32_t slots = experts_new_slots(builder, "expert output gradients");
     if (scales_inputs(builder)) {
-        experts_fill_slots(sublayer, "combine gradient", gradient, -1, slots);
+        experts_fill_slots(sublayer, "combine gradient", rows, -1, slots);
     } else {
         values->tensor[VALUE_GATE_GRADIENTS] =
-            experts_gate_gradients(sublayer, "combine gradient", gradient, values->tensor[VALUE_EXPERT_OUT], slots);
+            experts_gate_gradients(sublayer, "combine gradient", rows, values->tensor[VALUE_EXPERT_OUT], slots);
     }
     values->tensor[VALUE_SLOT_GRADIENTS] = experts_new_slots(builder, "dispatched gradients");
     for (int64_t i = 0; i < experts_here(builder->plan); i++) {
@@ -450,7 +442,7 @@ static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
     const struct plan *plan   = sublayer->builder->plan;
     const int32_t     *values = sublayer->values->tensor;
-    int32_t            shared = shared_backward(sublayer, gradient);
+    int32_t            shared = experts_shared_backward(sublayer, gradient);
     int32_t            d_in   = scales_inputs(sublayer->builder)
                                     ? shared
                                     : experts_router_backward(sublayer, values[VALUE_GATE_GRADIENTS], shared);
@@ -464,18 +456,37 @@ static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
     return d_in;
 }
 
+// Adds the gradient of the rows before their projection to d_in.
+static void down_backward(struct sublayer *sublayer, int32_t rows, int32_t d_in)
+{
+    struct builder *builder = sublayer->builder;
+    struct linear   down    = {"expert down data gradient", sublayer->weights[WEIGHT_DOWN], true, false};
+    assembly_set_part(&builder->assembly, PART_EXPERT_DOWN);
+    linear_append(builder, &down, rows, d_in, true);
+    linear_weight_gradient(builder, "expert down weight gradient", rows, sublayer->values->tensor[VALUE_N],
+                           down.weight);
+}
+
 static int32_t dispatch_backward(struct sublayer *sublayer, int32_t d_in)
 {
-    const int32_t *values = sublayer->values->tensor;
-    int32_t        slots = values[VALUE_SLOT_GRADIENTS], gates = -1;
-    if (scales_inputs(sublayer->builder)) {
+    struct builder *builder = sublayer->builder;
+    const int32_t  *values  = sublayer->values->tensor;
+    int32_t         slots = values[VALUE_SLOT_GRADIENTS], gates = -1;
+    if (scales_inputs(builder)) {
         gates = values[VALUE_GATES];
-        assembly_set_part(&sublayer->builder->assembly, PART_DISPATCH);
+        assembly_set_part(&builder->assembly, PART_DISPATCH);
         d_in = experts_router_backward(
             sublayer, experts_gate_gradients(sublayer, "gate gradient", values[VALUE_N], slots, -1), d_in);
     }
-    assembly_set_part(&sublayer->builder->assembly, PART_DISPATCH);
-    experts_sum_choices(sublayer, "dispatch gradient", slots, gates, d_in, true);
+    assembly_set_part(&builder->assembly, PART_DISPATCH);
+    if (is_projected(sublayer)) {
+        int32_t rows = assembly_activation(&builder->assembly, "dispatch gradient",
+                                           DIMS(builder->routing.rows, builder->routing.columns));
+        experts_sum_choices(sublayer, "dispatch gradient", slots, gates, rows, false);
+        down_backward(sublayer, rows, d_in);
+    } else {
+        experts_sum_choices(sublayer, "dispatch gradient", slots, gates, d_in, true);
+    }
     return d_in;
 }
 
@@ -489,16 +500,23 @@ enum { ROUTED = BIT(VALUE_CHOICES) | BIT(VALUE_SLOTS) | BIT(VALUE_GATES) | BIT(V
 static const struct forward_step steps[] = {
     { experts_append_logits,    PART_ROUTER,            BIT(VALUE_N),                                         BIT(VALUE_LOGITS),     1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
     { experts_append_route,     PART_ROUTER,            BIT(VALUE_LOGITS),                                    ROUTED,                1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
-    { append_dispatch,          PART_DISPATCH,          BIT(VALUE_N) | ROUTED,                                BIT(VALUE_EXPERT_IN),  1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
-    { shared_append_fc1,        PART_SHARED_FC1,        BIT(VALUE_N),                                         BIT(VALUE_SHARED_FC1), 1u << OUTPUT_FC1,        SHARED },
-    { shared_append_activation, PART_SHARED_ACTIVATION, BIT(VALUE_SHARED_FC1),                                BIT(VALUE_SHARED_S),   1u << OUTPUT_ACTIVATION, SHARED },
+    { append_down,              PART_EXPERT_DOWN,       BIT(VALUE_N),                                         BIT(VALUE_DOWN),       1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
+    { append_dispatch,          PART_DISPATCH,          BIT(VALUE_N) | BIT(VALUE_DOWN) | ROUTED,                                BIT(VALUE_EXPERT_IN),  1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
+    { experts_shared_append_fc1,        PART_SHARED_FC1,        BIT(VALUE_N),                                         BIT(VALUE_SHARED_FC1), 1u << OUTPUT_FC1,        SHARED },
+    { experts_shared_append_activation, PART_SHARED_ACTIVATION, BIT(VALUE_SHARED_FC1),                                BIT(VALUE_SHARED_S),   1u << OUTPUT_ACTIVATION, SHARED },
     { append_fc1,               PART_EXPERT_FC1,        BIT(VALUE_EXPERT_IN),                                 BIT(VALUE_FC1),        1u << OUTPUT_FC1,        1u << MODULE_EXPERTS },
     { append_activation,        PART_EXPERT_ACTIVATION, BIT(VALUE_FC1),                                       BIT(VALUE_S),          1u << OUTPUT_ACTIVATION, ACTIVATION },
     { append_fc2,               PART_EXPERT_FC2,        BIT(VALUE_S),                                         BIT(VALUE_EXPERT_OUT), 1u << OUTPUT_FC2,        1u << MODULE_EXPERTS },
-    { append_combine,           PART_COMBINE,           BIT(VALUE_EXPERT_OUT) | ROUTED | BIT(VALUE_SHARED_S), BIT(VALUE_OUT),        0,                       0 },
+    { append_combine,           PART_COMBINE,           BIT(VALUE_EXPERT_OUT) | ROUTED | BIT(VALUE_SHARED_S), BIT(VALUE_OUT) | BIT(VALUE_COMBINED), 0,        0 },
+    { append_up,                PART_EXPERT_UP,         BIT(VALUE_COMBINED) | BIT(VALUE_SHARED_S),            BIT(VALUE_OUT),        0,                       0 },
     { .append = NULL },
 };
 // clang-format on
+
+static uint32_t needed_if_projected(const struct model_config *model)
+{
+    return model->expert_hidden > 0 ? BIT(VALUE_COMBINED) : 0;
+}
 
 const struct layer_kind experts_kind = {
     .name    = "experts",
@@ -507,6 +525,7 @@ const struct layer_kind experts_kind = {
     .steps   = steps,
     .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_LOGITS) | ROUTED | BIT(VALUE_EXPERT_IN) |
               BIT(VALUE_FC1) | BIT(VALUE_S) | BIT(VALUE_EXPERT_OUT) | BIT(VALUE_SHARED_FC1) | BIT(VALUE_SHARED_S),
+    .needed_also = needed_if_projected,
     .travels     = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),
     .backward    = {combine_backward, experts_backward, dispatch_backward},
     .count       = experts_count,

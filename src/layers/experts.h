@@ -9,6 +9,8 @@ enum {
     WEIGHT_EXPERTS,       // fc1 of the first local expert, followed by its fc2, fc1 of the next, ...
     WEIGHT_SHARED_FC1,    // of the shared experts; -1: none
     WEIGHT_SHARED_FC2,
+    WEIGHT_DOWN,
+    WEIGHT_UP,    // projections to and from the width of the experts; -1: none
 };
 enum {
     VALUE_LOGITS = VALUE_OWN,    // router logits of competing rows [rows, experts]
@@ -20,14 +22,24 @@ enum {
     VALUE_EXPERT_IN,    // these three are in expert_values, not in tensor
     VALUE_FC1,
     VALUE_S,
-    VALUE_EXPERT_OUT,      // [slots, hidden], after the all-to-all back to the tokens' ranks
+    VALUE_EXPERT_OUT,      // [slots, width of experts], after the all-to-all back to the tokens' ranks
     VALUE_TOKEN_COUNTS,    // dropless: tokens per expert on this rank, and those
     VALUE_RECEIVED,        // received for the local experts; -1: no other ranks
     VALUE_SHARED_FC1,      // of the shared experts
     VALUE_SHARED_S,
+    VALUE_DOWN,              // tokens at the width of the experts; with the next one only if it is not the hidden size
+    VALUE_COMBINED,          // sums of the experts, at that width
     VALUE_GATE_GRADIENTS,    // VALUE_GATE_GRADIENTS, VALUE_SLOT_GRADIENTS: only during the backward pass
     VALUE_SLOT_GRADIENTS,    // gradient of the dispatched rows
 };
+
+// experts_shared.c: the shared experts, without which nothing is declared or appended and -1 is returned.
+bool    experts_are_shared(const struct sublayer *sublayer);
+void    experts_shared_declare(struct declarations *declarations, int32_t *weights);
+void    experts_shared_append_fc1(struct sublayer *sublayer);
+void    experts_shared_append_activation(struct sublayer *sublayer);
+int32_t experts_shared_append_fc2(struct sublayer *sublayer);
+int32_t experts_shared_backward(struct sublayer *sublayer, int32_t gradient);    // returns the gradient of their input
 
 // routing.c: router and token counts.
 void experts_append_logits(struct sublayer *sublayer);
@@ -39,7 +51,7 @@ int32_t experts_append_row_counts(struct sublayer *sublayer);
 // tensor.
 int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_t other);
 
-// Rows of tokens in slots of experts, [slots, hidden].
+// Rows of tokens in slots of experts, [slots, width of experts].
 int32_t experts_new_slots(struct builder *builder, const char *name);
 // Fills slots with rows of in, times their gates (-1: not scaled).
 void experts_fill_slots(struct sublayer *sublayer, const char *role, int32_t in, int32_t gates, int32_t slots);

@@ -29,9 +29,9 @@ static const struct mlp_names exported = {
     .out_adapter = {{"fc2 adapter A", "fc2 adapter B"}, &exported_fc2_a, {&exported_fc2_b}},
 };
 
-int64_t mlp_elements(const struct model_config *model, int64_t ffn)
+int64_t mlp_elements(const struct model_config *model, int64_t hidden, int64_t ffn)
 {
-    return (model_is_gated(model) ? 3 : 2) * model->hidden * ffn;
+    return (model_is_gated(model) ? 3 : 2) * hidden * ffn;
 }
 
 int64_t mlp_adapters(const struct model_config *model, int64_t ffn)
@@ -41,9 +41,9 @@ int64_t mlp_adapters(const struct model_config *model, int64_t ffn)
                           model_adapter(model, LINEAR_KIND_FC2, ffn, model->hidden);
 }
 
-int64_t mlp_biases(const struct model_config *model, int64_t ffn)
+int64_t mlp_biases(const struct model_config *model, int64_t hidden, int64_t ffn)
 {
-    return model->mlp_bias && ffn > 0 ? (model_is_gated(model) ? 2 : 1) * ffn + model->hidden : 0;
+    return model->mlp_bias && ffn > 0 ? (model_is_gated(model) ? 2 : 1) * ffn + hidden : 0;
 }
 
 // B of fc1 has parts for gate and up, or for up only.
@@ -62,9 +62,9 @@ void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, 
         declare_linear(declarations, fc1, "fc1 weight", LINEAR_KIND_FC1, weights->linear + MLP_FC1);
     in->expert = weights->expert;
     if (model_is_gated(model)) {
-        declare_rows(declarations, in, &weights->as->gate, weights->ffn, model->hidden);
+        declare_rows(declarations, in, &weights->as->gate, weights->ffn, weights->hidden);
     }
-    declare_rows(declarations, in, &weights->as->up, weights->ffn, model->hidden);
+    declare_rows(declarations, in, &weights->as->up, weights->ffn, weights->hidden);
     if (model->mlp_bias) {
         const struct exported *const names[] = {&weights->as->gate_bias, &weights->as->up_bias};
         declare_bias(declarations, "fc1 bias", model_is_gated(model) ? names : names + 1);
@@ -74,7 +74,7 @@ void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, 
     struct declaration *out =
         declare_linear(declarations, fc2, "fc2 weight", LINEAR_KIND_FC2, weights->linear + MLP_FC2);
     out->expert = weights->expert;
-    declare_columns(declarations, out, &weights->as->down, model->hidden, weights->ffn);
+    declare_columns(declarations, out, &weights->as->down, weights->hidden, weights->ffn);
     if (model->mlp_bias) {
         declare_bias(declarations, "fc2 bias", (const struct exported *const[]){&weights->as->down_bias});
     }
@@ -83,8 +83,9 @@ void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, 
 
 static struct layer_count count(const struct model_config *model)
 {
-    int64_t all = mlp_elements(model, model->ffn), adapters = mlp_adapters(model, model->ffn);
-    int64_t parameters = all + mlp_biases(model, model->ffn) + adapters;
+    int64_t all        = mlp_elements(model, model->hidden, model->ffn);
+    int64_t adapters   = mlp_adapters(model, model->ffn);
+    int64_t parameters = all + mlp_biases(model, model->hidden, model->ffn) + adapters;
     return (struct layer_count){.parameters = parameters,
                                 .active     = parameters,
                                 .multiplied = all,
@@ -94,8 +95,9 @@ static struct layer_count count(const struct model_config *model)
 
 static void declare(struct declarations *declarations, int32_t *weights)
 {
-    int64_t ffn = declarations->builder->plan->model.ffn;
-    mlp_declare(declarations, &weights[WEIGHT_FC1], &weights[WEIGHT_FC2], &(struct mlp_weights){&exported, ffn, -1, 0});
+    const struct model_config *model = &declarations->builder->plan->model;
+    mlp_declare(declarations, &weights[WEIGHT_FC1], &weights[WEIGHT_FC2],
+                &(struct mlp_weights){&exported, model->hidden, model->ffn, -1, 0});
 }
 
 int32_t mlp_fc1(struct builder *builder, const struct mlp *mlp)

@@ -17,13 +17,13 @@ struct mlp_names {
 // fc1 (gate and up together) and fc2 of an MLP, or of an expert if expert >= 0.
 struct mlp_weights {
     const struct mlp_names *as;
-    int64_t                 ffn, expert;
+    int64_t                 hidden, ffn, expert;
     int64_t                 linear;    // index of fc1 among the linears of the sublayer
 };
 void    mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_weights *weights);
-int64_t mlp_elements(const struct model_config *model, int64_t ffn);    // parameters of fc1 and fc2 together
-int64_t mlp_adapters(const struct model_config *model, int64_t ffn);    // parameters of their adapters
-int64_t mlp_biases(const struct model_config *model, int64_t ffn);      // parameters of their biases; 0: no biases
+int64_t mlp_elements(const struct model_config *model, int64_t hidden, int64_t ffn);    // parameters of fc1 and fc2
+int64_t mlp_adapters(const struct model_config *model, int64_t ffn);                    // parameters of their adapters
+int64_t mlp_biases(const struct model_config *model, int64_t hidden, int64_t ffn);      // of their biases; 0: no biases
 
 // Parts and names of an MLP's ops.
 struct mlp_roles {

@@ -40,7 +40,7 @@ struct routing_shape experts_routing(const struct builder *builder)
     int64_t                    rows        = builder->shard_tokens;
 
     struct routing_shape shape = {.rows      = rows,
-                                  .columns   = model->hidden,
+                                  .columns   = model_expert_hidden(model),
                                   .first     = by_sequence ? mesh_group_index(&plan->mesh, plan->rank, axes) * rows : 0,
                                   .total     = by_sequence ? mesh_group_size(&plan->mesh, axes) * rows : rows,
                                   .sequences = by_sequence ? train->micro_batch : 1,

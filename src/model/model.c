@@ -61,12 +61,14 @@ const struct option model_options[] = {
     BOOLEAN_OPTION(model_config, attention_bias, "no", "biases in the qkv and output projections of attention"),
     BOOLEAN_OPTION(model_config, mlp_bias, "no", "biases in fc1 and fc2, also in experts"),
     BOOLEAN_OPTION(model_config, router_offset, "no", "trained bias of the router's logits; it affects the gates"),
+    BOOLEAN_OPTION(model_config, repeat_prediction, "no", "all MTP modules have the same weights, with a bias for load balancing of each"),
     BOOLEAN_OPTION(model_config, tied, "no", "the output layer shares the embedding table"),
     REAL_OPTION   (model_config, embedding_scale, "1", 1e-6, 1e6, "factor on the output of the embedding"),
     REAL_OPTION   (model_config, logit_scale, "1", 1e-6, 1e6, "factor on the logits before the loss"),
     INTEGER_OPTION(model_config, predicted_tokens, "0", 0, 8, "multi-token prediction (MTP): number of MTP modules, each predicting one token further ahead; a module is one more layer of the last kind, reads the output of the layer before it and the embedding of the next token, and shares embedding and output layer"),
     INTEGER_OPTION(model_config, experts, "0", 0, 1024, "experts per MoE layer; 0: none"),
     INTEGER_OPTION(model_config, expert_ffn, "0", 0, 1048576, "MLP width of one expert; 0: ffn"),
+    INTEGER_OPTION(model_config, expert_hidden, "0", 0, 1048576, "width of the inputs and outputs of experts (LatentMoE): a layer with experts projects tokens to it before dispatch, and projects the sum of their experts back; 0: hidden, without projections"),
     INTEGER_OPTION(model_config, shared_ffn, "0", 0, 1048576, "total MLP width of the shared experts in a MoE layer; 0: none"),
     INTEGER_OPTION(model_config, top_k, "0", 0, 1024, "experts per token"),
     CHOICE_OPTION (model_config, router_score, "softmax", model_router_score_names, "router score: softmax over all experts, or sigmoid of each logit"),
@@ -160,6 +162,11 @@ bool model_adapts(const struct model_config *model, enum linear_kind kind)
 int64_t model_adapter(const struct model_config *model, enum linear_kind kind, int64_t in, int64_t out)
 {
     return model_adapts(model, kind) ? model->adapters.rank * (in + out) : 0;
+}
+
+int64_t model_expert_hidden(const struct model_config *model)
+{
+    return model->expert_hidden > 0 ? model->expert_hidden : model->hidden;
 }
 
 int64_t model_expert_ffn(const struct model_config *model)

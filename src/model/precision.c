@@ -47,6 +47,7 @@ const struct option precision_options[] = {
     BOOLEAN_OPTION(precision_config, fp4_stochastic_rounding, "yes", "recipe = nvfp4: gradients of outputs are rounded up or down at random"),
     BOOLEAN_OPTION(precision_config, fp4_transform, "yes", "recipe = nvfp4: a random 16 x 16 Hadamard transform of both operands of weight gradients"),
     INTEGER_OPTION(precision_config, bf16_last_layers, "0", 0, 65536, "compute = fp8 or fp4: layers at the end of the model whose linears stay in BF16"),
+    BOOLEAN_OPTION(precision_config, bf16_prediction, "no", "compute = fp8 or fp4: the linears of MTP modules stay in BF16, as they do with bf16_last_layers"),
     END_OPTIONS
 };
 // clang-format on
@@ -72,7 +73,8 @@ uint32_t precision_rates(const struct precision *precision)
 bool precision_covers(const struct precision *precision, int64_t layers, int64_t layer)
 {
     return precision->low_precision_linears != 0 &&
-           (precision->last_layers == 0 || layer < layers - precision->last_layers);
+           (layer < layers ? layer < layers - precision->last_layers
+                           : precision->last_layers == 0 && !precision->keeps_prediction);
 }
 
 // NVFP4 has one format for all roles, and options for weights and gradients.
@@ -106,6 +108,7 @@ static status init_low_precision(struct precision *precision, const struct preci
                                                                         : RECIPE_DELAYED;
     precision->magnitude_history     = config->fp8_history;
     precision->last_layers           = config->bf16_last_layers;
+    precision->keeps_prediction      = config->bf16_prediction != 0;
     // Block scaling accumulates the scaled partial sums in fp32.
     bool has_parts =
         precision->recipe == RECIPE_BLOCK || precision->recipe == RECIPE_MXFP8 || precision->recipe == RECIPE_NVFP4;

@@ -23,7 +23,7 @@ struct flight {
     struct distinct_ops     list;           // distinct ops of the job
     struct measured_ops     measured;       // from the hardware profile
     bool                    takes_turns;    // cores are shared: one rank measures while the others sleep
-    const char             *sharing;        // by whom; NULL: by none
+    const char             *sharing;        // why they are shared; NULL: they are not
     double                  began;
     struct preflight_report report;    // the same on every rank
 };

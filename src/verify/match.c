@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Groups the communication ops of all rank classes by communicator, or by link from a sender to a receiver, and
+// Groups the communication ops of the rank classes by communicator, or by link from a sender to a receiver, and
 // compares the participants' ops in order.
 #include <stdio.h>
 #include <stdlib.h>

@@ -120,6 +120,7 @@ static const char *const variants[] = {
     "norm layernorm1p; activation relu2; rope_fraction 0.5",
     "tp 2; qk_norm yes; sequence_parallel no",
     "fsdp 2; qk_norm yes; recompute selective; recompute_save qkv; compute fp8; recipe current",
+    "dp 2; ep 2; experts 4; top_k 2; expert_hidden 32; shared_ffn 32; predicted_tokens 2; repeat_prediction yes",
     "layers 3; pattern MM*; positions none; mamba_heads 4; mamba_head_dim 16; mamba_state 16; mamba_groups 2; mamba_chunk 24",
     "tp 2; layers 3; pattern M*M; mamba_heads 32; mamba_head_dim 4; mamba_state 16; mamba_groups 2; recompute full; compute fp8; recipe current",
     "rank 4; alpha 12; qk_norm yes",

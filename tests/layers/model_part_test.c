@@ -29,6 +29,7 @@ static const struct {
     {experts, "dp 2; ep 2; recompute full"},
     {experts, "dp 2; tp 2; ep 4; etp 1; delay_weight_gradients yes; capacity_factor 1; capacity_scope sequence"},
     {hybrid, "tp 2; recompute full; compute fp8; recipe current"},
+    {experts, "expert_hidden 8; predicted_tokens 2; repeat_prediction yes; tp 2; ep 2; dp 2; recompute full"},
     {experts, "router_gates input; router_bias_rate 0.01; tp 2; ep 2; dp 2"},
 };
 // clang-format on

@@ -24,6 +24,16 @@ static const struct model_config nano = {
     .router_score = ROUTER_SIGMOID, .router_normalise = 1, .router_scale = 2.5, .mamba_heads = 64,
     .mamba_head_dim = 64, .mamba_state = 128, .mamba_groups = 8, .mamba_conv = 4, .mamba_chunk = 128,
 };
+// Nemotron 3 Super 120B-A12B (NVIDIA, 2026).
+static const struct model_config super = {
+    .pattern = "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME/*E/*E",
+    .family = "gswbench", .layers = 88, .hidden = 4096, .heads = 32, .kv_heads = 2, .head_dim = 128, .ffn = 2688,
+    .vocab = 131072, .vocab_multiple = 1, .activation = ACTIVATION_RELU2, .positions = POSITIONS_NONE,
+    .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1, .predicted_tokens = 2, .repeat_prediction = 1,
+    .experts = 512, .expert_ffn = 2688, .expert_hidden = 1024, .shared_ffn = 5376, .top_k = 22,
+    .router_score = ROUTER_SIGMOID, .router_normalise = 1, .router_scale = 5, .mamba_heads = 128,
+    .mamba_head_dim = 64, .mamba_state = 128, .mamba_groups = 8, .mamba_conv = 4, .mamba_chunk = 128,
+};
 // clang-format on
 
 static void expect_error(const struct model_config *model, const char *text)
@@ -44,6 +54,28 @@ Test(hybrid_model, has_the_published_parameters)
     cr_expect_eq(layers_active_parameters(&nano), 3580073408);
     cr_expect_eq(layers_parameters(&one) - 2 * 131072 * 2688 - 2688,
                  2688 * 10304 + 4096 * 2688 + 6144 * 5 + 3 * 64 + 4096 + 2688);
+}
+
+// The tensors of its checkpoint, in 40 Mamba-2 layers, 8 of attention and 40 with experts, and those of the one MTP
+// block.
+Test(hybrid_model, has_the_parameters_of_the_checkpoint_of_super)
+{
+    const int64_t h = 4096, vocab = INT64_C(131072) * 4096;
+    const int64_t mamba         = 18560 * h + 8192 * h + 10240 * 4 + 10240 + 3 * 128 + 8192,
+                  attention     = 2 * h * h + 2 * 256 * h;
+    const int64_t       experts = 512 * h + INT64_C(512) * 2 * 2688 * 1024 + 2 * 5376 * h + 2 * 1024 * h;
+    struct model_config alone   = super;
+    strcpy(strchr(alone.pattern, '/'), "");
+    alone.predicted_tokens = alone.repeat_prediction = 0;
+    cr_expect_eq(layers_parameters(&alone), 2 * vocab + 40 * mamba + 8 * attention + 40 * experts + 89 * h);
+    cr_expect_eq(layers_parameters(&super) - layers_parameters(&alone), 2 * h * h + attention + experts + 5 * h);
+}
+
+// 84.73e9 FLOPs for a token of 8,192, by the tokens and TFLOP/s of NVIDIA's tables, within their rounding and 0.5 %.
+Test(hybrid_model, has_the_flops_of_super_as_published)
+{
+    const struct published_config none = {.convention = FLOPS_CAUSAL};
+    cr_expect_float_eq(layers_flops(&super, &none, FLOPS_CAUSAL, 8192) / 8192.0 / 84.73e9, 1.0, 0.005);
 }
 
 // Megatron-LM, training.py: per token and layer 2 h (2 d + 2 g N + heads) + 7 d N + 2 d h in the forward pass, and

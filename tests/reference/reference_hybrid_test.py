@@ -63,10 +63,55 @@ def mamba(rows, weights, name, model):
     return F.linear(gated.flatten(2) * weights[name + "norm.weight"], weights[name + "out_proj.weight"])
 
 
+def mix_projected(x, weights, name, model, balance):
+    """Experts between projections to and from their width (LatentMoE), and shared experts beside them. x: [tokens,
+    hidden]."""
+    experts = name + "block_sparse_moe."
+    logits = train.linear(x, weights, experts + "gate")
+    scores = logits.sigmoid()
+    chosen, gates, _ = train.choose_experts(scores, scores.detach(), balance.bias_of(experts), model)
+    balance.add(experts, chosen, model.experts)
+    inner = F.linear(x, weights[name + "mlp.fc1_latent_proj.weight"])
+    out = torch.zeros_like(inner)
+    for expert in range(model.experts):
+        gate = (gates * (chosen == expert)).sum(-1, keepdim=True)
+        first, second = (weights[f"{experts}experts.{expert}.{part}.weight"] for part in ("w3", "w2"))
+        out = out + gate * F.linear(F.relu(F.linear(inner, first)).square(), second)
+    shared = (f"{name}mlp.shared_experts.{part}_proj" for part in ("gate", "up", "down"))
+    return F.linear(out, weights[name + "mlp.fc2_latent_proj.weight"]) + train.feed_forward(x, weights, model, *shared)
+
+
+class Repeated(dict):
+    """Weights of a model whose MTP modules all have those of the first."""
+
+    def __init__(self, weights, layers):
+        super().__init__(weights)
+        self.layers = layers
+
+    def first(self, name):
+        parts = name.split(".")
+        if parts[:2] == ["model", "layers"]:
+            parts[2] = str(min(int(parts[2]), self.layers))
+        return ".".join(parts)
+
+    def __getitem__(self, name):
+        return super().__getitem__(self.first(name))
+
+    def __contains__(self, name):
+        return super().__contains__(self.first(name))
+
+
 def run_layer(x, weights, layer, config, angles, balance):
-    """One sublayer, by its letter."""
+    """One sublayer, or those of an MTP module."""
+    auxiliary, (letters, *modules) = 0, config.model.pattern.split("/")
+    for letter in letters[layer] if layer < config.model.layers else modules[0]:
+        x, own = run_sublayer(x, weights, layer, letter, config, angles, balance)
+        auxiliary = auxiliary + own
+    return x, auxiliary
+
+
+def run_sublayer(x, weights, layer, letter, config, angles, balance):
     model, name = config.model, f"model.layers.{layer}."
-    letter = model.pattern[layer]
     if letter == "M":
         rows = train.normalise(x, weights, name + "mixer_layernorm", model)
         return x + mamba(rows, weights, name + "mixer.", model), 0
@@ -74,6 +119,9 @@ def run_layer(x, weights, layer, config, angles, balance):
         rows = train.normalise(x, weights, name + "input_layernorm", model)
         return x + train.attend(rows, weights, name + "self_attn.", model, angles, 0), 0
     rows = train.normalise(x, weights, name + "post_attention_layernorm", model)
+    if letter == "E" and model.expert_hidden > 0:
+        mixed = [mix_projected(group, weights, name, model, balance) for group in rows]
+        return x + torch.stack(mixed), 0
     mixed, own = train.mix(rows, weights, name, config, balance)
     return x + mixed, own
 
@@ -90,6 +138,8 @@ class Hybrid(unittest.TestCase):
             gswbench("data", "--config", "tiny-llama", "--steps", compared_training.STEPS, "-o", folder / "tokens",
                      overrides=overrides)
             parameters = train.to_parameters(safetensors.read_folder(folder / "initial"), torch.float64)
+            if overrides.get("model.repeat_prediction") == "yes":
+                parameters = Repeated(parameters, overrides["model.layers"])
             initial = {name: value.detach().clone() for name, value in parameters.items()}
             tokens = train.to_torch(safetensors.read(folder / "tokens")["tokens"]).long()
             reference = None
@@ -124,6 +174,20 @@ class Hybrid(unittest.TestCase):
         self.compare(EXPERTS | {"model.layers": 4, "model.pattern": "MEM*", "model.norm_epsilon": 1e-3,
                                 "model.mamba_conv": 3},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"))
+
+    def test_projected_experts(self):
+        """As in Nemotron 3 Super."""
+        self.compare(EXPERTS | {"model.layers": 4, "model.pattern": "MEM*", "model.expert_hidden": 32},
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"),
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.ep=2", "--set", "train.recompute=full"))
+
+    def test_repeated_modules(self):
+        """Two MTP modules with the same weights, of two sublayers each."""
+        self.compare(EXPERTS | {"model.layers": 4, "model.pattern": "MEM*/*E/*E", "model.expert_hidden": 32,
+                                "model.predicted_tokens": 2, "model.repeat_prediction": "yes",
+                                "train.prediction_weight": 0.5, "run.seed": 3},
+                     ("--ranks", "2", "--comm", "local", "--set", "parallel.fsdp=2", "--set", "parallel.ep=2"),
+                     ("--ranks", "4", "--comm", "local", "--set", "parallel.pp=2", "--set", "parallel.tp=2"))
 
 
 if __name__ == "__main__":

@@ -158,6 +158,7 @@ static void draw_routing(struct draws *draws, struct training *training)
     model->router_groups       = PICK(draws, 0, model->experts / 2);
     model->router_top_groups   = model->router_groups > 0 ? 1 + below(draws, model->router_groups) : 0;
     model->shared_ffn          = PICK(draws, 0, 8, 16);
+    model->expert_hidden       = model->router_gates == GATES_OUTPUT ? PICK(draws, 0, 6) : 0;
 }
 
 // The first layers differ from the others. A ring does not support sliding windows.
@@ -195,7 +196,8 @@ static void draw_scales(struct draws *draws, struct training *training)
 
 static void draw_predictions(struct draws *draws, struct training *training)
 {
-    training->tiny.model.predicted_tokens = PICK(draws, 1, 2);
+    training->tiny.model.predicted_tokens  = PICK(draws, 1, 2);
+    training->tiny.model.repeat_prediction = below(draws, 2);
 }
 
 static void draw_modules(struct draws *draws, struct training *training)

@@ -200,6 +200,11 @@ static const char *const models[] = {
     "mamba_groups 2; mamba_chunk 3; accumulation 2",
     "norm_epsilon 0.1; pattern MEM*; layers 4; activation relu2; positions none; experts 3; top_k 2; expert_ffn 10; shared_ffn 6; "
     "routing balanced; mamba_heads 3; mamba_head_dim 4; mamba_state 4; mamba_groups 1; mamba_conv 2; recompute full",
+    // as in Nemotron 3 Super: experts between projections, and MTP modules with the same weights
+    "pattern E*; layers 2; activation relu2; experts 3; top_k 2; expert_ffn 10; expert_hidden 4; shared_ffn 6; routing balanced; "
+    "accumulation 2",
+    "pattern -/*E/*E; layers 1; predicted_tokens 2; repeat_prediction yes; prediction_weight 1.5; experts 3; top_k 2; "
+    "expert_ffn 10; expert_hidden 5; shared_ffn 6; routing balanced",
     "norm_epsilon 0.1; pattern mamba + mlp, 1 x attention + mlp; norm layernorm; mamba_heads 4; mamba_head_dim 4; mamba_state 4; mamba_groups 4",
     "norm_epsilon 0.1; pattern MM-/*-/*-; layers 3; predicted_tokens 2; mamba_heads 2; mamba_head_dim 6; mamba_groups 2; mamba_state 3",
     // MTP with experts, and a loss weight that exposes a missing factor

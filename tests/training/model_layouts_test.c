@@ -352,6 +352,10 @@ static const char *const mamba_layouts[] = {
     "pp 2; tp 4; sequence_parallel no; accumulation 4; tied yes; mamba_conv 2; mamba_heads 4",
     "pattern MEM*; experts 4; top_k 2; expert_ffn 12; shared_ffn 8; capacity_scope sequence; dp 2; ep 2; accumulation 2",
     "pattern MEM*; experts 4; top_k 2; expert_ffn 12; shared_ffn 8; capacity_scope sequence; tp 2; ep 2; etp 1",
+    "pattern MEM*; experts 4; top_k 2; expert_ffn 12; expert_hidden 6; shared_ffn 8; capacity_scope sequence; tp 2; ep 2; "
+    "etp 1; accumulation 2",
+    "pattern ME*-/*E/*E; predicted_tokens 2; repeat_prediction yes; experts 4; top_k 2; expert_ffn 12; expert_hidden 6; "
+    "capacity_scope sequence; fsdp 2; pp 2; accumulation 4; recompute full",
     "pattern mamba + mlp, dense; dp 2; pp 2; accumulation 4; recompute modules; recompute_modules core_attn, layernorm",
     "pattern MM*-/*-; predicted_tokens 1; tp 2; pp 2; accumulation 4",
     NULL,

@@ -69,6 +69,7 @@ static const char *const features[] = {
     "; recompute full", "; recompute attention", "; recompute selective", "; recompute modules",
     "; gradient_reduce microbatch", "; positions learned", "; positions alibi", "; positions none", "; window ",
     "; attention_sinks yes", "; kv_rank ", "; kv_heads 1;", "; predicted_tokens ", "; experts ", "; shared_ffn ",
+    "; expert_hidden ", "; repeat_prediction yes",
     "; router_score sigmoid", "; router_bias_rate ", "; qk_norm yes", "; attention_bias yes", "; mlp_bias yes", "; tied yes",
     "; rank ",
 };
@@ -81,7 +82,7 @@ static const char *const apart[][2] = {
     {"; recompute attention", "; recompute modules"}, {"; recompute selective", "; recompute modules"},
     {"; positions learned", "; positions alibi"}, {"; positions learned", "; positions none"},
     {"; positions alibi", "; positions none"}, {"; positions learned", "; kv_rank "}, {"; positions alibi", "; kv_rank "},
-    {"; positions none", "; kv_rank "}, {"; positions learned", "; predicted_tokens "},
+    {"; positions none", "; kv_rank "}, {"; positions learned", "; predicted_tokens "}, {"; positions learned", "; repeat_prediction yes"},
     {"; positions learned", "; attention_bias yes"}, {"; positions alibi", "; attention_bias yes"},
     {"; positions none", "; attention_bias yes"}, {"; window ", "; kv_rank "}, {"; attention_sinks yes", "; kv_rank "},
     {"; kv_rank ", "; kv_heads 1;"}, {"; kv_rank ", "; qk_norm yes"}, {"; kv_rank ", "; attention_bias yes"},
