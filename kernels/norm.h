@@ -22,7 +22,7 @@ struct norm_forward_args {
     float       epsilon;
     float       weight_offset;    // added to every weight
     bool        is_centred;       // layer norm
-    enum format activation;       // type of all arrays except statistics
+    enum format activation;       // type of every array except statistics
 };
 KERNEL_FUNCTION int kernel_norm_forward(const struct norm_forward_args *args, const struct kernel_target *target);
 

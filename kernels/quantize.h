@@ -25,7 +25,7 @@ struct quantize_args {
 };
 KERNEL_FUNCTION int kernel_quantize(const struct quantize_args *args, const struct kernel_target *target);
 
-// NV scaling. A struct of its own, because longer arguments make the FP8 kernels spill registers.
+// NV scaling. A separate struct, because longer arguments make the FP8 kernels spill registers.
 struct quantize_nv_args {
     struct quantize_args of;                                        // scratch has two elements
     float               *tensor_scale, *transposed_tensor_scale;    // [1]: inverse scales of the copies

@@ -17,7 +17,7 @@ struct block {
     int32_t                  weights[BLOCK_SUBLAYERS][SUBLAYER_WEIGHTS];    // indices in plan->weights; -1: none
     int64_t                  linears, first_linear;    // linears that can run in FP8, and the model-wide index of the
                                                        // first
-    bool    is_repeat;                                 // its weights and units are those of the block before
+    bool    is_repeat;                                 // has the weights and units of the block before
     int64_t expert_layer;                              // index among the layers with experts; -1: no experts
     int32_t first_unit, unit_count;                    // consecutive; the unit of experts is the last
     int64_t own;                                       // index among the blocks of this rank's chunks

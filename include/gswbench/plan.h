@@ -100,7 +100,7 @@ enum tensor_content {
     TENSOR_STATISTICS,    // of attention
     TENSOR_FC1,           // of an MLP or a routed expert
     TENSOR_GATED,         // activation output of a routed expert
-    TENSOR_EXPERT_OUT,    // outputs of all routed experts of this rank's tokens
+    TENSOR_EXPERT_OUT,    // outputs of the routed experts for this rank's tokens
     TENSOR_LOGITS,
     TENSOR_WEIGHT_COPY    // FP8 copy of a weight, or its scales
 };

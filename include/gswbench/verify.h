@@ -19,7 +19,7 @@ struct job_plans {
     const void *state;
 };
 
-// What was verified. A rank class is a set of ranks whose plans differ only in their coordinates.
+// The verified job. A rank class is a set of ranks whose plans differ only in their coordinates.
 struct job_proof {
     int64_t world;
     int64_t built;             // ranks whose plans were built, verified and compared with their class

@@ -86,7 +86,7 @@ static double minimum_of(const double *slopes, int64_t pairs, int64_t points)
     return slopes[rank - 1] > 0 ? slopes[rank - 1] : fmin(0, slopes[pairs - rank]);
 }
 
-// Theil-Sen slope: the median of the slopes of all pairs.
+// Theil-Sen slope: the median slope of the pairs.
 static double slope_of(const double *values, int64_t count, double *lowest)
 {
     int64_t stride = (count + DRIFT_COUNT_MAX - 1) / DRIFT_COUNT_MAX;

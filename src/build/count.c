@@ -5,7 +5,7 @@
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-// copies: how many of them have weights of their own.
+// copies: how many of them have separate weights.
 static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times,
                 int64_t copies)
 {

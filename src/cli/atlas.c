@@ -50,7 +50,7 @@ static void list_settings(struct text_buffer *settings, const char *name, const 
     }
 }
 
-// Model FLOPs of all rows count by one convention, and at the peak of [hardware].
+// Model FLOPs of every row count by one convention, and at the peak of [hardware].
 static double ideal_seconds(const struct job *job)
 {
     struct job plain       = *job;

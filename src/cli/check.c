@@ -111,7 +111,7 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
     return result;
 }
 
-// State of check --all, which continues after a failure to report the errors of all configurations.
+// State of check --all, which continues after a failure to report the errors of every configuration.
 struct tour {
     const struct arguments *options;
     struct sum             *sum;

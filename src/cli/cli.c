@@ -62,7 +62,7 @@ const struct command cli_commands[] = {
 // clang-format on
 enum { COMMANDS = sizeof(cli_commands) / sizeof(cli_commands[0]) - 1 };
 
-// Returns the command for what other programs call it, or NULL.
+// Returns the command that other programs call by this name, or NULL.
 static const char *find_synonym(const char *name)
 {
     static const char *const synonyms[][2] = {{"version", "--version"}, {"list", "configs"}, {"bench", "run"},

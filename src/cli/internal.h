@@ -19,7 +19,7 @@ struct row_filter {
     const char *gpu, *model, *precision, *software;
 };
 
-// Arguments of all commands; the flags of a command fill some of them. A flag that was not given leaves its argument
+// Arguments of every command; the flags of a command fill some of them. A flag that was not given leaves its argument
 // zero.
 struct arguments {
     struct job_selection config;

@@ -92,7 +92,7 @@ static status recover_result(const struct arguments *chosen, const struct report
     return recovered;
 }
 
-// Files of other programs have flags of their own.
+// Files of other programs have separate flags.
 static status check_flags_of(const struct arguments *chosen)
 {
     if (!chosen->mlperf && !chosen->is_trace) {

@@ -110,7 +110,7 @@ static status check_run(const struct arguments *arguments)
     return OK;
 }
 
-// The settings that --profile 20-25 stands for.
+// The settings that --profile 20-25 means.
 struct profile_range {
     char first[64], last[64];
 };

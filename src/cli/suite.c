@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench suite: runs a list of jobs under one launch, or says what is known of them before.
+// gswbench suite: runs a list of jobs under one launch, or describes them before.
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static status list_suites(void)
     return OK;
 }
 
-// The launcher's ranks, like those of a run; without a launcher, the selection's.
+// As many ranks as the launcher started, as for a run; without a launcher, the selected number.
 static status launch(struct suite *suite, struct text_buffer *errors)
 {
     for (int64_t i = 0; i < suite->row_count; i++) {

@@ -32,7 +32,7 @@ struct reading {
     bool           force, is_history;
 };
 
-// write_grid: of a format that has only the cells; NULL: each document has a writer of its own.
+// write_grid: of a format that has only the cells; NULL: each document has its writer.
 static const struct table_format {
     const char  *name;
     grid_writer *write_grid;

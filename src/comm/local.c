@@ -33,7 +33,7 @@ struct message {
     const void *data;
 };
 
-// The rendezvous of a group on one stream. Lives as long as the hub.
+// The rendezvous of a group on one stream. Freed with the hub.
 struct rendezvous {
     struct rendezvous *next;
     int64_t           *members;    // [size]

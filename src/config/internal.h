@@ -87,7 +87,7 @@ struct selection {
 
 // config.c: request to document to config.
 void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes);
-// The values in force; without a request, those of the file alone.
+// The values in force; without a request, only from the file.
 struct selection document_select(const struct document *document, const struct config_request *request);
 void             config_set_defaults(struct config *config);
 void             document_apply(struct config *config, const struct document *document, struct selection selection);

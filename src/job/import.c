@@ -467,7 +467,7 @@ static void set_torchtitan_defaults(struct reader *reader)
     set(reader, "parallel.fsdp", "auto");
 }
 
-// Model types of config.json whose blocks this program has, with what their classes do besides the sizes.
+// Model types of config.json whose blocks this program has, with the features of their classes.
 static status set_class(struct reader *reader)
 {
     // Qwen2 has biases on q, k and v, but not on the output projection. attention_bias adds one there: 0.002 % of the

@@ -319,7 +319,7 @@ static void append_fc2(struct sublayer *sublayer)
     builder->plan->tensors[outputs].holds      = TENSOR_EXPERT_OUT;
 }
 
-// Sums the experts of each row into what the shared experts made; projected, into a tensor of its own.
+// Adds the experts of each row to the output of the shared experts; if projected, the sum is a separate tensor.
 static void append_combine(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;

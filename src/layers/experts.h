@@ -33,7 +33,7 @@ enum {
     VALUE_SLOT_GRADIENTS,    // gradient of the dispatched rows
 };
 
-// experts_shared.c: the shared experts, without which nothing is declared or appended and -1 is returned.
+// experts_shared.c: the shared experts. Without them, these functions append no op and return -1.
 bool    experts_are_shared(const struct sublayer *sublayer);
 void    experts_shared_declare(struct declarations *declarations, int32_t *weights);
 void    experts_shared_append_fc1(struct sublayer *sublayer);

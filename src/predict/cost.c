@@ -169,7 +169,7 @@ static double scan_bytes(const struct op *op)
                         of->step * (double)shape->heads);
 }
 
-// Finding a scale reads the input once, by a kernel with a rate of its own. The cast itself moves all other bytes.
+// Finding a scale reads the input once, by a separate kernel with its rate. The cast itself moves all other bytes.
 static double cast_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     double found = op_finds_scale(op) ? (double)format_bytes(plan->tensors[op->operand[QUANTIZE_IN]].format,

@@ -63,7 +63,7 @@ static double expect_places(double places, double choices)
     return places * (1.0 - pow(1.0 - 1.0 / places, choices));
 }
 
-// Shares of the link bandwidth that dispatch kernels reach: forwarding within a node what came from other nodes (122 of
+// Shares of the link bandwidth that dispatch kernels reach: forwarding within a node of data from other nodes (122 of
 // 200 GB/s on H800), and on one node (153 to 158 of 200 GB/s on H800, 735 and 674 of 900 GB/s on B200 by HybridEP, an
 // eighth of it local to the rank).
 static const double forwarded = 0.61, linked = 0.685;

@@ -64,7 +64,7 @@ static double walk_seconds(const struct hardware_config *hardware, const struct 
            walk->network_hops * hardware->network_latency.value * protocol->network_latency;
 }
 
-// Bandwidth of all members together, in one direction.
+// Bandwidth of the members together, in one direction.
 static double span_bandwidth(const struct span *span)
 {
     return span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;

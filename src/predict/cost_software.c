@@ -20,7 +20,7 @@ enum condition {
     BIASES        = 1 << 7,     // GPT-OSS: expert biases, clamped activation and scaled RoPE are not fused
     FP8_INPUTS    = 1 << 8,     // inputs of MLP activations are kept in FP8
     DROPOUT       = 1 << 9,     // of the inputs of adapters
-    SUMS          = 1 << 10,    // adapters are scaled and added by kernels of their own
+    SUMS          = 1 << 10,    // adapters are scaled and added by separate kernels
 };
 
 // A GEMM of an adapter other than a weight gradient: one side of its matrix is the rank.

@@ -264,7 +264,7 @@ void flight_fit_limit(struct preflight_class *value_class)
              value_class->limit_percent, spread);
 }
 
-// Adds the round of all ranks to the classes.
+// Adds the round of every rank to the classes.
 static void gather(struct flight *flight, struct devices *devices)
 {
     double own[PROBES] = {0.0};

@@ -137,7 +137,7 @@ status accept_write_document(const struct json_field *fields, const void *from, 
 // suite_read.c: sets a row's dollars for a million tokens at this step time.
 void suite_row_set_dollars(struct suite_row *row, double step_seconds);
 
-// page.c: a page with the cards of a preflight (NULL: none) after a card of its own (NULL: none).
+// page.c: a page with the cards of a preflight (NULL: none) after another card (NULL: none).
 void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
                        FILE *file);
 void flight_describe_drain(const char *hosts, char *text, size_t bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a suite: one preflight, then its rows, each in its folder. A row whose accept.json is there, for the same
+// Runs a suite: one preflight, then its rows, each in its folder. A row that has an accept.json, for the same
 // configuration, is not repeated; so a suite that was stopped goes on where it was.
 #include <math.h>
 #include <stdlib.h>

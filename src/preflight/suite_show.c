@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A suite as a table, as a page and as JSON: before it runs, what is known of each row; after, its verdict.
+// A suite as a table, as a page and as JSON: before it runs, the expectations of each row; after, its verdict.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

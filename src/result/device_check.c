@@ -16,7 +16,7 @@ static const double share_min = 0.95;    // of the median over the ranks
 
 enum { NAMED_MAX = 8 };    // ranks named per reason; a note names one
 
-// Reference values of all GPUs with the same name.
+// Reference values of GPUs with the same name.
 struct kind {
     const char *name;
     struct {

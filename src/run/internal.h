@@ -66,7 +66,7 @@ struct checkpoints {
     status                  saved;     // error of the most recent save
 };
 
-// What a rank observes beside the times of its steps.
+// Observations of a rank beside the times of its steps.
 struct rank_observations {
     struct observer      *device;     // NULL: off
     struct processors     machine;    // of its host

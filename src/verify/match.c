@@ -27,7 +27,7 @@ static int64_t sending_stream(int receiving_stream)
     }
 }
 
-// One link stands for the links of all ranks of a class: each leads to the rank at the same relation.
+// One link represents the links of every rank of a class: each leads to the rank at the same relation.
 static struct call create_call(const struct verification *job, int32_t class, int32_t index)
 {
     const struct skeleton       *skeleton = job->classes[class];

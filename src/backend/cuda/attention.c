@@ -390,7 +390,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
     }
 }
 
-// Lists the engines of all shapes without repetition: "forward 2, backward 6".
+// Lists the engines of every shape without repetition: "forward 2, backward 6".
 static void name_engines(const struct attention *attention, char *text, size_t bytes)
 {
     for (const struct by_cudnn *op = attention->ops; op != NULL; op = op->next) {

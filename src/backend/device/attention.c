@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches the built-in attention kernels, and those of attention sinks.
+// Launches the built-in kernels of attention and attention sinks.
 #include "internal.h"
 #include "kernels/attention.h"
 

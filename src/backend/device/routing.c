@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches the MoE kernels (routing, dispatch and combine), and those of the embedding, which also move rows by index.
+// Launches the kernels of MoE (routing, dispatch, combine) and of the embedding, which also move rows by index.
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 #include "internal.h"

@@ -83,7 +83,7 @@ static void transpose_words(uint32_t *tile)
     }
 }
 
-// Low and high bytes of the bf16 values of all FP8 codes without sign.
+// Low and high bytes of the bf16 values of every FP8 code without sign.
 struct decoder {
     __m512i low[2], high[2];
 };

@@ -45,6 +45,6 @@ struct processor_needs {
 };
 extern const struct processor_needs processor_needs;
 
-// Returns what this processor has and its kernel supports.
+// Returns the features that the processor has and its kernel supports.
 uint64_t    processor_features(void);
 const char *processor_feature_name(enum processor_feature feature);

@@ -124,7 +124,7 @@ static const float *counts_of(const struct routing_shape *shape, const struct bu
     return (const float *)counts->data + sequence * shape->experts;
 }
 
-// Choices of all rows, [total, top_k]. Every rank computes all of them, because capacity is shared between the ranks.
+// Choices of every row, [total, top_k]. Every rank computes all of them, because capacity is shared between the ranks.
 struct choices {
     int32_t *experts;
     float   *probabilities;    // probability of the chosen expert; DROPPED if the choice is dropped
