@@ -8,6 +8,7 @@
 #include "gswbench/output.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/show.h"
+#include "gswbench/statistics.h"
 
 double show_mlperf_flops(const struct config *config, int64_t sequence)
 {
@@ -72,11 +73,18 @@ static void print_prediction(const struct shown_mlperf *shown)
 void show_mlperf(const struct shown_mlperf *shown)
 {
     const struct mlperf_log *first = &shown->runs[0];
-    char                     text[32], spread[64];
+    char                     text[32];
     print_head(shown);
     print_runs(shown);
-    printf("step           %.4f s, median of %" PRId64 " run%s%s", shown->step_seconds, shown->count,
-           shown->count == 1 ? "" : "s", show_percent(shown->spread, ", p95 over median %.4f", spread, sizeof(spread)));
+    printf("step           %.4f s, median of %" PRId64 " run%s", shown->step_seconds, shown->count,
+           shown->count == 1 ? "" : "s");
+    if (!isnan(shown->spread)) {
+        struct step_spread public = statistics_public_spread(shown->accelerators, shown->step_seconds);
+        printf(", p95 over median %.4f", shown->spread);
+        if (shown->accelerators > 0 && first->steps_each == 1 && !isnan(public.typical)) {
+            printf(" (runs of this size: mostly %.4f, at most %.4f)", public.typical, public.largest);
+        }
+    }
     if (shown->count > 1) {
         printf("; the runs differ by %.2f %%", shown->runs_percent);
     }

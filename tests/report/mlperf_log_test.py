@@ -149,6 +149,7 @@ class Logs(unittest.TestCase):
         # 2 + 2 FLOPs for each frozen weight that is multiplied, attention forward and backward, and less than 1 % for adapters
         flops = 4 * 8192 * (68.977e9 - 32000 * 8192) + 12 * 80 * 8192 * 8192 ** 2
         self.assertTrue(1 < lora["sequence_flops"] / flops < 1.01, lora["sequence_flops"] / flops)
+        self.assertRegex(self.report("lora").stdout, r"\nstep +2\.\d+ s, median of 1 run\nthroughput ")
         other = self.read(self.write("other", Log("tenth", "other", 8, 512).text(blocks_of())))
         self.assertEqual((other["sequence_flops"], other["sequence"]), (None, 512))
 
@@ -163,6 +164,7 @@ class Logs(unittest.TestCase):
         text = self.report(*names).stdout
         self.assertIn(f"step           {steps[2]:.4f} s, median of 3 runs", text)
         self.assertEqual(text.count("success"), 3)
+        self.assertRegex(text, r"p95 over median 1\.\d+ \(runs of this size: mostly 1\.0060, at most 1\.0104\); the runs differ by")
         other = self.write("other", Log("each", "gpt3", 1024, 2048).text(blocks_of()))
         self.fails(13, "result_0.txt and other are not runs of one submission", names[0], other)
 
