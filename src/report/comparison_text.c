@@ -150,6 +150,8 @@ static void write_table(const struct comparison *comparison, FILE *file)
     write_row("tokens/s", report_real, left->tokens_per_second, right->tokens_per_second, file);
     write_row("tokens/s per device", report_real, left->tokens_per_second_per_rank, right->tokens_per_second_per_rank,
               file);
+    write_row("$ per million tokens", report_real, report_token_dollars(first), report_token_dollars(second), file);
+    write_row("tokens per joule", report_real, left->tokens_per_joule, right->tokens_per_joule, file);
     write_row("TFLOP/s per device", report_real, left->teraflops_per_rank, right->teraflops_per_rank, file);
     write_row("model FLOPs utilization", report_percent, left->utilization[left->convention],
               right->utilization[right->convention], file);

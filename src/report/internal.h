@@ -70,6 +70,9 @@ void html_write_communication_times(const struct result *result, FILE *file);
 // comparison.c: returns the value of the setting "section.key", or "" if it does not exist.
 const char *report_find_setting(const struct result *result, const char *name);
 
+// Dollars for a million tokens; NaN without [hardware] gpu_hour_dollars.
+double report_token_dollars(const struct result *result);
+
 // comparison_parts.c: the family of an op kind ("norm" for norm_forward), and whether the kind is a compute op. kind
 // may come from a file; unknown kinds are not compute ops.
 void report_name_family(const char *kind, char *name, size_t bytes);

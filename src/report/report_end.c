@@ -198,22 +198,17 @@ static void put_slowest_rank(struct end *end, const struct result *result)
         report_safe(longest->host), 100 * longest->excess, doubt);
 }
 
-// [hardware] gpu_hour_dollars is an entry of the result's configuration.
-static double hour_dollars_of(const struct result *result)
+double report_token_dollars(const struct result *result)
 {
-    for (int64_t i = 0; i < result->config_count; i++) {
-        if (strcmp(result->config[i].name, "hardware.gpu_hour_dollars") == 0) {
-            return strtod(result->config[i].value, NULL);
-        }
-    }
-    return 0.0;
+    double hour = strtod(report_find_setting(result, "hardware.gpu_hour_dollars"), NULL);
+    return hardware_token_dollars(hour, result->mesh.world, result->figures.tokens_per_second);
 }
 
 static void put_throughput(struct end *end, const struct result *result)
 {
-    const struct result_figures *figures = &result->figures;
-    double dollars  = hardware_token_dollars(hour_dollars_of(result), result->mesh.world, figures->tokens_per_second);
-    char   cost[48] = "";
+    const struct result_figures *figures  = &result->figures;
+    double                       dollars  = report_token_dollars(result);
+    char                         cost[48] = "";
     if (!isnan(dollars)) {
         snprintf(cost, sizeof(cost), "; $%.4g per million", dollars);
     }

@@ -272,3 +272,18 @@ Test(compare, refuses_a_result_of_another_method)
     cr_expect_str_eq(result.text, expected);
     cr_expect_eq(result.exit_code, EXIT_COMPARE);
 }
+
+// 2 ranks at $3.6 an hour cost $2000 per million times the seconds of a token.
+Test(compare, says_dollars_for_a_million_tokens)
+{
+    char   path[512];
+    double tokens[2], dollars[2];
+    run_model("--ranks 2 --comm local --price 3.6", path);
+    compare(path, path, "--force");
+    const char *rate = strstr(output, "\ntokens/s  "), *cost = strstr(output, "\n$ per million tokens ");
+    cr_assert(rate != NULL && sscanf(rate, "\ntokens/s %lf %lf", &tokens[0], &tokens[1]) == 2, "%s", output);
+    cr_assert(cost != NULL && sscanf(cost, "\n$ per million tokens %lf %lf", &dollars[0], &dollars[1]) == 2, "%s",
+              output);
+    cr_expect_float_eq(dollars[0] * tokens[0] / 2000.0, 1.0, 1e-4, "%g at %g", dollars[0], tokens[0]);
+    cr_expect_float_eq(dollars[1] * tokens[1] / 2000.0, 1.0, 1e-4);
+}
