@@ -213,6 +213,9 @@ extern const struct json_field plan_storage_fields[];    // of an array of bytes
 const struct row_count *plan_op_row_count(const struct plan *plan, const struct op *op);
 // A copy of the op with this number of rows, if a row count determines its rows.
 struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t rows);
+// A copy of the op with the rows of its expert under skewed routing; expected rows are uniform. An exchange has the
+// rows of the rank with the most.
+struct op plan_op_of_load(const struct plan *plan, const struct op *op);
 // Elements of the operand in a slot that the op uses in the plan.
 int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int slot);
 // Elements per row of a tensor with a row count.

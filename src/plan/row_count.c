@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Row counts of ops and tensors that are known only during a step.
+#include <math.h>
+
 #include "gswbench/assembly.h"
 
 const struct row_count *plan_op_row_count(const struct plan *plan, const struct op *op)
@@ -37,6 +39,34 @@ struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t 
         of_rows.shape.rows.rows = rows;
     }
     return of_rows;
+}
+
+// Load of an expert, relative to the mean of all experts. The first top_k experts are loaded more in skewed routing.
+static double load_of(const struct routing_shape *shape, int64_t expert)
+{
+    double each = (double)shape->top_k / (double)shape->experts;
+    return 1 - shape->hot + (expert < shape->top_k ? shape->hot / each : 0);
+}
+
+// An exchange takes as long as that of the rank with the most rows.
+struct op plan_op_of_load(const struct plan *plan, const struct op *op)
+{
+    const struct row_count *row_count = plan_op_row_count(plan, op);
+    if (row_count == NULL || plan->train.routing != ROUTING_SKEWED) {
+        return *op;
+    }
+    const struct routing_shape *shape = &plan->ops[row_count->reader].shape.routing;
+    const struct row_count     *first = row_count;
+    while (first > plan->row_counts && first[-1].reader == row_count->reader) {
+        first--;
+    }
+    int64_t here  = shape->experts / shape->owners;
+    int64_t local = (row_count - first) / (shape->owners > 1 ? 2 : 1);
+    double  load  = load_of(shape, mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes) * here + local);
+    for (int64_t owner = 0; owner < shape->owners && op_is_communication((enum op_kind)op->kind); owner++) {
+        load = fmax(load, load_of(shape, owner * here + local));
+    }
+    return plan_op_of_rows(plan, op, llround((double)row_count->expected * load));
 }
 
 int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int slot)

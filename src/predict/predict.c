@@ -97,7 +97,8 @@ double predict_whole_seconds(const struct plan_request *request, const struct ma
 
 struct cost predict_cost(const void *state, const struct plan *plan, const struct op *op)
 {
-    return predict_cost_op(state, plan, op);
+    struct op loaded = plan_op_of_load(plan, op);
+    return predict_cost_op(state, plan, &loaded);
 }
 
 // The last stage to finish ends the step. The stage with the most compute provides the waterfall.

@@ -3,6 +3,7 @@
 #include "gswbench/plan.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <string.h>
 
 #include "layouts.h"
@@ -248,4 +249,27 @@ Test(plan_experts, recomputes_with_the_rows_that_were_counted_before)
     }
     cr_expect_eq(followers, 2 * (2 + 2 + 4), "%d", followers);    // forward, recompute, and two gradients each
     plan_free(&tiny.plan);
+}
+
+// Of 8 experts on two ranks the first two have 2.4 times the mean load, the others (8 - 2 x 2.4) / 6 of it. Each
+// exchange is as long as for the rank with the most rows.
+Test(plan_experts, loads_the_first_experts_of_skewed_routing)
+{
+    for (int rank = 0; rank < 2; rank++) {
+        struct tiny tiny =
+            tiny_of("experts 8; top_k 2; routing skewed; routing_skew 2.4; dp 2; ep 2; sequence 64; micro_batch 15");
+        tiny_plan_rank(&tiny, 2, rank);
+        int first = find_op(&tiny.plan, "fc1", 1, 0), exchange = find_op(&tiny.plan, "dispatch exchange", 1, 0);
+        for (int local = 0; local < 4; local++) {
+            const struct op *gemm = &tiny.plan.ops[first + local], *moved = &tiny.plan.ops[exchange + local];
+            struct op        loaded = plan_op_of_load(&tiny.plan, gemm), busy = plan_op_of_load(&tiny.plan, moved);
+            double           hot = local < 2 ? 2.4 : 3.2 / 6;
+            cr_expect_eq(gemm->shape.gemm.m, 480);
+            cr_expect_eq(loaded.shape.gemm.m, rank == 0 ? llround(480 * hot) : 256, "%d %d: %ld", rank, local,
+                         (long)loaded.shape.gemm.m);
+            cr_expect_eq(busy.shape.communication.elements * 480,
+                         moved->shape.communication.elements * llround(480 * hot), "%d %d", rank, local);
+        }
+        plan_free(&tiny.plan);
+    }
 }
