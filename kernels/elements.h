@@ -74,6 +74,40 @@ struct adamw_args {
 };
 KERNEL_FUNCTION int kernel_adamw(const struct adamw_args *args, const struct kernel_target *target);
 
+// Muon around its GEMMs. Memory-bound: momentum moves 16 bytes per weight with fp32 gradients and moments,
+// normalization 6 into BF16, the update 12 with master weights.
+struct momentum_args {
+    const float *scale;       // [1]: gradient scale of clipping
+    const void  *gradient;    // [elements], like all arrays below
+    void        *momentum;
+    float       *out;
+    int64_t      elements;
+    float        decay;
+    enum format  gradient_type, moment;
+};
+KERNEL_FUNCTION int kernel_momentum(const struct momentum_args *args, const struct kernel_target *target);
+
+struct normalize_args {
+    const float *in;         // [elements]
+    const float *squares;    // [1]: sum of squares
+    void        *out;        // [elements]
+    int64_t      elements;
+    enum format  type;    // of out
+};
+KERNEL_FUNCTION int kernel_normalize(const struct normalize_args *args, const struct kernel_target *target);
+
+struct muon_args {
+    const struct adamw_hyper *hyper;
+    const float              *scale;     // [1]
+    const void               *update;    // [elements], like all arrays below
+    float                    *master;    // master weights; NULL: weight is updated directly
+    void                     *weight;    // may be NULL with master weights
+    int64_t                   elements;
+    float                     factor;    // of the update
+    enum format               type;      // of update and weight
+};
+KERNEL_FUNCTION int kernel_muon(const struct muon_args *args, const struct kernel_target *target);
+
 // Column sums of a matrix (bias gradient), and a matrix of equal rows (bias for an accumulating GEMM). Memory-bound:
 // one element read or written.
 struct column_sum_args {

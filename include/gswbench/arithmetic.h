@@ -151,3 +151,17 @@ GSWBENCH_INLINE void arithmetic_adamw_update(const struct arithmetic_adamw *adam
     float denominator = sqrtf(*second) * adamw->inverse_root + adamw->epsilon;
     *weight           = *weight * adamw->keep - adamw->step_size * *first / denominator;
 }
+
+// Nesterov momentum of one element, as a moving average: returns the average that the next step would have with the
+// same gradient.
+GSWBENCH_INLINE float arithmetic_momentum(float gradient, float decay, float *momentum)
+{
+    *momentum += (1.0f - decay) * (gradient - *momentum);
+    return gradient + decay * (*momentum - gradient);
+}
+
+// The factor that gives a matrix with this sum of squares the norm 1.
+GSWBENCH_INLINE float arithmetic_normal_factor(float squares)
+{
+    return 1.0f / fmaxf(sqrtf(squares), 1e-15f);
+}

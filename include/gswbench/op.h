@@ -121,7 +121,10 @@ enum model_value {
     KIND(OP_CLEAR, clear)                             \
     KIND(OP_SQUARE_SUM, square_sum)                   \
     KIND(OP_CLIP, clip)                               \
-    KIND(OP_ADAMW, adamw)
+    KIND(OP_ADAMW, adamw)                             \
+    KIND(OP_MOMENTUM, momentum)                       \
+    KIND(OP_NORMALIZE, normalize)                     \
+    KIND(OP_MUON, muon)
 
 // Communication between ranks, executed by a communicator.
 #define OP_COMMUNICATION_KINDS(KIND)                     \
@@ -207,6 +210,9 @@ bool        op_stream_is_pipeline(int stream);    // one of the two streams with
 struct op_time {
     double begin, end;
 };
+
+// Whether the op changes optimizer state by gradients.
+bool op_is_optimizer(enum op_kind kind);
 
 // Elements of the operand in a slot, from the op's shape; -1 for communication, whose sizes depend on the group.
 int64_t op_operand_elements(const struct op *op, int slot);

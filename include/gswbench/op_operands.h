@@ -19,8 +19,9 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
 // backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (optional, added to d x), d
 // x w, d WEIGHT and d BIAS w or rw (optional; absent if frozen).
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_INVERSE_SCALE_A, GEMM_INVERSE_SCALE_B, GEMM_BIAS, GEMM_TENSOR_SCALE_A,
-       GEMM_TENSOR_SCALE_B };
+       GEMM_TENSOR_SCALE_B, GEMM_ADDEND };
 // C [m, n] = op(A) op(B), or += if it accumulates. BIAS r [n], optional: added to each row of C.
+// ADDEND r [m, n], optional, in the format of C, not with accumulation: C += shape.addend ADDEND.
 // INVERSE_SCALE_A, INVERSE_SCALE_B r f32: of FP8 operands (op_shape.h says how many); absent if A and B are not FP8.
 // TENSOR_SCALE_A, TENSOR_SCALE_B r f32 [1]: inverse scales of the tensors, with NV scaling only; C is multiplied by both.
 // Low-precision GEMMs always have A as stored and B transposed, because devices multiply them row by row.
@@ -147,6 +148,14 @@ enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAM
 // HYPER r f32 [HYPER_COUNT], SCALE r f32 [1], GRADIENT r, MASTER rw f32 (absent: WEIGHT is rw), m rw, v rw, WEIGHT w
 // (optional if there is a MASTER). AMAX rw f32 [1], optional: raised to the largest magnitude of WEIGHT. A SCALE of NaN
 // skips the update but still raises AMAX.
+// Muon: momentum, then Newton-Schulz iterations as GEMMs, then the update.
+enum { MOMENTUM_SCALE, MOMENTUM_GRADIENT, MOMENTUM_FIRST, MOMENTUM_OUT };
+// SCALE r f32 [1] (clip scale), GRADIENT r, FIRST rw, OUT w f32: with g = SCALE GRADIENT, FIRST += (1 - factor)(g -
+// FIRST), OUT = g + factor (FIRST - g). A SCALE of NaN leaves FIRST unchanged and clears OUT.
+enum { NORMALIZE_IN, NORMALIZE_SUM, NORMALIZE_OUT };             // f32 r; f32 [1] r: sum of squares; IN / root of SUM w
+enum { MUON_HYPER, MUON_SCALE, MUON_UPDATE, MUON_MASTER, MUON_WEIGHT };
+// HYPER r, SCALE r f32 [1], UPDATE r, MASTER rw f32 (absent: WEIGHT is rw), WEIGHT w: W -= learning rate (decay W +
+// factor UPDATE). A SCALE of NaN skips the update.
 enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY,
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_KEY_LOW, HYPER_KEY_HIGH,
        HYPER_COUNT };      // corrections: 1 - beta^step; key of stochastic rounding: two numbers of 24 bits

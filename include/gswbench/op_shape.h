@@ -16,6 +16,7 @@ struct gemm_shape {
     bool    transpose_a, transpose_b;    // A is stored [k, m], B is stored [n, k]
     int32_t scaling_a, scaling_b;        // enum scaling of A [m, k] and B [n, k]
     float   scale;                       // factor of the product; 0: 1
+    float   addend;                      // factor of GEMM_ADDEND
 };
 static inline float gemm_scale(const struct gemm_shape *shape)
 {
@@ -131,7 +132,8 @@ struct rescale_shape {
 };
 struct elements_shape {
     int64_t elements;
-    float   limit;    // clip: maximum norm; 0: compute the norm without clipping
+    float   limit;     // clip: maximum norm; 0: compute the norm without clipping
+    float   factor;    // momentum: decay; Muon: of the update
 };
 // Row counts of an all-to-all with unequal contiguous parts: to and from each member.
 struct communication_parts {

@@ -25,6 +25,11 @@ const char *op_stream_name(enum stream stream)
     return names[stream];
 }
 
+bool op_is_optimizer(enum op_kind kind)
+{
+    return kind == OP_ADAMW || kind == OP_MOMENTUM || kind == OP_MUON;
+}
+
 bool op_stream_is_pipeline(int stream)
 {
     return stream == STREAM_PIPELINE_SEND || stream == STREAM_PIPELINE_RECEIVE;

@@ -157,7 +157,7 @@ const struct op_row op_table[OP_COUNT] = {
         [GEMM_A] = READ("a", of_a), [GEMM_B] = READ("b", of_b), [GEMM_C] = ADD("c", of_c),
         [GEMM_INVERSE_SCALE_A] = MAY_READ("factor_a", inverse_scales_a), [GEMM_INVERSE_SCALE_B] = MAY_READ("factor_b", inverse_scales_b),
         [GEMM_BIAS] = MAY_READ("bias", a_row_of_c), [GEMM_TENSOR_SCALE_A] = MAY_READ("tensor_scale_a", one),
-        [GEMM_TENSOR_SCALE_B] = MAY_READ("tensor_scale_b", one)}},
+        [GEMM_TENSOR_SCALE_B] = MAY_READ("tensor_scale_b", one), [GEMM_ADDEND] = MAY_READ("addend", of_c)}},
     [OP_ROPE_FORWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
         [ROPE_TABLE] = READ("table", rotations), [ROPE_PACKED] = READ("packed", packed),
         [ROPE_QUERY] = WRITE("query", queries), [ROPE_KEY_VALUE] = WRITE("key_value", own_key_values),
@@ -318,6 +318,15 @@ const struct op_row op_table[OP_COUNT] = {
         [ADAMW_GRADIENT] = READ("gradient", all), [ADAMW_MASTER] = MAY_UPDATE("master", all),
         [ADAMW_FIRST] = UPDATE("first", all), [ADAMW_SECOND] = UPDATE("second", all),
         [ADAMW_WEIGHT] = SLOT("weight", UNLESS_MASTER, NO_MASTER, all), [ADAMW_AMAX] = MAY_UPDATE("amax", one)}},
+    [OP_MOMENTUM] = {COMPUTES(elements, MEMORY, MEMORY), {
+        [MOMENTUM_SCALE] = READ("scale", one), [MOMENTUM_GRADIENT] = READ("gradient", all),
+        [MOMENTUM_FIRST] = UPDATE("first", all), [MOMENTUM_OUT] = WRITE("out", all)}},
+    [OP_NORMALIZE] = {COMPUTES(elements, MEMORY, MEMORY), {
+        [NORMALIZE_IN] = READ("in", all), [NORMALIZE_SUM] = READ("sum", one), [NORMALIZE_OUT] = WRITE("out", all)}},
+    [OP_MUON] = {COMPUTES(elements, MEMORY, MEMORY), {
+        [MUON_HYPER] = READ("hyper", hyper), [MUON_SCALE] = READ("scale", one), [MUON_UPDATE] = READ("update", all),
+        [MUON_MASTER] = MAY_UPDATE("master", all),
+        [MUON_WEIGHT] = SLOT("weight", UNLESS_MASTER, NO_MASTER, all)}},
     [OP_ALL_REDUCE] = {MOVES(communication, TREE, NONE), {[COMMUNICATION_OUT] = UPDATE("out", whole)}},
     [OP_ALL_REDUCE_MAXIMUM] = {MOVES(communication, TREE, NONE), {[COMMUNICATION_OUT] = UPDATE("out", whole)}},
     [OP_ALL_GATHER] = {MOVES(communication, RING, NONE), {

@@ -86,6 +86,12 @@ static double tile_rate(double traffic, double m, double n)
     return (1.0 + 0.75 * traffic) / (1.0 + 64.0 * traffic * (1.0 / m + 1.0 / n));
 }
 
+// The epilogue reads a matrix of the size of C.
+static bool reads_c(const struct op *op)
+{
+    return op->accumulates || (op->operand_count > GEMM_ADDEND && op->operand[GEMM_ADDEND] >= 0);
+}
+
 // Minimum over tile shapes, and over split-k if there are fewer tiles than SMs. The prologue and epilogue of a tile
 // cost like additional steps along k.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
@@ -102,7 +108,7 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
     bool                     split  = format->rate == RATE_FP8 && !sums_fast(machine, plan, op);
     double                   rate   = values.efficiency * predict_sustained_peak(hardware, format) /
                   (split ? hardware->gemm_split_accumulation.value : 1.0);
-    double around  = values.prologue + (op->accumulates ? hardware->gemm_accumulate.value * values.steps : 0.0);
+    double around  = values.prologue + (reads_c(op) ? hardware->gemm_accumulate.value * values.steps : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
         double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
@@ -119,13 +125,8 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
 static double find_gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct gemm_shape *shape  = &op->shape.gemm;
-    struct known_gemm        wanted = {shape->m,
-                                       shape->n,
-                                       shape->k,
-                                       gemm_format(machine, plan, op),
-                                       0.0,
-                                       op->accumulates,
-                                       sums_fast(machine, plan, op)};
+    struct known_gemm        wanted = {
+               shape->m, shape->n, shape->k, gemm_format(machine, plan, op), 0.0, reads_c(op), sums_fast(machine, plan, op)};
     if (machine->gemms == NULL) {
         return gemm_seconds(machine, plan, op);
     }

@@ -51,7 +51,7 @@ void step_rehearse(struct step *step)
 void step_remake_weights(struct step *step)
 {
     for (int32_t i = 0; i < step->plan->op_count; i++) {
-        if (step->plan->ops[i].kind != OP_ADAMW && step_op_updates(step->plan, i)) {
+        if (!op_is_optimizer((enum op_kind)step->plan->ops[i].kind) && step_op_updates(step->plan, i)) {
             queued_op_run_alone(step, &step->ops[i]);
         }
     }

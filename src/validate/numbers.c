@@ -128,8 +128,9 @@ static void expect(double *rows, const struct op *op, const enum format formats[
 {
     const struct gemm_shape *shape   = &op->shape.gemm;
     double                  *product = allocate(shape->k);
-    struct numbers           a       = numbers_of_operand(op, GEMM_A, formats[GEMM_A], shape->m * shape->k);
-    struct numbers           b       = numbers_of_operand(op, GEMM_B, formats[GEMM_B], shape->k * shape->n);
+    int            slot_of_a = op->operand[GEMM_A] == op->operand[GEMM_B] ? GEMM_B : GEMM_A;    // B is written last
+    struct numbers a         = numbers_of_operand(op, slot_of_a, formats[GEMM_A], shape->m * shape->k);
+    struct numbers b         = numbers_of_operand(op, GEMM_B, formats[GEMM_B], shape->k * shape->n);
     multiply(product, &b, (struct stored){shape->k, shape->n, shape->transpose_b}, r);
     for (int64_t k = 0; k < shape->k; k++) {
         product[k] *= (double)gemm_scale(shape);
@@ -184,7 +185,7 @@ int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct o
 {
     const struct gemm_shape *shape = &op->shape.gemm;
     int                      exponent;
-    if (frexpf(gemm_scale(shape), &exponent) != 0.5F) {    // the product of integers would be rounded
+    if (frexpf(gemm_scale(shape), &exponent) != 0.5F || op->operand[GEMM_ADDEND] >= 0) {    // would be rounded
         return -1;
     }
     struct numbers columns = column_factors(shape->n);

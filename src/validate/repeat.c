@@ -219,7 +219,7 @@ bool remakes_weights(const struct plan *plan)
 {
     bool remakes = false;
     for (int32_t i = 0; i < plan->op_count && !remakes; i++) {
-        remakes = plan->ops[i].kind != OP_ADAMW && step_op_updates(plan, i);
+        remakes = !op_is_optimizer((enum op_kind)plan->ops[i].kind) && step_op_updates(plan, i);
     }
     return remakes;
 }

@@ -35,7 +35,8 @@ int64_t plan_quantized_bytes(const struct plan *plan)
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op           = &plan->ops[i];
         bool             makes_copies = op_table[op->kind].part == OP_PART_CAST;
-        for (int slot = makes_copies ? 0 : OP_FUSED + QUANTIZE_OUT; slot < op->operand_count; slot++) {
+        int              end          = makes_copies || op_is_fused(op) ? op->operand_count : 0;
+        for (int slot = makes_copies ? 0 : OP_FUSED + QUANTIZE_OUT; slot < end; slot++) {
             bytes += op->operand[slot] >= 0 ? plan->tensors[op->operand[slot]].bytes : 0;
         }
     }

@@ -58,6 +58,9 @@ static inline bool vary_columns(struct op *op)
     case OP_MAGNITUDE:
     case OP_CAST:
     case OP_ADAMW:
+    case OP_MOMENTUM:
+    case OP_NORMALIZE:
+    case OP_MUON:
         columns = &op->shape.elements.elements;
         break;
     default:

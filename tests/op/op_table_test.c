@@ -58,9 +58,9 @@ Test(op_table, counts_and_costs_with_the_fields_of_the_kinds_own_shape)
             cr_expect(!operand->size->is_share || op_is_communication(kind), "%s: %s", op_name(kind), operand->name);
             cr_expect(!operand->is_table || row->shape == rows_fields, "%s: %s", op_name(kind), operand->name);
             cr_expect(operand->use != OP_USE_ADD_QUERY || row->shape == attention_fields, "%s", op_name(kind));
-            cr_expect(operand->use != OP_USE_UNLESS_MASTER || kind == OP_ADAMW, "%s", op_name(kind));
+            cr_expect(operand->use != OP_USE_UNLESS_MASTER || kind == OP_ADAMW || kind == OP_MUON, "%s", op_name(kind));
             cr_expect(operand->need != OP_NEED_OWN_SCALE || kind == OP_QUANTIZE, "%s", op_name(kind));
-            cr_expect(operand->need != OP_NEED_NO_MASTER || kind == OP_ADAMW, "%s", op_name(kind));
+            cr_expect(operand->need != OP_NEED_NO_MASTER || kind == OP_ADAMW || kind == OP_MUON, "%s", op_name(kind));
         }
         cr_expect_eq(row->cost == OP_COST_GEMM, row->shape == gemm_fields, "%s", op_name(kind));
         cr_expect((row->cost != OP_COST_ATTENTION_FORWARD && row->cost != OP_COST_ATTENTION_BACKWARD) ||

@@ -12,6 +12,8 @@
     .shape.rows = {.rows = rows_, .columns = columns_, .valid_columns = valid, .first = first_, .total = total_, .parts = parts_, .scale = 0.125f, .multiplier = 0.57f}
 #define GEMM(m_, n_, k_, turns_a, turns_b) \
     .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_a = turns_a, .transpose_b = turns_b}
+#define ADDEND_GEMM(m_, n_, k_) \
+    .shape.gemm = {.m = m_, .n = n_, .k = k_, .scale = -5.5913f, .addend = 3.7418f}
 #define SCALED_GEMM(m_, n_, k_, turns_b) \
     .shape.gemm = {.m = m_, .n = n_, .k = k_, .transpose_b = turns_b, .scale = 2.75f}
 #define FP8_GEMM(m_, n_, k_, fast) \
@@ -41,6 +43,7 @@
 #define NV(rows_, columns_, by, ...) .shape.quantize = {.rows = rows_, .columns = columns_, .scaling = by, __VA_ARGS__}
 #define HISTORY(slots_, history_) .shape.rescale = {.slots = slots_, .history = history_, .target = 224.0f}
 #define ELEMENTS(count) .shape.elements = {.elements = count, .limit = 1.0f}
+#define FACTOR(count, factor_) .shape.elements = {.elements = count, .factor = factor_}
 #define ADDS .accumulates = true
 #define BY_RUNS .fused_scaling = SCALING_1X128
 #define BY_BLOCKS .fused_scaling = SCALING_MX
@@ -100,6 +103,9 @@ const struct op_case op_cases[] = {
     {"gemm 160 x 192 x 416 in fp8 by blocks", "44b88", {.kind = OP_GEMM, PART_GEMM(160, 192, 416, SCALING_MX, SCALING_MX)}},
     {"gemm 288 x 32 x 96 in fp8 by blocks, added", "54f88", {.kind = OP_GEMM, ADDS, PART_GEMM(288, 32, 96, SCALING_MX, SCALING_MX)}},
     {"gemm 256 x 512 x 384 with a bias", "bbb--b", {.kind = OP_GEMM, GEMM(256, 512, 384, false, true)}},
+    {"gemm 256 x 384 x 256 with an addend", "bbb-----b", {.kind = OP_GEMM, ADDEND_GEMM(256, 384, 256)}},
+    {"gemm 136 x 72 x 200 with an addend", "bbb-----b", {.kind = OP_GEMM, ADDEND_GEMM(136, 72, 200)}},
+    {"gemm 33 x 17 x 65 with an addend in fp32", "fff-----f", {.kind = OP_GEMM, ADDEND_GEMM(33, 17, 65)}},
     {"gemm 129 x 72 x 200 with a bias, added", "bbb--b", {.kind = OP_GEMM, ADDS, GEMM(129, 72, 200, false, true)}},
     {"gemm 33 x 17 x 65 with a bias in fp32", "fff--f", {.kind = OP_GEMM, GEMM(33, 17, 65, false, true)}},
     {"gemm 136 x 72 x 200 with a bias into fp32", "bbf--b", {.kind = OP_GEMM, GEMM(136, 72, 200, false, true)}},
@@ -365,6 +371,15 @@ const struct op_case op_cases[] = {
     {"adamw of bf16 moments", "fff-bbb", {.kind = OP_ADAMW, ELEMENTS(1003)}},
     {"adamw of bf16 gradients", "ffbfffb", {.kind = OP_ADAMW, ELEMENTS(1003)}},
     {"adamw in fp32", "fff-fff", {.kind = OP_ADAMW, ELEMENTS(77)}},
+    {"momentum", "ffff", {.kind = OP_MOMENTUM, FACTOR(50001, 0.95F)}},
+    {"momentum of bf16 gradients in bf16", "fbbf", {.kind = OP_MOMENTUM, FACTOR(1003, 0.8F)}},
+    {"momentum without a scale", "Nfff", {.kind = OP_MOMENTUM, FACTOR(1003, 0.95F)}},
+    {"normalize", "fff", {.kind = OP_NORMALIZE, ELEMENTS(50001)}},
+    {"normalize in bf16", "ffb", {.kind = OP_NORMALIZE, ELEMENTS(1003)}},
+    {"muon", "ffbfb", {.kind = OP_MUON, FACTOR(50001, 16.9F)}},
+    {"muon in bf16", "ffb-b", {.kind = OP_MUON, FACTOR(1003, 0.7F)}},
+    {"muon in fp32", "fff-f", {.kind = OP_MUON, FACTOR(77, 2.0F)}},
+    {"muon without a scale", "fNbfb", {.kind = OP_MUON, FACTOR(1003, 2.0F)}},
 };
 // clang-format on
 

@@ -94,6 +94,7 @@ static bool is_positive(const struct op *op, int slot)
     case AT(OP_CLIP, CLIP_PARTIALS):
     case AT(OP_ADAMW, ADAMW_SECOND):
     case AT(OP_ADAMW, ADAMW_AMAX):
+    case AT(OP_NORMALIZE, NORMALIZE_SUM):
     case AT(OP_QUANTIZE, QUANTIZE_SCALE):
     case AT(OP_QUANTIZE, QUANTIZE_AMAX):
     case AT(OP_MAGNITUDE, MAGNITUDE_AMAX):
@@ -127,6 +128,7 @@ static void fill_operand(const struct op_case *test, const struct op *op, int sl
             buffer->format == FORMAT_I32                        ? (double)draw_index(op, slot, i, key)
             : test->operands[slot] == 'N'                       ? (double)NAN
             : op->kind == OP_ADAMW && slot == ADAMW_HYPER       ? hyper[i]
+            : op->kind == OP_MUON && slot == MUON_HYPER         ? hyper[i]
             : op->kind == OP_QUANTIZE && slot == QUANTIZE_HYPER ? (double)(0x3579bd + i)
             : is_positive(op, slot)                             ? ldexp(fabs(normal) + 0.1, exponent)
                                     : ldexp(normal, exponent) + mean_of(test->operands[slot]));

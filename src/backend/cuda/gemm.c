@@ -71,7 +71,7 @@ static struct gemm_key key_of(const struct backend *backend, const struct op *op
                              .a           = buffers[GEMM_A].format,
                              .b           = buffers[GEMM_B].format,
                              .c           = buffers[GEMM_C].format,
-                             .accumulates = op->accumulates || fills,
+                             .accumulates = op->accumulates || fills || buffers[GEMM_ADDEND].data != NULL,
                              .adds_bias   = buffers[GEMM_BIAS].data != NULL && !fills,
                              .sums_fast   = op->sums_fast,
                              .alignment   = {gemm_alignment(buffers[GEMM_A].data), gemm_alignment(buffers[GEMM_B].data),
@@ -203,7 +203,8 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
                         const struct gemm_operands *operands)
 {
     const struct gemms *gemms = cuda->gemms;
-    const float         scale = gemm_scale(&gemm->key.shape), keep = gemm->key.accumulates ? 1 : 0;
+    const float         scale = operands->scale, keep = operands->keep;
+    const void         *added  = operands->addend != NULL ? operands->addend : operands->c;
     bool                is_fp4 = gemm->key.a == FORMAT_E2M1;
     if (is_fp4) {
         multiply_scales(cuda, operands, scale, keep);
@@ -215,7 +216,7 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
     set_bias(gemms, gemm, operands->bias);
     return gemms->blas.cublasLtMatmul(
         gemms->blas.handle, gemm->operation, is_fp4 ? gemms->factors : &scale, operands->b, gemm->first, operands->a,
-        gemm->second, is_fp4 ? gemms->factors + 1 : &keep, operands->c, gemm->out, operands->c, gemm->out, algorithm,
+        gemm->second, is_fp4 ? gemms->factors + 1 : &keep, added, gemm->out, operands->c, gemm->out, algorithm,
         gemms->workspace, GEMM_WORKSPACE_BYTES, cuda->device.streams[STREAM_COMPUTE]);
 }
 
@@ -403,8 +404,12 @@ static void run_prepared(struct backend *backend, const struct prepared *prepare
                                        .tensor_scale_a  = buffers[GEMM_TENSOR_SCALE_A].data,
                                        .tensor_scale_b  = buffers[GEMM_TENSOR_SCALE_B].data,
                                        .c               = buffers[GEMM_C].data,
+                                       .addend          = buffers[GEMM_ADDEND].data,
+                                       .scale           = gemm_scale(&op->shape.gemm),
+                                       .keep            = gemm->key.accumulates ? 1 : 0,
                                        .bias            = buffers[GEMM_BIAS].data};
     bool                 is_planned = op->shape.gemm.m == gemm->key.shape.m && op->shape.gemm.k == gemm->key.shape.k;
+    operands.keep                   = operands.addend != NULL ? op->shape.gemm.addend : operands.keep;
     fill_bias(backend, op, buffers);
     gemm = is_planned ? gemm : find_size(cuda, gemm, &op->shape.gemm);
     cublasStatus_t answer =

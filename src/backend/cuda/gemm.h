@@ -39,10 +39,12 @@ struct gemm_operands {
     const float *inverse_scale_a, *inverse_scale_b;
     const float *tensor_scale_a, *tensor_scale_b;    // FP4; NULL: 1, when the GEMM is timed
     void        *c;
-    const void  *bias;    // NULL: the workspace, when the GEMM is timed
+    const void  *addend;         // read instead of C; NULL: C
+    float        scale, keep;    // factors of the product, and of C or the addend
+    const void  *bias;           // NULL: the workspace, when the GEMM is timed
 };
 
-// gemm.c: enqueues the GEMM with this algorithm. C is both input and output.
+// gemm.c: enqueues the GEMM with this algorithm. C is input and output unless there is an addend.
 cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,
                         const struct gemm_operands *operands);
 

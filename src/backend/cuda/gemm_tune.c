@@ -155,7 +155,9 @@ static bool run_once(void *work, int candidate)
                                        .b               = set + operands->offset[GEMM_B],
                                        .inverse_scale_a = operands->factors[0],
                                        .inverse_scale_b = operands->factors[1],
-                                       .c               = set + operands->offset[GEMM_C]};
+                                       .c               = set + operands->offset[GEMM_C],
+                                       .scale           = 1,
+                                       .keep            = timing->gemm->key.accumulates ? 1 : 0};
     timing->next_set                = (timing->next_set + 1) % operands->sets;
     return gemm_run(timing->cuda, timing->gemm, &timing->candidates[candidate].algo, &taken) == CUBLAS_STATUS_SUCCESS;
 }

@@ -52,6 +52,29 @@ void device_adamw(struct backend *backend, const struct op *op, const struct buf
                   .moment = buffers[ADAMW_FIRST].format, .weight_type = buffers[ADAMW_WEIGHT].format);
 }
 
+void device_momentum(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    DEVICE_LAUNCH(momentum, .scale = buffers[MOMENTUM_SCALE].data, .gradient = buffers[MOMENTUM_GRADIENT].data,
+                  .momentum = buffers[MOMENTUM_FIRST].data, .out = buffers[MOMENTUM_OUT].data,
+                  .elements = op->shape.elements.elements, .decay = op->shape.elements.factor,
+                  .gradient_type = buffers[MOMENTUM_GRADIENT].format, .moment = buffers[MOMENTUM_FIRST].format);
+}
+
+void device_normalize(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    DEVICE_LAUNCH(normalize, .in = buffers[NORMALIZE_IN].data, .squares = buffers[NORMALIZE_SUM].data,
+                  .out = buffers[NORMALIZE_OUT].data, .elements = op->shape.elements.elements,
+                  .type = buffers[NORMALIZE_OUT].format);
+}
+
+void device_muon(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    DEVICE_LAUNCH(muon, .hyper = buffers[MUON_HYPER].data, .scale = buffers[MUON_SCALE].data,
+                  .update = buffers[MUON_UPDATE].data, .master = buffers[MUON_MASTER].data,
+                  .weight = buffers[MUON_WEIGHT].data, .elements = op->shape.elements.elements,
+                  .factor = op->shape.elements.factor, .type = buffers[MUON_UPDATE].format);
+}
+
 int64_t device_column_sum_scratch(const struct op *op, const struct kernel_target *target)
 {
     return kernel_column_sum_scratch_bytes(op->shape.rows.rows, op->shape.rows.columns, target);

@@ -186,6 +186,73 @@ static void adamw(struct backend *backend, const struct op *op, const struct buf
 
 const struct host_op host_adamw = {.run = adamw, .each = floats};
 
+static void momentum_chunks(const struct loop *loop, int64_t first, int64_t last, int thread)
+{
+    const struct buffer *momentum = &loop->buffers[MOMENTUM_FIRST], *out = &loop->buffers[MOMENTUM_OUT];
+    float               *space = host_space(loop, thread), *result = space + 2 * CHUNK;
+    float                scale = *(const float *)loop->buffers[MOMENTUM_SCALE].data;
+    float                decay = loop->op->shape.elements.factor;
+    for (int64_t chunk = first; chunk < last; chunk++) {
+        int64_t      at       = chunk * CHUNK;
+        int64_t      count    = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
+        const float *gradient = row_read(&loop->buffers[MOMENTUM_GRADIENT], at, count, space);
+        float       *m        = read_for_update(momentum, at, count, space + CHUNK);
+        for (int64_t i = 0; i < count; i++) {
+            result[i] = isnan(scale) ? 0 : arithmetic_momentum(scale * gradient[i], decay, &m[i]);
+        }
+        row_close(momentum, at, count, m);
+        row_store(out, at, count, result, false);
+    }
+}
+
+const struct host_op host_momentum = {.body = momentum_chunks, .count = count_chunks, .each = floats};
+
+static void normalize_chunks(const struct loop *loop, int64_t first, int64_t last, int thread)
+{
+    float *space  = host_space(loop, thread);
+    float  factor = arithmetic_normal_factor(*(const float *)loop->buffers[NORMALIZE_SUM].data);
+    for (int64_t chunk = first; chunk < last; chunk++) {
+        int64_t at    = chunk * CHUNK;
+        int64_t count = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
+        memcpy(space + CHUNK, row_read(&loop->buffers[NORMALIZE_IN], at, count, space), (size_t)count * sizeof(*space));
+        row_scale(space + CHUNK, count, factor);
+        row_store(&loop->buffers[NORMALIZE_OUT], at, count, space + CHUNK, false);
+    }
+}
+
+const struct host_op host_normalize = {.body = normalize_chunks, .count = count_chunks, .each = floats};
+
+static void muon_chunks(const struct loop *loop, int64_t first, int64_t last, int thread)
+{
+    const struct buffer *weight = &loop->buffers[MUON_WEIGHT], *master = &loop->buffers[MUON_MASTER];
+    const struct buffer *kept  = master->data != NULL ? master : weight;
+    const float         *hyper = loop->buffers[MUON_HYPER].data;
+    float *space = host_space(loop, thread), keep = 1.0f - hyper[HYPER_LEARNING_RATE] * hyper[HYPER_DECAY];
+    float  step = hyper[HYPER_LEARNING_RATE] * loop->op->shape.elements.factor;
+    for (int64_t chunk = first; chunk < last; chunk++) {
+        int64_t      at     = chunk * CHUNK;
+        int64_t      count  = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
+        const float *update = row_read(&loop->buffers[MUON_UPDATE], at, count, space);
+        float       *values = read_for_update(kept, at, count, space + CHUNK);
+        for (int64_t i = 0; i < count; i++) {
+            values[i] = values[i] * keep - step * update[i];
+        }
+        row_close(kept, at, count, values);
+        if (master->data != NULL && weight->data != NULL) {
+            row_close(weight, at, count, values);
+        }
+    }
+}
+
+static void muon(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    if (!isnan(*(const float *)buffers[MUON_SCALE].data)) {
+        host_run_loop(backend, op, buffers, muon_chunks, count_chunks(op));
+    }
+}
+
+const struct host_op host_muon = {.run = muon, .each = floats};
+
 // Column sums (bias gradient). Threads share the columns; each column is added in row order, in double.
 // Scratch per thread: a row, and the sums in double.
 static int64_t column_sum_floats(const struct op *op)

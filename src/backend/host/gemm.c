@@ -118,6 +118,23 @@ void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part
     }
 }
 
+static void add_addend(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading)
+{
+    const struct gemm_shape *shape  = &loop->op->shape.gemm;
+    const struct buffer     *addend = &loop->buffers[GEMM_ADDEND];
+    for (int64_t row = 0; addend->data != NULL && row < place->rows; row++) {
+        for (int64_t first = 0; first < place->columns; first += BLOCK_COLUMNS) {
+            float        space[BLOCK_COLUMNS];
+            int64_t      count  = host_minimum(BLOCK_COLUMNS, place->columns - first);
+            int64_t      at     = (place->row + row) * shape->n + place->column + first;
+            const float *values = row_read(addend, at, count, space);
+            for (int64_t i = 0; i < count; i++) {
+                c[row * leading + first + i] += shape->addend * values[i];
+            }
+        }
+    }
+}
+
 void host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading)
 {
     const struct buffer *bias = &loop->buffers[GEMM_BIAS];
@@ -131,6 +148,7 @@ void host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, 
             }
         }
     }
+    add_addend(loop, place, c, leading);
 }
 
 static void multiply_block(const struct loop *loop, const struct rectangle *block, int64_t depth, float *space)

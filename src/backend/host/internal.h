@@ -112,7 +112,7 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
 // host_gemm_scales_parts: FP8 operands have block or row scales. host_gemm_inverse_scale: the factor of the whole C
 // otherwise.
 bool host_gemm_scales_parts(const struct loop *loop);
-// Adds the bias to a rectangle of C before it is stored; leading: elements from one row to the next.
+// Adds bias and addend to a rectangle of C before it is stored; leading: elements from one row to the next.
 void  host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading);
 float host_gemm_inverse_scale(const struct loop *loop);
 // Partial sum over a range of k, for a rectangle of C.

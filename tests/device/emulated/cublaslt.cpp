@@ -95,6 +95,7 @@ struct product {
     operation    how;
     layout       a, b, d;
     const void  *a_data, *b_data;
+    const void  *c_data;
     void        *d_data;
     float        alpha, beta;           // if the host has them
     const float *alpha_at, *beta_at;    // if the device does
@@ -128,7 +129,7 @@ struct product {
                 }
             }
             for (int64_t row = 0; row < d.rows; row++) {
-                float before = beta != 0 ? beta * get(d_data, &d, row, column) : 0;
+                float before = beta != 0 ? beta * get(c_data, &d, row, column) : 0;
                 float added  = how.epilogue == CUBLASLT_EPILOGUE_BIAS ? get(how.bias, &d, row, 0) : 0;
                 set(d_data, &d, row, column, alpha * sum[(size_t)row] + before + added);
             }
@@ -201,7 +202,7 @@ struct product {
         bool are_types = is_fp4(a) ? is_fp4(b) : is_fp8(b) && (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3);
         return are_types && is_turned && how.scales[0] != NULL && how.scales[1] != NULL && a.rows % 16 == 0 &&
                d.rows % 16 == 0 && d.columns % 16 == 0 &&
-               ((uintptr_t)a_data | (uintptr_t)b_data | (uintptr_t)d_data) % 16 == 0;
+               ((uintptr_t)a_data | (uintptr_t)b_data | (uintptr_t)c_data | (uintptr_t)d_data) % 16 == 0;
     }
 };
 }    // namespace
@@ -305,7 +306,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, c
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const void *alpha, const void *a,
                               cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout,
-                              const void *beta, const void *c, cublasLtMatrixLayout_t, void *d,
+                              const void *beta, const void *c, cublasLtMatrixLayout_t c_layout, void *d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *algorithm, void *, size_t,
                               cudaStream_t stream)
 {
@@ -319,6 +320,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
                        .d        = *(layout *)(void *)d_layout,
                        .a_data   = a,
                        .b_data   = b,
+                       .c_data   = c,
                        .d_data   = d,
                        .alpha    = 1,
                        .beta     = 0,
@@ -331,7 +333,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
     if (is_fp8(product.a) && does("abort")) {
         abort();
     }
-    if (c != d || !product.is_possible()) {
+    if (c_layout != d_layout || !product.is_possible()) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     emulator::enqueue(stream, [=]() mutable {
