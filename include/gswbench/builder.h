@@ -68,6 +68,7 @@ struct builder {
     bool                 gathers_forward;       // ZeRO-1: updated weights are gathered in the next forward pass
     bool                 reduces_each;          // gradients are reduced over replicas after each of several
                                                 // microbatches
+    int32_t *owners;                            // Muon: of each matrix, among the replicas [weights][WEIGHT_PARTS]
     // Adapters of frozen matrices:
     int64_t               first_trained_place;       // the first block with a trained weight, and its first
     int32_t               first_trained_sublayer;    // sublayer with one; gradients end there

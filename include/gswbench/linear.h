@@ -96,11 +96,32 @@ void unit_settle_gradients(struct builder *builder);    // at the end of a chunk
 // Makes the unit's weights (gradients) parts of a tensor with all elements of the unit; -1: unavailable.
 void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
 void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);
+// Whether the optimizer updates only a part of the kept weights (ZeRO-1).
+bool unit_updates_slice(const struct builder *builder, int32_t unit);
 // The tensors that this rank's optimizer reads and writes.
 int32_t unit_updated_gradient(struct builder *builder, int32_t unit);
 int32_t unit_updated_weight(struct builder *builder, int32_t unit);
 // ZeRO-1: all-gathers the updated slices, not before op hold (or -1) has ended.
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold);
+
+// Muon: matrices that are updated as wholes, and the replicas that update them.
+struct muon_matrix {
+    const struct weight_part *part;             // the first of its parts
+    int64_t                   first;            // offset in the unit, in elements
+    int64_t                   rows, columns;    // of the whole matrix
+    int64_t                   local_rows, local_columns;
+    int32_t                   owner;    // index among the replicas
+};
+// Whether matrices form units of their own.
+bool               muon_is_used(const struct plan *plan);
+int32_t            muon_matrices(const struct plan *plan, int32_t weight);    // their number in a weight
+struct muon_matrix muon_matrix(const struct builder *builder, int32_t weight, int32_t index);
+double             muon_flops(const struct muon_matrix *matrix);    // of the Newton-Schulz iterations
+enum { MUON_ITERATIONS = 5 };
+// Assigns matrices to replicas in model order, with equal FLOPs, and adds the optimizer state of this rank's.
+void muon_assign_owners(struct builder *builder);
+// ZeRO-1: broadcasts the updated matrices of a unit, not before op hold (or -1) has ended.
+void muon_broadcast(struct builder *builder, int32_t unit, int32_t hold);
 
 // FP8 quantization for the GEMMs of linears.
 

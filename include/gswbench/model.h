@@ -251,6 +251,12 @@ enum capacity_scope {
 };
 
 // [train]
+// The optimizer of the matrices in layers. AdamW updates everything else.
+enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_MUON };
+// Matrices that Muon orthogonalizes separately: each exported one, or those of Megatron: queries, keys and values, and
+// otherwise all matrices of a linear together.
+enum muon_split { MUON_SPLIT_ALL, MUON_SPLIT_QKV };
+
 struct train_config {
     int64_t sequence;
     // micro_batch, global_batch: sequences; accumulation: microbatches per step. 0: derived from the other two.
@@ -263,6 +269,8 @@ struct train_config {
     double  prediction_weight;          // weight of the MTP loss relative to the loss of the next token
     double  routing_skew;               // skewed routing: load of the first top_k experts / mean load
     double  learning_rate, beta1, beta2, epsilon, weight_decay, clip;
+    int64_t optimizer, muon_split;    // enum optimizer, enum muon_split
+    double  muon_momentum, muon_scale;
 };
 extern const struct option train_options[];
 extern const char *const   train_recompute_names[];

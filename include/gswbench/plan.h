@@ -56,13 +56,15 @@ struct plan_slice {
 };
 
 // An FSDP unit: the embedding, one block, the experts of a block, or the head with the final norm. Its weights have
-// consecutive elements, with the same offsets in every storage. A rank keeps a slice of them.
+// consecutive elements, with the same offsets in every storage. A rank keeps a slice of them. With Muon and ZeRO-1, the
+// optimizer of a rank updates whole matrices, possibly none.
 struct plan_unit {
     int64_t place;    // index in the model: embedding 0, block layer + 1, head layers + 1, then MTP modules, experts of
                       // each layer that has any, separate FP8 linears, adapters
     bool is_experts;                // sharded over the expert-parallel group
     bool is_low_precision;          // weights are kept in FP8, and only master weights in full precision;
                                     // frozen weights in FP8 or FP4, without masters
+    bool              is_muon;      // matrices that Muon updates as wholes; second_moment is -1
     bool              is_frozen;    // without gradient and optimizer state: gradient, master and moments are -1
     bool              is_copy;      // a copy of the embedding, on a stage with a tied head or MTP modules
     uint32_t          shard_axes, replica_axes;    // axes over which the weights are sharded, and replicated

@@ -51,3 +51,4 @@ void pipeline_append(struct builder *builder);
 
 // End of a step: gradient norm, clipping, optimizer.
 void optimizer_append(struct builder *builder);
+void muon_append(struct builder *builder, int32_t unit);    // the update of a unit of matrices

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// End of a step: gradient norm, clipping, AdamW per unit, and the all-gather of updated weights.
+// End of a step: gradient norm, clipping, AdamW or Muon per unit, and the all-gather of updated weights.
 #include "block.h"
 
 #include "gswbench/layer_kind.h"
@@ -70,9 +70,9 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
     uint32_t                others       = unit->update_axes | (unit->is_experts ? plan->mesh.owner_axes : 0);
     uint32_t                replica_axes = norm_axes(plan) & axis_sharing(AXIS_SHARES_TOKENS) & ~others;
     bool                    counts       = mesh_group_index(&plan->mesh, plan->rank, replica_axes) == 0;
-    int32_t                 out = partial, gradient = unit_updated_gradient(builder, index);
-    struct plan_slice       run        = counted_run(plan, unit, unit->updated.first);
-    bool                    is_counted = run.elements > 0 && counts;
+    int32_t           out = partial, gradient = unit->updated.elements > 0 ? unit_updated_gradient(builder, index) : -1;
+    struct plan_slice run        = counted_run(plan, unit, unit->updated.first);
+    bool              is_counted = run.elements > 0 && counts;
     if (run.elements > 0 && !counts) {
         out = assembly_tensor(&builder->assembly, "square sum of a replica", STORAGE_ACTIVATION, FORMAT_F32, DIMS(1));
     }
@@ -170,7 +170,7 @@ static void append_weights(struct builder *builder, int32_t index)
     if (unit->is_low_precision) {
         quantize_update_weights(builder, index);
     }
-    if (unit->updated.elements < unit->kept.elements && !builder->gathers_forward) {
+    if (unit_updates_slice(builder, index) && !builder->gathers_forward) {
         unit_gather_updated(builder, index, -1);
     }
     builder->assembly.is_initial = false;
@@ -186,7 +186,11 @@ static void append_updates(struct builder *builder)
             continue;
         }
         builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
-        append_adamw(builder, unit);
+        if (plan->units[unit].is_muon) {
+            muon_append(builder, unit);
+        } else {
+            append_adamw(builder, unit);
+        }
         if (!scales || !plan->units[unit].is_low_precision) {
             append_weights(builder, unit);
         }

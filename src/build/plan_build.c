@@ -77,6 +77,47 @@ static status check_gradient_reduce(const struct mesh *mesh, const struct parall
     return OK;
 }
 
+// Matrices are updated as wholes, by the ranks that have their gradients.
+static status check_muon(const struct plan_request *request)
+{
+    static const char          option[] = "[train] optimizer = muon";
+    const struct model_config *model    = &request->model;
+    if (request->train.optimizer != OPTIMIZER_MUON) {
+        return OK;
+    }
+    if (mesh_is_sharded(&request->mesh)) {
+        return fail("%s updates whole matrices, which no rank has with [parallel] fsdp = %" PRId64
+                    ": use dp and zero = 1",
+                    option, request->parallel.fsdp);
+    }
+    if (request->precision.has_low_precision_weights || request->precision.recipe == RECIPE_CURRENT) {
+        return fail("this version does not support %s with [precision] fp8_weights = yes or recipe = current: set "
+                    "fp8_weights = no and another recipe",
+                    option);
+    }
+    if (model_is_frozen(model)) {
+        return fail("this version does not support %s with adapters ([adapters] rank = %" PRId64
+                    "): set optimizer = adamw",
+                    option, model->adapters.rank);
+    }
+    if (model->mlp_bias && model->experts > 0) {
+        return fail("this version does not support %s with biases of experts ([model] mlp_bias = yes): set optimizer = "
+                    "adamw",
+                    option);
+    }
+    if (request->mesh.head_copies > 0) {
+        return fail("this version does not support %s with several ranks for a key head ([model] kv_heads = %" PRId64
+                    " with [parallel] tp = %" PRId64 "): lower tp",
+                    option, model->kv_heads, request->mesh.size[AXIS_TP]);
+    }
+    if (request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH && request->parallel.zero > 0) {
+        return fail("this version does not support %s with [parallel] gradient_reduce = microbatch and zero = 1: use "
+                    "gradient_reduce = step",
+                    option);
+    }
+    return OK;
+}
+
 status plan_supports(const struct plan_request *request)
 {
     const struct parallel_config *axes       = &request->parallel;
@@ -124,6 +165,7 @@ status plan_supports(const struct plan_request *request)
                     "fsdp",
                     model->adapters.rank);
     }
+    TRY(check_muon(request));
     if (is_sharded && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) > 1 && axes->zero > 0) {
         return fail(
             "this version does not shard the optimizer over replicas of sharded weights ([parallel] zero = %" PRId64

@@ -108,7 +108,14 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
     plan->units[weight.unit].weight_count++;
 }
 
-static enum order order_of(const struct declaration *declaration)
+// Muon updates the replicated matrices of routers with the linears.
+static bool is_router(const struct declarations *declarations, const struct declaration *declaration)
+{
+    return muon_is_used(declarations->builder->plan) && declarations->block->layer >= 0 && declaration->is_replicated &&
+           !declaration->is_of_heads && !declaration->is_vector;
+}
+
+static enum order order_of(const struct declarations *declarations, const struct declaration *declaration)
 {
     if (declaration->adapter_of >= 0) {
         return declaration->is_replicated ? ORDER_ADAPTER_REPLICATED : ORDER_ADAPTER;
@@ -118,7 +125,8 @@ static enum order order_of(const struct declaration *declaration)
                : declaration->is_replicated ? ORDER_EXPERT_REPLICATED
                                             : ORDER_EXPERT_BIAS;
     }
-    return declaration->linear >= 0     ? (declaration->is_replicated ? ORDER_REPLICATED_LINEAR : ORDER_LINEAR)
+    bool is_linear = declaration->linear >= 0 || is_router(declarations, declaration);
+    return is_linear                    ? (declaration->is_replicated ? ORDER_REPLICATED_LINEAR : ORDER_LINEAR)
            : declaration->is_of_heads   ? ORDER_OF_HEADS
            : declaration->is_replicated ? ORDER_REPLICATED
                                         : ORDER_SHARED;
@@ -131,7 +139,7 @@ static void add_unit(struct builder *builder, const struct declarations *declara
     struct plan *plan = builder->plan;
     for (int32_t i = 0; i < declarations->count; i++) {
         const struct declaration *declaration = &declarations->list[i];
-        bool                      is_here     = (orders >> order_of(declaration) & 1u) != 0;
+        bool                      is_here     = (orders >> order_of(declarations, declaration) & 1u) != 0;
         described.elements += is_here ? unit_align(plan, declaration->rows * declaration->columns, 1) : 0;
     }
     if (described.elements == 0) {
@@ -142,7 +150,7 @@ static void add_unit(struct builder *builder, const struct declarations *declara
     int64_t used = 0;
     for (enum order order = 0; order < ORDER_COUNT; order++) {
         for (int32_t i = 0; i < declarations->count; i++) {
-            if ((orders >> order & 1u) != 0 && order_of(&declarations->list[i]) == order) {
+            if ((orders >> order & 1u) != 0 && order_of(declarations, &declarations->list[i]) == order) {
                 add_weight(plan, declarations, &declarations->list[i], &used);
             }
         }
@@ -182,7 +190,9 @@ static void declare_block(struct builder *builder, int64_t place)
         block->unit_count = block[-1].unit_count;
         return;
     }
-    bool                is_apart     = plan->precision.has_low_precision_weights;
+    bool                is_muon      = muon_is_used(plan) && block->layer >= 0;
+    bool                is_low       = plan->precision.has_low_precision_weights;
+    bool                is_apart     = is_low || is_muon;
     struct declarations declarations = {.builder      = builder,
                                         .block        = block,
                                         .share        = {mesh_group_size(&plan->mesh, 1u << AXIS_TP),
@@ -195,7 +205,9 @@ static void declare_block(struct builder *builder, int64_t place)
     add_unit(builder, &declarations, (struct plan_unit){.place = place}, is_apart ? OTHERS : OTHERS | LINEARS);
     if (is_apart) {
         add_unit(builder, &declarations,
-                 (struct plan_unit){.place = unit_place_of_linears(builder, block->layer), .is_low_precision = true},
+                 (struct plan_unit){.place            = unit_place_of_linears(builder, block->layer),
+                                    .is_low_precision = is_low,
+                                    .is_muon          = is_muon},
                  LINEARS);
     }
     add_unit(builder, &declarations, (struct plan_unit){.place = unit_place_of_adapters(builder, block->layer)},
@@ -203,7 +215,8 @@ static void declare_block(struct builder *builder, int64_t place)
     add_unit(builder, &declarations,
              (struct plan_unit){.place            = unit_place_of_experts(builder, block->expert_layer),
                                 .is_experts       = true,
-                                .is_low_precision = is_apart},
+                                .is_low_precision = is_low,
+                                .is_muon          = is_muon},
              EXPERTS);
     for (int32_t i = 0; i < declarations.count; i++) {
         const struct declaration *declaration = &declarations.list[i];
@@ -245,5 +258,8 @@ void weights_declare(struct builder *builder)
                 declare_block(builder, place);
             }
         }
+    }
+    if (muon_is_used(plan)) {
+        muon_assign_owners(builder);
     }
 }

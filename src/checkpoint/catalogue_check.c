@@ -33,10 +33,11 @@ static status check_state(const struct catalogue *catalogue, const struct stored
 }
 
 // Checks all states of a part and counts their slices.
-static status check_part(const struct catalogue *catalogue, const struct weight_part *part, bool has_moments,
+static status check_part(const struct catalogue *catalogue, const struct export *export, bool has_moments,
                          int64_t *slices)
 {
-    struct stored_tensor stored[STATE_COUNT];
+    const struct weight_part *part = export->part;
+    struct stored_tensor      stored[STATE_COUNT];
     for (enum state state = 0; state < STATE_COUNT; state++) {
         stored[state] = catalogue_find(catalogue, state, part->name);
         *slices += stored[state].count;
@@ -45,9 +46,14 @@ static status check_part(const struct catalogue *catalogue, const struct weight_
     if (stored[STATE_WEIGHT].count == 0 && stored[STATE_MASTER].count == 0) {
         return catalogue_refuse(catalogue, part->name, "the model has it, the checkpoint does not");
     }
-    return !has_moments || (stored[STATE_FIRST_MOMENT].count > 0 && stored[STATE_SECOND_MOMENT].count > 0)
+    if (has_moments && stored[STATE_FIRST_MOMENT].count == 0) {
+        return catalogue_refuse(catalogue, part->name, "has no moments, though other tensors have");
+    }
+    return !has_moments || (stored[STATE_SECOND_MOMENT].count > 0) == !export->is_muon
                ? OK
-               : catalogue_refuse(catalogue, part->name, "has no moments, though other tensors have");
+               : catalogue_refuse(catalogue, part->name,
+                                  export->is_muon ? "has second moments: it was saved with train.optimizer=adamw"
+                                                  : "has no second moments: it was saved with train.optimizer=muon");
 }
 
 bool catalogue_has(const struct catalogue *catalogue, const char *name)
@@ -154,7 +160,7 @@ static status check_parts(const struct catalogue *catalogue, const struct plan *
     for (int32_t i = 0; i < list->count; i++) {
         const struct export *export = &list->exports[i];
         if (export->is_frozen || has_all) {
-            TRY(check_part(catalogue, export->part, has_moments && !export->is_frozen, &slices));
+            TRY(check_part(catalogue, export, has_moments && !export->is_frozen, &slices));
         }
     }
     return slices == catalogue->count ? OK : find_foreign(catalogue, plan, list);

@@ -105,6 +105,7 @@ struct export_list exports_list(const struct plan *plan, enum format format, int
                     append(&list, &weight->part[j], format, shard_bytes, &bytes_used);
                     list.exports[list.count - 1].is_low_precision = unit->is_low_precision;
                     list.exports[list.count - 1].is_frozen        = unit->is_frozen;
+                    list.exports[list.count - 1].is_muon          = unit->is_muon;
                 }
             }
         }

@@ -30,6 +30,7 @@ struct export
     const struct weight_part *part;
     int32_t                   shard;
     bool                      is_low_precision;    // kept in FP8 for compute
+    bool                      is_muon;             // without second moments
     bool                      is_frozen;           // without optimizer state
 };
 

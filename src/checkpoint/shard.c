@@ -98,7 +98,7 @@ int64_t checkpoint_whole_bytes(const struct plan *plan)
             continue;
         }
         bytes += precision->has_master ? format_bytes(FORMAT_F32, elements) : 0;
-        bytes += 2 * format_bytes(precision->moment, elements);
+        bytes += (export->is_muon ? 1 : 2) * format_bytes(precision->moment, elements);
     }
     exports_free(&list);
     if (plan->scaling.history >= 0) {

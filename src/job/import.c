@@ -164,6 +164,8 @@ static const struct translation {
     {"learning_rate", "train.learning_rate", NULL},
     {"optimizer.lr", "train.learning_rate", NULL},
     {"lr", "train.learning_rate", NULL},
+    {"muon_momentum", "train.muon_momentum", NULL},
+    {"muon_extra_scale_factor", "train.muon_scale", NULL},
     {"adam_beta1", "train.beta1", NULL},
     {"adam_beta2", "train.beta2", NULL},
     {"adam_eps", "train.epsilon", NULL},

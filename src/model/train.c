@@ -30,6 +30,10 @@ static const char *const routing_names[] = {[ROUTING_TOP_K] = "top-k", [ROUTING_
 
 static const char *const capacity_scope_names[] = {[CAPACITY_RANK] = "rank", [CAPACITY_SEQUENCE] = "sequence", NULL};
 
+static const char *const optimizer_names[] = {[OPTIMIZER_ADAMW] = "adamw", [OPTIMIZER_MUON] = "muon", NULL};
+
+static const char *const muon_split_names[] = {[MUON_SPLIT_ALL] = "all", [MUON_SPLIT_QKV] = "qkv", NULL};
+
 const struct option train_options[] = {
     INTEGER_OPTION(train_config, sequence, "2048", 1, 4194304, "tokens per sequence"),
     AUTO_OPTION   (train_config, micro_batch, "1", 1, 4096, "sequences per microbatch and replica; auto: derived from global_batch and accumulation, else 1"),
@@ -46,11 +50,15 @@ const struct option train_options[] = {
     CHOICE_OPTION (train_config, routing, "top-k", routing_names, "choice of experts: top-k (by the router), balanced (alternating, so that all have equal load) or skewed (the first top_k experts have routing_skew times the mean load)"),
     REAL_OPTION   (train_config, routing_skew, "2", 1, 1024, "routing = skewed: load of the first top_k experts, as a multiple of the mean"),
     CHOICE_OPTION (train_config, capacity_scope, "rank", capacity_scope_names, "tokens that compete for an expert's capacity: a microbatch on one rank, or a sequence; with sequence the result does not depend on the layout, except where rounding decides between equally probable experts"),
-    REAL_OPTION   (train_config, learning_rate, "3e-4", 0, 1, "learning rate of AdamW, constant"),
+    CHOICE_OPTION (train_config, optimizer, "adamw", optimizer_names, "adamw, or muon: matrices of layers by Muon, and embedding, output layer and vectors by AdamW; with zero = 1 every replica updates whole matrices"),
+    REAL_OPTION   (train_config, muon_momentum, "0.95", 0, 0.999999, "optimizer = muon: decay of the momentum, which is Nesterov's"),
+    REAL_OPTION   (train_config, muon_scale, "0.2", 0, 100, "optimizer = muon: factor on the update, in addition to the square root of the larger side of the matrix"),
+    CHOICE_OPTION (train_config, muon_split, "all", muon_split_names, "optimizer = muon: matrices to orthogonalize separately: all, or as Megatron does only queries, keys and values (qkv), and gate and up together"),
+    REAL_OPTION   (train_config, learning_rate, "3e-4", 0, 1, "learning rate, constant"),
     REAL_OPTION   (train_config, beta1, "0.9", 0, 0.999999, "decay of AdamW's first moment"),
     REAL_OPTION   (train_config, beta2, "0.95", 0, 0.999999, "decay of AdamW's second moment"),
     REAL_OPTION   (train_config, epsilon, "1e-8", 1e-20, 1, "added to the square root of AdamW's second moment"),
-    REAL_OPTION   (train_config, weight_decay, "0.1", 0, 1, "decoupled weight decay of AdamW"),
+    REAL_OPTION   (train_config, weight_decay, "0.1", 0, 1, "decoupled weight decay"),
     REAL_OPTION   (train_config, clip, "1", 0, 1e9, "maximum norm of the global gradient; 0: no clipping"),
     END_OPTIONS
 };

@@ -494,7 +494,8 @@ int64_t sweep_state_bytes(const struct plan_request *request)
     int64_t shared       = request->parallel.zero > 0 ? mesh_group_size(mesh, mesh_replica_axes(mesh, false)) : 1;
     int64_t own          = layers_trained_parameters(&request->model) / parts;
     int64_t master       = precision->has_master ? format_bytes(FORMAT_F32, own) : 0;
-    int64_t state        = 2 * format_bytes(precision->moment, own) + master;
+    int64_t moments      = request->train.optimizer == OPTIMIZER_MUON ? 1 : 2;    // at least
+    int64_t state        = moments * format_bytes(precision->moment, own) + master;
     bool    keeps_slices = request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH;
     return format_bytes(precision->gradient, own) / (keeps_slices ? shared : 1) + state / shared;
 }

@@ -27,9 +27,10 @@ bool unit_reduces_each(const struct builder *builder, int32_t unit)
 }
 
 // The optimizer updates only a slice of the kept weights (ZeRO-1).
-static bool unit_updates_slice(const struct plan_unit *unit)
+bool unit_updates_slice(const struct builder *builder, int32_t unit)
 {
-    return unit->updated.elements < unit->kept.elements;
+    const struct plan_unit *sliced = &builder->plan->units[unit];
+    return !unit_is_sharded(builder, unit) && mesh_group_size(&builder->plan->mesh, sliced->update_axes) > 1;
 }
 
 static struct plan_slice slice_of(const struct plan *plan, uint32_t axes, int64_t elements)
@@ -50,9 +51,9 @@ int64_t unit_place_of_linears(const struct builder *builder, int64_t layer)
 
 int64_t unit_place_of_adapters(const struct builder *builder, int64_t layer)
 {
-    const struct plan *plan = builder->plan;
-    return layer + unit_place_of_linears(
-                       builder, plan->precision.has_low_precision_weights ? model_all_layers(&plan->model) : 0);
+    const struct plan *plan     = builder->plan;
+    bool               is_apart = plan->precision.has_low_precision_weights || muon_is_used(plan);
+    return layer + unit_place_of_linears(builder, is_apart ? model_all_layers(&plan->model) : 0);
 }
 
 int64_t unit_places(const struct builder *builder)
@@ -76,9 +77,10 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
     unit->elements =
         unit_align(plan, unit->elements, mesh_group_size(&plan->mesh, unit->shard_axes | unit->replica_axes));
     unit->kept    = slice_of(plan, unit->shard_axes, unit->elements);
-    unit->updated = slice_of(plan, unit->update_axes, unit->elements);
+    unit->updated = unit->is_muon ? unit->kept : slice_of(plan, unit->update_axes, unit->elements);
 
-    bool is_whole = !unit_is_sharded(builder, index) && (!builder->gathers_forward || !unit_updates_slice(unit));
+    bool is_whole =
+        !unit_is_sharded(builder, index) && (!builder->gathers_forward || !unit_updates_slice(builder, index));
     builder->states[index] = (struct unit_state){.is_whole = is_whole, .whole_gradient = -1, .reduced = -1};
 
     const int64_t *kept = DIMS(unit->kept.elements), *updated = DIMS(unit->updated.elements);
@@ -91,9 +93,12 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
     }
     unit->gradient = assembly_tensor(&builder->assembly, "gradients", STORAGE_GRADIENT, precision->gradient,
                                      unit_reduces_each(builder, index) ? updated : kept);
-    unit->master   = precision->has_master
-                         ? assembly_tensor(&builder->assembly, "master weights", STORAGE_OPTIMIZER, FORMAT_F32, updated)
-                         : -1;
+    if (unit->is_muon) {
+        return;    // its state follows the owners
+    }
+    unit->master = precision->has_master
+                       ? assembly_tensor(&builder->assembly, "master weights", STORAGE_OPTIMIZER, FORMAT_F32, updated)
+                       : -1;
     unit->first_moment =
         assembly_tensor(&builder->assembly, "first moments", STORAGE_OPTIMIZER, precision->moment, updated);
     unit->second_moment =
@@ -145,7 +150,7 @@ void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole)
 int32_t unit_updated_weight(struct builder *builder, int32_t unit)
 {
     const struct plan_unit *updated = &builder->plan->units[unit];
-    if (!unit_updates_slice(updated)) {
+    if (!unit_updates_slice(builder, unit)) {
         return updated->weight;
     }
     return assembly_part(&builder->assembly, "weight slice", updated->weight,
@@ -155,7 +160,7 @@ int32_t unit_updated_weight(struct builder *builder, int32_t unit)
 int32_t unit_updated_gradient(struct builder *builder, int32_t unit)
 {
     const struct plan_unit *updated = &builder->plan->units[unit];
-    if (!unit_updates_slice(updated) || unit_reduces_each(builder, unit)) {
+    if (!unit_updates_slice(builder, unit) || unit_reduces_each(builder, unit)) {
         return updated->gradient;
     }
     return assembly_part(&builder->assembly, "gradient slice", updated->gradient,
@@ -166,6 +171,10 @@ int32_t unit_updated_gradient(struct builder *builder, int32_t unit)
 
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
 {
+    if (builder->plan->units[unit].is_muon) {
+        muon_broadcast(builder, unit, hold);
+        return;
+    }
     collect(builder, &(struct collective){OP_ALL_GATHER, "weight gather", 0, builder->plan->units[unit].update_axes,
                                           STREAM_WEIGHT_GATHER, unit_updated_weight(builder, unit),
                                           builder->plan->units[unit].weight, hold});
@@ -201,7 +210,7 @@ static void gather(struct builder *builder, int32_t unit)
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
     int32_t each = builder->plan->precision.has_low_precision_weights + model_is_frozen(&builder->plan->model) +
-                   1;    // a block counts as one, with its linears and adapters
+                   muon_is_used(builder->plan) + 1;    // a block counts as one, with its linears and adapters
     int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch * each;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;
@@ -348,7 +357,7 @@ static void reduce_kept(struct builder *builder, int32_t unit)
         assembly_cast(&builder->assembly, "gradient cast", plan->units[unit].gradient, whole, false);
     }
     int32_t reduced = whole;
-    if (plan->is_zero) {
+    if (plan->is_zero && !plan->units[unit].is_muon) {
         reduced = assembly_part(&builder->assembly, "gradient slice", whole, plan->units[unit].updated.first,
                                 DIMS(plan->units[unit].updated.elements));
         reduce_to_slices(builder, plan->units[unit].update_axes, whole, reduced);

@@ -288,9 +288,13 @@ static void initialise_unit(struct step *step, const struct plan *plan, const st
     if (unit->is_frozen) {
         return;
     }
-    values = memory_allocate((size_t)unit->updated.elements * sizeof(*values));
-    step_write(step, unit->first_moment, values);
-    step_write(step, unit->second_moment, values);
+    values                  = memory_allocate((size_t)unit->updated.elements * sizeof(*values));
+    const int32_t moments[] = {unit->first_moment, unit->second_moment};
+    for (int i = 0; i < 2; i++) {
+        if (moments[i] >= 0) {
+            step_write(step, moments[i], values);
+        }
+    }
     free(values);
 }
 

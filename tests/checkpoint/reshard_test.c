@@ -195,6 +195,14 @@ Test(reshard, carries_the_embedding_that_the_head_is_tied_to)
                           "fsdp 2; pp 2", others, COUNT(others), 2e-6);
 }
 
+Test(reshard, carries_the_momentum_of_muon_to_other_owners)
+{
+    static const char *const others[] = {"dp 1", "tp 2", "dp 2; zero 1; pp 3", "dp 2; ep 2; tp 2; zero 1"};
+    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 2e-3; "
+                          "experts 4; top_k 2; capacity_scope sequence; pattern dense, experts; optimizer muon",
+                          "dp 4; ep 2; zero 1", others, COUNT(others), 1e-5);
+}
+
 // MTP modules with experts. Their pipeline stage has a copy of the embedding.
 Test(reshard, carries_layers_that_predict_further_tokens)
 {

@@ -74,7 +74,8 @@ Test(slices, add_up_to_the_bytes_that_a_plan_tells)
 {
     static const char *const jobs[] = {"fsdp 4; compute bf16", "dp 2; tp 2; zero 1; pp 2; compute fp32; tied yes",
                                        "dp 4; ep 2; experts 4; top_k 2; compute bf16",
-                                       "fsdp 2; compute fp8; recipe delayed; fp8_weights yes"};
+                                       "fsdp 2; compute fp8; recipe delayed; fp8_weights yes",
+                                       "dp 4; ep 2; experts 4; top_k 2; zero 1; compute bf16; optimizer muon"};
     for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
         struct tiny tiny =
             tiny_of("layers 2; hidden 32; head_dim 16; ffn 64; heads 4; kv_heads 4; vocab 64; sequence 16");
@@ -101,6 +102,7 @@ Test(slices, save_every_element_once_in_every_layout)
                                           "tp 4",
                                           "fsdp 2; tp 2",
                                           "dp 2; tp 2; zero 1",
+                                          "dp 3; tp 2; zero 1; optimizer muon",
                                           "cp 2",
                                           "pp 2",
                                           "dp 2; fsdp 2; tp 2; pp 2"};

@@ -125,6 +125,7 @@ static const char *const variants[] = {
     "tp 2; layers 3; pattern M*M; mamba_heads 32; mamba_head_dim 4; mamba_state 16; mamba_groups 2; recompute full; compute fp8; recipe current",
     "rank 4; alpha 12; qk_norm yes",
     "tp 2; rank 4; alpha 12; targets qkv, projection; norm layernorm; compute fp8; recipe current",
+    "dp 2; tp 2; zero 1; optimizer muon; recompute full",
     "recompute selective; recompute_save qkv, attention",
     "compute fp8; recipe current",
     "compute fp8; recipe delayed; fp8_history 3",

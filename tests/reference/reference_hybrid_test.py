@@ -1,25 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Ten training steps of hybrid models with Mamba-2 in gswbench against PyTorch in double precision, where the scan is the
 recurrence, one position after the other. Skipped without PyTorch."""
-import pathlib
-import sys
-import tempfile
 import unittest
 
-try:
-    import torch
-except ModuleNotFoundError:
-    print("skipped: PyTorch is not installed (python3-torch)")
-    sys.exit(77)
-
-import torch.nn.functional as F
-
+import compared_in_torch
 import compared_training
-import safetensors
+import torch
+import torch.nn.functional as F
 import train
-from program import gswbench, relative
 
-torch.set_num_threads(1)    # the matrices are tiny, and other tests run beside this one
 HYBRID = compared_training.COMMON | {
     "model.family": "gswbench", "model.activation": "relu2", "model.positions": "none", "model.mamba_heads": 8,
     "model.mamba_head_dim": 12, "model.mamba_state": 20, "model.mamba_groups": 4, "model.mamba_chunk": 24,
@@ -129,40 +118,13 @@ def run_sublayer(x, weights, layer, letter, config, angles, balance):
 train.run_layer = run_layer
 
 
-class Hybrid(unittest.TestCase):
-    def compare(self, overrides, *layouts):
-        overrides = HYBRID | overrides
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = pathlib.Path(temporary)
-            gswbench("weights", "--config", "tiny-llama", "-o", folder / "initial", overrides=overrides)
-            gswbench("data", "--config", "tiny-llama", "--steps", compared_training.STEPS, "-o", folder / "tokens",
-                     overrides=overrides)
-            parameters = train.to_parameters(safetensors.read_folder(folder / "initial"), torch.float64)
-            if overrides.get("model.repeat_prediction") == "yes":
-                parameters = Repeated(parameters, overrides["model.layers"])
-            initial = {name: value.detach().clone() for name, value in parameters.items()}
-            tokens = train.to_torch(safetensors.read(folder / "tokens")["tokens"]).long()
-            reference = None
-            for number, arguments in enumerate(((), *layouts)):
-                run = compared_training.train(folder / str(number), "tiny-llama", overrides, *arguments)
-                if reference is None:
-                    reference = list(train.train(train.read_config(run.merged), parameters, tokens))
-                self.check(" ".join(arguments), run, reference, initial, parameters)
+class Hybrid(compared_in_torch.TorchTest):
+    common = HYBRID
 
-    def check(self, title, run, reference, initial, parameters):
-        losses, norms = zip(*reference, strict=True)
-        loss, norm = relative(run.losses, losses), relative(run.norms, norms)
-        shares = {}
-        for name, value in parameters.items():
-            change = (value.detach() - initial[name]).flatten()
-            found = torch.tensor(run.trained[name]) - initial[name].flatten()
-            shares[name] = float((found - change).norm() / change.norm())
-        worst = max(shares, key=shares.get)
-        print(f"{title}: loss {loss:.1e}, gradient norm {norm:.1e}, weights {shares[worst]:.1e} in {worst}")
-        self.assertLess(loss, 1e-5, title)
-        self.assertLess(norm, 1e-4, title)
-        self.assertLess(shares[worst], 1e-2, f"{title}: {worst}")
-        self.assertLess(losses[-1], losses[0] - 0.5, "the data can be learnt")
+    def read_parameters(self, folder, overrides):
+        parameters = super().read_parameters(folder, overrides)
+        repeats = overrides.get("model.repeat_prediction") == "yes"
+        return Repeated(parameters, overrides["model.layers"]) if repeats else parameters
 
     def test_attention_and_mlp(self):
         """As in Nemotron-H; the last chunk of a sequence is shorter."""

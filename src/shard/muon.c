@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// Muon's matrices. With ZeRO-1 every replica owns whole matrices: a contiguous run of the model, so that a unit has a
+// contiguous part for each owner. Owners broadcast the matrices that they updated.
+
+#include "gswbench/linear.h"
+
+bool muon_is_used(const struct plan *plan)
+{
+    return plan->train.optimizer == OPTIMIZER_MUON;
+}
+
+// Queries, keys and values are always apart.
+static bool is_joint(const struct plan *plan, const struct weight *weight)
+{
+    enum { QKV_PARTS = 3 };
+    return plan->train.muon_split == MUON_SPLIT_QKV && weight->part_count != QKV_PARTS;
+}
+
+int32_t muon_matrices(const struct plan *plan, int32_t weight)
+{
+    return is_joint(plan, &plan->weights[weight]) ? 1 : plan->weights[weight].part_count;
+}
+
+struct muon_matrix muon_matrix(const struct builder *builder, int32_t weight, int32_t index)
+{
+    const struct weight      *of     = &builder->plan->weights[weight];
+    const struct weight_part *part   = &of->part[index];
+    struct muon_matrix        matrix = {.part          = part,
+                                        .first         = of->first + part->offset,
+                                        .columns       = part->columns,
+                                        .local_columns = part->local_columns,
+                                        .owner         = builder->owners[weight * WEIGHT_PARTS + index]};
+    for (int32_t i = index; i < (is_joint(builder->plan, of) ? of->part_count : index + 1); i++) {
+        matrix.rows += of->part[i].rows;
+        matrix.local_rows += of->part[i].local_rows;
+    }
+    return matrix;
+}
+
+// With sides m <= n, an iteration multiplies m x n by n x m, m x m by m x m, and m x m by m x n.
+double muon_flops(const struct muon_matrix *matrix)
+{
+    double m = (double)(matrix->rows < matrix->columns ? matrix->rows : matrix->columns);
+    double n = (double)(matrix->rows < matrix->columns ? matrix->columns : matrix->rows);
+    return MUON_ITERATIONS * (4 * m * m * n + 2 * m * m * m);
+}
+
+// Matrices of units with the same replicas: those of experts, or all others.
+struct matrices {
+    struct builder *builder;
+    bool            is_experts;
+    int32_t         weight, index;    // of the current matrix
+};
+
+static bool next_matrix(struct matrices *matrices, struct muon_matrix *matrix)
+{
+    const struct plan *plan = matrices->builder->plan;
+    for (matrices->index++; matrices->weight < plan->weight_count; matrices->weight++, matrices->index = 0) {
+        const struct plan_unit *unit = &plan->units[plan->weights[matrices->weight].unit];
+        if (unit->is_muon && unit->is_experts == matrices->is_experts &&
+            matrices->index < muon_matrices(plan, matrices->weight)) {
+            *matrix = muon_matrix(matrices->builder, matrices->weight, matrices->index);
+            return true;
+        }
+    }
+    return false;
+}
+
+// The first replica gets the largest share, so that its plan bounds the time of all.
+static void assign(struct builder *builder, bool is_experts)
+{
+    const struct plan *plan     = builder->plan;
+    int64_t            replicas = mesh_group_size(&plan->mesh, mesh_replica_axes(&plan->mesh, is_experts)), first = 0;
+    double            *shares = arena_allocate(&builder->scratch, (size_t)replicas * sizeof(*shares));
+    double             total = 0, before = 0;
+    struct muon_matrix matrix;
+    for (struct matrices all = {builder, is_experts, 0, -1}; next_matrix(&all, &matrix);) {
+        total += muon_flops(&matrix);
+    }
+    for (struct matrices all = {builder, is_experts, 0, -1}; next_matrix(&all, &matrix);) {
+        double  flops = muon_flops(&matrix);
+        int64_t owner = plan->is_zero ? (int64_t)((before + flops / 2) / total * (double)replicas) : 0;
+        builder->owners[all.weight * WEIGHT_PARTS + all.index] = (int32_t)owner;
+        before += flops;
+        shares[owner] += flops;
+        first = shares[owner] > shares[first] ? owner : first;
+    }
+    for (struct matrices all = {builder, is_experts, 0, -1}; next_matrix(&all, &matrix);) {
+        builder->owners[all.weight * WEIGHT_PARTS + all.index] =
+            (int32_t)((matrix.owner - first + replicas) % replicas);
+    }
+}
+
+// Elements of a unit from the first to the last matrix of an owner.
+static struct plan_slice run_of(const struct builder *builder, const struct plan_unit *unit, int64_t owner)
+{
+    const struct plan *plan = builder->plan;
+    struct plan_slice  run  = {0, 0};
+    for (int32_t weight = unit->first_weight; weight < unit->first_weight + unit->weight_count; weight++) {
+        for (int32_t i = 0; i < muon_matrices(plan, weight); i++) {
+            struct muon_matrix matrix = muon_matrix(builder, weight, i);
+            if (matrix.owner == owner) {
+                run.first    = run.elements == 0 ? matrix.first : run.first;
+                run.elements = matrix.first + matrix.local_rows * matrix.local_columns - run.first;
+            }
+        }
+    }
+    return run;
+}
+
+static void add_state(struct builder *builder, struct plan_unit *unit)
+{
+    const struct precision *precision = &builder->plan->precision;
+    const int64_t          *updated   = DIMS(unit->updated.elements);
+    if (precision->has_master) {
+        unit->master = assembly_tensor(&builder->assembly, "master weights", STORAGE_OPTIMIZER, FORMAT_F32, updated);
+    }
+    unit->first_moment = assembly_tensor(&builder->assembly, "momentum", STORAGE_OPTIMIZER, precision->moment, updated);
+}
+
+void muon_assign_owners(struct builder *builder)
+{
+    struct plan *plan = builder->plan;
+    builder->owners =
+        arena_allocate(&builder->scratch, (size_t)(plan->weight_count * WEIGHT_PARTS) * sizeof(*builder->owners));
+    assign(builder, false);
+    assign(builder, true);
+    for (int32_t i = 0; i < plan->unit_count; i++) {
+        struct plan_unit *unit = &plan->units[i];
+        if (!unit->is_muon) {
+            continue;
+        }
+        if (unit_updates_slice(builder, i)) {
+            unit->updated = run_of(builder, unit, mesh_group_index(&plan->mesh, plan->rank, unit->update_axes));
+        }
+        if (unit->updated.elements > 0) {
+            builder->assembly.tag.layer = plan->tensors[unit->weight].layer;
+            add_state(builder, unit);
+        }
+    }
+    builder->assembly.tag.layer = -1;
+}
+
+void muon_broadcast(struct builder *builder, int32_t unit, int32_t hold)
+{
+    const struct plan_unit *sent     = &builder->plan->units[unit];
+    int64_t                 replicas = mesh_group_size(&builder->plan->mesh, sent->update_axes);
+    for (int64_t owner = 0; owner < replicas; owner++) {
+        struct plan_slice run = run_of(builder, sent, owner);
+        if (run.elements == 0) {
+            continue;
+        }
+        int32_t part =
+            assembly_part(&builder->assembly, "updated weights", sent->weight, run.first, DIMS(run.elements));
+        assembly_communication(&builder->assembly, &(struct communication){.kind   = OP_BROADCAST,
+                                                                           .role   = "weight broadcast",
+                                                                           .axes   = sent->update_axes,
+                                                                           .stream = STREAM_WEIGHT_GATHER,
+                                                                           .in     = -1,
+                                                                           .out    = part,
+                                                                           .hold   = hold,
+                                                                           .peer   = (int32_t)owner});
+    }
+}
