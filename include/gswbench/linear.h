@@ -133,6 +133,8 @@ enum scaling quantize_scaling(const struct plan *plan, enum linear_role role);
 void         quantize_drop_unread(struct builder *builder);    // call last: drops outputs that are only read in FP8
 // Frozen weights in FP8 or FP4: describes how the weight is quantized before the first step, and declares its scales.
 void quantize_store(struct builder *builder, int32_t weight);
+// Gives the weight's tensor, in FP8 or FP4, the scales of the weight.
+void quantize_point(struct builder *builder, int32_t weight);
 // FP8 weights: quantizes this rank's slice of a unit from its master weights. With current scaling,
 // quantize_scale_weights comes first.
 void quantize_update_weights(struct builder *builder, int32_t unit);

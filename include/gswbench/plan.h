@@ -45,7 +45,7 @@ struct weight {
     int32_t     linear;                       // index among the model's FP8 linears; -1: its GEMMs run in BF16
     int32_t     bias;                         // index of its bias in plan->weights; -1: none
     int32_t     adapter[ADAPTER_MATRICES];    // indices of its adapter in plan->weights; -1: none
-    struct op  *stored;    // frozen in FP8 or FP4: the OP_QUANTIZE, without input, that writes its tensors once,
+    struct op  *stored;    // frozen in FP8 or FP4: the OP_QUANTIZE, without IN and OUT, that makes it once,
                            // from initial values in BF16; NULL: none
     int32_t            part_count;
     struct weight_part part[WEIGHT_PARTS];

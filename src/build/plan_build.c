@@ -159,10 +159,12 @@ status plan_supports(const struct plan_request *request)
                     " has no effect on a frozen output layer ([adapters] rank = %" PRId64 "): leave it out",
                     axes->deferred_head_gradients, model->adapters.rank);
     }
-    if (model_is_frozen(model) && request->precision.has_low_precision_weights && is_sharded) {
-        return fail("this version does not shard frozen weights that are stored in FP8 or FP4 ([precision] fp8_weights "
-                    "= yes and [adapters] rank = %" PRId64 " with fsdp): set fp8_weights = no, or use dp in place of "
-                    "fsdp",
+    enum scaling_recipe recipe = request->precision.recipe;
+    if (model_is_frozen(model) && request->precision.has_low_precision_weights && is_sharded &&
+        recipe != RECIPE_DELAYED && recipe != RECIPE_CURRENT) {
+        return fail("this version shards frozen weights with one scale per matrix only ([precision] fp8_weights = yes "
+                    "and [adapters] rank = %" PRId64
+                    " with fsdp): set recipe = delayed or current, or fp8_weights = no",
                     model->adapters.rank);
     }
     TRY(check_muon(request));

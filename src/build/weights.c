@@ -156,6 +156,9 @@ static void add_unit(struct builder *builder, const struct declarations *declara
         }
     }
     int32_t index = plan->unit_count - 1;
+    for (int32_t i = 0; i < plan->units[index].weight_count && described.is_low_precision && described.is_frozen; i++) {
+        quantize_store(builder, plan->units[index].first_weight + i);
+    }
     if (plan->units[index].kept.elements == plan->units[index].elements) {
         unit_point_weights(builder, index, plan->units[index].weight);
     }

@@ -313,45 +313,48 @@ static int32_t transpose(struct builder *builder, int32_t tensor, enum linear_ro
 }
 
 // A tensor that the stored OP_QUANTIZE of a weight writes.
-static int32_t store(struct builder *builder, struct op *stored, int slot, const char *of, struct tensor shape)
+static void store(struct builder *builder, struct op *stored, int slot, const char *of, struct tensor shape)
 {
-    const char *name   = arena_format(&builder->plan->arena, of, shape.name);
-    int32_t     tensor = assembly_tensor(&builder->assembly, name, STORAGE_WEIGHT, shape.format, shape.dim);
-    assembly_operand(stored, slot, ACCESS_WRITE, tensor);
-    return tensor;
+    const char *name = arena_format(&builder->plan->arena, of, shape.name);
+    assembly_operand(stored, slot, ACCESS_WRITE,
+                     assembly_tensor(&builder->assembly, name, STORAGE_WEIGHT, shape.format, shape.dim));
 }
 
 // The scales of a stored version of a weight.
-static void store_scales(struct builder *builder, struct op *stored, int slot, const char *name)
+static void store_scales(struct builder *builder, struct op *stored, bool is_transposed, const char *name)
 {
-    enum scaling scaling       = (enum scaling)stored->shape.quantize.scaling;
-    bool         is_transposed = slot == QUANTIZE_TRANSPOSED;
-    int          own           = is_transposed ? QUANTIZE_TRANSPOSED_INVERSE_SCALE : QUANTIZE_INVERSE_SCALE;
-    int32_t      version       = stored->operand[slot];
-    enum format  format        = scaling == SCALING_WHOLE ? FORMAT_F32 : scaling_format(scaling);
-    int64_t      count         = op_operand_elements(stored, own);
-    int32_t      factor =
-        store(builder, stored, own, "factors of %s", (struct tensor){.name = name, .format = format, .dim = {count}});
-    int32_t scale = -1;
+    enum scaling scaling = (enum scaling)stored->shape.quantize.scaling;
+    int          own     = is_transposed ? QUANTIZE_TRANSPOSED_INVERSE_SCALE : QUANTIZE_INVERSE_SCALE;
+    enum format  format  = scaling == SCALING_WHOLE ? FORMAT_F32 : scaling_format(scaling);
+    int64_t      count   = op_operand_elements(stored, own);
+    store(builder, stored, own, "factors of %s", (struct tensor){.name = name, .format = format, .dim = {count}});
     if (scaling_is_nv(scaling)) {
-        scale = store(builder, stored, is_transposed ? QUANTIZE_TRANSPOSED_TENSOR_SCALE : QUANTIZE_TENSOR_SCALE,
-                      "tensor scale of %s", (struct tensor){.name = name, .format = FORMAT_F32, .dim = {1}});
+        store(builder, stored, is_transposed ? QUANTIZE_TRANSPOSED_TENSOR_SCALE : QUANTIZE_TENSOR_SCALE,
+              "tensor scale of %s", (struct tensor){.name = name, .format = FORMAT_F32, .dim = {1}});
     }
-    builder->assembly.usage[version].factor       = factor;
-    builder->assembly.usage[version].tensor_scale = scale;
 }
 
 void quantize_store(struct builder *builder, int32_t weight)
 {
-    struct plan   *plan    = builder->plan;
-    struct weight *weights = &plan->weights[weight];
-    struct op     *stored  = arena_allocate(&plan->arena, sizeof(*stored));
-    *stored                = assembly_op(&builder->assembly, OP_QUANTIZE, weights->name);
-    stored->shape.quantize = (struct quantize_shape){
+    struct plan   *plan             = builder->plan;
+    struct weight *weights          = &plan->weights[weight];
+    weights->stored                 = arena_allocate(&plan->arena, sizeof(*weights->stored));
+    *weights->stored                = assembly_op(&builder->assembly, OP_QUANTIZE, weights->name);
+    weights->stored->shape.quantize = (struct quantize_shape){
         .rows = weights->rows, .columns = weights->columns, .scaling = (int32_t)quantize_scaling(plan, ROLE_WEIGHT)};
-    assembly_operand(stored, QUANTIZE_OUT, ACCESS_WRITE, weights->tensor);
-    weights->stored = stored;
-    store_scales(builder, stored, QUANTIZE_OUT, weights->name);
+    store_scales(builder, weights->stored, false, weights->name);
+}
+
+void quantize_point(struct builder *builder, int32_t weight)
+{
+    const struct weight *pointed = &builder->plan->weights[weight];
+    struct usage        *usage   = &builder->assembly.usage[pointed->tensor];
+    if (pointed->stored != NULL) {
+        usage->factor       = pointed->stored->operand[QUANTIZE_INVERSE_SCALE];
+        usage->tensor_scale = pointed->stored->operand[QUANTIZE_TENSOR_SCALE];
+    } else {
+        usage->factor = scales_inverse(builder, weight, ROLE_WEIGHT);
+    }
 }
 
 // The transpose of a stored weight. With a scale per tensor it is made in the step; else it has scales of its own and
@@ -372,8 +375,11 @@ static int32_t transpose_stored(struct builder *builder, int32_t tensor, int32_t
         builder->assembly.tag.microbatch = -1;
         store(builder, stored, QUANTIZE_TRANSPOSED, "%s, transposed",
               (struct tensor){.name = from.name, .format = from.format, .dim = {from.dim[1], from.dim[0]}});
-        store_scales(builder, stored, QUANTIZE_TRANSPOSED, arena_format(&plan->arena, "%s, transposed", from.name));
+        store_scales(builder, stored, true, arena_format(&plan->arena, "%s, transposed", from.name));
         builder->assembly.tag = tag;
+        struct usage *usage   = &builder->assembly.usage[stored->operand[QUANTIZE_TRANSPOSED]];
+        usage->factor         = stored->operand[QUANTIZE_TRANSPOSED_INVERSE_SCALE];
+        usage->tensor_scale   = stored->operand[QUANTIZE_TRANSPOSED_TENSOR_SCALE];
     }
     return stored->operand[QUANTIZE_TRANSPOSED];
 }

@@ -129,11 +129,8 @@ void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole)
     for (int32_t w = pointed->first_weight; w < pointed->first_weight + pointed->weight_count; w++) {
         struct weight *weight = &builder->plan->weights[w];
         weight->tensor        = whole >= 0 ? part_of_whole(builder, weight, weight->name, whole) : -1;
-        if (whole >= 0 && pointed->is_low_precision && pointed->is_frozen) {
-            quantize_store(builder, w);
-        } else if (whole >= 0 && pointed->is_low_precision) {
-            int32_t factor                                 = scales_inverse(builder, w, ROLE_WEIGHT);
-            builder->assembly.usage[weight->tensor].factor = factor;
+        if (whole >= 0 && pointed->is_low_precision) {
+            quantize_point(builder, w);
         }
     }
 }

@@ -13,6 +13,7 @@
 #include "gswbench/backend.h"
 #include "gswbench/fatal.h"
 #include "gswbench/fp4.h"
+#include "gswbench/number.h"
 #include "gswbench/op_operands.h"
 
 // Random streams outside the range of tensor streams.
@@ -223,15 +224,18 @@ static float *slice_values(const struct plan *plan, const struct plan_unit *unit
     return values;
 }
 
-// Devices keep no copy of these weights in BF16, so the host quantizes them.
-static void store_weight(struct step *step, const struct plan *plan, const struct op *stored, struct backend *host,
-                         float *values)
+// Devices keep no copy of these weights in BF16, so the host quantizes them. Returns the codes, which the caller frees.
+static uint8_t *store_weight(struct step *step, const struct plan *plan, const struct weight *weight,
+                             struct backend *host, float *values)
 {
-    struct buffer buffers[OP_OPERANDS] = {{NULL, 0, FORMAT_F32}};
-    round_to_bf16(values, stored->shape.quantize.rows * stored->shape.quantize.columns);
-    buffers[QUANTIZE_IN] =
-        (struct buffer){values, stored->shape.quantize.rows * stored->shape.quantize.columns, FORMAT_BF16};
-    for (int slot = QUANTIZE_OUT; slot < stored->operand_count; slot++) {
+    const struct op *stored               = weight->stored;
+    int64_t          elements             = weight->rows * weight->columns;
+    enum format      format               = plan->tensors[plan->units[weight->unit].weight].format;
+    struct buffer    buffers[OP_OPERANDS] = {{NULL, 0, FORMAT_F32}};
+    round_to_bf16(values, elements);
+    buffers[QUANTIZE_IN]  = (struct buffer){values, elements, FORMAT_BF16};
+    buffers[QUANTIZE_OUT] = (struct buffer){memory_allocate((size_t)format_bytes(format, elements)), elements, format};
+    for (int slot = QUANTIZE_TRANSPOSED; slot < stored->operand_count; slot++) {
         if (stored->operand[slot] >= 0) {
             const struct tensor *tensor = &plan->tensors[stored->operand[slot]];
             buffers[slot] = (struct buffer){memory_allocate((size_t)tensor->bytes), tensor->elements, tensor->format};
@@ -239,14 +243,16 @@ static void store_weight(struct step *step, const struct plan *plan, const struc
     }
     backend_reserve_scratch(host, host->ops->scratch_bytes(host, stored));
     host->ops->run[OP_QUANTIZE](host, stored, buffers);
-    for (int slot = QUANTIZE_OUT; slot < stored->operand_count; slot++) {
+    for (int slot = QUANTIZE_TRANSPOSED; slot < stored->operand_count; slot++) {
         if (stored->operand[slot] >= 0) {
             step_write(step, stored->operand[slot], buffers[slot].data);
             free(buffers[slot].data);
         }
     }
+    return buffers[QUANTIZE_OUT].data;
 }
 
+// Every rank that has a part of a matrix quantizes all of it, with the same scale.
 static void store_unit(struct step *step, const struct plan *plan, const struct plan_unit *unit, uint64_t seed)
 {
     struct backend       host;
@@ -255,13 +261,24 @@ static void store_unit(struct step *step, const struct plan *plan, const struct 
     if (failed(&opened)) {
         FATAL(EXIT_LAUNCH, "cannot quantize frozen weights: %s", opened.text);
     }
+    enum format format = plan->tensors[unit->weight].format;
+    uint8_t    *kept   = memory_allocate((size_t)plan->tensors[unit->weight].bytes);
     for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weight_count; w++) {
         const struct weight *weight = &plan->weights[w];
         struct plan_slice    all    = {weight->first, weight->rows * weight->columns};
+        int64_t              begin  = number_max(all.first, unit->kept.first);
+        int64_t              end    = number_min(all.first + all.elements, unit->kept.first + unit->kept.elements);
         float               *values = slice_values(plan, unit, all, seed);
-        store_weight(step, plan, weight->stored, &host, values);
+        uint8_t             *codes  = store_weight(step, plan, weight, &host, values);
+        if (begin < end) {
+            memcpy(kept + format_bytes(format, begin - unit->kept.first),
+                   codes + format_bytes(format, begin - all.first), (size_t)format_bytes(format, end - begin));
+        }
+        free(codes);
         free(values);
     }
+    step_write(step, unit->weight, kept);
+    free(kept);
     backend_close(&host);
 }
 
