@@ -209,3 +209,13 @@ void data_initialise_adapters(struct step *step, const struct plan *plan, uint64
 
 // Initializes state that no checkpoint has: the RoPE table and the first FP8 scales.
 void data_initialise_state(struct step *step, const struct plan *plan);
+
+// Frozen weights that are stored in FP8 or FP4. read fills [rows, columns] of a weight with its values on this rank.
+struct weight_reader {
+    status (*read)(void *context, const struct weight *weight, float *values);
+    void *context;
+};
+status data_store_unit(struct step *step, const struct plan *plan, const struct plan_unit *unit,
+                       const struct weight_reader *reader);
+// The values of the codes of this rank's shard of a unit.
+void data_read_stored(const struct step *step, const struct plan *plan, const struct plan_unit *unit, float *values);

@@ -22,6 +22,10 @@ static float *read_updated(const struct weight_source *source, const struct plan
     bool                 has_master = unit->master >= 0;
     const struct tensor *tensor     = &source->plan->tensors[has_master ? unit->master : unit->weight];
     float               *values     = memory_allocate((size_t)tensor->elements * sizeof(*values));
+    if (unit->is_low_precision && unit->is_frozen) {
+        data_read_stored(source->step, source->plan, unit, values);
+        return values;
+    }
     step_read(source->step, has_master ? unit->master : unit->weight, values);
     if (tensor->format == FORMAT_BF16) {
         for (int64_t i = tensor->elements - 1; i >= 0;

@@ -188,12 +188,38 @@ static status load_biases(struct catalogue *catalogue, const struct plan *plan, 
     return result;
 }
 
+struct stored_unit {
+    struct catalogue       *catalogue;
+    const struct plan      *plan;
+    const struct plan_unit *unit;
+};
+
+static status read_weight(void *context, const struct weight *weight, float *values)
+{
+    const struct stored_unit *stored = context;
+    struct plan_slice         all    = {weight->first, weight->rows * weight->columns};
+    struct slice_list         list   = slices_of(stored->plan, stored->unit, all);
+    struct filled             filled = {.format = FORMAT_F32, .first = all.first, .data = values};
+    status                    result = OK;
+    memset(values, 0, (size_t)all.elements * sizeof(*values));    // padding
+    for (int64_t i = 0; i < list.count && !failed(&result); i++) {
+        result = catalogue_fill(stored->catalogue, STATE_WEIGHT, &list.items[i], &filled);
+    }
+    free(list.items);
+    return result;
+}
+
 static status load_unit(struct catalogue *catalogue, const struct plan *plan, const struct plan_unit *unit,
                         struct step *step)
 {
     bool is_adapters = model_is_frozen(&plan->model) && !unit->is_frozen;
     if (is_adapters && !catalogue_has(catalogue, plan->weights[unit->first_weight].part[0].name)) {
         return OK;    // they keep their initial values
+    }
+    if (unit->is_low_precision && unit->is_frozen) {
+        struct stored_unit   stored = {catalogue, plan, unit};
+        struct weight_reader reader = {read_weight, &stored};
+        return data_store_unit(step, plan, unit, &reader);
     }
     for (enum state state = 0; state < STATE_COUNT; state++) {
         if (state_tensor(unit, state) >= 0) {

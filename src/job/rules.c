@@ -163,10 +163,11 @@ static void check_run(status *errors, const struct config *config)
     }
     bool is_stored =
         model_is_frozen(&config->model) && config->precision.fp8_weights && config->precision.compute >= COMPUTE_FP8;
-    status_add_if(errors, is_stored && (config->checkpoint.load[0] != '\0' || config->checkpoint.save[0] != '\0'),
-                  "[precision] fp8_weights = yes with [adapters] rank = %" PRId64
-                  ": this version does not load or save frozen weights in FP8 or FP4: set fp8_weights = no",
-                  config->model.adapters.rank);
+    status_add_if(
+        errors, is_stored && config->checkpoint.save[0] != '\0',
+        "[checkpoint] save: this version does not save frozen weights in FP8 or FP4 ([precision] fp8_weights = "
+        "yes with [adapters] rank = %" PRId64 "): set fp8_weights = no, or use --weights-out",
+        config->model.adapters.rank);
     check_widths(errors, config);
     note(errors, checkpoint_config_check(&config->checkpoint));
     note(errors, profile_config_check_steps(&config->profile, config->run.steps));

@@ -10,11 +10,8 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/backend.h"
 #include "gswbench/fatal.h"
 #include "gswbench/fp4.h"
-#include "gswbench/number.h"
-#include "gswbench/op_operands.h"
 
 // Random streams outside the range of tensor streams.
 static const uint64_t token_stream      = UINT64_MAX;
@@ -224,68 +221,21 @@ static float *slice_values(const struct plan *plan, const struct plan_unit *unit
     return values;
 }
 
-// Devices keep no copy of these weights in BF16, so the host quantizes them. Returns the codes, which the caller frees.
-static uint8_t *store_weight(struct step *step, const struct plan *plan, const struct weight *weight,
-                             struct backend *host, float *values)
+static status read_drawn(void *context, const struct weight *weight, float *values)
 {
-    const struct op *stored               = weight->stored;
-    int64_t          elements             = weight->rows * weight->columns;
-    enum format      format               = plan->tensors[plan->units[weight->unit].weight].format;
-    struct buffer    buffers[OP_OPERANDS] = {{NULL, 0, FORMAT_F32}};
-    round_to_bf16(values, elements);
-    buffers[QUANTIZE_IN]  = (struct buffer){values, elements, FORMAT_BF16};
-    buffers[QUANTIZE_OUT] = (struct buffer){memory_allocate((size_t)format_bytes(format, elements)), elements, format};
-    for (int slot = QUANTIZE_TRANSPOSED; slot < stored->operand_count; slot++) {
-        if (stored->operand[slot] >= 0) {
-            const struct tensor *tensor = &plan->tensors[stored->operand[slot]];
-            buffers[slot] = (struct buffer){memory_allocate((size_t)tensor->bytes), tensor->elements, tensor->format};
-        }
-    }
-    backend_reserve_scratch(host, host->ops->scratch_bytes(host, stored));
-    host->ops->run[OP_QUANTIZE](host, stored, buffers);
-    for (int slot = QUANTIZE_TRANSPOSED; slot < stored->operand_count; slot++) {
-        if (stored->operand[slot] >= 0) {
-            step_write(step, stored->operand[slot], buffers[slot].data);
-            free(buffers[slot].data);
-        }
-    }
-    return buffers[QUANTIZE_OUT].data;
-}
-
-// Every rank that has a part of a matrix quantizes all of it, with the same scale.
-static void store_unit(struct step *step, const struct plan *plan, const struct plan_unit *unit, uint64_t seed)
-{
-    struct backend       host;
-    struct backend_setup setup  = {.threads = (int)sysconf(_SC_NPROCESSORS_ONLN)};
-    status               opened = backend_open(&host, "host", &setup);
-    if (failed(&opened)) {
-        FATAL(EXIT_LAUNCH, "cannot quantize frozen weights: %s", opened.text);
-    }
-    enum format format = plan->tensors[unit->weight].format;
-    uint8_t    *kept   = memory_allocate((size_t)plan->tensors[unit->weight].bytes);
-    for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weight_count; w++) {
-        const struct weight *weight = &plan->weights[w];
-        struct plan_slice    all    = {weight->first, weight->rows * weight->columns};
-        int64_t              begin  = number_max(all.first, unit->kept.first);
-        int64_t              end    = number_min(all.first + all.elements, unit->kept.first + unit->kept.elements);
-        float               *values = slice_values(plan, unit, all, seed);
-        uint8_t             *codes  = store_weight(step, plan, weight, &host, values);
-        if (begin < end) {
-            memcpy(kept + format_bytes(format, begin - unit->kept.first),
-                   codes + format_bytes(format, begin - all.first), (size_t)format_bytes(format, end - begin));
-        }
-        free(codes);
-        free(values);
-    }
-    step_write(step, unit->weight, kept);
-    free(kept);
-    backend_close(&host);
+    const uint64_t *seed = context;
+    weight_values(weight, *seed, 0, weight->rows * weight->columns, values);
+    return OK;
 }
 
 static void initialise_unit(struct step *step, const struct plan *plan, const struct plan_unit *unit, uint64_t seed)
 {
     if (unit->is_low_precision && unit->is_frozen) {
-        store_unit(step, plan, unit, seed);
+        struct weight_reader reader = {read_drawn, &seed};
+        status               stored = data_store_unit(step, plan, unit, &reader);
+        if (failed(&stored)) {
+            FATAL(stored.exit_code, "%s", stored.text);
+        }
         return;
     }
     float *values = slice_values(plan, unit, unit->kept, seed);

@@ -2,10 +2,14 @@
 // Frozen weights in FP8 and FP4: a step with stored weights has the bits of a step that casts BF16 weights, and their
 // bytes are those of the format.
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "drawn_layout.h"
+#include "gswbench/checkpoint.h"
+#include "gswbench/safetensors.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
 #include "plan_ops.h"
@@ -87,6 +91,84 @@ Test(frozen_weights, give_these_bits_in_drawn_layouts, .timeout = 240)
             expect_same_bits(drawn, layout_name(&drawn.tiny, name));
         }
     }
+}
+
+static void remove_folder(const char *folder)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -r %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+// Weights of a model without adapters, from another seed.
+static void write_base(const char *folder)
+{
+    struct training base          = frozen("current", "", false);
+    base.tiny.model.adapters.rank = 0;
+    tiny_plan_rank(&base.tiny, 1, 0);
+    training_require(checkpoint_write_initial(&base.tiny.plan, 77, folder));
+    plan_free(&base.tiny.plan);
+}
+
+Test(frozen_weights, are_quantized_from_a_checkpoint)
+{
+    static const char *const recipes[] = {"current", "mxfp8", "nvfp4"};
+    char                     base[]    = "/tmp/frozen_weights_XXXXXX", folder[64];
+    cr_assert_not_null(mkdtemp(base));
+    snprintf(folder, sizeof(folder), "%s/model", base);
+    write_base(folder);
+    for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
+        const char     *layout = i == 0 ? "fsdp 2; tp 2" : "tp 2";
+        struct training loaded = frozen(recipes[i], layout, true), drawn = loaded;
+        loaded.load = folder;
+        expect_same_bits(loaded, recipes[i]);
+        loaded.steps = drawn.steps = 1;
+        training_run(&loaded);
+        training_run(&drawn);
+        cr_expect_neq(loaded.loss[0], drawn.loss[0], "%s", recipes[i]);
+    }
+    remove_folder(base);
+}
+
+// E4M3 has 3 bits after the first, so a value is at most a sixteenth off, or half of the least number times the scale.
+static void expect_rounded(const char *written, const char *initial, const char *name)
+{
+    struct safetensors_reader readers[2];
+    float                     values[2][64 * 64];
+    int                       different = 0;
+    training_require(safetensors_open(&readers[0], written));
+    training_require(safetensors_open(&readers[1], initial));
+    for (int i = 0; i < 2; i++) {
+        training_require(safetensors_read(&readers[i], name, values[i], sizeof(values[i])));
+        safetensors_close(&readers[i]);
+    }
+    for (int i = 0; i < 64 * 64; i++) {
+        cr_expect_float_eq(values[0][i], values[1][i], fabsf(values[1][i]) / 15 + 1e-5F, "%d", i);
+        different += values[0][i] != values[1][i];
+    }
+    cr_expect_gt(different, 64 * 64 / 2);
+}
+
+Test(frozen_weights, are_written_as_the_values_of_their_codes)
+{
+    static const char *const recipes[] = {"delayed", "block", "mxfp8"};
+    char                     base[]    = "/tmp/frozen_weights_XXXXXX", initial[64], written[64], paths[2][96];
+    cr_assert_not_null(mkdtemp(base));
+    snprintf(initial, sizeof(initial), "%s/initial", base);
+    write_base(initial);
+    for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
+        struct training training = frozen(recipes[i], i == 0 ? "fsdp 2; tp 2" : "tp 2", true);
+        snprintf(written, sizeof(written), "%s/%s", base, recipes[i]);
+        training.steps   = 1;
+        training.load    = initial;
+        training.weights = written;
+        training_run(&training);
+        snprintf(paths[0], sizeof(paths[0]), "%s/model.safetensors", written);
+        snprintf(paths[1], sizeof(paths[1]), "%s/model.safetensors", initial);
+        expect_rounded(paths[0], paths[1], "model.layers.1.self_attn.o_proj.weight");
+        expect_rounded(paths[0], paths[1], "model.layers.0.self_attn.q_proj.weight");
+    }
+    remove_folder(base);
 }
 
 static int64_t weight_bytes(const char *recipe, bool is_stored)
