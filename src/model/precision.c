@@ -130,10 +130,10 @@ static status init_low_precision(struct precision *precision, const struct preci
                     "bf16",
                     precision_compute_names[config->compute], config->compute == COMPUTE_FP4 ? "FP4" : "FP8");
     }
-    if (config->fp8_weights &&
-        (config->fp8_gemms != (1 << LINEAR_KINDS) - 1 || !config->master || config->bf16_last_layers > 0)) {
+    if (config->fp8_weights && (config->fp8_gemms != (1 << LINEAR_KINDS) - 1 || !config->master ||
+                                config->bf16_last_layers > 0 || config->bf16_prediction)) {
         return fail("[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, projection, "
-                    "fc1, fc2, bf16_last_layers = 0 and master = yes");
+                    "fc1, fc2, bf16_last_layers = 0, bf16_prediction = no and master = yes");
     }
     return OK;
 }

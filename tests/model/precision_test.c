@@ -101,6 +101,9 @@ Test(precision, covers_all_layers_but_the_last)
     config.bf16_last_layers = 0;
     precision               = init(&config);
     cr_expect(precision_covers(&precision, 88, 87) && precision_covers(&precision, 88, 88));
+    config.bf16_prediction = 1;
+    precision              = init(&config);
+    cr_expect(precision_covers(&precision, 88, 87) && !precision_covers(&precision, 88, 88));
 }
 
 Test(precision, refuses_what_does_not_go_together)
@@ -112,10 +115,13 @@ Test(precision, refuses_what_does_not_go_together)
          "[precision] fp8_gemms = none with compute = fp8 runs no GEMM in FP8: add a linear, or set compute = bf16"},
         {"compute fp8; fp8_gemms fc1; fp8_weights yes",
          "[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, projection, fc1, fc2, "
-         "bf16_last_layers = 0 and master = yes"},
+         "bf16_last_layers = 0, bf16_prediction = no and master = yes"},
+        {"compute fp8; bf16_prediction yes; fp8_weights yes",
+         "[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, projection, fc1, fc2, "
+         "bf16_last_layers = 0, bf16_prediction = no and master = yes"},
         {"compute fp8; bf16_last_layers 1; fp8_weights yes",
          "[precision] fp8_weights = yes stores every linear in FP8: it needs fp8_gemms = qkv, projection, fc1, fc2, "
-         "bf16_last_layers = 0 and master = yes"},
+         "bf16_last_layers = 0, bf16_prediction = no and master = yes"},
         {"compute fp4; fp8_gemms none",
          "[precision] fp8_gemms = none with compute = fp4 runs no GEMM in FP4: add a linear, or set compute = bf16"},
         {"compute fp4; fp8_weights yes",
