@@ -323,7 +323,7 @@ static bool gathers_casts(const struct plan *plan, const struct op *op)
         !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots(plan, op)))) {
         return false;
     }
-    for (int32_t i = (int32_t)(op - plan->ops) + 1; i <= plan->tensors[out].last_op; i++) {
+    for (int32_t i = plan->tensors[out].first_op + 1; i <= plan->tensors[out].last_op; i++) {
         if (plan->ops[i].kind == OP_QUANTIZE && plan->ops[i].operand[QUANTIZE_IN] == out) {
             return true;
         }
