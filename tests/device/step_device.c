@@ -126,6 +126,8 @@ static const char *const variants[] = {
     "rank 4; alpha 12; qk_norm yes",
     "tp 2; rank 4; alpha 12; targets qkv, projection; norm layernorm; compute fp8; recipe current",
     "dp 2; tp 2; zero 1; optimizer muon; recompute full",
+    "fsdp 2; rank 4; alpha 12; compute fp8; recipe delayed; fp8_history 3; fp8_weights yes",
+    "tp 2; rank 4; alpha 12; targets qkv, projection; compute fp8; recipe block; fp8_weights yes",
     "recompute selective; recompute_save qkv, attention",
     "compute fp8; recipe current",
     "compute fp8; recipe delayed; fp8_history 3",
