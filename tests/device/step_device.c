@@ -128,6 +128,7 @@ static const char *const variants[] = {
     "dp 2; tp 2; zero 1; optimizer muon; recompute full",
     "fsdp 2; rank 4; alpha 12; compute fp8; recipe delayed; fp8_history 3; fp8_weights yes",
     "tp 2; rank 4; alpha 12; targets qkv, projection; compute fp8; recipe block; fp8_weights yes",
+    "rank 4; alpha 12; compute fp8; recipe mxfp8; fp8_weights yes",
     "recompute selective; recompute_save qkv, attention",
     "compute fp8; recipe current",
     "compute fp8; recipe delayed; fp8_history 3",
