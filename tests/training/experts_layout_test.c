@@ -149,6 +149,7 @@ static int64_t multiple_of(int64_t compute, enum scaling_recipe recipe)
     int64_t         multiple = -1;
     choose_fp8(&training, recipe);
     training.tiny.precision.compute = compute;
+    training.tiny.model.expert_ffn  = 32;    // NVFP4 needs multiples of 16
     tiny_plan(&training.tiny);
     for (int32_t i = 0; i < training.tiny.plan.op_count; i++) {
         const struct op *op = &training.tiny.plan.ops[i];
