@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Score of the preflight's judgement: plants faults in the measurements of imitated machines, and counts which are
-// found, whether the right host is drained, and healthy hosts that are drained. bench_faults [SPREAD [LINK_SPREAD]]:
+// found, whether the right host is drained, and healthy hosts that are drained. planted_faults [SPREAD [LINK_SPREAD]]:
 // standard deviations in percent of equal devices and of links; default 0.5 and 4. Prints the tables of docs/faults.md.
+// --write prints the measurements instead, and the faults in them, for other programs: a line of JSON for each machine
+// of 64 ranks with a fault, and of 256 without. tests/preflight/score_faults scores their verdicts.
 //
 // The measurements are random numbers, the judgement is the program's. Wrong numbers, stalls and lost ranks are not
 // here: the tests of the preflight and of the watchdog plant them in real runs.
@@ -11,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/json.h"
 #include "gswbench/random.h"
 #include "preflight/internal.h"
 
@@ -45,6 +48,7 @@ static const struct row {
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 struct machine_of {
+    const char    *name;    // of the fault
     int            nodes;
     double         spread, link_spread;    // relative
     uint64_t       key, drawn;
@@ -165,6 +169,22 @@ static void judge(struct machine_of *machine, struct score *score)
     score->right += is_right;
 }
 
+// hosts: one of them should be drained.
+static void write_case(struct machine_of *machine, uint64_t number)
+{
+    json_t *truth = json_pack("{s:I, s:s, s:b, s:[]}", "case", (json_int_t)number, "fault", machine->name, "counts",
+                              machine->share <= 0.95, "hosts");
+    for (int i = 0; i < (machine->fault == NOTHING ? 0 : machine->fault == SLOW_LINK ? 2 : 1); i++) {
+        int64_t rank = i == 0 ? machine->rank : machine->other;
+        json_array_append_new(json_object_get(truth, "hosts"), json_string(machine->flight->report.ranks[rank].host));
+    }
+    json_object_set_new(truth, "preflight", json_from_struct(preflight_fields, &machine->flight->report));
+    json_dumpf(truth, stdout, JSON_COMPACT | JSON_REAL_PRECISION(7));
+    putchar('\n');
+    json_decref(truth);
+}
+
+// score NULL: prints the case instead.
 static void play(struct machine_of *machine, struct score *score, uint64_t number)
 {
     machine->key   = random_key(20261128, number);
@@ -177,7 +197,11 @@ static void play(struct machine_of *machine, struct score *score, uint64_t numbe
     measure_links(machine, false);
     measure_links(machine, true);
     measure_groups(machine);
-    judge(machine, score);
+    if (score != NULL) {
+        judge(machine, score);
+    } else {
+        write_case(machine, number);
+    }
     preflight_free(&machine->flight->report);
     free(machine->flight);
 }
@@ -192,11 +216,13 @@ struct trial {
     int      repeats, machines;
     int64_t  clean_hosts;
     uint64_t number;
+    bool     writes;
 };
 
 static struct machine_of new_machine(const struct trial *trial, const struct row *row, int nodes)
 {
-    return (struct machine_of){.nodes       = nodes,
+    return (struct machine_of){.name        = row != NULL ? row->name : "none",
+                               .nodes       = nodes,
                                .spread      = trial->spread / 100,
                                .link_spread = trial->link_spread / 100,
                                .fault       = row != NULL ? row->fault : NOTHING,
@@ -219,7 +245,10 @@ static struct score play_rows(struct trial *trial)
         struct score score = {0};
         for (int repeat = 0; repeat < trial->machines * trial->repeats; repeat++) {
             struct machine_of machine = new_machine(trial, &rows[i], nodes_of[repeat % trial->machines]);
-            play(&machine, &score, trial->number++);
+            play(&machine, trial->writes ? NULL : &score, trial->number++);
+        }
+        if (trial->writes) {
+            continue;
         }
         print_score(rows[i].name, &score);
         if (rows[i].share <= 0.95) {
@@ -232,27 +261,46 @@ static struct score play_rows(struct trial *trial)
     return all;
 }
 
+static int64_t play_healthy(struct trial *trial)
+{
+    struct score clean = {0};
+    for (int64_t hosts = 0; hosts < trial->clean_hosts; hosts += nodes_of[1]) {
+        struct machine_of machine = new_machine(trial, NULL, nodes_of[1]);
+        play(&machine, trial->writes ? NULL : &clean, trial->number++);
+    }
+    return clean.false_hosts;
+}
+
 int main(int argc, char *argv[])
 {
     bool         checks = argc > 1 && strcmp(argv[1], "--check") == 0;
-    struct trial trial  = {.spread      = argc > 1 && !checks ? atof(argv[1]) : 0.5,
-                           .link_spread = argc > 2 ? atof(argv[2]) : 4.0,
-                           .repeats     = checks ? CHECK_REPEATS : REPEATS,
-                           .machines    = checks ? CHECK_MACHINES : MACHINES,
-                           .clean_hosts = checks ? CLEAN_HOSTS / 10 : CLEAN_HOSTS};
-    struct score clean  = {0};
+    bool         writes = argc > 1 && strcmp(argv[1], "--write") == 0;
+    const char **spread = (const char **)argv + (checks || writes ? 2 : 1);
+    int          given  = (int)((const char **)argv + argc - spread);
+    struct trial trial  = {.spread      = given > 0 ? atof(spread[0]) : 0.5,
+                           .link_spread = given > 1 ? atof(spread[1]) : 4.0,
+                           .repeats     = checks   ? CHECK_REPEATS
+                                          : writes ? 2 * REPEATS
+                                                   : REPEATS,
+                           .machines    = checks   ? CHECK_MACHINES
+                                          : writes ? 1
+                                                   : MACHINES,
+                           .clean_hosts = checks ? CLEAN_HOSTS / 10 : CLEAN_HOSTS,
+                           .writes      = writes};
+    if (writes) {
+        play_rows(&trial);
+        play_healthy(&trial);
+        return 0;
+    }
     printf("Equal devices: %.2g %% standard deviation; links: %.2g %%.\n\n| fault | planted | found | right host | "
            "other hosts |\n"
            "|---|---|---|---|---|\n",
            trial.spread, trial.link_spread);
     struct score all = play_rows(&trial);
     print_score("**5 % and more**", &all);
-    for (int64_t hosts = 0; hosts < trial.clean_hosts; hosts += nodes_of[1]) {
-        struct machine_of machine = new_machine(&trial, NULL, nodes_of[1]);
-        play(&machine, &clean, trial.number++);
-    }
+    int64_t drained = play_healthy(&trial);
     printf("\n%" PRId64 " healthy hosts in machines of %d: %" PRId64 " drained.\n", trial.clean_hosts, nodes_of[1],
-           clean.false_hosts);
-    bool is_good = all.right == all.planted && all.false_hosts + clean.false_hosts == 0;
+           drained);
+    bool is_good = all.right == all.planted && all.false_hosts + drained == 0;
     return checks && !is_good;
 }
