@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """Scores predicted step times of published training runs: score.py PREDICTIONS.jsonl [ROWS.jsonl]
 
-A line of ROWS (default: rows.jsonl beside this file) is a published run: id, source, ranks, gpu, precision, software,
-layout, settings (model, layout, batch, precision, as options of gswbench) and published_step_s. A line of PREDICTIONS has
-the id of a row and the predicted step_s. Prints mean, median, 90th percentile and worst absolute error in percent, and the
-bias, by kind and GPU; rows without a prediction are counted. --of-gswbench FILE scores `gswbench atlas --json`."""
+A line of ROWS (default: rows.jsonl beside this file; rows.schema.json has its form) is a published run: id, source, ranks,
+gpu, precision, software, layout, settings (model, layout, batch, precision, as options of gswbench) and published_step_s. A
+line of PREDICTIONS has the id of a row and the predicted step_s. Prints mean, median, 90th percentile and worst absolute
+error in percent, and the bias, by kind and GPU; rows without a prediction are counted. --of-gswbench FILE scores `gswbench
+atlas --json`."""
 import json
 import pathlib
 import statistics

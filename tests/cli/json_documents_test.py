@@ -133,6 +133,14 @@ class Documents(unittest.TestCase):
             edit(copy)
             self.assertNotEqual(list(complaints(schema, copy)), [])
 
+    def test_published_rows_are_as_their_schema_says(self):
+        folder = DOCS.parent.parent / "configs/atlas"
+        schema = json.loads((folder / "rows.schema.json").read_text())
+        rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+        self.assertEqual([list(complaints(schema, row, row["id"])) for row in rows if list(complaints(schema, row))], [])
+        self.assertEqual(len({row["id"] for row in rows}), len(rows))
+        self.assertEqual(len(list(complaints(schema, dict(rows[0], gpu=8, precision="int8", more=1)))), 3)
+
     def test_keys_need_no_quotes_and_numbers_are_numbers(self):
         for name, (_, document) in self.documents.items():
             for place, key, value in members(document):
