@@ -47,6 +47,17 @@ static void decide(struct result *result, enum acceptance verdict, const char *r
     snprintf(result->acceptance.reason, sizeof(result->acceptance.reason), "%s", reason);
 }
 
+// The note on steps that vary more than in any public run of that size; NULL: there is none.
+static const char *find_uneven(const struct result *result)
+{
+    for (int64_t i = 0; i < result->reason_count; i++) {
+        if (strcmp(result->reasons[i].id, "uneven") == 0) {
+            return result->reasons[i].message;
+        }
+    }
+    return NULL;
+}
+
 static void compare(struct result *result)
 {
     const struct result_acceptance *acceptance = &result->acceptance;
@@ -56,8 +67,11 @@ static void compare(struct result *result)
     char                            reason[sizeof(acceptance->reason)];
     snprintf(reason, sizeof(reason), "median step %.6g s (95 %% CI %.6g to %.6g); %s: %.6g s (%.6g to %.6g)",
              step->median, step->low, step->high, acceptance->basis, acceptance->expected_seconds, minimum, maximum);
+    const char *uneven = find_uneven(result);
     if (step->low > maximum) {
         decide(result, ACCEPTANCE_REFUSE, reason);
+    } else if (step->high <= maximum && uneven != NULL) {
+        decide(result, ACCEPTANCE_CANNOT_TELL, uneven);
     } else {
         decide(result, step->high > maximum ? ACCEPTANCE_CANNOT_TELL : ACCEPTANCE_ACCEPT, reason);
     }

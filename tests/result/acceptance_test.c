@@ -35,6 +35,18 @@ Test(acceptance, refuses_what_is_slower_for_certain_and_cannot_tell_where_it_is_
     expect(run_of(10.3), ACCEPTANCE_CANNOT_TELL, 15, "median step 10.3 s");
 }
 
+// A fast median does not outweigh steps that vary more than in any public run of that size.
+Test(acceptance, cannot_tell_of_uneven_steps)
+{
+    struct result_reason reason = {.id = "uneven", .message = "p95 of the steps is 30.0 % above the median"};
+    struct result        fast = run_of(10.0), slow = run_of(10.6);
+    fast.reasons = slow.reasons = &reason;
+    fast.reason_count = slow.reason_count = 1;
+
+    expect(fast, ACCEPTANCE_CANNOT_TELL, 15, "p95 of the steps is 30.0 % above the median");
+    expect(slow, ACCEPTANCE_REFUSE, 6, "median step 10.6 s");
+}
+
 Test(acceptance, refuses_whom_the_preflight_names_before_all_else)
 {
     struct result result       = run_of(10.0);
