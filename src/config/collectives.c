@@ -7,7 +7,7 @@
 
 static const char *const collective_names[COLLECTIVES] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all"};
 
-// Returns the text up to a separator, and moves behind it; NULL after the last one.
+// Returns the text up to a separator, and moves past it; NULL after the last one.
 static char *cut(char **rest, char separator)
 {
     char *text = *rest, *end = text == NULL ? NULL : strchr(text, separator);

@@ -157,7 +157,7 @@ static int64_t trained_elements(const struct plan *plan)
     return elements;
 }
 
-// Number of collectives of this size in a bucket, of which each takes its share of the time.
+// Number of collectives of this size in a bucket. Each takes its share of the time.
 static double find_bucket(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     bool    is_of_unit = op->tag.layer >= 0 && (is_reduction(op) || op->stream == STREAM_WEIGHT_GATHER);
