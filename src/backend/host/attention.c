@@ -8,7 +8,7 @@
 #include "internal.h"
 
 // Query rows of a block: large enough for efficient GEMMs, small enough that the scores stay in the cache.
-enum { BLOCK = 96 };
+enum { BLOCK = 64 };
 
 // One key-value head, and a thread's scratch for one block of queries.
 struct head {

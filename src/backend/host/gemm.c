@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// GEMMs by BLAS; AMX (amx.c) replaces it for bf16 and FP8, but not for FP4.
+// GEMMs by BLAS, or without it (gemm_packed.c) where the processor multiplies pairs of bf16.
 //
 // BLAS may sum the edges of a matrix in another order than its interior. So the blocks of C passed to BLAS depend only
-// on the shape, and results do not depend on the number of threads. AMX sums along k in one order for any split of C.
+// on the shape, and results do not depend on the number of threads. gemm_packed.c sums along k in one order for any
+// split of C.
 #include "gswbench/format.h"
 #include "internal.h"
 
@@ -37,10 +38,11 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
 }
 
 // Scratch per thread, in fp32: a block of A, of B, of C, and of a partial sum for C.
-static int64_t floats(const struct op *op, int threads)
+static int64_t floats(const struct op *op)
 {
+    (void)op;
     int64_t blocks = BLOCK_ROWS * BLOCK_DEPTH + BLOCK_DEPTH * BLOCK_COLUMNS + 2 * BLOCK_ROWS * BLOCK_COLUMNS;
-    int64_t tiled  = host_amx_floats(op, threads);
+    int64_t tiled  = host_packed_floats();
     return blocks > tiled ? blocks : tiled;
 }
 
@@ -217,7 +219,7 @@ static bool is_all_wide(const struct buffer buffers[OP_OPERANDS])
 static void multiply_blocks(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct gemm_shape *shape   = &loop->op->shape.gemm;
-    float                   *space   = host_scratch(loop, thread, floats(loop->op, pool_threads(loop->host->pool)));
+    float                   *space   = host_space(loop, thread);
     bool                     is_wide = is_all_wide(loop->buffers);
     int64_t                  part    = scaling_depth((enum scaling)shape->scaling_a);
     int64_t                  depth   = is_wide ? shape->k : host_gemm_scales_parts(loop) ? part : BLOCK_DEPTH;
@@ -231,12 +233,18 @@ static void multiply_blocks(const struct loop *loop, int64_t first, int64_t last
     }
 }
 
+// Operands of one width, but not FP4.
+static bool can_be_packed(const struct buffer buffers[OP_OPERANDS])
+{
+    int a = buffers[GEMM_A].format, b = buffers[GEMM_B].format;
+    return a == FORMAT_F32 ? b == FORMAT_F32 : b != FORMAT_F32 && a != FORMAT_E2M1 && b != FORMAT_E2M1;
+}
+
 static void run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct host *host = backend->state;
-    if (host->has_amx && buffers[GEMM_A].format != FORMAT_F32 && buffers[GEMM_B].format != FORMAT_F32 &&
-        buffers[GEMM_A].format != FORMAT_E2M1) {
-        host_amx_gemm(backend, op, buffers);
+    if (host->pairs != NULL && can_be_packed(buffers)) {
+        host_packed_gemm(backend, op, buffers);
     } else {
         const struct gemm_shape *shape  = &op->shape.gemm;
         struct rectangle         block  = first_block(shape, is_all_wide(buffers));
@@ -245,4 +253,4 @@ static void run(struct backend *backend, const struct op *op, const struct buffe
     }
 }
 
-const struct host_op host_gemm = {.run = run, .all = floats};
+const struct host_op host_gemm = {.run = run, .each = floats};

@@ -28,7 +28,7 @@ static status host_open(struct backend *backend, const struct backend_setup *set
 {
     struct host *host = memory_allocate(sizeof(*host));
     host->pool        = pool_open(setup->threads);
-    host->has_amx     = host_amx_enable();
+    host->pairs       = host_pairs_find();
     backend->state    = host;
     // The pool splits every GEMM, so ranks that are threads of one process do not compete for OpenBLAS threads.
     openblas_set_num_threads(1);
@@ -99,8 +99,8 @@ static void host_describe(struct backend *backend, char *text, size_t bytes)
     char               processor[128], blas[32];
     read_processor_name(processor, sizeof(processor));
     read_blas_version(blas, sizeof(blas));
-    snprintf(text, bytes, "%s, %d thread%s, OpenBLAS %s%s", processor, threads, threads == 1 ? "" : "s", blas,
-             host->has_amx ? ", bf16 by AMX" : "");
+    snprintf(text, bytes, "%s, %d thread%s, OpenBLAS %s%s%s", processor, threads, threads == 1 ? "" : "s", blas,
+             host->pairs != NULL ? ", bf16 by " : "", host->pairs != NULL ? host_pairs_name(host->pairs) : "");
 }
 
 const struct backend_ops backend_host = {

@@ -6,10 +6,10 @@
 #include "pool.h"
 
 struct host {
-    struct pool *pool;
-    float       *scratch;
-    bool         has_amx;       // AMX bf16 instructions are available
-    int64_t      blas_bytes;    // address space reserved for OpenBLAS buffers
+    struct pool             *pool;
+    float                   *scratch;
+    int64_t                  blas_bytes;    // address space reserved for OpenBLAS buffers
+    const struct host_pairs *pairs;
 };
 
 // A loop over the parts of an op, for example its rows. body computes indices first .. last - 1 on one thread.
@@ -125,10 +125,14 @@ struct depth_part {
 void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part, const struct panel *from,
                           const struct panel *c);
 
-// bf16 and FP8 GEMMs with AMX. host_amx_enable returns false if CPU, kernel or compiler lack AMX.
-bool    host_amx_enable(void);
-int64_t host_amx_floats(const struct op *op, int threads);
-op_run  host_amx_gemm;
+// Instructions that multiply pairs of bf16; NULL: CPU, kernel or compiler lack them.
+struct host_pairs;
+const struct host_pairs *host_pairs_find(void);
+const char              *host_pairs_name(const struct host_pairs *pairs);
+
+// GEMMs without BLAS where host->pairs is not NULL: both operands are fp32, or both bf16 or FP8.
+int64_t host_packed_floats(void);    // scratch per thread
+op_run  host_packed_gemm;
 
 // Rotates one head of one token; direction -1 rotates back. table holds (cosine, sine) pairs of the position.
 void rope_rotate(float *out, const float *in, const struct attention_shape *shape, const float *table, float direction);
