@@ -72,7 +72,7 @@ struct builder {
     // Adapters of frozen matrices:
     int64_t               first_trained_place;       // the first block with a trained weight, and its first
     int32_t               first_trained_sublayer;    // sublayer with one; gradients end there
-    int32_t              *adapted;                   // x A^T, scaled, [weights of this rank][in_flight]; -1: none
+    int32_t              *adapted;                   // x A^T, scaled, [MTP modules, or 1][weights][in_flight]
     struct adapter_input *adapter_inputs;            // [weights of this rank]
     int64_t               deferral;                  // number of microbatches whose head weight gradient is deferred
     struct head_inputs   *deferred;                  // of microbatches 0, 1, ...

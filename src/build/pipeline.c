@@ -415,8 +415,9 @@ static void make_room(struct builder *builder, const struct schedule_assignment 
     size_t values   = (size_t)(builder->own_blocks * builder->in_flight);
     builder->values = arena_allocate(&builder->scratch, values * sizeof(*builder->values));
     size_t weights  = (size_t)builder->plan->weight_count;
+    size_t modules  = (size_t)(builder->plan->model.predicted_tokens > 1 ? builder->plan->model.predicted_tokens : 1);
     builder->adapted =
-        arena_allocate(&builder->scratch, weights * (size_t)builder->in_flight * sizeof(*builder->adapted));
+        arena_allocate(&builder->scratch, modules * weights * (size_t)builder->in_flight * sizeof(*builder->adapted));
     builder->adapter_inputs = arena_allocate(&builder->scratch, weights * sizeof(*builder->adapter_inputs));
     for (size_t weight = 0; weight < weights; weight++) {
         builder->adapter_inputs[weight].output_gradient = -1;

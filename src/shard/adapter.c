@@ -24,9 +24,14 @@ bool linear_is_trained(const struct builder *builder, int32_t weight)
     return !weight_is_frozen(builder, weight) || adapter_exists(builder, weight);
 }
 
+// MTP modules that share weights have a t each.
 static int32_t *place_of(struct builder *builder, int32_t weight)
 {
-    return &builder->adapted[weight * builder->in_flight + builder->assembly.tag.microbatch % builder->in_flight];
+    const struct plan *plan   = builder->plan;
+    int64_t            layer  = builder->assembly.tag.layer;
+    int64_t            module = layer > plan->model.layers ? layer - plan->model.layers : 0;
+    return &builder->adapted[(module * plan->weight_count + weight) * builder->in_flight +
+                             builder->assembly.tag.microbatch % builder->in_flight];
 }
 
 static const char *role_of(struct builder *builder, int32_t weight, const char *pass)

@@ -219,6 +219,7 @@ static const char *const models[] = {
     "rank 2; alpha 3; qk_norm yes; attention_sinks yes; experts 3; top_k 2; expert_ffn 10; shared_ffn 14; router_offset yes; "
     "routing balanced; accumulation 2",
     "rank 2; alpha 4; targets qkv, fc1; predicted_tokens 1; prediction_weight 0.7; recompute attention",
+    "rank 2; alpha 4; predicted_tokens 3; repeat_prediction yes; prediction_weight 0.7",
 };
 // clang-format on
 
