@@ -53,6 +53,10 @@ static struct training draw(uint64_t seed)
         model->rope_dim  = 8;
         model->value_dim = model->value_dim > 0 ? 24 : 0;
     }
+    if (model->mamba_heads > 0) {
+        model->mamba_head_dim = 16;
+        model->mamba_state    = 16;
+    }
     model->layers       = model->layers < chunks ? model->layers : chunks;
     train->accumulation = training.tiny.parallel.pp > 1 ? training.tiny.parallel.pp : train->accumulation % 2 + 1;
     train->micro_batch  = 1;

@@ -174,6 +174,35 @@ static void draw_pattern(struct draws *draws, struct training *training)
     }
 }
 
+// Mamba-2 before the layers of draw_pattern, or letters: all kinds in turn, then random ones. cp does not support it.
+static void draw_hybrid(struct draws *draws, struct training *training)
+{
+    struct model_config    *model    = &training->tiny.model;
+    struct parallel_config *parallel = &training->tiny.parallel;
+    char                    layers[sizeof(model->pattern)];
+    int64_t                 kinds = model->experts > 0 ? 4 : 3, first = below(draws, 4);
+    model->layers = model->layers < kinds ? kinds : model->layers;
+    if (model->pattern[0] != '\0') {
+        snprintf(layers, sizeof(layers), "%s", model->pattern);
+        snprintf(model->pattern, sizeof(model->pattern), "%s, %.64s", below(draws, 2) ? "mamba" : "mamba + mlp",
+                 layers);
+    } else {
+        for (int64_t i = 0; i < model->layers; i++) {
+            model->pattern[(first + i) % model->layers] = "M*-E"[i < kinds ? i : below(draws, kinds)];
+        }
+        model->pattern[model->layers] = '\0';
+    }
+    training->ranks /= (int)parallel->cp;
+    parallel->cp          = 1;
+    model->mamba_groups   = parallel->tp * PICK(draws, 1, 2);
+    model->mamba_heads    = model->mamba_groups * PICK(draws, 1, 2);
+    model->mamba_head_dim = PICK(draws, 4, 6);
+    model->mamba_state    = PICK(draws, 3, 6);
+    model->mamba_conv     = PICK(draws, 2, 4);
+    model->mamba_chunk    = PICK(draws, 3, 5, 128);
+    model->norm_epsilon   = 0.01;    // otherwise the gated norm of a small group magnifies rounding
+}
+
 static void draw_sinks(struct draws *draws, struct training *training)
 {
     (void)draws;
@@ -246,7 +275,7 @@ static void draw_parts(struct draws *draws, struct training *training)
     } parts[] = {
         {draw_positions, 5}, {draw_exchange, 5},    {draw_latent_attention, 4}, {draw_sinks, 4},    {draw_pattern, 4},
         {draw_routing, 5},   {draw_predictions, 3}, {draw_whole_experts, 4},    {draw_biases, 6},   {draw_modules, 6},
-        {draw_overlap, 3},   {draw_scales, 3},      {draw_gradient_reduce, 3},  {draw_adapters, 4},
+        {draw_overlap, 3},   {draw_scales, 3},      {draw_gradient_reduce, 3},  {draw_adapters, 4}, {draw_hybrid, 6},
     };
     enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
     int64_t first = below(draws, PARTS);

@@ -13,7 +13,7 @@
 #include "layouts.h"
 #include "same_training.h"
 
-enum { DRAWS = 60, STEPS = 3, PAIR_DRAWS = 400 };
+enum { DRAWS = 60, STEPS = 3, PAIR_DRAWS = 600 };
 
 static void expect_sound(const struct training *training, const char *name)
 {
@@ -71,7 +71,7 @@ static const char *const features[] = {
     "; attention_sinks yes", "; kv_rank ", "; kv_heads 1;", "; predicted_tokens ", "; experts ", "; shared_ffn ",
     "; expert_hidden ", "; repeat_prediction yes",
     "; router_score sigmoid", "; router_bias_rate ", "; qk_norm yes", "; attention_bias yes", "; mlp_bias yes", "; tied yes",
-    "; rank ",
+    "; rank ", "; mamba_heads ",
 };
 static const char *const apart[][2] = {
     {"; sequence_parallel no", "; tp_overlap yes"}, {"; etp 1", "; sequence_parallel no"},
@@ -86,6 +86,8 @@ static const char *const apart[][2] = {
     {"; positions learned", "; attention_bias yes"}, {"; positions alibi", "; attention_bias yes"},
     {"; positions none", "; attention_bias yes"}, {"; window ", "; kv_rank "}, {"; attention_sinks yes", "; kv_rank "},
     {"; kv_rank ", "; kv_heads 1;"}, {"; kv_rank ", "; qk_norm yes"}, {"; kv_rank ", "; attention_bias yes"},
+    {"; cp ", "; mamba_heads "}, {"; context ring", "; mamba_heads "}, {"; context exchange", "; mamba_heads "},
+    {"; rank ", "; mamba_heads "},
 };
 // clang-format on
 enum { FEATURES = sizeof(features) / sizeof(features[0]), APART = sizeof(apart) / sizeof(apart[0]) };
