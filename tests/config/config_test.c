@@ -195,14 +195,15 @@ Test(config, lists_installed_configs_beside_the_program)
     cr_assert_str_eq(config_folder(), "elsewhere");
 }
 
-static void check_rows(const char *text, int count, const struct config_row *expected)
+static void check_rows(const char *text, const char *override, int count, const struct config_row *expected)
 {
     write_text("rows.ini", text);
     struct config_row     rows[CONFIG_ROWS_MAX];
     struct text_buffer    errors  = {0};
-    struct config_request request = {.name = "./rows.ini"};
-    int                   listed;
-    status                result = config_rows(&request, rows, &listed, &errors);
+    struct config_request request = {
+        .name = "./rows.ini", .overrides = &override, .override_count = override != NULL ? 1 : 0};
+    int    listed;
+    status result = config_rows(&request, rows, &listed, &errors);
     cr_assert_str_empty(result.text, "%s", errors.text);
     cr_assert_eq(listed, count, "%d rows", listed);
     for (int i = 0; i < count; i++) {
@@ -223,18 +224,18 @@ Test(config, lists_rows_with_the_precisions_that_are_published)
     const struct config_row both[] = {
         {8, "bf16", 0, 1, "", ""}, {8, "fp8", 0, 2, "", ""}, {16, "bf16", 7, 1, "", ""}, {16, "fp8", 7, 2, "", ""}};
     const struct config_row any[] = {{0, "bf16", 0, 0, "", ""}, {0, "fp8", 2, 0, "", ""}};
-    check_rows("[published]\nstep_seconds = 3.5\n", LENGTH(one), one);
+    check_rows("[published]\nstep_seconds = 3.5\n", NULL, LENGTH(one), one);
     check_rows("[when ranks=512]\nparallel.fsdp = 128\n"
                "[when precision=fp8]\ntrain.micro_batch = 2\n"
                "[when ranks=64 precision=bf16]\npublished.step_seconds = 6.999\npublished.mfu_percent = 52.59\n"
                "[when ranks=64 precision=fp8]\npublished.step_seconds = 4.324\n"
                "[when ranks=512 precision=fp8]\npublished.step_seconds = 5.043\n",
-               LENGTH(pairs), pairs);
+               NULL, LENGTH(pairs), pairs);
     check_rows("[published]\nmfu_percent = 1\n"
                "[when ranks=16]\ntrain.micro_batch = 2\n[when ranks=8]\n[when ranks=16]\npublished.step_seconds = 7\n"
                "[when precision=fp8]\npublished.mfu_percent = 2\n",
-               LENGTH(both), both);
-    check_rows("[when precision=fp8]\npublished.step_seconds = 2\n", LENGTH(any), any);
+               NULL, LENGTH(both), both);
+    check_rows("[when precision=fp8]\npublished.step_seconds = 2\n", NULL, LENGTH(any), any);
 }
 
 // If sections name a gpu or a variant, only combinations with a published time are rows.
@@ -244,13 +245,16 @@ Test(config, lists_rows_by_gpu_and_variant)
                                       {8, "bf16", 2, 0, "none", "compiled"},
                                       {8, "fp8", 3, 0, "none", "plain"},
                                       {16, "bf16", 4, 0, "none", "plain"}};
-    check_rows("[published]\nvariant = plain\n"
-               "[when variant=compiled]\ntrain.micro_batch = 2\n[when ranks=32]\ntrain.micro_batch = 4\n"
-               "[when ranks=16]\npublished.step_seconds = 4\n"
-               "[when ranks=8 gpu=box]\npublished.step_seconds = 1\n"
-               "[when ranks=8 variant=compiled]\npublished.step_seconds = 2\n"
-               "[when ranks=8 precision=fp8 variant=plain]\npublished.step_seconds = 3\n",
-               LENGTH(rows), rows);
+    const char *const       text   = "[published]\nvariant = plain\n"
+                                     "[when variant=compiled]\ntrain.micro_batch = 2\n[when ranks=32]\ntrain.micro_batch = 4\n"
+                                     "[when ranks=16]\npublished.step_seconds = 4\n"
+                                     "[when ranks=8 gpu=box]\npublished.step_seconds = 1\n"
+                                     "[when ranks=8 variant=compiled]\npublished.step_seconds = 2\n"
+                                     "[when ranks=8 precision=fp8 variant=plain]\npublished.step_seconds = 3\n";
+    check_rows(text, NULL, LENGTH(rows), rows);
+    check_rows(text, "hardware.profile=box", 1, rows);
+    check_rows(text, "published.variant=compiled", 1, rows + 1);
+    check_rows(text, "precision.compute=fp8", 1, rows + 2);
 }
 
 // A published time of one gpu or variant does not apply to another.
