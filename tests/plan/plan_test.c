@@ -224,3 +224,38 @@ Test(plan, without_places_has_the_same_ops_and_counts_what_is_live)
     plan_free(&placed);
     plan_free(&unplaced);
 }
+
+// Also of units without a gradient on this rank: those of other stages, frozen ones, and the places of a repeated
+// module.
+Test(plan, writes_every_square_sum_that_the_norm_adds)
+{
+    static const char *const rows[] = {"", "pp 2; layers 2; accumulation 2",
+                                       "pattern -/-/-; layers 1; predicted_tokens 2; repeat_prediction yes"};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tiny tiny  = tiny_of("");
+        int         world = layout_apply(&tiny, rows[i]);
+        tiny_plan_rank(&tiny, world, 0);
+        const struct plan *plan = &tiny.plan;
+        int32_t            sums = 0;
+        while (strcmp(plan->tensors[sums].name, "squares") != 0) {
+            sums++;
+        }
+        bool is_written[64] = {false};
+        for (int32_t op = 0; op < plan->op_count; op++) {
+            for (int slot = 0; slot < plan->ops[op].operand_count; slot++) {
+                int32_t tensor = plan->ops[op].operand[slot];
+                if (tensor < 0 || plan->tensors[tensor].whole != sums || plan->ops[op].access[slot] != ACCESS_WRITE) {
+                    continue;
+                }
+                int64_t first = plan->tensors[tensor].part_offset / (int64_t)sizeof(float);
+                for (int64_t at = first; at < first + plan->tensors[tensor].elements; at++) {
+                    is_written[at] = true;
+                }
+            }
+        }
+        for (int64_t at = 0; at < plan->tensors[sums].elements; at++) {
+            cr_expect(is_written[at], "%s: sum %d of %d", rows[i], (int)at, (int)plan->tensors[sums].elements);
+        }
+        plan_free(&tiny.plan);
+    }
+}
