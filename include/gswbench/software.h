@@ -21,8 +21,9 @@ enum adapter_kernel { ADAPTER_KERNEL_DROPOUT, ADAPTER_KERNEL_SUMS };
 // [software]; the defaults describe gswbench.
 struct software_config {
     char profile[1024];    // configs/software/NAME.ini, or a path, or "gswbench"
-    // Cost of its ops relative to gswbench: memory traffic (_bytes), and rate of GEMMs (gemm_share).
-    struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share;
+    // Cost of its ops relative to gswbench: memory traffic (_bytes), and rate of GEMMs (gemm_share), in FP4 times
+    // gemm_share_fp4.
+    struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share, gemm_share_fp4;
     struct quantity loss_rate;                // upper limit of logits/s for the loss and its gradient, on any device
     struct quantity scan_rate;                // upper limit of FLOP/s of scans, on any device
     int64_t         scale_kernels;            // kernels of a quantization that computes its scale first

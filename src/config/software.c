@@ -24,6 +24,7 @@ const struct option software_options[] = {
     QUANTITY_OPTION(software_config, scan_rate, "0", 0, 1e18, "maximum FLOP/s of Mamba-2 scans and their gradient on any device; 0: limited by memory only"),
     QUANTITY_OPTION(software_config, optimizer_bytes, "1", 0.1, 32, "memory traffic of the optimizer, relative to gswbench; higher if it runs as several kernels"),
     QUANTITY_OPTION(software_config, gemm_share, "1", 0.1, 2, "GEMM rate in the program's steps, relative to the device's rate"),
+    QUANTITY_OPTION(software_config, gemm_share_fp4, "1", 0.1, 2, "the rate of FP4 GEMMs, multiplied by gemm_share"),
     QUANTITY_OPTION(software_config, fsdp_copies, "0", 0, 8, "on-device copies of tensors that fsdp gathers or reduces, while compute waits"),
     QUANTITY_OPTION(software_config, tensor_copies, "0", 0, 8, "on-device copies of tensors that tp gathers or reduces in collectives that overlap with no GEMM"),
     QUANTITY_OPTION(software_config, attention_forward, "0", 0, 1, "maximum rate of attention with heads of 128, as a share of the peak of Ampere's instructions (hardware.ampere_share), forward pass; 0: limited by the device only"),

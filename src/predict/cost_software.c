@@ -152,7 +152,7 @@ static const uint8_t graphs[MODEL_PARTS] = {
     [PART_EXPERT_DOWN] = LAUNCH_GRAPHS_ROUTER,
     [PART_FC1] = NEVER,        [PART_ACTIVATION] = NEVER,        [PART_FC2] = NEVER,
     [PART_EXPERT_FC1] = NEVER, [PART_EXPERT_ACTIVATION] = NEVER, [PART_EXPERT_FC2] = NEVER,
-    [PART_DISPATCH] = NEVER,   [PART_COMBINE] = NEVER,
+    [PART_DISPATCH] = NEVER,   [PART_COMBINE] = NEVER,          [PART_EXPERT_UP] = NEVER,
 };
 // clang-format on
 
@@ -238,7 +238,13 @@ static double find_amount(enum amount amount, const struct software_config *soft
     return 0.0;
 }
 
-static double find_factor(const struct software_config *software, const struct op *op)
+static double gemm_share(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    bool is_fp4 = plan->tensors[op->operand[GEMM_A]].format == FORMAT_E2M1;
+    return software->gemm_share.value * (is_fp4 ? software->gemm_share_fp4.value : 1.0);
+}
+
+static double find_factor(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     uint8_t cost = op_table[op->kind].cost;
     for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
@@ -248,7 +254,7 @@ static double find_factor(const struct software_config *software, const struct o
             return ((const struct quantity *)(const void *)((const char *)software + row->quantity))->value;
         }
     }
-    return cost == OP_COST_GEMM ? 1.0 / software->gemm_share.value : 1.0;
+    return cost == OP_COST_GEMM ? 1.0 / gemm_share(software, plan, op) : 1.0;
 }
 
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
@@ -289,7 +295,7 @@ double predict_software_seconds(const struct machine *machine, const struct plan
             break;
         }
     }
-    return fmax(seconds * find_factor(software, op), minimum) + added;
+    return fmax(seconds * find_factor(software, plan, op), minimum) + added;
 }
 
 bool predict_is_low_precision_head(const struct software_config *software, const struct plan *plan, const struct op *op)

@@ -54,6 +54,23 @@ Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
     expect_seconds(round_seconds(round, &op), 2.5e-3);
 }
 
+// gemm_share_fp4 counts for operands in FP4 alone.
+Test(cost_software, computes_the_cost_of_fp4_gemms_of_another_program)
+{
+    struct round *round                       = round_new();
+    struct op     op                          = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
+    round->hardware.peak[RATE_FP4].value      = 4e15;
+    round->hardware.gemm_efficiency_fp4.value = 1.0;
+    double in_bf16                            = round_seconds(round, &op);
+    round->tensors[0].format                  = FORMAT_E2M1;
+    double in_fp4                             = round_seconds(round, &op);
+    round->software.gemm_share.value          = 0.5;
+    round->software.gemm_share_fp4.value      = 0.8;
+    expect_seconds(round_seconds(round, &op), in_fp4 / 0.4);
+    round->tensors[0].format = FORMAT_BF16;
+    expect_seconds(round_seconds(round, &op), in_bf16 / 0.5);
+}
+
 // 4 of 8 experts on this rank. Their activations share one kernel. Their products do not share waves: 75 tiles of 100
 // SMs take a wave. In FP8 they follow each other without the gap of a GEMM that is alone.
 Test(cost_software, computes_the_cost_of_experts_that_are_launched_together)

@@ -18,7 +18,8 @@ import sys
 SOURCE = os.environ.get("GSWBENCH_SOURCE_DIR", os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 PROGRAM = os.path.join(os.environ.get("GSWBENCH_BINARY_DIR", SOURCE + "/build/release"), "bench/bench_op_costs")
 PROFILES = {"a100": "a100-80gb", "h100": "h100-sxm"}
-FORMATS = {"bf16": "bf16", "fp8": "e4m3"}
+FORMATS = {"bf16": "bf16", "fp8": "e4m3", "nvfp4": "e2m1"}
+KNOWN_FP4 = "quantize bf16,e2m1,-,f32,-,f32 {m}x{k}"
 KNOWN, FOUND = "quantize bf16,e4m3,-,f32,-,f32 {m}x{k}", "quantize bf16,e4m3,-,f32 {m}x{k}"
 
 # Of the families left out: median and 90th percentile, in percent.
@@ -27,22 +28,26 @@ LIMITS = {
     ("b200", "burst", "bf16"): (4.5, 12.0),
     ("b200", "burst", "cast"): (2.0, 33.0),
     ("b200", "burst", "fp8"): (7.5, 18.0),
+    ("b200", "burst", "nvfp4"): (8.5, 17.0),
     ("b200", "burst", "scale"): (3.5, 22.0),
     ("b200", "sustained", "bf16"): (3.0, 10.0),
     ("b200", "sustained", "fp8"): (6.0, 16.0),
     ("b300", "burst", "bf16"): (7.0, 14.0),
     ("b300", "burst", "cast"): (1.5, 31.0),
     ("b300", "burst", "fp8"): (8.0, 18.5),
+    ("b300", "burst", "nvfp4"): (7.0, 22.0),
     ("b300", "burst", "scale"): (7.0, 18.0),
     ("gb200", "burst", "bf16"): (5.5, 14.5),
     ("gb200", "burst", "cast"): (2.0, 20.0),
     ("gb200", "burst", "fp8"): (6.5, 14.0),
+    ("gb200", "burst", "nvfp4"): (6.5, 15.0),
     ("gb200", "burst", "scale"): (5.0, 15.0),
     ("gb200", "sustained", "bf16"): (3.5, 9.5),
     ("gb200", "sustained", "fp8"): (5.5, 15.5),
     ("gb300", "burst", "bf16"): (4.5, 11.0),
     ("gb300", "burst", "cast"): (3.0, 4.0),
     ("gb300", "burst", "fp8"): (5.5, 13.5),
+    ("gb300", "burst", "nvfp4"): (6.5, 18.0),
     ("gb300", "burst", "scale"): (5.5, 16.5),
     ("h100", "burst", "bf16"): (4.5, 12.0),
     ("h100", "burst", "cast"): (1.0, 1.5),
@@ -77,11 +82,14 @@ def costs(gpu, keys, values=()):
 
 
 def errors(table, rows, values=()):
-    """Logarithms of predicted over measured seconds."""
+    """Logarithms of predicted over measured seconds, in NVFP4 with the cast of an input."""
     gpu, _, form = table
     if form in FORMATS:
         key = "gemm {f},{f},bf16 {m}x{n}x{k}x0x1"
         found = costs(gpu, [key.format(f=FORMATS[form], m=m, n=n, k=k) for _, n, k, m, _ in rows], values)
+        if form == "nvfp4":
+            casts = costs(gpu, [KNOWN_FP4.format(m=m, k=k) for _, _, k, m, _ in rows], values)
+            found = [product + cast for product, cast in zip(found, casts)]
     else:
         found = costs(gpu, [KNOWN.format(m=m, k=k) for _, _, k, m, _ in rows], values)
         if form == "scale":
@@ -99,9 +107,10 @@ def sizes(found):
 def fit(table, rows):
     """Coordinate search for the least mean error on the fitted families."""
     rows = [row for row in rows if row[0]]
-    suffix = "_fp8" if table[2] == "fp8" else ""
-    at = {"gemm_efficiency" + suffix: 0.7, "gemm_prologue" + suffix: 200.0, "gemm_smoothing" + suffix: 0.8,
-          "gemm_gap_fp8" if suffix else "kernel_gap": 2e-6}
+    suffix = {"bf16": "", "fp8": "_fp8", "nvfp4": "_fp4"}[table[2]]
+    at = {"gemm_efficiency" + suffix: 0.7, "gemm_prologue" + suffix: 200.0}
+    if suffix != "_fp4":    # which has the smoothing and the gap of FP8
+        at |= {"gemm_smoothing" + suffix: 0.8, "gemm_gap_fp8" if suffix else "kernel_gap": 2e-6}
     steps = dict(zip(at, (0.1, 80.0, 0.2, 2e-6)))
     loss = lambda values: sum(map(abs, errors(table, rows, values.items())))
     best = loss(at)
