@@ -43,6 +43,17 @@ struct head_inputs {
     int32_t x, gradient;    // head input [S, hidden]; gradient of the logits [T, vocabulary]
 };
 
+// Work that zero-bubble schedules take out of the backward pass: a weight gradient, or the start or end of a unit's
+// gradients.
+enum delayed_kind { DELAYED_BEGIN, DELAYED_GRADIENT, DELAYED_END };
+struct delayed {
+    enum delayed_kind kind;
+    struct op_tag     tag;
+    const char       *role;
+    int32_t           output_gradient, x, weight;    // of a weight gradient
+    int32_t           unit, whole, first_part;       // of a unit: its unsharded gradients, and the first part of them
+};
+
 struct builder {
     struct assembly      assembly;
     struct plan         *plan;                      // the plan that assembly appends to
@@ -77,6 +88,9 @@ struct builder {
     int64_t               deferral;                  // number of microbatches whose head weight gradient is deferred
     struct head_inputs   *deferred;                  // of microbatches 0, 1, ...
     int64_t               deferred_count;
+    bool                  delays;     // appends a backward pass without weight gradients
+    struct delayed       *delayed;    // in the order of the backward passes
+    int64_t               delayed_count, delayed_done;
     int32_t               reduces[2];    // the last two reductions of unsharded gradients; -1: none
 };
 

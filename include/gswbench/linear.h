@@ -23,6 +23,8 @@ int32_t linear_factor(struct builder *builder, const struct linear *linear, int3
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);
+// Appends the weight gradients that builder->delays has left out for the microbatch of the tag, and ends the units.
+void linear_append_delayed(struct builder *builder);
 // Whether the weight has a gradient, or an adapter has.
 bool linear_is_trained(const struct builder *builder, int32_t weight);
 // Whether this step has written the gradient before, so that the next contribution is added.
@@ -91,6 +93,8 @@ void unit_release(struct builder *builder, int32_t unit);              // drops 
 // The unit's weight gradients are written between these calls. The end reduces them as the layout requires.
 void unit_begin_gradients(struct builder *builder, int32_t unit);
 void unit_end_gradients(struct builder *builder, int32_t unit);
+// Points the unit's gradients again to the tensors that a delayed microbatch began with.
+void unit_resume_gradients(struct builder *builder, const struct delayed *begun);
 void unit_settle_gradients(struct builder *builder);    // at the end of a chunk: adds or copies reduced gradients to
                                                         // the kept gradients
 // Makes the unit's weights (gradients) parts of a tensor with all elements of the unit; -1: unavailable.

@@ -105,6 +105,9 @@ enum zero_gather { ZERO_GATHER_OPTIMIZER, ZERO_GATHER_FORWARD };
 // When gradients are reduced over replicas: after the last microbatch of a step, or after each.
 enum gradient_reduce { GRADIENT_REDUCE_STEP, GRADIENT_REDUCE_MICROBATCH };
 
+// The order of passes in a pipeline: 1F1B, or ZB-H1, which runs weight gradients while a stage would wait.
+enum pipeline_schedule { PIPELINE_1F1B, PIPELINE_ZERO_BUBBLE };
+
 // [parallel]
 struct parallel_config {
 // clang-format off
@@ -114,6 +117,7 @@ struct parallel_config {
     int64_t etp;           // ranks that each matrix of an expert is sharded over: 1, or 0 for all of tp
     int64_t ep_over_cp;    // ep counts the ranks of cp first
     int64_t vp;
+    int64_t schedule;                      // enum pipeline_schedule
     int64_t sequence_parallel;             // norms and the residual stream are sharded over tp
     int64_t zero;                          // 1: the optimizer is sharded over dp x cp
     int64_t zero_gather;                   // enum zero_gather
@@ -139,6 +143,7 @@ struct mesh {
     uint32_t owner_axes;           // 1 << axis: axes of the expert-parallel group
     int64_t  head_copies;          // ranks of tp that share a key and value head; 0: each rank has its own heads
     int64_t  vp;
+    bool     delays_weights;    // several stages with a zero-bubble schedule
 };
 
 // Whether tp > 1 and experts are not sharded over tp.

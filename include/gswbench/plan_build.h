@@ -41,6 +41,9 @@ status plan_supports(const struct plan_request *request);
 // The assignment of layers to pipeline chunks.
 struct schedule_assignment plan_assignment(const struct plan_request *request);
 
+// The pipeline schedule of a step.
+struct schedule_shape plan_schedule(const struct mesh *mesh, const struct train_config *train);
+
 // Upper bounds of plan sizes, computed in microseconds without building a plan.
 struct plan_size {
     double rank_ops;      // maximum over ranks

@@ -9,12 +9,24 @@
 
 #include "gswbench/status.h"
 
+// Overlapped: the forward pass of one microbatch overlaps with the backward pass of another. Zero bubble: ZB-H1, with
+// one chunk per stage.
+enum schedule_kind { SCHEDULE_1F1B, SCHEDULE_OVERLAPPED, SCHEDULE_ZERO_BUBBLE };
+
 struct schedule_shape {
-    int64_t stages, chunks, microbatches;    // chunks: per stage
-    bool    overlaps;                        // forward of one microbatch overlaps with backward of another
+    int64_t            stages, chunks, microbatches;    // chunks: per stage
+    enum schedule_kind kind;
 };
 
-enum schedule_pass { SCHEDULE_FORWARD, SCHEDULE_BACKWARD, SCHEDULE_PASSES };
+// Two passes go through all stages. Zero bubble moves weight gradients out of the backward pass into an action of
+// their own, which depends on no other stage.
+enum schedule_pass {
+    SCHEDULE_FORWARD,
+    SCHEDULE_BACKWARD,
+    SCHEDULE_PASSES,
+    SCHEDULE_WEIGHTS = SCHEDULE_PASSES,
+    SCHEDULE_PARTS
+};
 
 struct schedule_action {
     enum schedule_pass pass;
@@ -22,22 +34,26 @@ struct schedule_action {
     bool               is_beside;            // overlaps with the next action in the list
 };
 
-// Actions per stage: one forward and one backward pass per microbatch and chunk.
+// Actions per stage: one of each pass per microbatch and chunk.
 int64_t schedule_actions(const struct schedule_shape *shape);
 
 // The action list of a stage: 1F1B, or interleaved 1F1B with several chunks or overlapped actions. Within a chunk,
 // microbatches run in order. An interleaved schedule takes microbatches in groups of one per stage; a partial last
 // group keeps the order of a full one. Overlapped actions send their outputs only when both have ended. So with
 // overlaps the warm-up has one more forward pass, and two per later stage even with one chunk.
+//
+// ZB-H1 (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241) has the forward and backward passes of 1F1B. On
+// stage s the weight gradients lag s microbatches behind the backward pass, and fill the wait at the end.
 void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_action *actions);
 
-// The maximum number of microbatches of one chunk between their forward and backward pass.
+// The maximum number of microbatches of one chunk between their forward pass and the end of their backward pass, or of
+// their weight gradients.
 int64_t schedule_in_flight(const struct schedule_shape *shape, const struct schedule_action *actions);
 
 // Computes the start of each action in time slots, without communication time. actions and begins: [stages][actions].
 // Returns the length of the schedule in slots; 0 if the stages deadlock.
 int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_action *actions,
-                          const int64_t slots[SCHEDULE_PASSES], int64_t *begins);
+                          const int64_t slots[SCHEDULE_PARTS], int64_t *begins);
 
 // Assignment of layers to chunks: an equal number to each. If layers remain, the chunks after the first get one more
 // each, then the first. The last never does, because it also has the head. counts_embedding: embedding and head count

@@ -7,6 +7,7 @@
 
 #include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
+#include "gswbench/plan_build.h"
 
 // An action and its chunk: place is the chunk's index in the model.
 struct action {
@@ -226,7 +227,9 @@ static bool walk_backward(struct builder *builder, struct walk *walk)
     if (action->is_first) {
         end_backward(builder, walk->gradient);
     }
-    unit_settle_gradients(builder);
+    if (!builder->delays) {
+        unit_settle_gradients(builder);
+    }
     return true;
 }
 
@@ -270,10 +273,12 @@ struct replay {
     int32_t                    sent[2];    // last send of each of the last two actions; -1: none
 };
 
-static struct schedule_shape pipeline_shape(const struct plan *plan)
+struct schedule_shape plan_schedule(const struct mesh *mesh, const struct train_config *train)
 {
-    return (struct schedule_shape){plan->mesh.size[AXIS_PP], plan->mesh.vp, plan->train.accumulation,
-                                   plan->train.overlap_microbatches != 0};
+    return (struct schedule_shape){mesh->size[AXIS_PP], mesh->vp, train->accumulation,
+                                   train->overlap_microbatches != 0 ? SCHEDULE_OVERLAPPED
+                                   : mesh->delays_weights           ? SCHEDULE_ZERO_BUBBLE
+                                                                    : SCHEDULE_1F1B};
 }
 
 int64_t pipeline_stage(const struct plan *plan)
@@ -358,6 +363,19 @@ static int32_t append_send(const struct replay *replay, const struct action *act
     return assembly_communication(&replay->builder->assembly, &communication);
 }
 
+// Appends the weight gradients of a microbatch, and reduces the gradients of the chunk's units. They need no buffers of
+// the pipeline, so they do not count as an action.
+static void append_weights(const struct replay *replay, const struct schedule_action *scheduled)
+{
+    struct builder *builder = replay->builder;
+    struct action   action  = action_of(replay, scheduled);
+    set_units(builder, &action);
+    builder->assembly.tag = action.tag;
+    linear_append_delayed(builder);
+    builder->assembly.tag = action.tag;
+    unit_settle_gradients(builder);
+}
+
 // Appends one action, or two overlapped ones. Backward goes first, so that its all-to-alls start first. Sends are in
 // schedule order, the order in which peers receive.
 static void append_actions(struct replay *replay, struct walk *walks, int count)
@@ -367,8 +385,9 @@ static void append_actions(struct replay *replay, struct walk *walks, int count)
     if (replay->sent[1] >= 0) {
         assembly_hold_compute(assembly, replay->sent[1]);
     }
-    replay->sent[1] = replay->sent[0];
-    replay->sent[0] = -1;
+    replay->sent[1]         = replay->sent[0];
+    replay->sent[0]         = -1;
+    replay->builder->delays = replay->builder->plan->mesh.delays_weights;
     for (int left = count, i = count - 1; left > 0; i = (i + 1) % count) {
         assembly->is_aside = left > 1;
         if (!has_ended[i]) {
@@ -382,6 +401,7 @@ static void append_actions(struct replay *replay, struct walk *walks, int count)
         int32_t sent    = append_send(replay, &walks[i].action, is_back ? walks[i].gradient : walks[i].stream.x);
         replay->sent[0] = sent >= 0 ? sent : replay->sent[0];
     }
+    replay->builder->delays = false;
 }
 
 // The next one or two actions, with their receives. Returns their number; 0: none left.
@@ -424,10 +444,19 @@ static void make_room(struct builder *builder, const struct schedule_assignment 
     }
 }
 
+// Index of the next action that goes through the pipeline.
+static int64_t skip_weights(const struct schedule_action *actions, int64_t count, int64_t at)
+{
+    while (at < count && actions[at].pass == SCHEDULE_WEIGHTS) {
+        at++;
+    }
+    return at;
+}
+
 void pipeline_append(struct builder *builder)
 {
     struct plan            *plan    = builder->plan;
-    struct schedule_shape   shape   = pipeline_shape(plan);
+    struct schedule_shape   shape   = plan_schedule(&plan->mesh, &plan->train);
     int64_t                 count   = schedule_actions(&shape);
     struct schedule_action *actions = memory_allocate((size_t)count * sizeof(*actions));
     schedule_build(&shape, pipeline_stage(plan), actions);
@@ -442,12 +471,18 @@ void pipeline_append(struct builder *builder)
 
     struct walk now[ACTIONS_ASIDE], next[ACTIONS_ASIDE];
     int         now_count, next_count = begin_actions(&replay, actions, count, next);
-    for (int64_t i = 0; next_count > 0; i += now_count) {
+    for (int64_t i = 0; next_count > 0;) {
         memcpy(now, next, sizeof(now));
-        now_count  = next_count;
-        next_count = begin_actions(&replay, actions + i + now_count, count - i - now_count, next);
+        now_count = next_count;
+        i += now_count;
+        int64_t following = skip_weights(actions, count, i);
+        next_count        = begin_actions(&replay, actions + following, count - following, next);
         append_actions(&replay, now, now_count);
+        for (; i < following; i++) {
+            append_weights(&replay, &actions[i]);
+        }
     }
+    free(builder->delayed);
     if (builder->deferred_count > 0) {
         action_append_deferred(builder);
     }

@@ -77,6 +77,31 @@ static status check_gradient_reduce(const struct mesh *mesh, const struct parall
     return OK;
 }
 
+// Checks for schedule = zero-bubble.
+static status check_schedule(const struct plan_request *request)
+{
+    static const char option[] = "[parallel] schedule = zero-bubble";
+    if (!request->mesh.delays_weights) {
+        return OK;
+    }
+    if (request->mesh.vp > 1) {
+        return fail("this version does not support %s with several chunks per stage (vp = %" PRId64
+                    "): set vp = 1, or schedule = 1f1b",
+                    option, request->mesh.vp);
+    }
+    if (request->train.overlap_microbatches) {
+        return fail("this version does not support %s with [train] overlap_microbatches = yes: set one of the two",
+                    option);
+    }
+    if (request->train.delay_weight_gradients) {
+        return fail("%s delays every weight gradient already: set [train] delay_weight_gradients = no", option);
+    }
+    if (request->parallel.deferred_head_gradients > 0) {
+        return fail("%s delays every weight gradient already: set deferred_head_gradients = 0", option);
+    }
+    return OK;
+}
+
 // Matrices are updated as wholes, by the ranks that have their gradients.
 static status check_muon(const struct plan_request *request)
 {
@@ -154,6 +179,7 @@ status plan_supports(const struct plan_request *request)
                     axes->deferred_head_gradients);
     }
     TRY(check_gradient_reduce(mesh, axes));
+    TRY(check_schedule(request));
     if (model_is_frozen(model) && axes->deferred_head_gradients > 0) {
         return fail("[parallel] deferred_head_gradients = %" PRId64
                     " has no effect on a frozen output layer ([adapters] rank = %" PRId64 "): leave it out",

@@ -132,6 +132,10 @@ static const struct translation {
     {"pipeline_parallel", "parallel.pp", NULL},
     {"virtual_pipeline_model_parallel_size", "parallel.vp", NULL},
     {"virtual_pipeline_parallel", "parallel.vp", NULL},
+    {"pipeline_parallel_schedule", "parallel.schedule", "1F1B=1f1b Interleaved1F1B=1f1b"},
+    {"enable_zero_bubble", "parallel.schedule", "true=zero-bubble false=1f1b"},
+    {"zero_bubble_v_schedule", NULL, "false="},
+    {"enable_optimizer_post_validation", NULL, "false="},
     {"context_parallel_size", "parallel.cp", NULL},
     {"context_parallel_degree", "parallel.cp", NULL},
     {"context_parallel", "parallel.cp", NULL},
@@ -331,6 +335,11 @@ static void derive(struct reader *reader)
     int64_t shared = number_of(reader, "n_shared_experts", 0);
     if (shared > 0 && value_of(reader, "moe_shared_expert_intermediate_size") == NULL) {
         set_number(reader, "model.shared_ffn", shared * number_of(reader, "moe_intermediate_size", 0));
+    }
+    const char *schedule = value_of(reader, "parallelism.pipeline_parallel_schedule");
+    bool has_two = schedule != NULL && strcmp(schedule, "Interleaved1F1B") == 0;    // chunks, torchtitan's default
+    if (has_two && number_of(reader, "parallelism.pipeline_parallel_degree", 1) > 1) {
+        set(reader, "parallel.vp", "2");
     }
     const char *kind = value_of(reader, "rope_scaling.rope_type");
     if (kind != NULL && strcmp(kind, "llama3") == 0) {

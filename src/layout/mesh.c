@@ -20,6 +20,10 @@ static const char *const zero_gather_names[] = {
     [ZERO_GATHER_OPTIMIZER] = "optimizer", [ZERO_GATHER_FORWARD] = "forward", NULL,
 };
 
+static const char *const schedule_names[] = {
+    [PIPELINE_1F1B] = "1f1b", [PIPELINE_ZERO_BUBBLE] = "zero-bubble", NULL,
+};
+
 static const char *const gradient_reduce_names[] = {
     [GRADIENT_REDUCE_STEP] = "step", [GRADIENT_REDUCE_MICROBATCH] = "microbatch", NULL,
 };
@@ -30,6 +34,7 @@ const struct option parallel_options[] = {
     AUTO_OPTION(parallel_config, etp, "auto", 1, 1024, "ranks that shard each matrix of an expert: tp (auto) or 1; with 1, ep counts the tp ranks first and then the cp ranks, and tokens are not gathered over tp"),
     BOOLEAN_OPTION(parallel_config, ep_over_cp, "no", "cp > 1 and etp not 1: ep counts the cp ranks first, as in newer Megatron-LM"),
     INTEGER_OPTION(parallel_config, vp, "1", 1, 1024, "model chunks per pipeline stage (virtual pipeline, interleaved schedule)"),
+    CHOICE_OPTION (parallel_config, schedule, "1f1b", schedule_names, "pp > 1: 1F1B (interleaved with vp > 1), or ZB-H1, which splits weight gradients off the backward pass and computes them where a stage would wait; the optimizer still waits for all stages"),
     BOOLEAN_OPTION(parallel_config, sequence_parallel, "yes", "tp > 1: shard norms and the residual stream over tp"),
     INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: shard the optimizer over dp x cp (ZeRO-1)"),
     CHOICE_OPTION (parallel_config, zero_gather, "optimizer", zero_gather_names, "zero = 1: gather updated weights during the optimizer, or during the first forward pass of the next step"),
@@ -257,6 +262,7 @@ status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_
     }
     TRY(tile(mesh, mesh->world));
     memcpy(mesh->asked, mesh->size, sizeof(mesh->asked));
+    mesh->delays_weights = config->schedule == PIPELINE_ZERO_BUBBLE && mesh->size[AXIS_PP] > 1;
     return check_rules(mesh, config);
 }
 

@@ -43,15 +43,16 @@ static struct schedule_action interleaved_action(const struct schedule_shape *sh
 static struct order interleaved(const struct schedule_shape *shape, int64_t stage)
 {
     int64_t groups = (shape->microbatches + shape->stages - 1) / shape->stages;
-    return (struct order){.warmup =
-                              (shape->chunks - 1) * shape->stages + 2 * (shape->stages - stage - 1) + shape->overlaps,
+    return (struct order){.warmup = (shape->chunks - 1) * shape->stages + 2 * (shape->stages - stage - 1) +
+                                    (shape->kind == SCHEDULE_OVERLAPPED),
                           .count  = groups * shape->stages * shape->chunks,
                           .action = interleaved_action};
 }
 
 int64_t schedule_actions(const struct schedule_shape *shape)
 {
-    return SCHEDULE_PASSES * shape->chunks * shape->microbatches;
+    int64_t parts = shape->kind == SCHEDULE_ZERO_BUBBLE ? SCHEDULE_PARTS : SCHEDULE_PASSES;
+    return parts * shape->chunks * shape->microbatches;
 }
 
 // Finds the index-th action of a direction (action->action). Returns false if there is none, or if its microbatch does
@@ -69,29 +70,36 @@ static bool find_action(struct schedule_action *action, const struct schedule_sh
 
 void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_action *actions)
 {
-    bool         is_interleaved = shape->chunks > 1 || shape->overlaps;
+    bool         is_interleaved = shape->chunks > 1 || shape->kind == SCHEDULE_OVERLAPPED;
     struct order order          = is_interleaved ? interleaved(shape, stage) : one_forward_one_backward(shape, stage);
-    int64_t      count          = 0;
+    int64_t      count = 0, weights = 0;
     for (int64_t i = 0; i < order.warmup + order.count; i++) {
         struct schedule_action forward = {.pass = SCHEDULE_FORWARD}, backward = {.pass = SCHEDULE_BACKWARD};
         bool goes = find_action(&forward, shape, &order, i), comes = find_action(&backward, shape, &order, i);
         if (goes) {
-            forward.is_beside = comes && shape->overlaps;
+            forward.is_beside = comes && shape->kind == SCHEDULE_OVERLAPPED;
             actions[count++]  = forward;
         }
         if (comes) {
             actions[count++] = backward;
         }
+        if (comes && shape->kind == SCHEDULE_ZERO_BUBBLE && backward.microbatch >= stage) {
+            actions[count++] = plain_action(shape, SCHEDULE_WEIGHTS, weights++);
+        }
+    }
+    while (count < schedule_actions(shape)) {
+        actions[count++] = plain_action(shape, SCHEDULE_WEIGHTS, weights++);
     }
 }
 
 int64_t schedule_in_flight(const struct schedule_shape *shape, const struct schedule_action *actions)
 {
-    int64_t *now     = memory_allocate((size_t)shape->chunks * sizeof(*now));
-    int64_t  maximum = 0;
+    int64_t           *now     = memory_allocate((size_t)shape->chunks * sizeof(*now));
+    int64_t            maximum = 0;
+    enum schedule_pass last    = shape->kind == SCHEDULE_ZERO_BUBBLE ? SCHEDULE_WEIGHTS : SCHEDULE_BACKWARD;
     for (int64_t i = 0; i < schedule_actions(shape); i++) {
         int64_t *of_chunk = &now[actions[i].chunk];
-        *of_chunk += actions[i].pass == SCHEDULE_FORWARD ? 1 : -1;
+        *of_chunk += (actions[i].pass == SCHEDULE_FORWARD) - (actions[i].pass == last);
         maximum = *of_chunk > maximum ? *of_chunk : maximum;
     }
     free(now);
@@ -112,11 +120,14 @@ static int64_t *end_of(const struct timetable *timetable, enum schedule_pass pas
 }
 
 // When the inputs of an action are available; -1: not known yet. A backward pass also needs the forward pass of its
-// chunk.
+// chunk. Weight gradients need only its backward pass.
 static int64_t ready(const struct timetable *timetable, const struct schedule_action *action, int64_t chunk)
 {
     int64_t last = timetable->shape->stages * timetable->shape->chunks - 1;
     int64_t from = action->pass == SCHEDULE_FORWARD ? chunk - 1 : chunk + 1;
+    if (action->pass == SCHEDULE_WEIGHTS) {    // later in the same list
+        return *end_of(timetable, SCHEDULE_BACKWARD, action->microbatch, chunk);
+    }
     int64_t own =
         action->pass == SCHEDULE_FORWARD ? 0 : *end_of(timetable, SCHEDULE_FORWARD, action->microbatch, chunk);
     int64_t sent     = from < 0 || from > last ? 0 : *end_of(timetable, action->pass, action->microbatch, from);
@@ -153,7 +164,7 @@ static int64_t advance(const struct timetable *timetable, int64_t stage, const s
 }
 
 int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_action *actions,
-                          const int64_t slots[SCHEDULE_PASSES], int64_t *begins)
+                          const int64_t slots[SCHEDULE_PARTS], int64_t *begins)
 {
     int64_t          count     = schedule_actions(shape);
     struct timetable timetable = {shape, slots,

@@ -9,13 +9,16 @@
 
 enum { CELL_BYTES = 48 };
 
-static const int64_t slots[SCHEDULE_PASSES] = {[SCHEDULE_FORWARD] = 1, [SCHEDULE_BACKWARD] = 2};
+// A backward pass costs as much as two forward passes, in one part or two.
+static const int64_t whole_slots[SCHEDULE_PARTS] = {[SCHEDULE_FORWARD] = 1, [SCHEDULE_BACKWARD] = 2};
+static const int64_t split_slots[SCHEDULE_PARTS] = {1, 1, 1};
 
 struct drawing {
     struct schedule_assignment assignment;
     struct schedule_shape      shape;
     struct schedule_action    *actions;    // [stages][actions]
     int64_t                   *begins;     // [stages][actions]
+    const int64_t             *slots;      // of each part
     int64_t                    length;
     int                        width;    // characters per time slot
     FILE                      *file;
@@ -24,7 +27,7 @@ struct drawing {
 // Formats "F3", or "F3.1" if stages have several chunks.
 static int name_action(const struct drawing *drawing, const struct schedule_action *action, char cell[CELL_BYTES])
 {
-    char pass = action->pass == SCHEDULE_FORWARD ? 'F' : 'B';
+    char pass = "FBW"[action->pass];
     return drawing->shape.chunks == 1
                ? snprintf(cell, CELL_BYTES, "%c%" PRId64, pass, action->microbatch)
                : snprintf(cell, CELL_BYTES, "%c%" PRId64 ".%" PRId64, pass, action->microbatch, action->chunk);
@@ -75,7 +78,7 @@ static void print_row(const struct drawing *drawing, int64_t stage)
         }
         name_action(drawing, action, cell);
         fprintf(drawing->file, "%-*s", drawing->width, cell);
-        for (slot++; slot < drawing->begins[i] + slots[action->pass]; slot++) {
+        for (slot++; slot < drawing->begins[i] + drawing->slots[action->pass]; slot++) {
             fprintf(drawing->file, "%-*s", drawing->width, "=");
         }
     }
@@ -88,12 +91,17 @@ static void print_row(const struct drawing *drawing, int64_t stage)
 static void print_drawing(const struct drawing *drawing)
 {
     const struct schedule_shape *shape = &drawing->shape;
-    int64_t busy = shape->chunks * shape->microbatches * (slots[SCHEDULE_FORWARD] + slots[SCHEDULE_BACKWARD]);
+    const int64_t               *slots = drawing->slots;
+    int64_t                      busy  = shape->chunks * shape->microbatches *
+                   (slots[SCHEDULE_FORWARD] + slots[SCHEDULE_BACKWARD] + slots[SCHEDULE_WEIGHTS]);
     print_chunks(drawing);
-    fprintf(drawing->file, "\nF3%s: microbatch 3 forward%s, 1 slot; B: backward, %" PRId64 " slots; .: idle\n",
+    fprintf(drawing->file, "\nF3%s: microbatch 3 forward%s, 1 slot; B: backward, %" PRId64 " slot%s; .: idle\n",
             shape->chunks > 1 ? ".1" : "", shape->chunks > 1 ? " through the stage's chunk 1" : "",
-            slots[SCHEDULE_BACKWARD]);
-    if (shape->overlaps) {
+            slots[SCHEDULE_BACKWARD], slots[SCHEDULE_BACKWARD] == 1 ? "" : "s");
+    if (shape->kind == SCHEDULE_ZERO_BUBBLE) {
+        fprintf(drawing->file, "W: weight gradients, 1 slot\n");
+    }
+    if (shape->kind == SCHEDULE_OVERLAPPED) {
         fprintf(drawing->file, "an F and the B after it overlap, in the slots of both\n");
     }
     for (int64_t stage = 0; stage < shape->stages; stage++) {
@@ -107,6 +115,7 @@ static void print_drawing(const struct drawing *drawing)
 status schedule_draw(const struct schedule_assignment *assignment, const struct schedule_shape *shape, FILE *file)
 {
     struct drawing drawing = {.assignment = *assignment, .shape = *shape, .file = file};
+    drawing.slots          = shape->kind == SCHEDULE_ZERO_BUBBLE ? split_slots : whole_slots;
     TRY(schedule_check(&drawing.assignment));
     int64_t count   = schedule_actions(&drawing.shape);
     drawing.actions = memory_allocate((size_t)(count * drawing.shape.stages) * sizeof(*drawing.actions));
@@ -114,7 +123,7 @@ status schedule_draw(const struct schedule_assignment *assignment, const struct 
     for (int64_t stage = 0; stage < drawing.shape.stages; stage++) {
         schedule_build(&drawing.shape, stage, drawing.actions + stage * count);
     }
-    drawing.length = schedule_simulate(&drawing.shape, drawing.actions, slots, drawing.begins);
+    drawing.length = schedule_simulate(&drawing.shape, drawing.actions, drawing.slots, drawing.begins);
 
     struct schedule_action widest = {.microbatch = drawing.shape.microbatches - 1, .chunk = drawing.shape.chunks - 1};
     char                   cell[CELL_BYTES];

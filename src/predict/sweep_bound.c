@@ -411,7 +411,7 @@ static int64_t input_bytes(const struct plan *plan, int32_t tensor)
 static void take_turns(struct sweep_bound *bound, const struct stage *stage, const struct plan *plan, int64_t number)
 {
     int64_t               chunks = plan->mesh.vp, microbatches = plan->train.accumulation;
-    struct schedule_shape shape = {plan->mesh.size[AXIS_PP], chunks, microbatches, false};
+    struct schedule_shape shape = {plan->mesh.size[AXIS_PP], chunks, microbatches, SCHEDULE_1F1B};
     for (int64_t i = 0; i < SCHEDULE_PASSES * microbatches * chunks; i++) {
         struct schedule_action action = {(enum schedule_pass)(i / chunks / microbatches), i / chunks % microbatches, 0,
                                          false};
@@ -451,7 +451,8 @@ static status look_at_stage(struct stage *stage, struct sweep_bound *bound, cons
     status result            = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
         time_stage(stage, &plan, &copy, more);
-        if (!request->train.overlap_microbatches) {    // interleaved passes hide each other's waits
+        // Interleaved passes hide each other's waits, and so do weight gradients on their own.
+        if (!request->train.overlap_microbatches && !request->mesh.delays_weights) {
             take_turns(bound, stage, &plan, number);
         }
         // Counts live activations: fragmentation of the arena varies with the number of microbatches.
@@ -502,7 +503,8 @@ int64_t sweep_state_bytes(const struct plan_request *request)
 
 struct schedule_shape sweep_shape(const struct plan_request *request)
 {
-    return (struct schedule_shape){request->mesh.size[AXIS_PP], request->mesh.vp, request->train.accumulation, false};
+    return (struct schedule_shape){request->mesh.size[AXIS_PP], request->mesh.vp, request->train.accumulation,
+                                   SCHEDULE_1F1B};
 }
 
 void sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request)

@@ -13,8 +13,9 @@ enum { MICROBATCHES = 3, STAGES = 2, CHUNKS = 2, CHUNK = 1 };
 
 static bool has_like_layers(const struct plan_request *request)
 {
-    // Interleaved passes hide each other's waits.
-    return request->model.pattern[0] == '\0' && !request->train.overlap_microbatches;
+    // Interleaved passes hide each other's waits, and so do weight gradients on their own.
+    return request->model.pattern[0] == '\0' && !request->train.overlap_microbatches &&
+           request->parallel.schedule == PIPELINE_1F1B;
 }
 
 // Layers differ if only every n-th or the first n are recomputed. The bound then uses the time of a layer without

@@ -195,6 +195,16 @@ void linear_weight_gradient(struct builder *builder, const char *role, int32_t d
         adapter_weight_gradients(builder, dy, x, weight);
         return;
     }
+    if (builder->delays) {
+        LIST_APPEND(builder->delayed, builder->delayed_count,
+                    ((struct delayed){.kind            = DELAYED_GRADIENT,
+                                      .tag             = builder->assembly.tag,
+                                      .role            = role,
+                                      .output_gradient = dy,
+                                      .x               = x,
+                                      .weight          = weight}));
+        return;
+    }
     int32_t        dw  = builder->plan->weights[weight].gradient;
     const int64_t *dim = builder->plan->tensors[dw].dim;
     append_gemm(
@@ -208,6 +218,29 @@ void linear_weight_gradient(struct builder *builder, const char *role, int32_t d
             .shape       = {.m = dim[0], .n = dim[1], .k = assembly_rows(&builder->assembly, dy), .transpose_a = true},
             .accumulates = gradient_accumulates(builder, weight)});
     append_bias_gradient(builder, dy, weight);
+}
+
+void linear_append_delayed(struct builder *builder)
+{
+    int32_t microbatch = builder->assembly.tag.microbatch;
+    for (; builder->delayed_done < builder->delayed_count; builder->delayed_done++) {
+        struct delayed now = builder->delayed[builder->delayed_done];
+        if (now.tag.microbatch != microbatch) {
+            break;
+        }
+        builder->assembly.tag = now.tag;
+        switch (now.kind) {
+        case DELAYED_BEGIN:
+            unit_resume_gradients(builder, &now);
+            break;
+        case DELAYED_GRADIENT:
+            linear_weight_gradient(builder, now.role, now.output_gradient, now.x, now.weight);
+            break;
+        case DELAYED_END:
+            unit_end_gradients(builder, now.unit);
+            break;
+        }
+    }
 }
 
 bool gradient_accumulates(const struct builder *builder, int32_t weight)

@@ -277,6 +277,33 @@ void unit_begin_gradients(struct builder *builder, int32_t unit)
     unit_point_gradients(builder, unit, state->whole_gradient);
     clear_padding(builder, unit, state->whole_gradient);
     builder->assembly.tag = tag;
+    if (builder->delays) {
+        int32_t first = builder->plan->weights[builder->plan->units[unit].first_weight].gradient;
+        LIST_APPEND(
+            builder->delayed, builder->delayed_count,
+            ((struct delayed){
+                .kind = DELAYED_BEGIN, .tag = tag, .unit = unit, .whole = state->whole_gradient, .first_part = first}));
+    }
+}
+
+void unit_resume_gradients(struct builder *builder, const struct delayed *begun)
+{
+    const struct plan_unit *unit                = &builder->plan->units[begun->unit];
+    builder->states[begun->unit].whole_gradient = begun->whole;
+    for (int32_t i = 0; i < unit->weight_count; i++) {    // unit_point_gradients made consecutive parts
+        builder->plan->weights[unit->first_weight + i].gradient = begun->first_part + i;
+    }
+}
+
+// Leaves the end of a unit's gradients to the weight gradients of the microbatch.
+static void delay_end(struct builder *builder, int32_t unit)
+{
+    LIST_APPEND(builder->delayed, builder->delayed_count,
+                ((struct delayed){.kind = DELAYED_END, .tag = builder->assembly.tag, .unit = unit}));
+    if (unit_reduces_each(builder, unit)) {
+        builder->states[unit].whole_gradient = -1;
+        unit_point_gradients(builder, unit, -1);
+    }
 }
 
 // Reducing slices over replicas has a separate stream, to overlap with the next unit's reduce-scatter on other links.
@@ -371,6 +398,10 @@ void unit_end_gradients(struct builder *builder, int32_t unit)
 {
     const struct plan *plan = builder->plan;
     if (plan->units[unit].is_frozen) {
+        return;
+    }
+    if (builder->delays) {
+        delay_end(builder, unit);
         return;
     }
     struct op_tag tag = unit_enter(builder, unit, PHASE_REDUCE);

@@ -216,8 +216,7 @@ status show_plan(const struct job *job, const struct plan *plan)
 status show_schedule(const struct job *job)
 {
     const struct schedule_assignment assignment = plan_assignment(&job->request);
-    const struct schedule_shape      shape      = {job->request.mesh.size[AXIS_PP], job->request.mesh.vp,
-                                                   job->config.train.accumulation, job->config.train.overlap_microbatches != 0};
+    const struct schedule_shape      shape      = plan_schedule(&job->request.mesh, &job->config.train);
     return schedule_draw(&assignment, &shape, stdout);
 }
 

@@ -119,11 +119,23 @@ class Import(unittest.TestCase):
         self.assertEqual(row["parameters"], 8030261248)
         self.assertEqual(row["layout"], "fsdp 32 tp 2")
 
+    def test_schedules(self):
+        stages = "--pipeline-model-parallel-size 4 --use-distributed-optimizer"
+        self.check(f"{GPT3} {stages} --enable-zero-bubble --global-batch-size 8", 32)
+        self.assertRegex((self.folder / "ours.ini").read_text(), r"(?m)^schedule = zero-bubble$")
+        (self.folder / "ours.ini").unlink()
+        schedule = '[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = '
+        row, _ = self.check(TORCHTITAN.replace("[parallelism]", f'{schedule}"Interleaved1F1B"'), 64)
+        self.assertEqual(row["layout"], "fsdp 16 tp 2 pp 2 vp 2")
+
     def test_errors(self):
         for text, expected in (
                 (json.dumps(LLAMA | {"model_type": "gpt_neox"}), "model_type = gpt_neox is not read"),
                 (json.dumps(LLAMA | {"hidden_act": "quick_gelu"}), "hidden_act = quick_gelu has no counterpart"),
                 ("{\n\"a\": }", "theirs:2: "),
+                (TORCHTITAN.replace("[parallelism]", '[parallelism]\npipeline_parallel_schedule = "ZBVZeroBubble"'),
+                 "pipeline_parallel_schedule = ZBVZeroBubble has no counterpart here (1F1B, Interleaved1F1B have)"),
+                (MEGATRON + "--zero-bubble-v-schedule", "zero_bubble_v_schedule = true has no counterpart here"),
                 (MEGATRON.replace("--num-layers 80", "--num-layers $LAYERS"), "$LAYERS is a shell variable"),
                 ("--log-interval 5\n--save here", "no name that means something here"),
                 ("hello", "neither a config.json"),

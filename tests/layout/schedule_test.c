@@ -16,8 +16,8 @@ static const char *order_of(struct schedule_shape shape, int64_t stage)
     struct schedule_action *actions = memory_allocate((size_t)schedule_actions(&shape) * sizeof(*actions));
     schedule_build(&shape, stage, actions);
     for (int64_t i = 0; i < schedule_actions(&shape); i++) {
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%c%d", i == 0 ? "" : " ",
-                                 actions[i].pass == SCHEDULE_FORWARD ? 'F' : 'B', (int)actions[i].microbatch);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%c%d", i == 0 ? "" : " ", "FBW"[actions[i].pass],
+                                 (int)actions[i].microbatch);
         if (shape.chunks > 1) {
             used += (size_t)snprintf(text + used, sizeof(text) - used, ".%d", (int)actions[i].chunk);
         }
@@ -28,13 +28,13 @@ static const char *order_of(struct schedule_shape shape, int64_t stage)
 
 // Returns the length of the schedule in time slots, or 0 if it deadlocks. Checks that each action occurs once and that
 // microbatches of a chunk are in order.
-static int64_t length_of(struct schedule_shape shape, int64_t forward, int64_t backward)
+static int64_t length_in(struct schedule_shape shape, const int64_t slots[SCHEDULE_PARTS])
 {
     int64_t                 count   = schedule_actions(&shape);
     int64_t                *begins  = memory_allocate((size_t)(count * shape.stages) * sizeof(*begins));
     struct schedule_action *actions = memory_allocate((size_t)(count * shape.stages) * sizeof(*actions));
     for (int64_t stage = 0; stage < shape.stages; stage++) {
-        int64_t next[SCHEDULE_PASSES][16] = {{0}};
+        int64_t next[SCHEDULE_PARTS][16] = {{0}};
         schedule_build(&shape, stage, actions + stage * count);
         for (int64_t i = stage * count; i < (stage + 1) * count; i++) {
             cr_assert_eq(actions[i].microbatch, next[actions[i].pass][actions[i].chunk]++);
@@ -44,25 +44,70 @@ static int64_t length_of(struct schedule_shape shape, int64_t forward, int64_t b
             cr_assert_eq(next[SCHEDULE_BACKWARD][chunk], shape.microbatches);
         }
     }
-    int64_t length = schedule_simulate(&shape, actions, (int64_t[]){forward, backward}, begins);
+    int64_t length = schedule_simulate(&shape, actions, slots, begins);
     free(actions);
     free(begins);
     return length;
 }
 
+static int64_t length_of(struct schedule_shape shape, int64_t forward, int64_t backward)
+{
+    return length_in(shape, (int64_t[SCHEDULE_PARTS]){forward, backward});
+}
+
+// Figure 3 (top) of arXiv 2401.10241, with microbatches from 0: 4 stages, 8 microbatches.
+Test(schedule, orders_zero_bubble_as_published)
+{
+    struct schedule_shape shape = {4, 1, 8, SCHEDULE_ZERO_BUBBLE};
+    cr_expect_str_eq(order_of(shape, 0), "F0 F1 F2 F3 B0 W0 F4 B1 W1 F5 B2 W2 F6 B3 W3 F7 B4 W4 B5 W5 B6 W6 B7 W7");
+    cr_expect_str_eq(order_of(shape, 1), "F0 F1 F2 B0 F3 B1 W0 F4 B2 W1 F5 B3 W2 F6 B4 W3 F7 B5 W4 B6 W5 B7 W6 W7");
+    cr_expect_str_eq(order_of(shape, 2), "F0 F1 B0 F2 B1 F3 B2 W0 F4 B3 W1 F5 B4 W2 F6 B5 W3 F7 B6 W4 B7 W5 W6 W7");
+    cr_expect_str_eq(order_of(shape, 3), "F0 B0 F1 B1 F2 B2 F3 B3 W0 F4 B4 W1 F5 B5 W2 F6 B6 W3 F7 B7 W4 W5 W6 W7");
+    cr_expect_str_eq(order_of((struct schedule_shape){4, 1, 2, SCHEDULE_ZERO_BUBBLE}, 3), "F0 B0 F1 B1 W0 W1");
+}
+
+// Table 2 of the paper: the bubble of ZB-H1 is (p - 1)(F + B - W), that of 1F1B (p - 1)(F + B + W).
+Test(schedule, has_the_published_bubbles)
+{
+    static const int64_t costs[][SCHEDULE_PARTS] = {{1, 1, 1}, {10, 12, 8}, {10, 10, 9}, {3, 3, 2}};
+    for (int64_t stages = 2; stages <= 8; stages += 2) {
+        for (int64_t microbatches = stages; microbatches <= 3 * stages; microbatches += stages) {
+            for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
+                int64_t f = costs[i][0], b = costs[i][1], w = costs[i][2], busy = microbatches * (f + b + w);
+                cr_expect_eq(
+                    length_in((struct schedule_shape){stages, 1, microbatches, SCHEDULE_ZERO_BUBBLE}, costs[i]),
+                    busy + (stages - 1) * (f + b - w));
+                cr_expect_eq(length_of((struct schedule_shape){stages, 1, microbatches, SCHEDULE_1F1B}, f, b + w),
+                             busy + (stages - 1) * (f + b + w));
+            }
+        }
+    }
+}
+
+// Every stage keeps as many microbatches as the first stage of 1F1B.
+Test(schedule, keeps_as_many_microbatches_with_zero_bubble)
+{
+    for (int64_t stage = 0; stage < 4; stage++) {
+        struct schedule_shape  shape = {4, 1, 100, SCHEDULE_ZERO_BUBBLE};
+        struct schedule_action actions[300];
+        schedule_build(&shape, stage, actions);
+        cr_expect_eq(schedule_in_flight(&shape, actions), 4);
+    }
+}
+
 Test(schedule, orders_one_forward_one_backward)
 {
-    struct schedule_shape shape = {4, 1, 6, false};
+    struct schedule_shape shape = {4, 1, 6, SCHEDULE_1F1B};
     cr_expect_str_eq(order_of(shape, 0), "F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5");
     cr_expect_str_eq(order_of(shape, 2), "F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 B5");
     cr_expect_str_eq(order_of(shape, 3), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5");
-    cr_expect_str_eq(order_of((struct schedule_shape){4, 1, 2, false}, 0), "F0 F1 B0 B1");
-    cr_expect_str_eq(order_of((struct schedule_shape){1, 1, 3, false}, 0), "F0 B0 F1 B1 F2 B2");
+    cr_expect_str_eq(order_of((struct schedule_shape){4, 1, 2, SCHEDULE_1F1B}, 0), "F0 F1 B0 B1");
+    cr_expect_str_eq(order_of((struct schedule_shape){1, 1, 3, SCHEDULE_1F1B}, 0), "F0 B0 F1 B1 F2 B2");
 }
 
 Test(schedule, interleaves_chunks_by_groups_of_microbatches)
 {
-    struct schedule_shape shape = {2, 2, 4, false};
+    struct schedule_shape shape = {2, 2, 4, SCHEDULE_1F1B};
     cr_expect_str_eq(order_of(shape, 0), "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 F3.0 B1.1 F2.1 B0.0 F3.1 B1.0 B2.1 B3.1 B2.0 "
                                          "B3.0");
     cr_expect_str_eq(order_of(shape, 1), "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 F2.0 B0.0 F3.0 B1.0 F2.1 B2.1 F3.1 B3.1 B2.0 "
@@ -71,9 +116,9 @@ Test(schedule, interleaves_chunks_by_groups_of_microbatches)
 
 Test(schedule, leaves_out_the_microbatches_that_a_last_group_lacks)
 {
-    cr_expect_str_eq(order_of((struct schedule_shape){2, 2, 3, false}, 0),
+    cr_expect_str_eq(order_of((struct schedule_shape){2, 2, 3, SCHEDULE_1F1B}, 0),
                      "F0.0 F1.0 F0.1 F1.1 F2.0 B0.1 B1.1 F2.1 B0.0 B1.0 B2.1 B2.0");
-    cr_expect_str_eq(order_of((struct schedule_shape){4, 2, 1, false}, 0), "F0.0 F0.1 B0.1 B0.0");
+    cr_expect_str_eq(order_of((struct schedule_shape){4, 2, 1, SCHEDULE_1F1B}, 0), "F0.0 F0.1 B0.1 B0.0");
 }
 
 Test(schedule, has_the_bubble_of_the_closed_form)
@@ -81,7 +126,7 @@ Test(schedule, has_the_bubble_of_the_closed_form)
     for (int64_t stages = 1; stages <= 9; stages++) {
         for (int64_t chunks = 1; chunks <= 6; chunks++) {
             for (int64_t microbatches = 1; microbatches <= 3 * stages; microbatches++) {
-                struct schedule_shape shape = {stages, chunks, microbatches, false};
+                struct schedule_shape shape = {stages, chunks, microbatches, SCHEDULE_1F1B};
                 if (chunks == 1 || microbatches % stages == 0) {
                     int64_t actions = microbatches * chunks + stages - 1;
                     cr_assert_eq(length_of(shape, 1, 2), 3 * actions);
@@ -95,10 +140,10 @@ Test(schedule, has_the_bubble_of_the_closed_form)
 // Bubbles of published layouts: (stages - 1) / (microbatches * chunks).
 Test(schedule, has_the_bubbles_of_published_layouts)
 {
-    cr_expect_eq(length_of((struct schedule_shape){4, 5, 64, false}, 1, 2), 3 * (64 * 5 + 3));
-    cr_expect_eq(length_of((struct schedule_shape){8, 5, 64, false}, 1, 2), 3 * (64 * 5 + 7));
-    cr_expect_eq(length_of((struct schedule_shape){8, 8, 64, false}, 1, 2), 3 * (64 * 8 + 7));
-    cr_expect_eq(length_of((struct schedule_shape){8, 12, 16, false}, 1, 2), 3 * (16 * 12 + 7));
+    cr_expect_eq(length_of((struct schedule_shape){4, 5, 64, SCHEDULE_1F1B}, 1, 2), 3 * (64 * 5 + 3));
+    cr_expect_eq(length_of((struct schedule_shape){8, 5, 64, SCHEDULE_1F1B}, 1, 2), 3 * (64 * 5 + 7));
+    cr_expect_eq(length_of((struct schedule_shape){8, 8, 64, SCHEDULE_1F1B}, 1, 2), 3 * (64 * 8 + 7));
+    cr_expect_eq(length_of((struct schedule_shape){8, 12, 16, SCHEDULE_1F1B}, 1, 2), 3 * (16 * 12 + 7));
 }
 
 Test(schedule, never_waits_for_ever_with_any_number_of_microbatches)
@@ -107,7 +152,7 @@ Test(schedule, never_waits_for_ever_with_any_number_of_microbatches)
         for (int64_t chunks = 2; chunks <= 5; chunks++) {
             for (int64_t microbatches = 1; microbatches <= 3 * stages; microbatches++) {
                 int64_t whole  = (microbatches + stages - 1) / stages * stages;
-                int64_t length = length_of((struct schedule_shape){stages, chunks, microbatches, false}, 1, 2);
+                int64_t length = length_of((struct schedule_shape){stages, chunks, microbatches, SCHEDULE_1F1B}, 1, 2);
                 cr_assert_gt(length, 3 * microbatches * chunks);
                 cr_assert_leq(length, 3 * (whole * chunks + stages - 1));
             }
@@ -117,10 +162,10 @@ Test(schedule, never_waits_for_ever_with_any_number_of_microbatches)
 
 Test(schedule, begins_with_one_forward_action_more_where_actions_go_side_by_side)
 {
-    cr_expect_str_eq(order_of((struct schedule_shape){1, 1, 4, true}, 0), "F0 F1 B0 F2 B1 F3 B2 B3");
-    cr_expect_str_eq(order_of((struct schedule_shape){2, 1, 4, true}, 1), "F0 F1 B0 F2 B1 F3 B2 B3");
-    cr_expect_str_eq(order_of((struct schedule_shape){2, 1, 4, true}, 0), "F0 F1 F2 F3 B0 B1 B2 B3");
-    cr_expect_str_eq(order_of((struct schedule_shape){2, 2, 4, true}, 1),
+    cr_expect_str_eq(order_of((struct schedule_shape){1, 1, 4, SCHEDULE_OVERLAPPED}, 0), "F0 F1 B0 F2 B1 F3 B2 B3");
+    cr_expect_str_eq(order_of((struct schedule_shape){2, 1, 4, SCHEDULE_OVERLAPPED}, 1), "F0 F1 B0 F2 B1 F3 B2 B3");
+    cr_expect_str_eq(order_of((struct schedule_shape){2, 1, 4, SCHEDULE_OVERLAPPED}, 0), "F0 F1 F2 F3 B0 B1 B2 B3");
+    cr_expect_str_eq(order_of((struct schedule_shape){2, 2, 4, SCHEDULE_OVERLAPPED}, 1),
                      "F0.0 F1.0 F0.1 F1.1 B0.1 F2.0 B1.1 F3.0 B0.0 F2.1 B1.0 F3.1 B2.1 B3.1 B2.0 B3.0");
 }
 
@@ -143,21 +188,21 @@ static int64_t count_aside(struct schedule_shape shape, int64_t stage)
 
 Test(schedule, puts_all_actions_but_the_first_and_the_last_side_by_side)
 {
-    cr_expect_eq(count_aside((struct schedule_shape){1, 1, 8, true}, 0), 7);
-    cr_expect_eq(count_aside((struct schedule_shape){1, 1, 1, true}, 0), 0);
-    cr_expect_eq(count_aside((struct schedule_shape){4, 1, 16, true}, 0), 16 - 7);
-    cr_expect_eq(count_aside((struct schedule_shape){4, 1, 16, true}, 3), 16 - 1);
-    cr_expect_eq(count_aside((struct schedule_shape){4, 3, 16, true}, 1), 3 * 16 - (2 * 4 + 2 * 2 + 1));
-    cr_expect_eq(count_aside((struct schedule_shape){4, 3, 16, false}, 1), 0);
+    cr_expect_eq(count_aside((struct schedule_shape){1, 1, 8, SCHEDULE_OVERLAPPED}, 0), 7);
+    cr_expect_eq(count_aside((struct schedule_shape){1, 1, 1, SCHEDULE_OVERLAPPED}, 0), 0);
+    cr_expect_eq(count_aside((struct schedule_shape){4, 1, 16, SCHEDULE_OVERLAPPED}, 0), 16 - 7);
+    cr_expect_eq(count_aside((struct schedule_shape){4, 1, 16, SCHEDULE_OVERLAPPED}, 3), 16 - 1);
+    cr_expect_eq(count_aside((struct schedule_shape){4, 3, 16, SCHEDULE_OVERLAPPED}, 1), 3 * 16 - (2 * 4 + 2 * 2 + 1));
+    cr_expect_eq(count_aside((struct schedule_shape){4, 3, 16, SCHEDULE_1F1B}, 1), 0);
 }
 
 // Each microbatch and chunk takes a forward and a backward action, 3 slots together; fill and drain add the slots of
 // the other stages.
 Test(schedule, fills_a_pipeline_with_actions_side_by_side)
 {
-    cr_expect_eq(length_of((struct schedule_shape){1, 1, 8, true}, 1, 2), 3 * 8);
-    cr_expect_eq(length_of((struct schedule_shape){4, 1, 32, true}, 1, 2), 3 * (32 + 3));
-    cr_expect_eq(length_of((struct schedule_shape){4, 2, 32, true}, 1, 2), 3 * (2 * 32 + 3));
+    cr_expect_eq(length_of((struct schedule_shape){1, 1, 8, SCHEDULE_OVERLAPPED}, 1, 2), 3 * 8);
+    cr_expect_eq(length_of((struct schedule_shape){4, 1, 32, SCHEDULE_OVERLAPPED}, 1, 2), 3 * (32 + 3));
+    cr_expect_eq(length_of((struct schedule_shape){4, 2, 32, SCHEDULE_OVERLAPPED}, 1, 2), 3 * (2 * 32 + 3));
 }
 
 Test(schedule, never_waits_for_ever_with_actions_side_by_side)
@@ -165,7 +210,8 @@ Test(schedule, never_waits_for_ever_with_actions_side_by_side)
     for (int64_t stages = 1; stages <= 8; stages++) {
         for (int64_t chunks = 1; chunks <= 4; chunks++) {
             for (int64_t microbatches = 1; microbatches <= 3 * stages + 2; microbatches++) {
-                int64_t length = length_of((struct schedule_shape){stages, chunks, microbatches, true}, 1, 2);
+                int64_t length =
+                    length_of((struct schedule_shape){stages, chunks, microbatches, SCHEDULE_OVERLAPPED}, 1, 2);
                 cr_assert_geq(length, 3 * microbatches * chunks, "%d %d %d", (int)stages, (int)chunks,
                               (int)microbatches);
             }
@@ -176,7 +222,7 @@ Test(schedule, never_waits_for_ever_with_actions_side_by_side)
 Test(schedule, keeps_one_microbatch_more_in_flight_beside_another)
 {
     for (int64_t stage = 0; stage < 4; stage++) {
-        struct schedule_shape  shape = {4, 1, 100, true};
+        struct schedule_shape  shape = {4, 1, 100, SCHEDULE_OVERLAPPED};
         struct schedule_action actions[200];
         schedule_build(&shape, stage, actions);
         cr_expect_eq(schedule_in_flight(&shape, actions), 2 * (4 - stage));
@@ -185,19 +231,19 @@ Test(schedule, keeps_one_microbatch_more_in_flight_beside_another)
 
 Test(schedule, finds_stages_that_wait_for_each_other)
 {
-    struct schedule_shape  shape      = {2, 1, 2, false};
+    struct schedule_shape  shape      = {2, 1, 2, SCHEDULE_1F1B};
     struct schedule_action actions[8] = {{SCHEDULE_FORWARD, 0, 0, false}, {SCHEDULE_BACKWARD, 0, 0, false},
                                          {SCHEDULE_FORWARD, 1, 0, false}, {SCHEDULE_BACKWARD, 1, 0, false},
                                          {SCHEDULE_FORWARD, 1, 0, false}, {SCHEDULE_BACKWARD, 1, 0, false},
                                          {SCHEDULE_FORWARD, 0, 0, false}, {SCHEDULE_BACKWARD, 0, 0, false}};
     int64_t                begins[8];
-    cr_expect_eq(schedule_simulate(&shape, actions, (int64_t[]){1, 2}, begins), 0);
+    cr_expect_eq(schedule_simulate(&shape, actions, (int64_t[SCHEDULE_PARTS]){1, 2}, begins), 0);
 }
 
 Test(schedule, keeps_no_more_microbatches_in_flight_than_stages_follow)
 {
     for (int64_t stage = 0; stage < 4; stage++) {
-        struct schedule_shape  shape = {4, 1, 100, false};
+        struct schedule_shape  shape = {4, 1, 100, SCHEDULE_1F1B};
         struct schedule_action actions[200];
         schedule_build(&shape, stage, actions);
         cr_expect_eq(schedule_in_flight(&shape, actions), 4 - stage);
