@@ -117,6 +117,7 @@ static const char *const variants[] = {
     "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1",
     "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; recompute full",
     "pp 2; micro_batch 1; accumulation 2",
+    "pp 2; micro_batch 1; accumulation 2; schedule zero-bubble",
     "norm layernorm1p; activation relu2; rope_fraction 0.5",
     "tp 2; qk_norm yes; sequence_parallel no",
     "fsdp 2; qk_norm yes; recompute selective; recompute_save qkv; compute fp8; recipe current",

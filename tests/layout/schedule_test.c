@@ -55,7 +55,7 @@ static int64_t length_of(struct schedule_shape shape, int64_t forward, int64_t b
     return length_in(shape, (int64_t[SCHEDULE_PARTS]){forward, backward});
 }
 
-// Figure 3 (top) of arXiv 2401.10241, with microbatches from 0: 4 stages, 8 microbatches.
+// ZB-H1 of arXiv 2401.10241, section 2.1, as PyTorch's ScheduleInterleavedZeroBubble orders it with one stage per rank.
 Test(schedule, orders_zero_bubble_as_published)
 {
     struct schedule_shape shape = {4, 1, 8, SCHEDULE_ZERO_BUBBLE};
@@ -66,7 +66,7 @@ Test(schedule, orders_zero_bubble_as_published)
     cr_expect_str_eq(order_of((struct schedule_shape){4, 1, 2, SCHEDULE_ZERO_BUBBLE}, 3), "F0 B0 F1 B1 W0 W1");
 }
 
-// Table 2 of the paper: the bubble of ZB-H1 is (p - 1)(F + B - W), that of 1F1B (p - 1)(F + B + W).
+// As the paper has them: the bubble of ZB-H1 is (p - 1)(F + B - W), that of 1F1B (p - 1)(F + B + W).
 Test(schedule, has_the_published_bubbles)
 {
     static const int64_t costs[][SCHEDULE_PARTS] = {{1, 1, 1}, {10, 12, 8}, {10, 10, 9}, {3, 3, 2}};
