@@ -66,9 +66,6 @@ void predict_warn(const struct job *job, const struct prediction *prediction, co
                     "the step has more ops than a plan may have: extrapolated from %" PRId64 " microbatches\n",
                     plan_enough_microbatches(&job->request));
     }
-    if (job->config.train.routing == ROUTING_SKEWED) {
-        text_append(warnings, "the prediction assumes equal expert loads and ignores train.routing_skew\n");
-    }
     if (job_warning(job, text, sizeof(text)) != NULL) {
         text_append(warnings, "%s\n", text);
     }
