@@ -292,6 +292,21 @@ static void draw_parts(struct draws *draws, struct training *training)
     }
 }
 
+// Half of the pipelines that can delay weight gradients.
+static void draw_schedule(struct draws *draws, struct training *training)
+{
+    struct parallel_config *parallel = &training->tiny.parallel;
+    struct training         without  = *training;
+    if (parallel->pp == 1 || below(draws, 2)) {
+        return;
+    }
+    parallel->schedule                = PIPELINE_ZERO_BUBBLE;
+    parallel->deferred_head_gradients = 0;
+    if (!drawn_layout_is_planned(training)) {
+        *training = without;
+    }
+}
+
 struct training drawn_layout(uint64_t seed)
 {
     struct draws draws = {.seed = random_key(seed, 1)};
@@ -307,6 +322,7 @@ struct training drawn_layout(uint64_t seed)
         training.ranks     = (int)(parallel->tp * parallel->cp * parallel->fsdp * parallel->dp * parallel->pp);
         if (training.ranks <= DRAWN_RANKS_MAX && is_divisible(tiny) && drawn_layout_is_planned(&training)) {
             draw_parts(&draws, &training);
+            draw_schedule(&draws, &training);
             tiny->parallel.context = parallel->cp > 1 ? parallel->context : CONTEXT_GATHER;
             return training;
         }

@@ -13,7 +13,7 @@
 #include "layouts.h"
 #include "same_training.h"
 
-enum { DRAWS = 60, STEPS = 3, PAIR_DRAWS = 600 };
+enum { DRAWS = 60, STEPS = 3, PAIR_DRAWS = 1500 };
 
 static void expect_sound(const struct training *training, const char *name)
 {
@@ -65,7 +65,7 @@ Test(random_layout, is_made_again_by_the_row_that_names_it)
 // clang-format off
 static const char *const features[] = {
     "; dp ", "; fsdp ", "; tp ", "; cp ", "; pp ", "; vp ", "; ep ", "; etp 1", "; zero 1", "; sequence_parallel no",
-    "; tp_overlap yes", "; context ring", "; context exchange", "; accumulation ", "; overlap_microbatches yes",
+    "; tp_overlap yes", "; context ring", "; context exchange", "; accumulation ", "; overlap_microbatches yes", "; schedule zero-bubble",
     "; recompute full", "; recompute attention", "; recompute selective", "; recompute modules",
     "; gradient_reduce microbatch", "; positions learned", "; positions alibi", "; positions none", "; window ",
     "; attention_sinks yes", "; kv_rank ", "; kv_heads 1;", "; predicted_tokens ", "; experts ", "; shared_ffn ",
@@ -74,6 +74,7 @@ static const char *const features[] = {
     "; rank ", "; mamba_heads ",
 };
 static const char *const apart[][2] = {
+    {"; vp ", "; schedule zero-bubble"}, {"; overlap_microbatches yes", "; schedule zero-bubble"},
     {"; sequence_parallel no", "; tp_overlap yes"}, {"; etp 1", "; sequence_parallel no"},
     {"; context ring", "; window "}, {"; context exchange", "; attention_sinks yes"}, {"; context exchange", "; kv_rank "},
     {"; context exchange", "; kv_heads 1;"}, {"; context ring", "; context exchange"},
