@@ -42,8 +42,8 @@ int64_t schedule_actions(const struct schedule_shape *shape);
 // group keeps the order of a full one. Overlapped actions send their outputs only when both have ended. So with
 // overlaps the warm-up has one more forward pass, and two per later stage even with one chunk.
 //
-// ZB-H1 (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241) has the forward and backward passes of 1F1B. On
-// stage s the weight gradients lag s microbatches behind the backward pass, and fill the wait at the end.
+// ZB-H1 (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241) has the forward and backward passes of 1F1B.
+// Stage s computes weight gradients s microbatches later than the backward pass, the last of them at the end.
 void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_action *actions);
 
 // The maximum number of microbatches of one chunk between their forward pass and the end of their backward pass, or of

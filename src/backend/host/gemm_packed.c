@@ -382,7 +382,7 @@ static void multiply_scaled(const struct work *work, const struct rectangle *pla
     host_gemm_scale_part(work->loop, &(struct depth_part){place, k, k > 0}, &from, &to);
 }
 
-// Multiplies what is packed: part of the rows of a block of C, over a range of k.
+// Multiplies packed rows by packed columns, over a range of k, for a part of a block of C.
 static void multiply_packed(const struct work *work, const struct rectangle *part, const struct range *range, float *c)
 {
     bool    has_parts = host_gemm_scales_parts(work->loop);

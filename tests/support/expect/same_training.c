@@ -12,6 +12,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/safetensors.h"
+#include "drawn_layout.h"
 #include "layouts.h"
 
 struct training training_of(const char *model, const char *layout, int64_t sequences, int steps)
@@ -22,6 +23,16 @@ struct training training_of(const char *model, const char *layout, int64_t seque
     training.ranks = layout_apply(&training.tiny, layout);
     layout_assignment(&training.tiny, sequences);
     return training;
+}
+
+void expect_refusal(const char *model, const char *layout, int64_t sequences, const char *remedy)
+{
+    struct training      training = training_of(model, layout, sequences, 1);
+    struct plan_sections sections = drawn_layout_sections(&training);
+    struct plan_request  request  = resolved(&sections);
+    status               result   = plan_supports(&request);
+    cr_expect(failed(&result) && result.exit_code == EXIT_CONFIG, "%s", layout);
+    cr_expect_not_null(strstr(result.text, remedy), "%s: %s", layout, result.text);
 }
 
 void expect_near(float value, float expected, double tolerance, const char *what)

@@ -13,6 +13,9 @@ struct closeness {
 // overrides the first.
 struct training training_of(const char *model, const char *layout, int64_t sequences, int steps);
 
+// The plan is refused with exit code 3 and a text that contains remedy.
+void expect_refusal(const char *model, const char *layout, int64_t sequences, const char *remedy);
+
 void expect_near(float value, float expected, double tolerance, const char *what);
 
 // Runs both and compares them.
