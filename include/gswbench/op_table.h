@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Properties of each kind of op, one row per kind: names and shape for printing and JSON, the key of measured times,
-// operands, FLOPs, cost model, and waterfall part. docs/predictions.md has the table.
+// operands, FLOPs, cost model, and waterfall part. docs/predictions.md lists the keys.
 #pragma once
 
 #include "gswbench/op.h"
