@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Score of the preflight's judgement: plants faults in the measurements of imitated machines, and counts which are
 // found, whether the right host is drained, and healthy hosts that are drained. planted_faults [SPREAD [LINK_SPREAD]]:
-// standard deviations in percent of equal devices and of links; default 0.5 and 4. Prints the tables of docs/faults.md.
+// standard deviations in percent of equal devices and of links; default 0.5 and 4. docs/preflight.md has results.
 // --write prints the measurements instead, and the faults in them, for other programs: a line of JSON for each machine
 // of 64 ranks with a fault, and of 256 without. tests/preflight/score_faults scores their verdicts.
 //
