@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Compares the sm_90a SASS of hot kernels with kernel_sass.txt: width of stores, local memory accesses, bytes in
-flight per thread, and instructions per element. --record rewrites the file; docs/performance.md has its table.
+flight per thread, and instructions per element. --record rewrites the file; docs/performance.md has the slow kernels.
 Skipped without a disassembler."""
 import importlib.util
 import os
@@ -126,12 +126,13 @@ def worse(now, before):
 
 
 def page_rows():
-    """Yields the rows of the table in docs/performance.md."""
-    for label, _, _, _, moved, (instructions, widest, narrower, flight, local) in read_table():
+    """Yields the rows of the table in docs/performance.md: kernels that issue slots may hold below the bandwidth of a copy."""
+    for label, _, _, _, moved, (instructions, *_) in read_table():
         busy = [instructions * copy / moved / ISSUED for copy in COPIES]
         shares = [min(0.92, 0.75 / part) for part in busy]
-        yield (f"| {label} | {moved:g} | {instructions:g} | {widest:g} | {narrower:g} | {flight:g} | {local:g} | "
-               f"{busy[0]:.0%} | {busy[1]:.0%} | {shares[0]:.0%} | {shares[1]:.0%} |")
+        if min(shares) < 0.92:
+            yield (f"| {label} | {moved:g} | {instructions:g} | {busy[0]:.0%} | {busy[1]:.0%} | {shares[0]:.0%} | "
+                   f"{shares[1]:.0%} |")
 
 
 EXAMPLE = """
@@ -159,7 +160,9 @@ class Reading(unittest.TestCase):
         self.assertEqual(len(worse([11.1, 4, 32, 48, 5], before)), 5)
 
     def test_the_page_has_the_table(self):
-        self.assertIn("\n".join(page_rows()), (ROOT / "docs/performance.md").read_text())
+        rows = list(page_rows())
+        self.assertGreater(len(rows), 0)
+        self.assertIn("|\n" + "\n".join(rows) + "\n\n", (ROOT / "docs/performance.md").read_text())
 
 
 def main():

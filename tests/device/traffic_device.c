@@ -254,14 +254,21 @@ static struct plan plan_of(const char *model, const char *precision)
     return plan;
 }
 
-// Prints the minimum traffic of the GEMM in that plan, and the times for it.
-static void describe_gemm(FILE *file, const struct plan *plan, const struct op *op)
+// Prints the time at the peak of a linear's forward GEMM, and the minimum traffic and the time for it of all three.
+static void describe_gemms(FILE *file, const struct plan *plan, const struct op *op)
 {
+    static const char *const passes[] = {"", " data gradient", " weight gradient"};
+    enum { PASSES = sizeof(passes) / sizeof(passes[0]) };
     bool   is_low_precision = format_is_low_precision(plan->tensors[op->operand[GEMM_A]].format);
-    double bytes            = plan_op_bytes(plan, op);
-    fprintf(file, " %.0f | %.2f | %.2f | %.2f |", 1e-6 * bytes,
-            1e3 * op_flops(op) / (is_low_precision ? peak_fp8 : peak_bf16), 1e3 * bytes / h200_rate,
-            1e3 * bytes / h100_rate);
+    double bytes[PASSES];
+    for (int i = 0; i < PASSES; i++) {
+        char role[64];
+        snprintf(role, sizeof(role), "%s%s", op->tag.role, passes[i]);
+        bytes[i] = plan_op_bytes(plan, &plan->ops[find_op(plan, role, op->tag.layer, 0)]);
+    }
+    fprintf(file, " %.2f | %.0f, %.0f, %.0f | %.2f, %.2f, %.2f |",
+            1e3 * op_flops(op) / (is_low_precision ? peak_fp8 : peak_bf16), 1e-6 * bytes[0], 1e-6 * bytes[1],
+            1e-6 * bytes[2], 1e3 * bytes[0] / h100_rate, 1e3 * bytes[1] / h100_rate, 1e3 * bytes[2] / h100_rate);
 }
 
 static void list_gemms_of(FILE *file, const char *name, const char *model)
@@ -270,11 +277,11 @@ static void list_gemms_of(FILE *file, const char *name, const char *model)
                 low_precision = plan_of(model, "precision.compute=fp8");
     for (int32_t i = 0; i < wide.op_count; i++) {
         const struct op *op = &wide.ops[i];
-        if (op->kind == OP_GEMM) {
+        if (op->kind == OP_GEMM && op->tag.phase == PHASE_FORWARD) {
             fprintf(file, "| %s %s | %.2f |", name, op->tag.role, 1e-12 * op_flops(op));
-            describe_gemm(file, &wide, op);
-            describe_gemm(file, &low_precision,
-                          &low_precision.ops[find_op(&low_precision, op->tag.role, op->tag.layer, 0)]);
+            describe_gemms(file, &wide, op);
+            describe_gemms(file, &low_precision,
+                           &low_precision.ops[find_op(&low_precision, op->tag.role, op->tag.layer, 0)]);
             fprintf(file, "\n");
         }
     }
@@ -287,8 +294,10 @@ static void list_gemms(FILE *file, struct backend *device, struct backend *host)
     (void)device;
     (void)host;
     setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
-    fprintf(file, "| GEMM | TFLOP | BF16: must, MB | at the peak, ms | H200, ms | H100, ms | FP8: must, MB | at the "
-                  "peak, ms | H200, ms | H100, ms |\n|---|---|---|---|---|---|---|---|---|---|\n");
+    fprintf(
+        file,
+        "| linear | TFLOP | BF16: at the peak, ms | must, MB | H100, ms | FP8: at the peak, ms | must, MB | H100, ms "
+        "|\n|---|---|---|---|---|---|---|---|\n");
     list_gemms_of(file, "8B", "model.preset=llama3.1-8b");
     list_gemms_of(file, "70B", "model.preset=llama3.1-70b");
 }
