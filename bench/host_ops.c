@@ -7,7 +7,6 @@
 
 #include "gswbench/backend.h"
 #include "gswbench/clock.h"
-#include "gswbench/model.h"
 #include "gswbench/op_table.h"
 #include "gswbench/random.h"
 

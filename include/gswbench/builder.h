@@ -3,7 +3,6 @@
 #pragma once
 
 #include "gswbench/assembly.h"
-#include "gswbench/schedule.h"
 
 // An MTP module has two sublayers more than a layer.
 enum { LAYER_SUBLAYERS = 4, BLOCK_SUBLAYERS = LAYER_SUBLAYERS + 2, SUBLAYER_WEIGHTS = 12 };

@@ -3,7 +3,6 @@
 // other. The pipeline streams have one per neighbour and direction. docs/method.md has the sources of the memory model.
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -10,7 +10,6 @@
 #include "gswbench/benchmark.h"
 #include "gswbench/config.h"
 #include "gswbench/measured.h"
-#include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/status.h"
 

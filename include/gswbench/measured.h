@@ -2,7 +2,6 @@
 // Measured times of single ops. An op with an exact entry uses it instead of the cost model.
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "gswbench/config.h"

@@ -3,9 +3,7 @@
 // them.
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "gswbench/quantity.h"

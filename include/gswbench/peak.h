@@ -3,9 +3,6 @@
 // device name; an unknown device has no peak.
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "gswbench/format.h"
 #include "gswbench/hardware.h"
 #include "gswbench/model.h"

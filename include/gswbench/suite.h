@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/job.h"
 #include "gswbench/preflight.h"
 

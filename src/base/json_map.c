@@ -3,7 +3,6 @@
 // number becomes a number.
 #include "json_map.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,8 +2,6 @@
 // SipHash-2-4.
 #include "gswbench/siphash.h"
 
-#include <string.h>
-
 struct state {
     uint64_t v0, v1, v2, v3;
 };

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/number.h"
 #include "gswbench/output.h"
 #include "gswbench/predicted.h"
 #include "gswbench/show.h"

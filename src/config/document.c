@@ -8,8 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "gswbench/number.h"
-
 static const char blanks[] = " \t\r\f\v";
 
 void document_error(struct document *document, const char *format, ...)

@@ -2,7 +2,6 @@
 // The driver and its GPUs, by the driver's own libraries (libcuda, NVML). Creates no context on a device.
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gswbench/library.h"
 #include "internal.h"

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gswbench/library.h"
 #include "internal.h"

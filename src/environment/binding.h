@@ -4,7 +4,6 @@
 
 #include <sched.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 // The launcher's binding: device or node unknown; only cores of the device's node; cores of several nodes, so the rank
 // can choose; no core of the device's node.

@@ -10,7 +10,6 @@
 #include "experts.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "gswbench/linear.h"
 #include "mlp.h"

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdint.h>
 
 #include "gswbench/observe.h"
 #include "gswbench/status.h"

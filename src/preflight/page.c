@@ -2,7 +2,6 @@
 // Preflight and acceptance as HTML pages.
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "gswbench/grid.h"
 #include "gswbench/preflight.h"

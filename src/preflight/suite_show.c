@@ -2,7 +2,6 @@
 // A suite as a table, as a page and as JSON: before it runs, the expectations of each row; after, its verdict.
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "gswbench/suite.h"
 #include "internal.h"

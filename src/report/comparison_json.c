@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // A comparison as JSON, schema "gswbench.comparison/2".
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/input.h"
 #include "gswbench/json.h"
 #include "gswbench/number.h"

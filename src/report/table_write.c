@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "gswbench/comparison.h"
-#include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "internal.h"
 

@@ -6,7 +6,6 @@
 
 #include "gswbench/json.h"
 #include "gswbench/result.h"
-#include "gswbench/status.h"
 
 #define LIST(key, element, list, fields) JSON_LIST(result, key, list##s, list##_count, sizeof(struct element), fields)
 

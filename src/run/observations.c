@@ -9,7 +9,6 @@
 #include <math.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

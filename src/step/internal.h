@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/backend.h"
 #include "gswbench/comm.h"
 #include "gswbench/plan.h"

@@ -4,8 +4,6 @@
 // holds for nondeterministic gradients as well, since both runs read the same ones.
 #include "internal.h"
 
-#include <string.h>
-
 #include "gswbench/number.h"
 
 enum { UNIT = 128 };    // elements; pieces are aligned to it, so that they start at 16 bytes in any format

@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
-#include <math.h>
 
 Test(number, reads_integers_as_people_write_them)
 {

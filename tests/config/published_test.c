@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "config_folder.h"
 

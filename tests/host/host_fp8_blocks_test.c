@@ -2,7 +2,6 @@
 // MXFP8 on the host backend: blocks of 32 with power-of-two scales, against the definition element by element.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 #include "host.h"
 #include "gswbench/fp8.h"

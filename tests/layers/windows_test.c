@@ -2,7 +2,6 @@
 // Symmetric windows: the plan's layout hash agrees with a byte-by-byte comparison, and which groups have them.
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/connection.h"
 #include "layouts.h"

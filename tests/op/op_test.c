@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Op names and FLOPs.
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "gswbench/op.h"
 

@@ -2,7 +2,6 @@
 // Redundant dependencies are dropped, and no others.
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/plan.h"
 #include "gswbench/verify.h"

@@ -2,7 +2,6 @@
 // Cost of collectives against calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 #include "round_machine.h"
 

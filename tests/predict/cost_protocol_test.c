@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Cost of collectives by NCCL protocol and tree, against calculations by hand.
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "round_machine.h"
 

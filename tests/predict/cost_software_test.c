@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Cost of ops in other frameworks: fusions, per-expert kernels, earlier casts. Calculated by hand.
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "round_machine.h"
 

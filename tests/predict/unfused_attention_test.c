@@ -3,7 +3,6 @@
 // chronicles-prequel.md): Megatron-DeepSpeed, A100 80 GB, sequence 2048, full recompute. 64 microbatches here, for
 // speed; 128 and more there.
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -2,10 +2,8 @@
 // Judging a preflight of 256 nodes with 8 devices each takes about a second, whichever ranks are slow. A search through
 // all links for each rank would take minutes.
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "preflight/internal.h"

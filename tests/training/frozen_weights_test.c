@@ -12,7 +12,6 @@
 #include "gswbench/safetensors.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
-#include "plan_ops.h"
 #include "training.h"
 
 enum { STEPS = 4, SEQUENCES = 8 };

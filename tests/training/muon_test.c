@@ -3,7 +3,6 @@
 // number of FLOPs. The commit draws half of the layouts. GSWBENCH_ROWS=all trains all.
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "draw.h"
 #include "drawn_layout.h"

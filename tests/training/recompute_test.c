@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Recompute: bit-identical results in less memory, and exactly the planned bytes.
 #include <criterion/criterion.h>
-#include <string.h>
 
 #include "training.h"
 #include "layouts.h"

@@ -3,10 +3,8 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "draw.h"
-#include "drawn_layout.h"
 #include "gswbench/job.h"
 #include "gswbench/verify.h"
 #include "layouts.h"

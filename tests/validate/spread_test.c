@@ -3,7 +3,6 @@
 // Also lists the tensors of a step that are bitwise reproducible.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/random.h"

@@ -2,7 +2,6 @@
 // GEMMs with AVX-512 or AMX and fp32 accumulation. Both operands are first packed into tiles of words: a word is one
 // fp32, or two bf16 adjacent in k. bf16 represents every FP8 value exactly.
 #define _GNU_SOURCE    // syscall
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

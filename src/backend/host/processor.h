@@ -3,7 +3,6 @@
 // leaf, subleaf, register and bit of cpuid.
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 
 enum cpuid_register { CPUID_EAX, CPUID_EBX, CPUID_ECX, CPUID_EDX };
