@@ -15,6 +15,9 @@ int text_distance(const char *a, const char *b);
 // Returns the closest name of a NULL-terminated list, or NULL if none is likely meant.
 const char *text_closest(const char *word, const char *const *names);
 
+// Whether a list of words, separated by spaces, has this word.
+bool text_has_word(const char *words, const char *word);
+
 // Splits "NAME = VALUE ; COMMENT" in place and trims both parts. ':' may replace '='. Returns false if either is
 // missing.
 bool text_split_assignment(char *line, char **name, char **value);

@@ -103,6 +103,17 @@ const char *text_closest(const char *word, const char *const *names)
     return longer != NULL ? longer : closest;
 }
 
+bool text_has_word(const char *words, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = words; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
+        if (strcspn(at, " ") == length && strncmp(at, word, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void text_append(struct text_buffer *buffer, const char *format, ...)
 {
     va_list arguments;

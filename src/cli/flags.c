@@ -80,38 +80,21 @@ static const char *find_setting(const struct parser *parser, const char *flag)
 static const char *find_synonym(const struct parser *parser, const char *word)
 {
     static const struct {
-        const char *word, *flag;
-    } synonyms[] = {{"-n", "--ranks"},
-                    {"-np", "--ranks"},
-                    {"--np", "--ranks"},
-                    {"--gpus", "--ranks"},
-                    {"--num-gpus", "--ranks"},
-                    {"--nproc", "--ranks"},
-                    {"--world-size", "--ranks"},
-                    {"--model", "--config"},
+        const char *words, *flag;
+    } synonyms[] = {{"-n -np --np --gpus --num-gpus --nproc --nproc-per-node --nodes --nnodes --world-size", "--ranks"},
+                    {"--model -c", "--config"},
                     {"--config", "--model"},
                     {"--dtype", "--precision"},
-                    {"--output", "--out"},
-                    {"-o", "--out"},
-                    {"--output", "-o"},
-                    {"--out", "-o"},
-                    {"--iters", "--steps"},
-                    {"--iterations", "--steps"},
-                    {"--max-steps", "--steps"},
+                    {"--output -o", "--out"},
+                    {"--output --out", "-o"},
+                    {"--iters --iterations --max-steps --train-iters --num-steps", "--steps"},
                     {"--device", "--gpu"},
-                    {"--train-iters", "--steps"},
-                    {"--num-steps", "--steps"},
-                    {"--nproc-per-node", "--ranks"},
-                    {"--nodes", "--ranks"},
-                    {"--nnodes", "--ranks"},
                     {"--duration", "--time-limit"},
-                    {"--csv", "--json"},
-                    {"--format", "--json"},
-                    {"-c", "--config"}};
+                    {"--csv --format", "--json"}};
     for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
-        if (strcmp(word, synonyms[i].word) == 0 &&
-            flags_find(parser->command, synonyms[i].flag, strlen(synonyms[i].flag)) != NULL) {
-            return synonyms[i].flag;
+        const char *flag = synonyms[i].flag;
+        if (text_has_word(synonyms[i].words, word) && flags_find(parser->command, flag, strlen(flag)) != NULL) {
+            return flag;
         }
     }
     return NULL;

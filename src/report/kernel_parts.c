@@ -21,76 +21,27 @@ const char *const kernel_part_names[] = {
     [KERNEL_PARTS]      = NULL,
 };
 
+enum { PATTERNS_MAX = 30 };
+
 // The first pattern that the name contains decides, in small letters. Fused kernels belong to the work that a separate
 // cast would add to.
 static const struct {
-    const char      *pattern;
-    enum kernel_part part;
-} patterns[] = {
+    enum kernel_part  part;
+    const char *const patterns[PATTERNS_MAX];    // ends with NULL
+} rows[] = {
     // DeepEP, HybridEP, and all-to-alls of NCCL
-    {"::ep::", KERNEL_EXCHANGE},
-    {"deep_ep", KERNEL_EXCHANGE},
-    {"hybrid_ep", KERNEL_EXCHANGE},
-    {"alltoall", KERNEL_EXCHANGE},
-    {"all_to_all", KERNEL_EXCHANGE},
-    {"nccl", KERNEL_COLLECTIVE},
-    {"rccl", KERNEL_COLLECTIVE},
-    {"nvshmem", KERNEL_COLLECTIVE},
-    {"allreduce", KERNEL_COLLECTIVE},
-    {"all_reduce", KERNEL_COLLECTIVE},
-    {"reduce_scatter", KERNEL_COLLECTIVE},
-    {"all_gather", KERNEL_COLLECTIVE},
-    {"flash", KERNEL_ATTENTION},
-    {"fmha", KERNEL_ATTENTION},
-    {"sdpa", KERNEL_ATTENTION},
-    {"attention", KERNEL_ATTENTION},
-    {"attn", KERNEL_ATTENTION},
-    {"adam", KERNEL_OPTIMIZER},
-    {"multi_tensor", KERNEL_OPTIMIZER},
-    {"multitensor", KERNEL_OPTIMIZER},
-    {"foreach", KERNEL_OPTIMIZER},
-    {"::transpose<", KERNEL_CAST},
-    {"gemm", KERNEL_GEMM},
-    {"nvjet", KERNEL_GEMM},
-    {"cutlass", KERNEL_GEMM},
-    {"matmul", KERNEL_GEMM},
-    {"cublas", KERNEL_GEMM},
-    {"cijk", KERNEL_GEMM},
-    {"swiglu", KERNEL_MEMORY},
-    {"norm", KERNEL_MEMORY},
-    {"cast", KERNEL_CAST},
-    {"quantize", KERNEL_CAST},
-    {"to_fp8", KERNEL_CAST},
-    {"amax", KERNEL_CAST},
-    {"hadamard", KERNEL_CAST},
-    {"transpose", KERNEL_CAST},
-    {"elementwise", KERNEL_MEMORY},
-    {"reduce", KERNEL_MEMORY},
-    {"memcpy", KERNEL_MEMORY},
-    {"memset", KERNEL_MEMORY},
-    {"copy", KERNEL_MEMORY},
-    {"rotary", KERNEL_MEMORY},
-    {"rope", KERNEL_MEMORY},
-    {"softmax", KERNEL_MEMORY},
-    {"cross_entropy", KERNEL_MEMORY},
-    {"topk", KERNEL_MEMORY},
-    {"scatter", KERNEL_MEMORY},
-    {"gather", KERNEL_MEMORY},
-    {"index", KERNEL_MEMORY},
-    {"permute", KERNEL_MEMORY},
-    {"expand", KERNEL_MEMORY},
-    {"embedding", KERNEL_MEMORY},
-    {"dropout", KERNEL_MEMORY},
-    {"sort", KERNEL_MEMORY},
-    {"scan", KERNEL_MEMORY},
-    {"fill", KERNEL_MEMORY},
-    {"distribution", KERNEL_MEMORY},
-    {"mapping", KERNEL_MEMORY},
-    {"count", KERNEL_MEMORY},
-    {"indices", KERNEL_MEMORY},
-    {"gammabeta", KERNEL_MEMORY},
-    {"moments", KERNEL_MEMORY},
-    {"triton", KERNEL_MEMORY},
+    {KERNEL_EXCHANGE, {"::ep::", "deep_ep", "hybrid_ep", "alltoall", "all_to_all"}},
+    {KERNEL_COLLECTIVE, {"nccl", "rccl", "nvshmem", "allreduce", "all_reduce", "reduce_scatter", "all_gather"}},
+    {KERNEL_ATTENTION, {"flash", "fmha", "sdpa", "attention", "attn"}},
+    {KERNEL_OPTIMIZER, {"adam", "multi_tensor", "multitensor", "foreach"}},
+    {KERNEL_CAST, {"::transpose<"}},
+    {KERNEL_GEMM, {"gemm", "nvjet", "cutlass", "matmul", "cublas", "cijk"}},
+    {KERNEL_MEMORY, {"swiglu", "norm"}},
+    {KERNEL_CAST, {"cast", "quantize", "to_fp8", "amax", "hadamard", "transpose"}},
+    {KERNEL_MEMORY, {"elementwise", "reduce",        "memcpy",  "memset",    "copy",    "rotary", "rope",
+                     "softmax",     "cross_entropy", "topk",    "scatter",   "gather",  "index",  "permute",
+                     "expand",      "embedding",     "dropout", "sort",      "scan",    "fill",   "distribution",
+                     "mapping",     "count",         "indices", "gammabeta", "moments", "triton"}},
 };
 
 enum kernel_part kernel_part_of_name(const char *name)
@@ -101,9 +52,11 @@ enum kernel_part kernel_part_of_name(const char *name)
         small[length] = (char)tolower((unsigned char)name[length]);
     }
     small[length] = '\0';
-    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
-        if (strstr(small, patterns[i].pattern) != NULL) {
-            return patterns[i].part;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int j = 0; rows[i].patterns[j] != NULL; j++) {
+            if (strstr(small, rows[i].patterns[j]) != NULL) {
+                return rows[i].part;
+            }
         }
     }
     return KERNEL_OTHER;

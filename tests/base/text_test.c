@@ -45,6 +45,15 @@ Test(text, splits_an_assignment_from_its_comment)
     }
 }
 
+Test(text, finds_whole_words_only)
+{
+    cr_assert(text_has_word("n_head n_heads  heads", "n_heads"));
+    cr_assert(text_has_word("n_head n_heads  heads", "heads"));
+    cr_assert_not(text_has_word("n_heads", "n_head"));
+    cr_assert_not(text_has_word("n_heads heads", "ds heads"));
+    cr_assert_not(text_has_word("n_heads  heads", ""));
+}
+
 Test(text, measures_insertions_deletions_and_substitutions)
 {
     cr_assert_eq(text_distance("", ""), 0);
