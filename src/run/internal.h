@@ -2,6 +2,8 @@
 // The parts of one rank's run.
 #pragma once
 
+#include <pthread.h>
+
 #include "gswbench/benchmark.h"
 #include "gswbench/checkpoint.h"
 #include "gswbench/environment.h"
@@ -85,6 +87,7 @@ struct steps {
     struct step                   *step;
     struct result                 *result;
     struct journal                *journal;       // open on rank 0
+    pthread_mutex_t                keeping;       // held while a step is added to the journal and printed
     struct watch                  *hang_watch;    // watchdog; NULL: off
     struct ranges                 *ranges;        // NVTX ranges; NULL: no profiler attached
     struct validation             *validation;    // NULL: the backend computes no numbers

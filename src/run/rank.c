@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "gswbench/checkpoint.h"
@@ -138,10 +139,15 @@ static status check_graphs(const struct rank *rank)
                 run->check == CHECK_OPS ? " with check = ops" : "");
 }
 
-// On the watchdog's thread, during a step: reports the journal's result.
-static bool leave_result(const struct rank *rank, const char *why, const struct result_reason *further)
+// On the watchdog's thread, during a step: reports the journal's result. From then on no step is printed, since the result
+// would lack it. The wait for one that is being printed ends after a second, in case nobody reads the output.
+static bool leave_result(struct rank *rank, const char *why, const struct result_reason *further)
 {
-    struct result result = {0};
+    struct result   result = {0};
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    pthread_mutex_timedlock(&rank->steps.keeping, &until);
     status written = rank->folder.is_open ? report_recover(&result, rank->folder.path, why, further) : fail("none");
     if (!failed(&written) && !rank->benchmark->is_mute) {
         report_print(report_of_run(rank->benchmark->json, rank->benchmark->is_verbose), &result);
@@ -224,6 +230,7 @@ static status measure(struct rank *rank)
                        .result             = &rank->result,
                        .hang_watch         = rank->watch,
                        .journal            = &rank->journal,
+                       .keeping            = PTHREAD_MUTEX_INITIALIZER,
                        .checkpoints.loaded = rank->steps.checkpoints.loaded,
                        .observed.seconds   = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
     rank->steps.observed.compute_times = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);

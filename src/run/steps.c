@@ -194,8 +194,13 @@ static bool print_step(struct steps *steps, int64_t index)
 // Journal first, so a printed step can be recovered.
 static status keep_step(struct steps *steps, int64_t index)
 {
-    TRY(journal_add_step(steps->journal, steps->result));
-    return print_step(steps, index) ? OK : output_cannot("write to", "standard output");
+    pthread_mutex_lock(&steps->keeping);
+    status kept = journal_add_step(steps->journal, steps->result);
+    if (!failed(&kept) && !print_step(steps, index)) {
+        kept = output_cannot("write to", "standard output");
+    }
+    pthread_mutex_unlock(&steps->keeping);
+    return kept;
 }
 
 // A signal caught by any rank; the same on all ranks.
