@@ -37,6 +37,7 @@ struct software_config {
     struct quantity fsdp_copies, tensor_copies;    // copies of a collective's buffer that stall compute
     // Upper limits of the FLOP/s of attention; 0: none.
     struct quantity attention_forward, attention_backward;
+    int64_t         text_tokens;      // a sequence is packed from texts of that length; 0: it is one text
     int64_t         context_parts;    // cp computes attention per rank of keys and merges the parts
     int64_t         nvls, pat;        // its NCCL may use NVLS, and PAT
     // Collectives that reduce the gradients of a layer, and the share of their latency for which compute stalls in FP8.

@@ -29,6 +29,7 @@ const struct option software_options[] = {
     QUANTITY_OPTION(software_config, tensor_copies, "0", 0, 8, "on-device copies of tensors that tp gathers or reduces in collectives that overlap with no GEMM"),
     QUANTITY_OPTION(software_config, attention_forward, "0", 0, 1, "maximum rate of attention with heads of 128, as a share of the peak of Ampere's instructions (hardware.ampere_share), forward pass; 0: limited by the device only"),
     QUANTITY_OPTION(software_config, attention_backward, "0", 0, 1, "the same, backward pass"),
+    INTEGER_OPTION (software_config, text_tokens, "0", 0, 1000000000, "tokens of each text that a sequence is packed from, which attend to no other text; 0: a sequence is one text"),
     BOOLEAN_OPTION (software_config, context_parts, "no", "context = gather: attention runs on the keys of one rank at a time and merges outputs in fp32; keys and values are sent once per query head, and their gradients go round all ranks in fp32; no: all keys at once, sent once per kv head"),
     BOOLEAN_OPTION (software_config, nvls, "yes", "NVLS reductions are allowed where hardware.nvls_efficiency > 0; NCCL's default, off with NCCL_NVLS_ENABLE=0"),
     BOOLEAN_OPTION (software_config, pat, "yes", "PAT trees are allowed for gathers in groups with one rank per node (NCCL 2.23 and newer)"),

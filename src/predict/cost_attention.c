@@ -129,6 +129,18 @@ static double low_precision_seconds(const struct machine *machine, const struct 
             1.0 / (rate * predict_sustained_clock(hardware)));
 }
 
+// A token of a packed text of L tokens sees L / 2 of them on average, as in a window of that size.
+static struct op within_texts(const struct software_config *software, const struct op *op)
+{
+    struct op               within = *op;
+    struct attention_shape *shape  = &within.shape.attention;
+    int64_t                 keys = software == NULL ? 0 : (software->text_tokens + 1) / 2, window = shape->window;
+    if (keys > 0 && keys < (shape->sequence + shape->earlier + 1) / 2 && (window == 0 || keys < window)) {
+        shape->window = keys;
+    }
+    return within;
+}
+
 // The backward pass of fused attention reads or writes six arrays of the size of Q outside its GEMMs.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
@@ -140,6 +152,7 @@ double predict_attention_seconds(const struct machine *machine, const struct pla
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
     double around =
         is_backward(op) ? predict_memory_seconds(machine->hardware, (double)format_bytes(format, 6) * queries) : 0.0;
-    return around + (is_low_precision(machine->software, plan) ? low_precision_seconds(machine, op)
-                                                               : wide_seconds(machine, format, op));
+    const struct op within = within_texts(machine->software, op);
+    return around + (is_low_precision(machine->software, plan) ? low_precision_seconds(machine, &within)
+                                                               : wide_seconds(machine, format, &within));
 }
