@@ -55,7 +55,7 @@ SPOILED = [
     ("an op is always wrong", ["parallel.dp=3", "train.global_batch=3", *fault("flip", "norm", -1, "bit=12")], ["--ranks", "3"],
      {}, 5, "invalid", "device-differs"),
     ("time runs out", [], ["--steps", "1000000", "--time-limit", "1"], {}, 12, "partial", "stopped"),
-    ("... within a step", fault("delay", "fc1", 9, "amount=60"), ["--time-limit", "1"], {}, 12, "partial", "died"),
+    ("... within a step", fault("delay", "fc1", 3, "amount=60"), ["--time-limit", "3"], {}, 12, "partial", "died"),
     ("a weight's bit flips in the first step", fault("flip", "tensor weights, layer 0", 0, "bit=5", "element=7"), [], {}, 5,
      "invalid", "repeat-differs"),
     ("a transfer brings no number", fault("nan", "gradient reduce", 5), [], {}, 5, "invalid", "not-finite"),
