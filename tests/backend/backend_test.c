@@ -5,6 +5,7 @@
 
 #include "gswbench/backend.h"
 #include "gswbench/text.h"
+#include "success.h"
 
 // Names of the backends in this build, in list order.
 #ifdef GSWBENCH_CUDA
@@ -20,9 +21,7 @@ Test(backend, opens_each_of_the_list_by_name)
             continue;
         }
         struct backend backend;
-        status         opened = backend_open(&backend, backend_list[i]->name, &(struct backend_setup){.threads = 1});
-
-        cr_assert_not(failed(&opened));
+        REQUIRE(backend_open(&backend, backend_list[i]->name, &(struct backend_setup){.threads = 1}));
         cr_assert_eq(backend.ops, backend_list[i]);
         backend_close(&backend);
     }
@@ -44,9 +43,7 @@ Test(backend, takes_the_host_where_there_is_no_device)
         cr_skip_test("a device is here");
     }
     struct backend backend;
-    status         opened = backend_open(&backend, "auto", &(struct backend_setup){.threads = 1});
-
-    cr_assert_not(failed(&opened));
+    REQUIRE(backend_open(&backend, "auto", &(struct backend_setup){.threads = 1}));
     cr_assert_str_eq(backend.ops->name, "host");
     cr_assert_not(backend.ops->is_device);
     cr_assert_eq(strncmp(backend.choice, "not cuda: ", strlen(DEVICES) > 0 ? 10 : 0), 0, "%s", backend.choice);
@@ -148,8 +145,7 @@ Test(backend, zeroes_and_counts_memory)
 {
     enum { BYTES = 5 << 20 };
     struct backend backend;
-    status         opened = backend_open(&backend, "host", &(struct backend_setup){.threads = 1});
-    cr_assert_not(failed(&opened));
+    REQUIRE(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
 
     unsigned char *data = backend_allocate(&backend, BYTES);
     backend_reserve_scratch(&backend, 1000);
@@ -168,8 +164,7 @@ Test(backend, zeroes_and_counts_memory)
 Test(backend, copies_to_and_from_the_device)
 {
     struct backend backend;
-    status         opened = backend_open(&backend, "null", &(struct backend_setup){.threads = 1});
-    cr_assert_not(failed(&opened));
+    REQUIRE(backend_open(&backend, "null", &(struct backend_setup){.threads = 1}));
     int32_t from[3] = {1, 2, 3}, to[3] = {0};
 
     void *data = backend_allocate(&backend, sizeof(from));
@@ -184,8 +179,7 @@ Test(backend, copies_to_and_from_the_device)
 Test(backend, describes_processor_threads_and_library)
 {
     struct backend backend;
-    status         opened = backend_open(&backend, "host", &(struct backend_setup){.threads = 3});
-    cr_assert_not(failed(&opened));
+    REQUIRE(backend_open(&backend, "host", &(struct backend_setup){.threads = 3}));
     char text[256], cut[8];
 
     backend.ops->describe(&backend, text, sizeof(text));

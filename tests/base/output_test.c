@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "success.h"
+
 static char                 base[] = "/tmp/gswbench-output-XXXXXX";
 static struct output_folder folder;
 
@@ -20,8 +22,7 @@ static void make_base(void)
 {
     cr_assert_not_null(mkdtemp(base));
     cr_assert_eq(chdir(base), 0);
-    status opened = output_open_folder(&folder, base);
-    cr_assert_not(failed(&opened), "%s", opened.text);
+    REQUIRE(output_open_folder(&folder, base));
 }
 
 static void remove_base(void)
@@ -183,9 +184,7 @@ Test(output, leaves_what_another_name_of_the_file_shows)
     plant("victim", "precious");
     cr_assert_eq(link("victim", "target"), 0);
 
-    status replaced = output_replace("target", "new", 3);
-
-    cr_expect_not(failed(&replaced), "%s", replaced.text);
+    EXPECT_SUCCESS(output_replace("target", "new", 3));
     expect_text("victim", "precious");
     expect_text("target", "new");
 }

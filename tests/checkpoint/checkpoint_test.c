@@ -16,6 +16,7 @@
 #include "gswbench/step.h"
 #include "meshes.h"
 #include "small_checkpoint.h"
+#include "success.h"
 
 // Fake step that only holds tensors. The checkpoint code never looks inside a step.
 struct step {
@@ -49,8 +50,7 @@ TestSuite(checkpoint, .init = make_base, .fini = remove_base);
 static void expect_tensor(const char *file, const char *name, int32_t dims, const int64_t *dim, const float *values)
 {
     struct safetensors_reader reader;
-    status                    opened = safetensors_open(&reader, in_folder(file));
-    cr_assert(!failed(&opened), "%s", opened.text);
+    REQUIRE(safetensors_open(&reader, in_folder(file)));
     for (int32_t i = 0; i < reader.count; i++) {
         const struct safetensor *tensor = &reader.tensors[i];
         if (strcmp(tensor->name, name) == 0) {
@@ -59,8 +59,7 @@ static void expect_tensor(const char *file, const char *name, int32_t dims, cons
             cr_expect_eq(tensor->dims, dims, "%s", name);
             cr_expect_arr_eq(tensor->dim, dim, (size_t)dims * sizeof(*dim), "%s", name);
             cr_assert_leq(tensor->bytes, (int64_t)sizeof(read));
-            status result = safetensors_read(&reader, name, read, tensor->bytes);
-            cr_expect(!failed(&result), "%s", result.text);
+            EXPECT_SUCCESS(safetensors_read(&reader, name, read, tensor->bytes));
             cr_expect_arr_eq(read, values, (size_t)tensor->bytes, "%s", name);
             safetensors_close(&reader);
             return;
@@ -75,9 +74,7 @@ Test(checkpoint, writes_the_initial_weights_under_their_exported_names)
     data_weight_values(&small_weights[1].part[0], 7, 0, 12, q);
     data_weight_values(&small_weights[1].part[1], 7, 0, 8, k);
 
-    status result = checkpoint_write_initial(&small_plan, 7, weights_folder);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(checkpoint_write_initial(&small_plan, 7, weights_folder));
     expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, (float[]){1, 1, 1, 1});
     expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, q);
     expect_tensor("model.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, k);
@@ -132,9 +129,7 @@ Test(checkpoint, writes_the_present_weights_of_a_step_without_padding)
         values[i] = (float)i - 7;
     }
 
-    status result = write_present(values, NULL);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(write_present(values, NULL));
     expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, values);
     expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, values + 8);
     expect_tensor("model.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, values + 20);
@@ -150,9 +145,7 @@ Test(checkpoint, widens_weights_that_are_their_own_masters)
     }
     small_tensors[0].format = FORMAT_BF16;
 
-    status result = write_present(rounded, NULL);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(write_present(rounded, NULL));
     expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, values + 8);
 }
 
@@ -162,9 +155,7 @@ Test(checkpoint, takes_the_master_where_there_is_one)
     bf16  wrong[64]   = {0};
     small_unit.master = 1;
 
-    status result = write_present(wrong, masters);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(write_present(wrong, masters));
     expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, masters);
 }
 
@@ -232,9 +223,7 @@ Test(checkpoint, splits_into_shards_with_an_index)
     float                k[8];
     data_weight_values(&small_weights[1].part[1], 7, 0, 8, k);
 
-    status result = write_shards(&source, 64);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(write_shards(&source, 64));
     expect_tensor("model-00001-of-00002.safetensors", "model.norm.weight", 1, (int64_t[]){4}, (float[]){1, 1, 1, 1});
     expect_tensor("model-00002-of-00002.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, k);
     json_t *index = json_load_file(in_folder("model.safetensors.index.json"), 0, NULL);
@@ -251,9 +240,7 @@ Test(checkpoint, gives_a_part_above_the_limit_a_shard_of_its_own)
 {
     struct weight_source source = {.plan = &small_plan, .seed = 7};
 
-    status result = write_shards(&source, 20);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(write_shards(&source, 20));
     cr_expect_eq(access(in_folder("model-00003-of-00003.safetensors"), F_OK), 0);
 }
 

@@ -10,6 +10,7 @@
 #include "checkpoint/catalogue.h"
 #include "gswbench/arena.h"
 #include "same_training.h"
+#include "success.h"
 
 enum { BATCH = 8, STEPS = 2, MORE_STEPS = 5 };
 
@@ -46,8 +47,7 @@ static char *assemble(struct catalogue *catalogue, const struct stored_tensor *t
     for (int64_t i = 0; i < tensor->count; i++) {
         struct rectangle at = tensor->slices[i].at;
         const void      *data;
-        status           read = catalogue_read(catalogue, &tensor->slices[i], &at, &data);
-        cr_assert(!failed(&read), "%s", read.text);
+        REQUIRE(catalogue_read(catalogue, &tensor->slices[i], &at, &data));
         for (int64_t row = 0; row < at.rows; row++) {
             memcpy(whole + (size_t)((at.row + row) * tensor->columns + at.column) * element,
                    (const char *)data + (size_t)(row * at.columns) * element, (size_t)at.columns * element);
@@ -169,8 +169,7 @@ Test(reshard, begins_with_weights_that_an_index_deals_to_files)
     struct plan          plan;
     struct output_folder folder;
     struct training      drawn = train(dense, "fsdp 2; tp 2", STEPS, NULL, NULL);
-    status               made  = checkpoint_plan(&plan, &drawn.tiny.model, drawn.tiny.train.sequence);
-    cr_assert(!failed(&made), "%s", made.text);
+    REQUIRE(checkpoint_plan(&plan, &drawn.tiny.model, drawn.tiny.train.sequence));
     struct weight_source source  = {.plan = &plan, .seed = drawn.seed};
     status               claimed = output_claim_folder(&folder, saved);
     status               written = checkpoint_write_folder(&source, &folder, 3000);
@@ -181,8 +180,7 @@ Test(reshard, begins_with_weights_that_an_index_deals_to_files)
     struct training loaded = train(dense, "fsdp 2; tp 2", STEPS, saved, NULL);
 
     struct checkpoint_contents contents;
-    status                     verified = checkpoint_verify(saved, &contents);
-    cr_expect(!failed(&verified), "%s", verified.text);
+    EXPECT_SUCCESS(checkpoint_verify(saved, &contents));
     cr_expect_gt(contents.files, 3);
     cr_expect_arr_eq(loaded.loss, drawn.loss, STEPS * sizeof(float));
     cr_expect_arr_eq(loaded.norm, drawn.norm, STEPS * sizeof(float));
@@ -276,8 +274,7 @@ static void read_biases(const char *folder, float biases[BIASES])
 {
     struct catalogue catalogue;
     size_t           bytes;
-    status           opened = catalogue_open(&catalogue, folder, true);
-    cr_assert(!failed(&opened), "%s", opened.text);
+    REQUIRE(catalogue_open(&catalogue, folder, true));
     struct stored_tensor stored = catalogue_find(&catalogue, STATE_WEIGHT, ROUTER_BIAS);
     cr_assert_eq(stored.count, 1);
     char *data = assemble(&catalogue, &stored, &bytes);

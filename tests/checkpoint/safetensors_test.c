@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "success.h"
+
 static char path[] = "/tmp/gswbench-safetensors-XXXXXX";
 
 static void make_path(void)
@@ -158,9 +160,7 @@ Test(safetensors, accepts_any_order_of_entries_and_trailing_spaces)
                  "\"a\":{\"data_offsets\":[0,4],\"shape\":[2],\"dtype\":\"BF16\"}}   ",
                  8);
 
-    status result = safetensors_open(&reader, path);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(safetensors_open(&reader, path));
     cr_expect_str_eq(reader.tensors[0].name, "a");
     cr_expect_eq(reader.tensors[0].format, FORMAT_BF16);
     cr_expect_eq(reader.tensors[1].begin, 4);
@@ -172,9 +172,7 @@ Test(safetensors, accepts_a_file_without_tensors)
     struct safetensors_reader reader;
     write_header("{}", 0);
 
-    status result = safetensors_open(&reader, path);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(safetensors_open(&reader, path));
     cr_expect_eq(reader.count, 0);
     safetensors_close(&reader);
 }

@@ -11,6 +11,7 @@
 #include "gswbench/result.h"
 #include "command.h"
 #include "result_fixture.h"
+#include "success.h"
 
 #define TINY "run --config tiny-llama --layers 1 --steps 10 --warmup 2 --backend host --quiet --set run.threads=1"
 
@@ -77,9 +78,7 @@ Test(compare, sets_fp8_against_bf16)
     run_model("", wide);
     run_model("--set precision.compute=fp8 --set precision.recipe=current", low_precision);
 
-    status result = compare(wide, low_precision, "--json --force");
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(compare(wide, low_precision, "--json --force"));
     json_t *document = json_loads(output, 0, NULL);
     cr_assert_not_null(document, "%s", output);
     double loss = json_real_value(json_object_get(json_object_get(document, "loss_difference"), "largest"));
@@ -87,8 +86,7 @@ Test(compare, sets_fp8_against_bf16)
     expect_whole_difference(document);
     json_decref(document);
 
-    result = compare(wide, low_precision, "--force");
-    cr_expect(!failed(&result), "%s", result.text);
+    EXPECT_SUCCESS(compare(wide, low_precision, "--force"));
     expect_output("# differs precision.compute: bf16 -> fp8\n");
     expect_output("\n  quantize ");
     expect_output(" 2.00 times as fast as bf16");    // no "not" or "at least": this was measured
@@ -179,8 +177,7 @@ Test(compare, refuses_what_is_not_comparable_unless_forced)
                      "these results cannot be compared: communicator mpi and local; --force compares them anyway");
     cr_expect_str_empty(output);
 
-    status forced = compare(base, other, "--force");
-    cr_expect(!failed(&forced), "%s", forced.text);
+    EXPECT_SUCCESS(compare(base, other, "--force"));
     expect_output("# NOT COMPARABLE communicator: mpi -> local\n");
 }
 

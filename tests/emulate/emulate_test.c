@@ -8,6 +8,7 @@
 #include "gswbench/comm.h"
 #include "gswbench/emulate.h"
 #include "layouts.h"
+#include "success.h"
 
 struct subject {
     struct tiny         tiny;
@@ -36,8 +37,7 @@ static status emulate_subject(struct subject *subject, int64_t world, enum emula
                                                     .run     = &subject->run,
                                                     .stages  = stages,
                                                     .repeats = 2};
-    status opened              = backend_open(&subject->backend, "host", &setup);
-    cr_assert(!failed(&opened), "%s", opened.text);
+    REQUIRE(backend_open(&subject->backend, "host", &setup));
     status result = emulate(&subject->emulation);
     backend_close(&subject->backend);
     return result;
@@ -49,8 +49,7 @@ static int64_t compute_ops(const struct subject *subject, int64_t rank, const st
     struct plan         plan;
     int64_t             count = 0;
     request.rank              = rank;
-    status result             = plan_build(&plan, &request);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(plan_build(&plan, &request));
     for (int32_t i = 0; i < plan.op_count; i++) {
         count += plan.ops[i].stream == STREAM_COMPUTE &&
                  (found_in == NULL || measured_find(found_in, &plan, &plan.ops[i]) != NULL);
@@ -118,8 +117,7 @@ Test(emulate, notices_what_is_no_number)
     struct subject subject;
     open_subject(&subject);
     subject.tiny.train.learning_rate = 1e30;
-    status result                    = emulate_subject(&subject, 1, EMULATE_DISTINCT);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(emulate_subject(&subject, 1, EMULATE_DISTINCT));
     cr_expect(subject.emulation.has_failed);
     emulate_free(&subject.emulation);
 }
@@ -137,9 +135,7 @@ Test(emulate, executes_each_stage_that_has_something_new)
     struct measured_ops list;
     make_pipeline(&subject);
 
-    status result = emulate_subject(&subject, 4, EMULATE_DISTINCT);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(emulate_subject(&subject, 4, EMULATE_DISTINCT));
     cr_expect_not(subject.emulation.has_failed);
     cr_expect_eq(subject.emulation.stage_count, 4);
     cr_expect_eq(subject.emulation.executed, 2, "%d stages: the two in the middle do what the first one does",
@@ -158,13 +154,11 @@ Test(emulate, executes_all_stages_or_the_first_as_asked)
     struct subject      subject;
     struct measured_ops list;
     make_pipeline(&subject);
-    status result = emulate_subject(&subject, 4, EMULATE_ALL);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(emulate_subject(&subject, 4, EMULATE_ALL));
     cr_expect_eq(subject.emulation.executed, 4);
     emulate_free(&subject.emulation);
 
-    result = emulate_subject(&subject, 4, EMULATE_FIRST);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(emulate_subject(&subject, 4, EMULATE_FIRST));
     cr_expect_eq(subject.emulation.executed, 1);
     emulate_list(&subject.emulation, &list);
     int64_t known = compute_ops(&subject, 3, &list), all = compute_ops(&subject, 3, NULL);
@@ -190,8 +184,7 @@ Test(emulate, names_the_stage_that_does_not_fit)
     subject.request                   = tiny_request(&subject.tiny, 4, 0);
     subject.emulation =
         (struct emulation){.request = &subject.request, .backend = &subject.backend, .run = &subject.run, .repeats = 1};
-    status opened = backend_open(&subject.backend, "null", &(struct backend_setup){.threads = 1});
-    cr_assert(!failed(&opened));
+    REQUIRE(backend_open(&subject.backend, "null", &(struct backend_setup){.threads = 1}));
     subject.backend.ops = &small;
 
     status result = emulate(&subject.emulation);

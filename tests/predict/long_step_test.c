@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "predict/internal.h"
+#include "success.h"
 
 enum { SETTINGS = 16 };
 
@@ -55,10 +56,8 @@ Test(long_step, extends_two_short_steps_to_the_whole_one)
         struct machine machine = predict_machine(&job.config, NULL);
         cr_assert_gt(job.request.train.accumulation, plan_enough_microbatches(&job.request));
         cr_assert(!plan_is_long(&job.request));
-        status result = predict(&whole, &job.request, &machine);
-        cr_assert(!failed(&result), "%s", result.text);
-        result = predict_long_step(&explanation, &extended, &job.request, &machine);
-        cr_assert(!failed(&result), "%s", result.text);
+        REQUIRE(predict(&whole, &job.request, &machine));
+        REQUIRE(predict_long_step(&explanation, &extended, &job.request, &machine));
         double step = whole.step_seconds;
         cr_expect_float_eq(extended.step_seconds, step, 0.005 * step, "job %zu: %.9g, not %.9g s", i,
                            extended.step_seconds, step);

@@ -4,6 +4,7 @@
 
 #include "gswbench/predict.h"
 #include "layouts.h"
+#include "success.h"
 
 enum { LAYERS = 2 };
 
@@ -17,8 +18,7 @@ static void init_experts(struct predict_pipeline *pipeline, int64_t shared_ffn)
     tiny.model.shared_ffn       = shared_ffn;
     tiny.train.accumulation     = 2;
     struct plan_request request = tiny_request(&tiny, 1, 0);
-    status              result  = predict_pipeline_init(pipeline, &request);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_pipeline_init(pipeline, &request));
 }
 
 static double simulate_with(struct predict_pipeline *pipeline,
@@ -27,8 +27,7 @@ static double simulate_with(struct predict_pipeline *pipeline,
 {
     struct actor_time times = {.tasks = NULL};
     predict_pipeline_cost(pipeline, &(struct cost_model){.cost = cost, .state = state});
-    status result = simulate(&pipeline->simulation, &times);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(simulate(&pipeline->simulation, &times));
     return times.end_seconds;
 }
 

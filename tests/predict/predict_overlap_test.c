@@ -6,6 +6,7 @@
 
 #include "gswbench/predict.h"
 #include "layouts.h"
+#include "success.h"
 
 static struct cost cost_alone(const void *state, const struct plan *plan, const struct op *op)
 {
@@ -25,14 +26,12 @@ Test(predict_overlap, computes_nothing_beside_a_communication_that_is_alone)
     struct plan_request     request = tiny_request(&tiny, 2, 0);
     struct predict_pipeline pipeline;
     double                  seconds[2], sum = 0.0;
-    status                  result = predict_pipeline_init(&pipeline, &request);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_pipeline_init(&pipeline, &request));
     for (int i = 0; i < 2; i++) {
         bool              is_alone = i == 1;
         struct actor_time times    = {.tasks = NULL};
         predict_pipeline_cost(&pipeline, &(struct cost_model){.cost = cost_alone, .state = &is_alone});
-        result = simulate(&pipeline.simulation, &times);
-        cr_assert(!failed(&result), "%s", result.text);
+        REQUIRE(simulate(&pipeline.simulation, &times));
         seconds[i] = times.end_seconds;
     }
     for (int32_t i = 0; i < pipeline.simulation.actors[0].task_count; i++) {
@@ -48,8 +47,7 @@ static void init_overlap(struct predict_pipeline *pipeline, bool overlaps, bool 
     struct tiny tiny                = tiny_of("experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2; accumulation 4");
     tiny.train.overlap_microbatches = overlaps;
     struct plan_request request     = tiny_request(&tiny, 2, 0);
-    status              result      = predict_pipeline_init(pipeline, &request);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_pipeline_init(pipeline, &request));
     predict_pipeline_cost(pipeline, &(struct cost_model){.cost = cost_alone, .state = &is_alone});
 }
 
@@ -58,8 +56,7 @@ static double overlapped_seconds(bool overlaps, bool is_alone)
     struct actor_time       times = {.tasks = NULL};
     struct predict_pipeline pipeline;
     init_overlap(&pipeline, overlaps, is_alone);
-    status result = simulate(&pipeline.simulation, &times);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(simulate(&pipeline.simulation, &times));
     predict_pipeline_free(&pipeline);
     return times.end_seconds;
 }
@@ -111,10 +108,9 @@ static void expect_one_exchange(struct cost (*cost)(const void *, const struct p
     bool                    is_alone  = true;
     init_overlap(&pipeline, true, is_alone);
     predict_pipeline_cost(&pipeline, &(struct cost_model){.cost = cost, .state = &is_alone});
-    const struct plan *plan   = &pipeline.stages[0].plan;
-    struct actor_time  times  = {.tasks = memory_allocate((size_t)plan->op_count * sizeof(struct op_time))};
-    status             result = simulate(&pipeline.simulation, &times);
-    cr_assert(!failed(&result), "%s", result.text);
+    const struct plan *plan  = &pipeline.stages[0].plan;
+    struct actor_time  times = {.tasks = memory_allocate((size_t)plan->op_count * sizeof(struct op_time))};
+    REQUIRE(simulate(&pipeline.simulation, &times));
     for (int32_t i = 0; i < plan->op_count; i++) {
         int32_t next = plan->ops[i].is_aside ? next_of(plan, i) : -1;
         if (next >= 0) {
@@ -163,11 +159,9 @@ static double summed_seconds(int64_t gradient_reduce)
     struct plan_request     request = tiny_request(&tiny, 2, 0);
     struct actor_time       times   = {.tasks = NULL};
     struct predict_pipeline pipeline;
-    status                  result = predict_pipeline_init(&pipeline, &request);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_pipeline_init(&pipeline, &request));
     predict_pipeline_cost(&pipeline, &(struct cost_model){.cost = cost_sums, .state = NULL});
-    result = simulate(&pipeline.simulation, &times);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(simulate(&pipeline.simulation, &times));
     predict_pipeline_free(&pipeline);
     return times.end_seconds;
 }

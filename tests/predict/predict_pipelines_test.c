@@ -9,6 +9,7 @@
 #include "gswbench/config.h"
 #include "gswbench/predict.h"
 #include "layouts.h"
+#include "success.h"
 
 // A layer takes 1 second forward and 2 seconds backward.
 struct pipeline {
@@ -44,11 +45,9 @@ static double simulate_pipeline(const struct pipeline *pipeline)
     struct plan_request     request          = tiny_request(&tiny, pipeline->stages, 0);
     struct predict_pipeline predicted;
     struct actor_time       times[8] = {{.tasks = NULL}};
-    status                  result   = predict_pipeline_init(&predicted, &request);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_pipeline_init(&predicted, &request));
     predict_pipeline_cost(&predicted, &(struct cost_model){.cost = cost_evenly, .state = pipeline});
-    result = simulate(&predicted.simulation, times);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(simulate(&predicted.simulation, times));
     double end = 0.0;
     for (int64_t stage = 0; stage < pipeline->stages; stage++) {
         end = times[stage].end_seconds > end ? times[stage].end_seconds : end;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "draw.h"
+#include "success.h"
 #include "gswbench/job.h"
 #include "gswbench/peak.h"
 #include "gswbench/plan_build.h"
@@ -84,8 +85,7 @@ static int predict_row(const char *name, const struct config_row *chosen, bool i
     for (int i = 0; i < count; i++) {
         open_row(&rows[i], name, chosen, profiles[i]);
     }
-    status result = predict_pipeline_init(&pipeline, &rows[0].request);
-    cr_assert_not(failed(&result), "%s", result.text);
+    REQUIRE(predict_pipeline_init(&pipeline, &rows[0].request));
     for (int i = 0; i < count; i++) {
         const struct config *config   = &rows[i].config;
         struct machine       machine  = {.hardware = &config->hardware, .software = &config->software};
@@ -95,8 +95,7 @@ static int predict_row(const char *name, const struct config_row *chosen, bool i
                       supports.text);
             continue;
         }
-        result = predict_time_pipeline(&prediction, &pipeline, &rows[i].request, &machine);
-        cr_assert_not(failed(&result), "%s", result.text);
+        REQUIRE(predict_time_pipeline(&prediction, &pipeline, &rows[i].request, &machine));
         expect_below_peak(&rows[i], prediction.step_seconds);
         if (is_first) {
             expect_parts_from_zero(&rows[i], &machine);

@@ -5,6 +5,7 @@
 
 #include "round_machine.h"
 #include "layouts.h"
+#include "success.h"
 
 enum { REPLICAS = 4, MICROBATCHES = 4 };
 
@@ -32,8 +33,7 @@ static struct prediction explain(const struct subject *job, struct predict_expla
     struct plan_request request = tiny_request(&job->tiny, job->tiny.parallel.dp, 0);
     struct prediction   prediction;
     struct machine      machine = {.hardware = &job->hardware, .software = &job->software};
-    status              result  = predict_explain(explanation, &prediction, &request, &machine);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_explain(explanation, &prediction, &request, &machine));
     return prediction;
 }
 
@@ -115,9 +115,7 @@ Test(predict_step, is_off_by_an_overhead_as_much_as_that_is_of_the_whole_step)
     struct machine      machine      = {.hardware = &job.hardware, .software = &job.software};
     double              step_seconds = explain(&job, &explanation).step_seconds;
 
-    status result = predict_range(&range, &request, &machine);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_range(&range, &request, &machine));
     cr_assert_eq(range.effect_count, 1);
     cr_expect_str_eq(range.effects[0].key, "step_overhead");
     cr_expect_float_eq(range.effects[0].percent, 100.0 * 1e-3 / step_seconds, 1e-6, "%.9g, not %.9g",
@@ -143,8 +141,7 @@ Test(predict_step, is_off_by_what_no_value_stands_for)
         job.tiny.model.top_k        = experts / 2;
         struct plan_request request = tiny_request(&job.tiny, REPLICAS, 0);
         struct machine      machine = {.hardware = &job.hardware, .software = &job.software};
-        status              result  = predict_range(&range, &request, &machine);
-        cr_assert(!failed(&result), "%s", result.text);
+        REQUIRE(predict_range(&range, &request, &machine));
         cr_assert_eq(range.effect_count, 1);
         cr_expect_str_eq(range.effects[0].key, experts > 0 ? "expert_prediction_error" : "prediction_error");
         cr_expect_eq(range.percent, experts > 0 ? 9.0 : 3.0);
@@ -164,8 +161,7 @@ Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
     struct prediction   prediction = explain(&job, &explanation);
     struct plan_request request    = tiny_request(&job.tiny, 2, 0);
     struct machine      machine    = {.hardware = &job.hardware, .software = &job.software};
-    status              result     = predict_pipeline_init(&pipeline, &request);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_pipeline_init(&pipeline, &request));
     const struct plan *plan = &pipeline.stages[0].plan;
     for (int32_t i = 0; i < plan->op_count; i++) {
         struct cost cost = predict_cost_op(&machine, plan, &plan->ops[i]);
@@ -210,8 +206,7 @@ static void expect_known_gemms(struct subject *job)
     struct plan         plan;
     int                 costed = 0;
     knowing.gemms              = &gemms;
-    status result              = plan_build_stage(&plan, &request, 0);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(plan_build_stage(&plan, &request, 0));
     for (int twice = 0; twice < 2; twice++) {
         for (int32_t i = 0; i < plan.op_count; i++) {
             if (plan.ops[i].kind == OP_GEMM) {

@@ -6,6 +6,7 @@
 
 #include "round_machine.h"
 #include "layouts.h"
+#include "success.h"
 
 static struct prediction explain_shards(int64_t replicas, int64_t shards, const struct hardware_config *hardware,
                                         struct predict_explanation *explanation)
@@ -16,8 +17,7 @@ static struct prediction explain_shards(int64_t replicas, int64_t shards, const 
     tiny.train.accumulation     = 4;
     struct plan_request request = tiny_request(&tiny, replicas * shards, 0);
     struct prediction   prediction;
-    status result = predict_explain(explanation, &prediction, &request, &(struct machine){.hardware = hardware});
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_explain(explanation, &prediction, &request, &(struct machine){.hardware = hardware}));
     return prediction;
 }
 
@@ -78,8 +78,7 @@ Test(predict, says_how_far_a_step_may_be_off)
     hardware.memory_bandwidth.value           = 1e30;
     hardware.attention_forward.spread_percent = hardware.attention_backward.spread_percent = 100.0;
     hardware.gemm_efficiency.spread_percent                                                = 100.0;
-    status result = predict_range(&range, &request, &(struct machine){.hardware = &hardware});
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_range(&range, &request, &(struct machine){.hardware = &hardware}));
     cr_assert_eq(range.effect_count, 3);
     double sum = 0.0, squares = 0.0;
     for (int i = 0; i < range.effect_count; i++) {

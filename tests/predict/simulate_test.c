@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "gswbench/predict.h"
+#include "success.h"
 
 enum { ACTORS = 3, TASKS = 4 };
 enum { NODE = LINK_NODE_OUT | LINK_NODE_IN, NETWORK = LINK_NETWORK_OUT | LINK_NETWORK_IN };
@@ -51,8 +52,7 @@ static void expect_timeline(const struct timeline *timeline)
                                     .processors       = copy.processors,
                                     .sm_margin        = copy.sm_margin,
                                     .cores            = copy.cores};
-    status            result     = simulate(&simulation, times);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(simulate(&simulation, times));
     for (int32_t actor = 0; actor < count; actor++) {
         cr_expect_eq(times[actor].end_seconds, timeline->end[actor], "actor %d ends at %.17g", actor,
                      times[actor].end_seconds);
@@ -269,9 +269,7 @@ Test(simulate, leaves_the_time_of_every_task)
     struct simulation simulation = {
         .actors = actors, .actor_count = 2, .participants = (int32_t[]){2}, .rendezvous_count = 1, .contention = 0.5};
 
-    status result = simulate(&simulation, times);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(simulate(&simulation, times));
     const struct op_time expected_first[] = {{0, 4}, {0, 2}, {4, 6}}, expected_second[] = {{4, 6}, {6, 11}};
     cr_expect_arr_eq(first, expected_first, sizeof(first));
     cr_expect_arr_eq(second, expected_second, sizeof(second));

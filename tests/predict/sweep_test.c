@@ -10,6 +10,7 @@
 #include "gswbench/text.h"
 #include "predict/internal.h"
 #include "layouts.h"
+#include "success.h"
 
 enum { LAYOUTS_MAX = 1024, WORLD = 8 };
 
@@ -133,9 +134,7 @@ static void expect_best(struct space *space, int64_t least_possible)
     }
     qsort(all, (size_t)fit, sizeof(*all), by_time);
 
-    status result = sweep_run(sweep);
-
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(sweep_run(sweep));
     cr_expect(fit > sweep->layout_count / 4 && fit < sweep->layout_count, "%d of %d fit", (int)fit,
               (int)sweep->layout_count);
     cr_expect(sweep->fit >= fit && sweep->fit <= fit + fit / 20, "%d fit, not %d", (int)sweep->fit, (int)fit);
@@ -174,8 +173,7 @@ static void expect_bounds(int64_t compute, double least_share)
     for (int64_t i = 0; i < space->sweep.layout_count; i++) {
         struct prediction  exact = cost(space, i);
         struct sweep_bound bound;
-        status             result = sweep_find_bound(&bound, &space->layouts[i], &space->machine);
-        cr_assert(!failed(&result), "%s", result.text);
+        REQUIRE(sweep_find_bound(&bound, &space->layouts[i], &space->machine));
         cr_expect_leq(bound.seconds, exact.step_seconds * (1 + 1e-9), "layout %d: bound %g of %g s", (int)i,
                       bound.seconds, exact.step_seconds);
         cr_expect(bound.bytes <= exact.largest_bytes && (double)bound.bytes > 0.9 * (double)exact.largest_bytes,
@@ -318,8 +316,7 @@ Test(sweep, counts_refused_layouts_by_their_reason)
         space->layouts[i] = tiny_request(&tiny, WORLD, 0);
     }
     space->sweep.layout_count = 9;
-    status result             = sweep_run(&space->sweep);
-    cr_assert(!failed(&result));
+    REQUIRE(sweep_run(&space->sweep));
     cr_expect_eq(space->sweep.refused, 7);
     cr_expect_eq(space->sweep.fit, 2);
     cr_assert_eq(space->sweep.refusal_count, 1);

@@ -10,6 +10,7 @@
 
 #include "gswbench/status.h"
 #include "result_suite.h"
+#include "success.h"
 
 static char                 output[32];
 static struct output_folder folder;
@@ -108,9 +109,7 @@ Test(report_files, stays_inside_the_output_folder)
     strcpy(result.config_name, "../../etc");
     snprintf(expected, sizeof(expected), "%s/_._.._etc/bf16/64/20260822T101500Z-7f3a", output);
 
-    status created = report_create_folder(&folder, &result, output);
-
-    cr_expect(!failed(&created), "%s", created.text);
+    EXPECT_SUCCESS(report_create_folder(&folder, &result, output));
     cr_expect_str_eq(folder.path, expected);
     output_close_folder(&folder);
 }
@@ -131,9 +130,8 @@ Test(report_files, names_path_and_reason_of_a_target_that_cannot_be_written)
 
 Test(report_files, leaves_nothing_half_written)
 {
-    char   expected[128];
-    status opened = output_open_folder(&folder, output);
-    cr_assert_not(failed(&opened));
+    char expected[128];
+    REQUIRE(output_open_folder(&folder, output));
     snprintf(expected, sizeof(expected), "cannot write %s/result.json: File too large", output);
     struct rlimit limit = {.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
     signal(SIGXFSZ, SIG_IGN);

@@ -8,6 +8,7 @@
 #include "gswbench/result.h"
 #include "observation_fixture.h"
 #include "result_suite.h"
+#include "success.h"
 
 static char path[] = "/tmp/gswbench_observation_XXXXXX";
 
@@ -123,9 +124,7 @@ Test(observation_json, reads_back_what_it_wrote)
     result_derive(&result);
 
     json_t *first = write_and_parse(&result);
-    status  read  = result_read_json(&again, path);
-
-    cr_assert(!failed(&read), "%s", read.text);
+    REQUIRE(result_read_json(&again, path));
     cr_expect_eq(again.observation_count, 3);
     cr_expect_eq(again.observations[1].gauges[GAUGE_SM_CLOCK].median, 1755.0);
     cr_expect(isnan(again.observations[2].gauges[GAUGE_SM_CLOCK].median));

@@ -7,6 +7,7 @@
 
 #include "gswbench/result.h"
 #include "result_suite.h"
+#include "success.h"
 
 TestSuite(result_json, .init = open_result, .fini = close_result);
 
@@ -128,9 +129,7 @@ Test(result_json, reads_back_what_it_wrote)
     cr_assert(result_write_json(&result, file));
     fclose(file);
 
-    status read = result_read_json(&again, path);
-
-    cr_assert(!failed(&read), "%s", read.text);
+    REQUIRE(result_read_json(&again, path));
     json_t *first = write_and_parse(&result), *second = write_and_parse(&again);
     cr_expect(json_equal(first, second));
     cr_expect(again.figures.step.low == 6.998);

@@ -11,6 +11,7 @@
 #include "gswbench/report.h"
 #include "gswbench/result.h"
 #include "result_fixture.h"
+#include "success.h"
 
 static char path[] = "/tmp/gswbench_result_XXXXXX";
 
@@ -173,9 +174,7 @@ Test(result_read, keeps_the_reasons_and_figures_of_an_honest_file)
     fclose(file);
     result = (struct result){0};
 
-    status read = result_read_json(&result, path);
-
-    cr_expect_not(failed(&read), "%s", read.text);
+    EXPECT_SUCCESS(result_read_json(&result, path));
     cr_expect(result.verdict == VERDICT_INVALID && result.exit_code == EXIT_INVALID);
     cr_expect_eq(result.reason_count, first.reason_count);
     result_free(&first);

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "success.h"
 #include "whole_run.h"
 
 TestSuite(run, .init = make_folder, .fini = remove_folder, .timeout = 100);
@@ -228,9 +229,7 @@ Test(run, is_shown_again_by_report)
     snprintf(line, sizeof(line), "report %s", run_folder());
     *(strstr(first, "\nfiles: ") + 1) = '\0';
 
-    status text = run(line);
-
-    cr_expect(!failed(&text), "%s", text.text);
+    EXPECT_SUCCESS(run(line));
     expect_output("\nsource: its journal agrees; not signed\n");
     *(strstr(output, "\nsource: ") + 1) = '\0';
     cr_expect_str_eq(strstr(output, "\nRESULT"), strstr(first, "\nRESULT"));

@@ -8,6 +8,7 @@
 
 #include "gswbench/random.h"
 #include "layouts.h"
+#include "success.h"
 #include "training.h"
 
 // A model on one rank, ready to run.
@@ -68,10 +69,8 @@ static void probe_open(struct probe *probe)
     tiny_plan(&probe->tiny);
     probe->hub = local_hub_open(1);
     comm_open_local(&probe->comm, probe->hub, 0);
-    status result = backend_open(&probe->backend, "host", &(struct backend_setup){.threads = 1});
-    cr_assert(!failed(&result), "%s", result.text);
-    result = step_open(&probe->step, &probe->tiny.plan, &probe->backend, &probe->comm);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(backend_open(&probe->backend, "host", &(struct backend_setup){.threads = 1}));
+    REQUIRE(step_open(&probe->step, &probe->tiny.plan, &probe->backend, &probe->comm));
     data_initialise(probe->step, &probe->tiny.plan, 3);
     enlarge_states(probe);
     data_fill(probe->step, &probe->tiny.plan, DATA_UNIFORM, 3, 0);
