@@ -13,35 +13,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "success.h"
 
-static char                 base[] = "/tmp/gswbench-output-XXXXXX";
-static struct output_folder folder;
+static struct output_folder held;
 
-static void make_base(void)
+static void open_base(void)
 {
-    cr_assert_not_null(mkdtemp(base));
-    cr_assert_eq(chdir(base), 0);
-    REQUIRE(output_open_folder(&folder, base));
+    enter_folder();
+    REQUIRE(output_open_folder(&held, folder));
 }
 
-static void remove_base(void)
+static void close_base(void)
 {
-    char command[64];
-    output_close_folder(&folder);
-    snprintf(command, sizeof(command), "rm -rf %s", base);
-    cr_expect_eq(system(command), 0);
+    output_close_folder(&held);
+    remove_folder();
 }
 
-TestSuite(output, .init = make_base, .fini = remove_base);
-
-static void plant(const char *name, const char *text)
-{
-    FILE *file = fopen(name, "w");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
+TestSuite(output, .init = open_base, .fini = close_base);
 
 static void expect_text(const char *name, const char *text)
 {
@@ -68,14 +57,14 @@ static int count_entries(const char *path)
 
 Test(output, replaces_an_older_file_by_path_and_none_in_a_folder)
 {
-    plant("old", "older");
+    write_text("old", "older");
 
     status replaced = output_replace("old", "new", 3);
-    status refused  = output_write(&folder, "old", "newer", 5);
-    status written  = output_write(&folder, "other", "first", 5);
+    status refused  = output_write(&held, "old", "newer", 5);
+    status written  = output_write(&held, "other", "first", 5);
 
     char expected[128];
-    snprintf(expected, sizeof(expected), "cannot write %s/old: File exists", base);
+    snprintf(expected, sizeof(expected), "cannot write %s/old: File exists", folder);
     cr_expect_not(failed(&replaced), "%s", replaced.text);
     cr_expect_not(failed(&written), "%s", written.text);
     cr_expect_str_eq(refused.text, expected);
@@ -88,14 +77,14 @@ Test(output, replaces_an_older_file_by_path_and_none_in_a_folder)
 Test(output, links_a_name_to_the_latest_target_and_replaces_nothing_else)
 {
     char   target[64] = {0};
-    status linked     = output_link(base, "latest", "one");
+    status linked     = output_link(folder, "latest", "one");
     cr_assert_not(failed(&linked), "%s", linked.text);
-    linked = output_link(base, "latest", "two/three");
+    linked = output_link(folder, "latest", "two/three");
     cr_assert_not(failed(&linked), "%s", linked.text);
     cr_expect_eq(readlink("latest", target, sizeof(target) - 1), 9);
     cr_expect_str_eq(target, "two/three");
-    plant("file", "mine");
-    linked = output_link(base, "file", "two");
+    write_text("file", "mine");
+    linked = output_link(folder, "file", "two");
     cr_expect(failed(&linked));
     cr_expect_eq(linked.exit_code, EXIT_OUTPUT);
     expect_text("file", "mine");
@@ -124,7 +113,7 @@ Test(output, gives_a_file_its_name_when_it_is_whole)
 // Objects that may already exist at the output path, named "target" in the current folder.
 static void plant_link(void)
 {
-    plant("victim", "precious");
+    write_text("victim", "precious");
     cr_assert_eq(symlink("victim", "target"), 0);
 }
 
@@ -162,12 +151,12 @@ Test(output, neither_follows_nor_replaces_what_is_no_file)
         int entries = count_entries(".");
 
         status replaced = output_replace("target", "new", 3);
-        status written  = output_write(&folder, "target", "new", 3);
+        status written  = output_write(&held, "target", "new", 3);
         status extended = output_extend("target", "new", 3);
 
         snprintf(expected, sizeof(expected), "cannot write target: it is %s, not a file", rows[i].kind);
         cr_expect_str_eq(replaced.text, expected);
-        snprintf(expected, sizeof(expected), "cannot write %s/target: it is %s, not a file", base, rows[i].kind);
+        snprintf(expected, sizeof(expected), "cannot write %s/target: it is %s, not a file", folder, rows[i].kind);
         cr_expect_str_eq(written.text, expected);
         cr_expect(replaced.exit_code == EXIT_OUTPUT && written.exit_code == EXIT_OUTPUT);
         cr_expect(extended.exit_code == EXIT_OUTPUT, "%zu: %s", i, extended.text);
@@ -181,7 +170,7 @@ Test(output, neither_follows_nor_replaces_what_is_no_file)
 
 Test(output, leaves_what_another_name_of_the_file_shows)
 {
-    plant("victim", "precious");
+    write_text("victim", "precious");
     cr_assert_eq(link("victim", "target"), 0);
 
     EXPECT_SUCCESS(output_replace("target", "new", 3));
@@ -207,7 +196,7 @@ Test(output, notices_what_takes_its_name_meanwhile)
 Test(output, leaves_the_older_file_when_there_is_no_room_for_the_new_one)
 {
     struct rlimit limit = {.rlim_cur = 4, .rlim_max = RLIM_INFINITY};
-    plant("old", "older text");
+    write_text("old", "older text");
     signal(SIGXFSZ, SIG_IGN);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 
@@ -225,11 +214,11 @@ Test(output, asks_for_room_before_it_is_used)
 {
     struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
 
-    status little  = output_check_space(folder.descriptor, "results", 1000, 1000);
-    status maximum = output_check_space(folder.descriptor, "results", INT64_MAX, 1000);
+    status little  = output_check_space(held.descriptor, "results", 1000, 1000);
+    status maximum = output_check_space(held.descriptor, "results", INT64_MAX, 1000);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    status several = output_check_space(folder.descriptor, "results", 8192, 4096);
-    status one     = output_check_space(folder.descriptor, "results", 8192, 4097);
+    status several = output_check_space(held.descriptor, "results", 8192, 4096);
+    status one     = output_check_space(held.descriptor, "results", 8192, 4097);
 
     cr_expect(!failed(&little) && !failed(&several), "%s%s", little.text, several.text);
     cr_expect(maximum.exit_code == EXIT_OUTPUT && one.exit_code == EXIT_OUTPUT);
@@ -244,7 +233,7 @@ Test(output, asks_for_room_before_it_is_used)
 Test(output, leaves_the_older_file_when_it_is_abandoned)
 {
     struct output output;
-    plant("old", "older");
+    write_text("old", "older");
     output_begin(&output, "old");
     output_append(&output, "new", 3);
 
@@ -257,14 +246,14 @@ Test(output, leaves_the_older_file_when_it_is_abandoned)
 
 Test(output, stays_in_the_folder_that_it_holds)
 {
-    struct output_folder held;
+    struct output_folder results;
     struct output        output;
     cr_assert(mkdir("results", 0755) == 0 && mkdir("elsewhere", 0755) == 0);
-    output_open_folder(&held, "results");
-    output_begin_in(&output, &held, "half");
+    output_open_folder(&results, "results");
+    output_begin_in(&output, &results, "half");
     cr_assert(rename("results", "moved") == 0 && symlink("elsewhere", "results") == 0);
 
-    status written  = output_write(&held, "whole", "abc", 3);
+    status written  = output_write(&results, "whole", "abc", 3);
     status appended = output_append(&output, "abc", 3);
     status finished = output_finish(&output);
 
@@ -272,7 +261,7 @@ Test(output, stays_in_the_folder_that_it_holds)
     expect_text("moved/whole", "abc");
     expect_text("moved/half", "abc");
     cr_expect_eq(count_entries("elsewhere"), 0);
-    output_close_folder(&held);
+    output_close_folder(&results);
 }
 
 Test(output, enters_no_folder_through_a_link)
@@ -281,18 +270,18 @@ Test(output, enters_no_folder_through_a_link)
     bool                 is_new;
     char                 expected[128];
     cr_assert(mkdir("elsewhere", 0755) == 0 && symlink("elsewhere", "link") == 0);
-    output_open_folder(&entered, base);
+    output_open_folder(&entered, folder);
 
     status made = output_make_folder(&entered, "link", &is_new);
     status in   = output_enter_folder(&entered, "link");
     status own  = output_claim_folder(&claimed, "link");
 
-    snprintf(expected, sizeof(expected), "cannot open %s/link: Not a directory", base);
+    snprintf(expected, sizeof(expected), "cannot open %s/link: Not a directory", folder);
     cr_expect(!failed(&made) && !is_new);
     cr_expect_str_eq(in.text, expected);
     cr_expect_str_eq(own.text, "cannot open link: Not a directory");
     cr_expect(in.exit_code == EXIT_OUTPUT && own.exit_code == EXIT_OUTPUT);
-    cr_expect_str_eq(entered.path, base, "and stays where it was");
+    cr_expect_str_eq(entered.path, folder, "and stays where it was");
     output_close_folder(&entered);
 }
 
@@ -300,7 +289,7 @@ Test(output, claims_new_and_empty_folders_only)
 {
     struct output_folder claimed;
     cr_assert_eq(mkdir("full", 0755), 0);
-    plant("full/file", "");
+    write_text("full/file", "");
 
     status first = output_claim_folder(&claimed, "new");
     output_close_folder(&claimed);

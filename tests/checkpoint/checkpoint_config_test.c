@@ -9,7 +9,7 @@
 
 #include "small_checkpoint.h"
 
-TestSuite(checkpoint_config, .init = make_base, .fini = remove_base);
+TestSuite(checkpoint_config, .init = make_base, .fini = remove_folder);
 
 Test(checkpoint_config, describes_a_llama_to_hugging_face)
 {

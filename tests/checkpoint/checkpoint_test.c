@@ -45,7 +45,7 @@ void *step_host_memory(const struct step *step, int32_t tensor)
     return NULL;
 }
 
-TestSuite(checkpoint, .init = make_base, .fini = remove_base);
+TestSuite(checkpoint, .init = make_base, .fini = remove_folder);
 
 static void expect_tensor(const char *file, const char *name, int32_t dims, const int64_t *dim, const float *values)
 {
@@ -91,10 +91,10 @@ struct writer {
 
 static status write_shards(const struct weight_source *source, int64_t shard_bytes)
 {
-    struct output_folder folder;
-    TRY(output_claim_folder(&folder, weights_folder));
-    status result = checkpoint_write_folder(source, &folder, shard_bytes);
-    output_close_folder(&folder);
+    struct output_folder held;
+    TRY(output_claim_folder(&held, weights_folder));
+    status result = checkpoint_write_folder(source, &held, shard_bytes);
+    output_close_folder(&held);
     return result;
 }
 
@@ -103,13 +103,13 @@ static void *write_rank(void *argument)
     struct writer *writer = argument;
     struct comm    comm;
     comm_open_local(&comm, writer->hub, (int)writer->plan.rank);
-    struct output_folder folder = {.is_open = false};
+    struct output_folder held = {.is_open = false};
     if (writer->plan.rank == 0) {
         mkdir(weights_folder, 0755);
-        output_open_folder(&folder, weights_folder);
+        output_open_folder(&held, weights_folder);
     }
-    writer->result = checkpoint_write(&writer->plan, &writer->step, &comm, &folder);
-    output_close_folder(&folder);
+    writer->result = checkpoint_write(&writer->plan, &writer->step, &comm, &held);
+    output_close_folder(&held);
     comm_close(&comm);
     return NULL;
 }

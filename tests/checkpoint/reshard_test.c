@@ -8,20 +8,20 @@
 #include <unistd.h>
 
 #include "checkpoint/catalogue.h"
+#include "folder.h"
 #include "gswbench/arena.h"
 #include "same_training.h"
 #include "success.h"
 
 enum { BATCH = 8, STEPS = 2, MORE_STEPS = 5 };
 
-static char base[] = "/tmp/gswbench-reshard-XXXXXX";
 static char saved[64], again[64];
 
 static void make_base(void)
 {
-    cr_assert_not_null(mkdtemp(base));
-    snprintf(saved, sizeof(saved), "%s/saved", base);
-    snprintf(again, sizeof(again), "%s/again", base);
+    make_folder();
+    snprintf(saved, sizeof(saved), "%s/saved", folder);
+    snprintf(again, sizeof(again), "%s/again", folder);
 }
 
 static void clear(const char *path)
@@ -31,12 +31,7 @@ static void clear(const char *path)
     cr_assert_eq(system(command), 0);
 }
 
-static void remove_base(void)
-{
-    clear(base);
-}
-
-TestSuite(reshard, .init = make_base, .fini = remove_base, .timeout = 120);
+TestSuite(reshard, .init = make_base, .fini = remove_folder, .timeout = 120);
 
 // Assembles a tensor from its slices.
 static char *assemble(struct catalogue *catalogue, const struct stored_tensor *tensor, size_t *bytes)
@@ -167,14 +162,14 @@ Test(reshard, carries_a_dense_model_from_one_layout_to_any)
 Test(reshard, begins_with_weights_that_an_index_deals_to_files)
 {
     struct plan          plan;
-    struct output_folder folder;
+    struct output_folder held;
     struct training      drawn = train(dense, "fsdp 2; tp 2", STEPS, NULL, NULL);
     REQUIRE(checkpoint_plan(&plan, &drawn.tiny.model, drawn.tiny.train.sequence));
     struct weight_source source  = {.plan = &plan, .seed = drawn.seed};
-    status               claimed = output_claim_folder(&folder, saved);
-    status               written = checkpoint_write_folder(&source, &folder, 3000);
+    status               claimed = output_claim_folder(&held, saved);
+    status               written = checkpoint_write_folder(&source, &held, 3000);
     cr_assert(!failed(&claimed) && !failed(&written), "%s%s", claimed.text, written.text);
-    output_close_folder(&folder);
+    output_close_folder(&held);
     plan_free(&plan);
 
     struct training loaded = train(dense, "fsdp 2; tp 2", STEPS, saved, NULL);
@@ -270,11 +265,11 @@ Test(reshard, carries_sinks_and_biases)
 
 enum { BIASES = 12 };
 
-static void read_biases(const char *folder, float biases[BIASES])
+static void read_biases(const char *checkpoint, float biases[BIASES])
 {
     struct catalogue catalogue;
     size_t           bytes;
-    REQUIRE(catalogue_open(&catalogue, folder, true));
+    REQUIRE(catalogue_open(&catalogue, checkpoint, true));
     struct stored_tensor stored = catalogue_find(&catalogue, STATE_WEIGHT, ROUTER_BIAS);
     cr_assert_eq(stored.count, 1);
     char *data = assemble(&catalogue, &stored, &bytes);
@@ -308,7 +303,7 @@ Test(reshard, has_the_biases_of_routers_beside_exported_weights)
     char            exported[80];
     float           biases[BIASES], carried[BIASES];
     struct training training = training_of(biased, "fsdp 4; ep 2", BATCH, STEPS);
-    snprintf(exported, sizeof(exported), "%s/exported", base);
+    snprintf(exported, sizeof(exported), "%s/exported", folder);
     training.save    = saved;
     training.weights = exported;
     training_run(&training);

@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "command.h"
-
-static char folder[] = "/tmp/gswbench-atlas-XXXXXX";
+#include "folder.h"
 
 static void shell(const char *format, const char *place)
 {
@@ -19,7 +18,7 @@ static void shell(const char *format, const char *place)
 // Installs one configuration and an atlas family of three rows.
 static void install(void)
 {
-    cr_assert_not_null(mkdtemp(folder));
+    make_folder();
     shell("cd " GSWBENCH_SOURCE_DIR "/configs && cp -r models hardware software tiny-llama.ini %s", folder);
     shell(
         "cd %s && mkdir atlas && printf '[model]\npreset = tiny-llama\n[train]\nsequence = 128\n[parallel]\ndp = auto\n"
@@ -31,12 +30,7 @@ static void install(void)
     configs = folder;
 }
 
-static void uninstall(void)
-{
-    shell("rm -r %s", folder);
-}
-
-TestSuite(atlas, .init = install, .fini = uninstall);
+TestSuite(atlas, .init = install, .fini = remove_folder);
 
 Test(atlas, sums_up_errors_by_what_rows_share)
 {

@@ -9,6 +9,7 @@
 
 #include "cli/internal.h"
 #include "command.h"
+#include "folder.h"
 
 Test(cli, lists_its_commands)
 {
@@ -231,15 +232,14 @@ Test(cli, shows_what_a_job_is)
 
 Test(cli, sums_up_what_is_proven_of_all_configurations)
 {
-    char folder[] = "/tmp/gswbench-cli-XXXXXX";
-    cr_assert_not_null(mkdtemp(folder));
+    make_folder();
     cr_assert_eq(system(line_of("cd " GSWBENCH_SOURCE_DIR "/configs && cp -r models hardware tiny-*.ini %s", folder)),
                  0);
     configs = folder;
     expect_success("check --all");
     expect_output("tiny-geglu\n");
     expect_output("\n3 of 3 rows verified: 3 ranks, 3 plans built, 3 distinct with ");
-    cr_expect_eq(system(line_of("rm -r %s", folder)), 0);
+    remove_folder();
 }
 
 Test(cli, prints_a_plan_with_all_its_ops)

@@ -10,24 +10,11 @@
 
 #include "gswbench/result.h"
 #include "command.h"
+#include "folder.h"
 #include "result_fixture.h"
 #include "success.h"
 
 #define TINY "run --config tiny-llama --layers 1 --steps 10 --warmup 2 --backend host --quiet --set run.threads=1"
-
-static char folder[64];
-
-static void make_folder(void)
-{
-    snprintf(folder, sizeof(folder), "/tmp/gswbench-compare-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-}
-
-static void remove_folder(void)
-{
-    cr_expect_eq(system(line_of("rm -rf %s", folder)), 0);
-    text_free(&errors);
-}
 
 TestSuite(compare, .init = make_folder, .fini = remove_folder, .timeout = 100);
 

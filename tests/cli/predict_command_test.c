@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "folder.h"
 
 Test(predict_command, predicts_a_row_beside_its_published_time)
 {
@@ -63,10 +64,10 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
 // Writes a result like a run's, which agrees with stdout.
 Test(predict_command, writes_a_prediction_as_a_result)
 {
-    char folder[] = "/tmp/gswbench-predict-XXXXXX", line[512];
-    cr_assert_not_null(mkdtemp(folder));
+    char line[512];
+    make_folder();
     expect_success(line_of("predict llama3.1-70b --ranks 64 -o %s", folder));
-    expect_output("\nfiles          /tmp/gswbench-predict-");
+    expect_output("\nfiles          /tmp/gswbench-test-");
     snprintf(line, sizeof(line), "%s/latest/result.json", folder);
     json_t *document = json_load_file(line, JSON_REJECT_DUPLICATES, NULL), *part;
     cr_assert_not_null(document);
@@ -98,7 +99,7 @@ Test(predict_command, writes_a_prediction_as_a_result)
     expect_output(",\"predicted\",1,");
     expect_error("predict llama3.1-70b --ranks 64 -o /dev/null/x", EXIT_OUTPUT,
                  "cannot create /dev/null/x: Not a directory");
-    cr_expect_eq(system(line_of("rm -r %s", folder)), 0);
+    remove_folder();
 }
 
 Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
@@ -213,8 +214,8 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
     // A written config names no program, so that its step is predicted for gswbench.
     static const char job[] =
         "--config llama3.1-8b --layers 2 --set train.accumulation=4 --set software.profile=gswbench --ranks 4";
-    char folder[] = "/tmp/gswbench-sweep-XXXXXX", line[256];
-    cr_assert_not_null(mkdtemp(folder));
+    char line[256];
+    make_folder();
     expect_success(line_of("predict %s --sweep -o %s --json", job, folder));
     json_t *document = json_loads(output, 0, NULL), *best = json_object_get(document, "best");
     double  first = member(json_array_get(best, 0), "step_s"), range = member(document, "range_percent");
@@ -235,7 +236,7 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
     json_t *predicted = json_object_get(json_array_get(json_object_get(document, "rows"), 0), "predicted");
     cr_expect_float_eq(member(predicted, "step_s"), first, 1e-9 * first);
     json_decref(document);
-    cr_expect_eq(system(line_of("rm -r %s", folder)), 0);
+    remove_folder();
 }
 
 // Priors are global parameters. No published row is mispredicted by more than their uncertainty.

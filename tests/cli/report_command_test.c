@@ -6,17 +6,17 @@
 #include <string.h>
 
 #include "command.h"
+#include "folder.h"
 #include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "result_fixture.h"
 
-// Writes the folder of a run, which the caller removes.
-static void write_run(char folder[32])
+// Writes the files of a run to the test's folder.
+static void write_run(void)
 {
     struct result        result;
     struct output_folder held;
-    snprintf(folder, 32, "/tmp/gswbench-report-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    make_folder();
     fixture_open(&result);
     status opened  = output_open_folder(&held, folder);
     status written = report_write_files(&held, &result);
@@ -25,17 +25,12 @@ static void write_run(char folder[32])
     result_free(&result);
 }
 
-static void show(const char *folder, const char *format)
+static void show(const char *format)
 {
     char line[96];
     snprintf(line, sizeof(line), "report %s --format %s", folder, format);
     status shown = run(line);
     cr_expect(!failed(&shown), "%s: %s", format, shown.text);
-}
-
-static void remove_run(const char *folder)
-{
-    cr_expect_eq(system(line_of("rm -r %s", folder)), 0);
 }
 
 Test(report_command, prints_each_format_that_a_run_keeps)
@@ -48,22 +43,22 @@ Test(report_command, prints_each_format_that_a_run_keeps)
                 {"json", "result.json"},
                 {"html", "report.html"}};
     static char expected[1 << 20];
-    char        folder[32], path[64];
-    write_run(folder);
+    char        path[64];
+    write_run();
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", folder, kept[i].file);
         FILE *file = fopen(path, "r");
         cr_assert_not_null(file, "%s", path);
         expected[fread(expected, 1, sizeof(expected) - 1, file)] = '\0';
         fclose(file);
-        show(folder, kept[i].format);
+        show(kept[i].format);
         cr_expect_gt(strlen(output), 40);
         cr_expect_str_eq(output, expected, "%s differs from %s", kept[i].format, kept[i].file);
     }
-    show(folder, "text");
+    show("text");
     expect_output("completed step: 0, seconds: ");
     expect_output("\nRESULT VALID");
-    remove_run(folder);
+    remove_folder();
 }
 
 Test(report_command, names_the_formats_when_asked_for_another)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "comm/nccl_log.h"
+#include "folder.h"
 
 Test(nccl_log, tells_algorithm_protocol_and_channels)
 {
@@ -53,30 +54,18 @@ Test(nccl_log, leaves_out_what_it_does_not_know)
 }
 
 // A working folder with a file that must not be truncated. The log's name can be predicted.
-static char in[64], log_name[400];
+static char log_name[400];
 
-static void enter_folder(void)
+static void prepare_log(void)
 {
     char host[256] = "";
-    snprintf(in, sizeof(in), "/tmp/gswbench-log-XXXXXX");
-    cr_assert_not_null(mkdtemp(in));
-    cr_assert_eq(chdir(in), 0);
-    FILE *kept = fopen("kept", "w");
-    cr_assert_not_null(kept);
-    fputs("kept", kept);
-    fclose(kept);
+    enter_folder();
+    write_text("kept", "kept");
     gethostname(host, sizeof(host) - 1);
     snprintf(log_name, sizeof(log_name), "nccl.%.*s.%d.log", (int)strcspn(host, "."), host, (int)getpid());
     setenv("NCCL_DEBUG", "INFO", 1);
     unsetenv("NCCL_DEBUG_FILE");
     cr_assert_not_null(freopen("stderr", "w", stderr));    // neither pipe nor terminal
-}
-
-static void leave_folder(void)
-{
-    char command[100];
-    snprintf(command, sizeof(command), "rm -rf %s", in);
-    cr_expect_eq(system(command), 0);
 }
 
 static int64_t bytes_of(const char *path)
@@ -85,7 +74,7 @@ static int64_t bytes_of(const char *path)
     return stat(path, &about) == 0 ? about.st_size : -1;
 }
 
-Test(nccl_log, goes_to_no_file_behind_a_link, .init = enter_folder, .fini = leave_folder)
+Test(nccl_log, goes_to_no_file_behind_a_link, .init = prepare_log, .fini = remove_folder)
 {
     static const char *const named[] = {NULL, "nccl.%h.%p.log", "link"};
     cr_assert_eq(symlink("kept", log_name), 0);
@@ -101,7 +90,7 @@ Test(nccl_log, goes_to_no_file_behind_a_link, .init = enter_folder, .fini = leav
     }
 }
 
-Test(nccl_log, goes_to_the_file_that_was_opened_whatever_has_its_name_then, .init = enter_folder, .fini = leave_folder)
+Test(nccl_log, goes_to_the_file_that_was_opened_whatever_has_its_name_then, .init = prepare_log, .fini = remove_folder)
 {
     status placed = nccl_log_choose_file();
     cr_assert(!failed(&placed), "%s", placed.text);
@@ -118,7 +107,7 @@ Test(nccl_log, goes_to_the_file_that_was_opened_whatever_has_its_name_then, .ini
     cr_expect(!failed(&placed), "%s", placed.text);
 }
 
-Test(nccl_log, is_left_where_a_device_is_named, .init = enter_folder, .fini = leave_folder)
+Test(nccl_log, is_left_where_a_device_is_named, .init = prepare_log, .fini = remove_folder)
 {
     setenv("NCCL_DEBUG_FILE", "/dev/stderr", 1);
     status placed = nccl_log_choose_file();

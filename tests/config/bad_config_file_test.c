@@ -8,25 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "gswbench/config.h"
 
-static char folder[] = "/tmp/gswbench-bad-XXXXXX";
-
-static void make_folder(void)
+static void install(void)
 {
-    cr_assert_not_null(mkdtemp(folder));
-    cr_assert_eq(chdir(folder), 0);
+    enter_folder();
     setenv("GSWBENCH_CONFIGS", folder, 1);
 }
 
-static void remove_folder(void)
-{
-    char command[64];
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_assert_eq(system(command), 0);
-}
-
-TestSuite(bad_config_file, .init = make_folder, .fini = remove_folder, .timeout = 10);
+TestSuite(bad_config_file, .init = install, .fini = remove_folder, .timeout = 10);
 
 static void make_file(const char *path, const char *text, off_t bytes)
 {

@@ -9,25 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "gswbench/config.h"
 
 #define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
 
-static inline void write_text(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file, "%s", path);
-    fputs(text, file);
-    fclose(file);
-}
-
-static char folder[] = "/tmp/gswbench-config-XXXXXX";
-
 // Creates a folder of installed configurations for one test. Each test runs in its own process, so chdir is safe.
 static inline void install(void)
 {
-    cr_assert_not_null(mkdtemp(folder));
-    cr_assert_eq(chdir(folder), 0);
+    enter_folder();
     mkdir("models", 0700);
     mkdir("hardware", 0700);
     write_text("models/small.ini", "[model]\nfamily = llama\nlayers = 4\nhidden = 64\nheads = 4\n");
@@ -36,13 +26,6 @@ static inline void install(void)
     write_text("job.ini", "[model]\npreset = small\nhidden = 128\n[hardware]\nprofile = box\npeak_bf16 = 5e6\n");
     write_text("here", "[run]\nsteps = 11\n");
     setenv("GSWBENCH_CONFIGS", folder, 1);
-}
-
-static inline void uninstall(void)
-{
-    char command[64];
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_assert_eq(system(command), 0);
 }
 
 static inline struct config read_text(const char *text, int64_t ranks, int count, const char *const *overrides)

@@ -2,7 +2,7 @@
 // Derived values of a configuration, and the files that it names.
 #include "config_folder.h"
 
-TestSuite(config_follow, .init = install, .fini = uninstall);
+TestSuite(config_follow, .init = install, .fini = remove_folder);
 
 Test(config_follow, lets_an_unset_warmup_follow_the_steps)
 {

@@ -2,7 +2,7 @@
 // Reading configurations: order of sources, presets, conditions, rows, and required properties of every option.
 #include "config_folder.h"
 
-TestSuite(config, .init = install, .fini = uninstall);
+TestSuite(config, .init = install, .fini = remove_folder);
 
 Test(config, starts_from_the_defaults)
 {

@@ -18,7 +18,7 @@ static void install_machines(void)
     write_text("mine.ini", "[hardware]\ndevice = Hopper\npeak_bf16 = 900e12 measured 1%\n");
 }
 
-TestSuite(published, .init = install_machines, .fini = uninstall);
+TestSuite(published, .init = install_machines, .fini = remove_folder);
 
 // Returns the published step time that applies when the file is read at that many ranks with the overrides.
 static double published_seconds(const char *text, int64_t ranks, const char *first, const char *second)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "gswbench/predict.h"
 
 // A GEMM that accumulates bf16 into fp32.
@@ -22,31 +23,7 @@ static struct op         gemm(void)
                        .shape.gemm    = {.m = 64, .n = 32, .k = 128, .transpose_a = true}};
 }
 
-static char folder[] = "/tmp/gswbench-measured-XXXXXX";
-
-// Every test runs in its own process and has its own folder.
-static void enter(void)
-{
-    cr_assert_not_null(mkdtemp(folder));
-    cr_assert_eq(chdir(folder), 0);
-}
-
-static void leave(void)
-{
-    char command[64];
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_assert_eq(system(command), 0);
-}
-
-TestSuite(measured, .init = enter, .fini = leave);
-
-static void write_profile(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file);
-    fputs(text, file);
-    fclose(file);
-}
+TestSuite(measured, .init = enter_folder, .fini = remove_folder);
 
 static void expect_key(const struct op *op, const char *expected)
 {
@@ -130,10 +107,10 @@ Test(measured, computes_the_cost_of_an_op_that_was_measured_by_its_time)
     hardware.peak[RATE_BF16].value  = 1e15;
     hardware.memory_bandwidth.value = 1e12;
     hardware.multiprocessors        = 100;
-    write_profile("measured.ini", "[hardware]\nmultiprocessors = 100\n[measured]\n"
-                                  "gemm bf16,bf16,f32+ 64x32x128x1x1 = 2e-3 measured 4%\n"
-                                  "gemm bf16,bf16,f32+ 64x32x128x1 = 1e-3 measured 3%   ; the one that is asked for\n"
-                                  "gemm bf16,bf16,f32 64x32x128x1 = 4e-3 measured\n");
+    write_text("measured.ini", "[hardware]\nmultiprocessors = 100\n[measured]\n"
+                               "gemm bf16,bf16,f32+ 64x32x128x1x1 = 2e-3 measured 4%\n"
+                               "gemm bf16,bf16,f32+ 64x32x128x1 = 1e-3 measured 3%   ; the one that is asked for\n"
+                               "gemm bf16,bf16,f32 64x32x128x1 = 4e-3 measured\n");
     status result = measured_read(&measured, "measured.ini");
     cr_assert(!failed(&result), "%s", result.text);
     cr_expect_eq(measured.count, 3);
@@ -151,12 +128,12 @@ Test(measured, computes_the_cost_of_an_op_that_was_measured_by_its_time)
 Test(measured, says_where_a_profile_is_wrong)
 {
     struct measured_ops measured;
-    write_profile("wrong.ini", "[hardware]\nmultiprocessors = 100\n[measured]\ngemm bf16,bf16 1x1x1 = soon\n");
+    write_text("wrong.ini", "[hardware]\nmultiprocessors = 100\n[measured]\ngemm bf16,bf16 1x1x1 = soon\n");
     status result = measured_read(&measured, "wrong.ini");
     cr_expect_str_eq(result.text, "wrong.ini:4: expected an op and its seconds, such as gemm bf16,bf16,bf16 "
                                   "512x512x512x0x1 = 2e-5 measured 3%");
     measured_free(&measured);
-    write_profile("twice.ini", "[measured]\nclear f32 8 = 1e-3\nclip f32,f32,f32 8 = 1e-3\nclear f32 8 = 2e-3\n");
+    write_text("twice.ini", "[measured]\nclear f32 8 = 1e-3\nclip f32,f32,f32 8 = 1e-3\nclear f32 8 = 2e-3\n");
     result = measured_read(&measured, "twice.ini");
     cr_expect_str_eq(result.text, "twice.ini: [measured] has clear f32 8 twice");
     measured_free(&measured);

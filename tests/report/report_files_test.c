@@ -8,25 +8,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "gswbench/status.h"
 #include "result_suite.h"
 #include "success.h"
 
-static char                 output[32];
-static struct output_folder folder;
+static struct output_folder held;
 
 static void make_output(void)
 {
     open_result();
-    strcpy(output, "/tmp/gswbench_report_XXXXXX");
-    cr_assert(mkdtemp(output) != NULL);
+    make_folder();
 }
 
 static void remove_output(void)
 {
-    char command[64];
-    snprintf(command, sizeof(command), "rm -rf %s", output);
-    cr_expect_eq(system(command), 0);
+    remove_folder();
     close_result();
 }
 
@@ -56,22 +53,22 @@ static int count_formats(void)
 Test(report_files, fills_a_new_folder_once)
 {
     char expected[1024];
-    snprintf(expected, sizeof(expected), "%s/llama2-70b/bf16/64/20260822T101500Z-7f3a", output);
+    snprintf(expected, sizeof(expected), "%s/llama2-70b/bf16/64/20260822T101500Z-7f3a", folder);
 
-    status created = report_create_folder(&folder, &result, output);
-    status written = report_write_files(&folder, &result);
-    status over    = report_write_file(&folder, "steps.csv", report_write_csv, &result);
+    status created = report_create_folder(&held, &result, folder);
+    status written = report_write_files(&held, &result);
+    status over    = report_write_file(&held, "steps.csv", report_write_csv, &result);
 
     cr_expect(!failed(&created), "%s", created.text);
     cr_expect(!failed(&written), "%s", written.text);
-    cr_expect_str_eq(folder.path, expected);
+    cr_expect_str_eq(held.path, expected);
     const char *names[] = {"result.json", "steps.csv", "ranks.csv", "compute_times.csv", "report.html"};
     for (int i = 0; i < 5; i++) {
-        cr_expect_eq(faccessat(folder.descriptor, names[i], R_OK, 0), 0, "%s", names[i]);
+        cr_expect_eq(faccessat(held.descriptor, names[i], R_OK, 0), 0, "%s", names[i]);
     }
-    cr_expect_eq(count_files(folder.path), count_formats(), "each that has a file, and nothing else");
+    cr_expect_eq(count_files(held.path), count_formats(), "each that has a file, and nothing else");
     cr_expect(over.exit_code == EXIT_OUTPUT && strstr(over.text, "steps.csv: File exists") != NULL, "%s", over.text);
-    output_close_folder(&folder);
+    output_close_folder(&held);
 }
 
 Test(report_files, gives_runs_of_one_id_folders_of_their_own)
@@ -80,10 +77,10 @@ Test(report_files, gives_runs_of_one_id_folders_of_their_own)
     char last[64];
     for (int i = 0; i < RUNS; i++) {
         strcpy(result.run_id, "20260822T101500Z-fffe");
-        status created = report_create_folder(&folder, &result, output);
+        status created = report_create_folder(&held, &result, folder);
         cr_assert_not(failed(&created), "%d: %s", i, created.text);
-        snprintf(last, sizeof(last), "%s", strrchr(folder.path, '/') + 1);
-        output_close_folder(&folder);
+        snprintf(last, sizeof(last), "%s", strrchr(held.path, '/') + 1);
+        output_close_folder(&held);
     }
 
     cr_expect_str_eq(last, "20260822T101500Z-0129", "fffe, ffff, 0000 and 297 more");
@@ -93,10 +90,10 @@ Test(report_files, gives_runs_of_one_id_folders_of_their_own)
 Test(report_files, creates_no_folder_through_a_link)
 {
     char link[64], expected[128];
-    snprintf(link, sizeof(link), "%s/llama2-70b", output);
+    snprintf(link, sizeof(link), "%s/llama2-70b", folder);
     cr_assert_eq(symlink("/tmp", link), 0);
 
-    status created = report_create_folder(&folder, &result, output);
+    status created = report_create_folder(&held, &result, folder);
 
     snprintf(expected, sizeof(expected), "cannot open %s: Not a directory", link);
     cr_expect_str_eq(created.text, expected);
@@ -107,42 +104,42 @@ Test(report_files, stays_inside_the_output_folder)
 {
     char expected[1024];
     strcpy(result.config_name, "../../etc");
-    snprintf(expected, sizeof(expected), "%s/_._.._etc/bf16/64/20260822T101500Z-7f3a", output);
+    snprintf(expected, sizeof(expected), "%s/_._.._etc/bf16/64/20260822T101500Z-7f3a", folder);
 
-    EXPECT_SUCCESS(report_create_folder(&folder, &result, output));
-    cr_expect_str_eq(folder.path, expected);
-    output_close_folder(&folder);
+    EXPECT_SUCCESS(report_create_folder(&held, &result, folder));
+    cr_expect_str_eq(held.path, expected);
+    output_close_folder(&held);
 }
 
 Test(report_files, names_path_and_reason_of_a_target_that_cannot_be_written)
 {
-    status no_folder = report_create_folder(&folder, &result, "/dev/null/results");
-    status opened    = output_open_folder(&folder, "/proc");
-    status no_file   = report_write_file(&folder, "steps.csv", report_write_csv, &result);
+    status no_folder = report_create_folder(&held, &result, "/dev/null/results");
+    status opened    = output_open_folder(&held, "/proc");
+    status no_file   = report_write_file(&held, "steps.csv", report_write_csv, &result);
 
     cr_expect_str_eq(no_folder.text, "cannot create /dev/null/results: Not a directory");
     cr_expect(no_folder.exit_code == EXIT_OUTPUT);
     cr_expect_not(failed(&opened));
     cr_expect_str_eq(no_file.text, "cannot write /proc/steps.csv: No such file or directory");
     cr_expect(no_file.exit_code == EXIT_OUTPUT);
-    output_close_folder(&folder);
+    output_close_folder(&held);
 }
 
 Test(report_files, leaves_nothing_half_written)
 {
     char expected[128];
-    REQUIRE(output_open_folder(&folder, output));
-    snprintf(expected, sizeof(expected), "cannot write %s/result.json: File too large", output);
+    REQUIRE(output_open_folder(&held, folder));
+    snprintf(expected, sizeof(expected), "cannot write %s/result.json: File too large", folder);
     struct rlimit limit = {.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
     signal(SIGXFSZ, SIG_IGN);
     cr_assert(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 
-    status written = report_write_file(&folder, "result.json", report_write_json, &result);
+    status written = report_write_file(&held, "result.json", report_write_json, &result);
 
     limit.rlim_cur = RLIM_INFINITY;
     setrlimit(RLIMIT_FSIZE, &limit);
     cr_expect_str_eq(written.text, expected);
     cr_expect(written.exit_code == EXIT_OUTPUT);
-    cr_expect(count_files(output) == 0);
-    output_close_folder(&folder);
+    cr_expect(count_files(folder) == 0);
+    output_close_folder(&held);
 }

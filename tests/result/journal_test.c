@@ -6,20 +6,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "gswbench/result.h"
 #include "result_fixture.h"
 
 enum { KEPT = 12 };
 
-static char          folder[64], path[128];
+static char          path[128];
 static struct result written, read_back;
 
 static void write_journal(void)
 {
     struct output_folder output  = {0};
     struct journal       journal = {0};
-    snprintf(folder, sizeof(folder), "/tmp/gswbench-journal-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
+    make_folder();
     snprintf(path, sizeof(path), "%s/" JOURNAL_FILE, folder);
     fixture_open(&written);
     read_back          = (struct result){0};
@@ -36,9 +36,7 @@ static void write_journal(void)
 
 static void remove_journal(void)
 {
-    char command[160];
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    cr_expect_eq(system(command), 0);
+    remove_folder();
     result_free(&written);
     result_free(&read_back);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "drawn_layout.h"
+#include "folder.h"
 #include "gswbench/checkpoint.h"
 #include "gswbench/safetensors.h"
 #include "gswbench/verify.h"
@@ -92,41 +93,32 @@ Test(frozen_weights, give_these_bits_in_drawn_layouts, .timeout = 240)
     }
 }
 
-static void remove_folder(const char *folder)
-{
-    char command[64];
-    snprintf(command, sizeof(command), "rm -r %s", folder);
-    cr_expect_eq(system(command), 0);
-}
-
 // Weights of a model without adapters, from another seed.
-static void write_base(const char *folder)
+static void write_base(const char *base_folder)
 {
     struct training base          = frozen("current", "", false);
     base.tiny.model.adapters.rank = 0;
     tiny_plan_rank(&base.tiny, 1, 0);
-    training_require(checkpoint_write_initial(&base.tiny.plan, 77, folder));
+    training_require(checkpoint_write_initial(&base.tiny.plan, 77, base_folder));
     plan_free(&base.tiny.plan);
 }
 
-Test(frozen_weights, are_quantized_from_a_checkpoint)
+Test(frozen_weights, are_quantized_from_a_checkpoint, .init = make_folder, .fini = remove_folder)
 {
     static const char *const recipes[] = {"current", "mxfp8", "nvfp4"};
-    char                     base[]    = "/tmp/frozen_weights_XXXXXX", folder[64];
-    cr_assert_not_null(mkdtemp(base));
-    snprintf(folder, sizeof(folder), "%s/model", base);
-    write_base(folder);
+    char                     base[64];
+    snprintf(base, sizeof(base), "%s/model", folder);
+    write_base(base);
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
         const char     *layout = i == 0 ? "fsdp 2; tp 2" : "tp 2";
         struct training loaded = frozen(recipes[i], layout, true), drawn = loaded;
-        loaded.load = folder;
+        loaded.load = base;
         expect_same_bits(loaded, recipes[i]);
         loaded.steps = drawn.steps = 1;
         training_run(&loaded);
         training_run(&drawn);
         cr_expect_neq(loaded.loss[0], drawn.loss[0], "%s", recipes[i]);
     }
-    remove_folder(base);
 }
 
 // E4M3 has 3 bits after the first, so a value is at most a sixteenth off, or half of the least number times the scale.
@@ -148,16 +140,15 @@ static void expect_rounded(const char *written, const char *initial, const char 
     cr_expect_gt(different, 64 * 64 / 2);
 }
 
-Test(frozen_weights, are_written_as_the_values_of_their_codes)
+Test(frozen_weights, are_written_as_the_values_of_their_codes, .init = make_folder, .fini = remove_folder)
 {
     static const char *const recipes[] = {"delayed", "block", "mxfp8"};
-    char                     base[]    = "/tmp/frozen_weights_XXXXXX", initial[64], written[64], paths[2][96];
-    cr_assert_not_null(mkdtemp(base));
-    snprintf(initial, sizeof(initial), "%s/initial", base);
+    char                     initial[64], written[64], paths[2][96];
+    snprintf(initial, sizeof(initial), "%s/initial", folder);
     write_base(initial);
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
         struct training training = frozen(recipes[i], i == 0 ? "fsdp 2; tp 2" : "tp 2", true);
-        snprintf(written, sizeof(written), "%s/%s", base, recipes[i]);
+        snprintf(written, sizeof(written), "%s/%s", folder, recipes[i]);
         training.steps   = 1;
         training.load    = initial;
         training.weights = written;
@@ -167,7 +158,6 @@ Test(frozen_weights, are_written_as_the_values_of_their_codes)
         expect_rounded(paths[0], paths[1], "model.layers.1.self_attn.o_proj.weight");
         expect_rounded(paths[0], paths[1], "model.layers.0.self_attn.q_proj.weight");
     }
-    remove_folder(base);
 }
 
 static int64_t weight_bytes(const char *recipe, bool is_stored)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "folder.h"
 #include "gswbench/plan_build.h"
 #include "layouts.h"
 
@@ -110,8 +111,8 @@ Test(mixed_layers, draw_each_weight_from_a_stream_of_its_own)
 
 Test(mixed_layers, report_the_load_of_the_layers_that_have_experts, .timeout = 60)
 {
-    char folder[] = "/tmp/gswbench-mixed-XXXXXX", line[512];
-    cr_assert_not_null(mkdtemp(folder));
+    char line[512];
+    make_folder();
     snprintf(line, sizeof(line),
              "run --config tiny-llama --backend host --steps 2 --warmup 1 --json --out %s --set model.family=gswbench "
              "--set model.pattern=dense,experts,dense,experts --set model.experts=4 --set model.top_k=2",
@@ -122,6 +123,5 @@ Test(mixed_layers, report_the_load_of_the_layers_that_have_experts, .timeout = 6
     cr_expect_eq(json_integer_value(json_object_get(json_array_get(load, 0), "layer")), 1);
     cr_expect_eq(json_integer_value(json_object_get(json_array_get(load, 1), "layer")), 3);
     json_decref(document);
-    snprintf(line, sizeof(line), "rm -r %s", folder);
-    cr_expect_eq(system(line), 0);
+    remove_folder();
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "folder.h"
 #include "gswbench/job.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
@@ -33,22 +34,21 @@ static void expect_sound(const struct training *training, const char *layout)
 
 static void expect_equal_bits(struct training *a, struct training *b, const char *what, const char *layout)
 {
-    char base[] = "/tmp/gswbench-zero-XXXXXX", folder[2][64], command[256];
-    cr_assert_not_null(mkdtemp(base));
-    snprintf(folder[0], sizeof(folder[0]), "%s/a", base);
-    snprintf(folder[1], sizeof(folder[1]), "%s/b", base);
-    a->weights = folder[0];
-    b->weights = folder[1];
+    char weights[2][64], command[256];
+    make_folder();
+    snprintf(weights[0], sizeof(weights[0]), "%s/a", folder);
+    snprintf(weights[1], sizeof(weights[1]), "%s/b", folder);
+    a->weights = weights[0];
+    b->weights = weights[1];
     training_run(a);
     training_run(b);
     expect_sound(b, layout);
     cr_expect_arr_eq(a->loss, b->loss, STEPS * sizeof(float), "%s, %s: losses", what, layout);
     cr_expect_arr_eq(a->norm, b->norm, STEPS * sizeof(float), "%s, %s: gradient norms", what, layout);
     cr_expect_neq(a->loss[0], a->loss[STEPS - 1], "%s, %s: trains nothing", what, layout);
-    snprintf(command, sizeof(command), "cmp %s/model.safetensors %s/model.safetensors", folder[0], folder[1]);
+    snprintf(command, sizeof(command), "cmp %s/model.safetensors %s/model.safetensors", weights[0], weights[1]);
     cr_expect_eq(system(command), 0, "%s, %s: weights", what, layout);
-    snprintf(command, sizeof(command), "rm -r %s", base);
-    cr_expect_eq(system(command), 0);
+    remove_folder();
 }
 
 Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 120)

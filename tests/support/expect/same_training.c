@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "folder.h"
 #include "gswbench/arena.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/safetensors.h"
@@ -105,10 +106,10 @@ static void expect_same_routing(const struct training *many, const struct traini
 void expect_same_training(struct training *many, struct training *one, const struct closeness *closeness,
                           const char *layout)
 {
-    char base[] = "/tmp/gswbench-training-XXXXXX", many_folder[96], one_folder[96], text[512];
-    cr_assert_not_null(mkdtemp(base));
-    snprintf(many_folder, sizeof(many_folder), "%s/many", base);
-    snprintf(one_folder, sizeof(one_folder), "%s/one", base);
+    char many_folder[96], one_folder[96], text[512];
+    make_folder();
+    snprintf(many_folder, sizeof(many_folder), "%s/many", folder);
+    snprintf(one_folder, sizeof(one_folder), "%s/one", folder);
     many->weights = many_folder;
     one->weights  = one_folder;
     training_run(many);
@@ -126,6 +127,5 @@ void expect_same_training(struct training *many, struct training *one, const str
         snprintf(text, sizeof(text), "%s, step %d: norm", layout, step);
         expect_near(many->norm[step], one->norm[step], closeness->norm, text);
     }
-    snprintf(text, sizeof(text), "rm -r %s", base);
-    cr_expect_eq(system(text), 0);
+    remove_folder();
 }

@@ -8,7 +8,6 @@
 
 #include "meshes.h"
 
-static char base[] = "/tmp/gswbench-checkpoint-XXXXXX";
 static char path[128];
 
 char weights_folder[64];
@@ -21,15 +20,8 @@ const char *in_folder(const char *name)
 
 void make_base(void)
 {
-    cr_assert_not_null(mkdtemp(base));
-    snprintf(weights_folder, sizeof(weights_folder), "%s/weights", base);
-}
-
-void remove_base(void)
-{
-    char command[64];
-    snprintf(command, sizeof(command), "rm -r %s", base);
-    cr_expect_eq(system(command), 0);
+    make_folder();
+    snprintf(weights_folder, sizeof(weights_folder), "%s/weights", folder);
 }
 
 // One parameter group of 32 elements: a norm of 4, then from element 8 a matrix whose first rows are q [3, 4], followed

@@ -2,11 +2,11 @@
 // A plan with a few weights, and a new folder for them.
 #pragma once
 
+#include "folder.h"
 #include "gswbench/plan.h"
 
-// Setup and teardown of each test. They do not create the folder itself.
+// Setup of each test; remove_folder is its teardown. It does not create the folder itself.
 void make_base(void);
-void remove_base(void);
 
 extern char weights_folder[64];
 const char *in_folder(const char *name);

@@ -8,22 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-char folder[1024];
-
-void make_folder(void)
-{
-    snprintf(folder, sizeof(folder), "/tmp/gswbench-run-XXXXXX");
-    cr_assert_not_null(mkdtemp(folder));
-}
-
-void remove_folder(void)
-{
-    char command[1100];
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    cr_expect_eq(system(command), 0);
-    text_free(&errors);
-}
-
 status run_here(const char *line)
 {
     char whole[4096];

@@ -5,13 +5,9 @@
 #include <jansson.h>
 
 #include "command.h"
+#include "folder.h"
 
 #define TINY "run --config tiny-llama --layers 1 --steps 4 --warmup 1 --backend host"
-
-// Setup and teardown of each test: creates the folder, and removes it with its contents.
-extern char folder[1024];
-void        make_folder(void);
-void        remove_folder(void);
 
 // Runs "gswbench LINE" with results in the test's folder.
 status run_here(const char *line);

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Makes and removes the folder of a test.
+#include "folder.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+char folder[32];
+
+void make_folder(void)
+{
+    strcpy(folder, "/tmp/gswbench-test-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+void enter_folder(void)
+{
+    make_folder();
+    cr_assert_eq(chdir(folder), 0);
+}
+
+void remove_folder(void)
+{
+    char command[64];
+    snprintf(command, sizeof(command), "rm -rf %s", folder);
+    cr_expect_eq(system(command), 0);
+}
+
+void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file, "%s", path);
+    fputs(text, file);
+    fclose(file);
+}
