@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Memory traffic of kernels, counted on the emulated device, against the minimum for their operands. Generates the
 // tables in docs/performance.md, with registers from kernel_resources.txt and the resulting times at the target
-// bandwidth and at peak. The minimum traffic of GEMMs follows from plans of one layer.
+// bandwidth and at peak.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +9,9 @@
 #include "buffers.h"
 #include "device.h"
 #include "gswbench/format.h"
-#include "gswbench/job.h"
 #include "kernels/attention.h"
 #include "op_compare.h"
 #include "op_operands.h"
-#include "plan_ops.h"
 
 #ifdef GSWBENCH_EMULATED
 
@@ -26,10 +24,10 @@ struct emulator_traffic emulator_count(void);
 enum { REGISTERS = 65536, THREADS = 2048, SHARED = 228 << 10, RESERVED = 1 << 10 };
 enum { ROWS = 128, TOKENS = 8192, WARP = 32, WEIGHTS = 1 << 20 };
 
-// Bytes/s: 3.8 of the H200's 4.8 TB/s, and the same fraction of the H100's 3.35. Peaks of both, and shared memory
+// Bytes/s: 3.8 of the H200's 4.8 TB/s, and the same fraction of the H100's 3.35. BF16 peak of both, and shared memory
 // bandwidth of their 132 SMs at the clock of that peak, 1.83 GHz: 128 bytes per cycle.
 static const double h200_rate = 3.8e12, h100_rate = 3.35e12 * 3.8 / 4.8;
-static const double peak_bf16 = 989e12, peak_fp8 = 1979e12, shared_rate = 132 * 128 * 1.83e9;
+static const double peak_bf16 = 989e12, shared_rate = 132 * 128 * 1.83e9;
 
 struct row {
     struct op_case test;
@@ -237,71 +235,6 @@ static void list_attention(FILE *file, struct backend *device, struct backend *h
     }
 }
 
-// One layer on one rank.
-static struct plan plan_of(const char *model, const char *precision)
-{
-    struct text_buffer   wrong = {.text = NULL};
-    struct job           job;
-    struct plan          plan;
-    struct job_selection selection = {.name = "tiny-llama", .ranks = 1};
-    const char *const    words[]   = {
-             "model.layers=1", "train.sequence=8192", "train.micro_batch=1", "train.global_batch=1", model, precision};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        selection.overrides.items[selection.overrides.count++] = words[i];
-    }
-    device_check(job_read(&job, &selection, &wrong));
-    device_check(plan_build(&plan, &job.request));
-    return plan;
-}
-
-// Prints the time at the peak of a linear's forward GEMM, and the minimum traffic and the time for it of all three.
-static void describe_gemms(FILE *file, const struct plan *plan, const struct op *op)
-{
-    static const char *const passes[] = {"", " data gradient", " weight gradient"};
-    enum { PASSES = sizeof(passes) / sizeof(passes[0]) };
-    bool   is_low_precision = format_is_low_precision(plan->tensors[op->operand[GEMM_A]].format);
-    double bytes[PASSES];
-    for (int i = 0; i < PASSES; i++) {
-        char role[64];
-        snprintf(role, sizeof(role), "%s%s", op->tag.role, passes[i]);
-        bytes[i] = plan_op_bytes(plan, &plan->ops[find_op(plan, role, op->tag.layer, 0)]);
-    }
-    fprintf(file, " %.2f | %.0f, %.0f, %.0f | %.2f, %.2f, %.2f |",
-            1e3 * op_flops(op) / (is_low_precision ? peak_fp8 : peak_bf16), 1e-6 * bytes[0], 1e-6 * bytes[1],
-            1e-6 * bytes[2], 1e3 * bytes[0] / h100_rate, 1e3 * bytes[1] / h100_rate, 1e3 * bytes[2] / h100_rate);
-}
-
-static void list_gemms_of(FILE *file, const char *name, const char *model)
-{
-    struct plan wide          = plan_of(model, "precision.compute=bf16"),
-                low_precision = plan_of(model, "precision.compute=fp8");
-    for (int32_t i = 0; i < wide.op_count; i++) {
-        const struct op *op = &wide.ops[i];
-        if (op->kind == OP_GEMM && op->tag.phase == PHASE_FORWARD) {
-            fprintf(file, "| %s %s | %.2f |", name, op->tag.role, 1e-12 * op_flops(op));
-            describe_gemms(file, &wide, op);
-            describe_gemms(file, &low_precision,
-                           &low_precision.ops[find_op(&low_precision, op->tag.role, op->tag.layer, 0)]);
-            fprintf(file, "\n");
-        }
-    }
-    plan_free(&wide);
-    plan_free(&low_precision);
-}
-
-static void list_gemms(FILE *file, struct backend *device, struct backend *host)
-{
-    (void)device;
-    (void)host;
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
-    fprintf(
-        file,
-        "| linear | TFLOP | BF16: at the peak, ms | must, MB | H100, ms | FP8: at the peak, ms | must, MB | H100, ms "
-        "|\n|---|---|---|---|---|---|---|---|\n");
-    list_gemms_of(file, "8B", "model.preset=llama3.1-8b");
-    list_gemms_of(file, "70B", "model.preset=llama3.1-70b");
-}
-
 // Whether the page has the table generated now.
 static bool compare(const char     *page, void (*list)(FILE *file, struct backend *device, struct backend *host),
                     struct backend *device, struct backend *host)
@@ -333,7 +266,6 @@ int main(void)
     device_order(0);
     bool is_current = compare(page, list_memory_bound, &device, &host);
     is_current      = compare(page, list_attention, &device, &host) && is_current;
-    is_current      = compare(page, list_gemms, &device, &host) && is_current;
     backend_close(&device);
     backend_close(&host);
     return is_current ? 0 : 1;
