@@ -45,7 +45,8 @@ struct hardware_config {
     struct quantity attention_heads_64, attention_heads_192, attention_heads_256;    // rates relative to heads of 128
     struct quantity ampere_share;
     struct quantity attention_fp8_forward, attention_fp8_backward;    // query-key pairs per second
-    struct quantity memory_efficiency, cast_efficiency, scale_efficiency, kernel_gap, launch_share, launch_alone;
+    struct quantity memory_efficiency, general_efficiency, cast_efficiency, scale_efficiency, kernel_gap, launch_share,
+        launch_alone;
     struct quantity node_efficiency, exchange_efficiency, network_efficiency, channel_bandwidth, nvls_efficiency;
     struct quantity node_latency, network_latency, collective_latency, node_collective_latency;
     char            collectives[32];    // a GPU of configs/hardware/collectives.csv, or "none"

@@ -18,6 +18,10 @@ enum expert_gates { EXPERT_GATES_OUTPUT, EXPERT_GATES_FUSED, EXPERT_GATES_SEPARA
 // additions that GEMMs could do.
 enum adapter_kernel { ADAPTER_KERNEL_DROPOUT, ADAPTER_KERNEL_SUMS };
 
+// Biases of experts, and the activations and RoPE of such models. SEPARATE: by general kernels, expert by expert.
+// FUSED: by the GEMMs, RoPE by general kernels.
+enum expert_biases { EXPERT_BIASES_PLAN, EXPERT_BIASES_SEPARATE, EXPERT_BIASES_FUSED };
+
 // [software]; the defaults describe gswbench.
 struct software_config {
     char profile[1024];    // configs/software/NAME.ini, or a path, or "gswbench"
@@ -46,7 +50,7 @@ struct software_config {
     int64_t         expert_nodes;       // a token crosses the network once per node, not once per expert
     int64_t         expert_serial;      // one all-to-all per layer, and compute waits for it
     int64_t         expert_groups;      // the experts of a rank are launched together
-    int64_t         expert_biases;      // adds the biases of experts in fp32, expert by expert
+    int64_t         expert_biases;      // enum expert_biases
     int64_t         head_norms;         // separate kernels copy and normalise queries and keys
     int64_t         router_kernels;
     // Seconds that the plan lacks. expert_gap: host time per pass of a layer with one expert per rank; each further

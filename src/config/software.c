@@ -3,6 +3,7 @@
 #include "gswbench/software.h"
 
 static const char *const adapter_names[] = {[ADAPTER_KERNEL_DROPOUT] = "dropout", [ADAPTER_KERNEL_SUMS] = "sums", NULL};
+static const char *const biases_names[]  = {"plan", "separate", "fused", NULL};
 static const char *const gates_names[]   = {"output", "fused", "separate", NULL};
 static const char *const graph_names[]   = {"none", "router", "attention", NULL};
 
@@ -39,7 +40,7 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, expert_nodes, "no", "a token crosses the network once per target node, and the links once per target rank, as in DeepEP; no: once per expert"),
     BOOLEAN_OPTION (software_config, expert_serial, "no", "one all-to-all per layer, and compute waits for it; no: an expert computes while tokens of others are sent"),
     BOOLEAN_OPTION (software_config, expert_groups, "no", "experts of a rank are launched together, as Transformer Engine does: activations as one kernel, GEMMs over several streams; with FP8, casts still run per expert"),
-    BOOLEAN_OPTION (software_config, expert_biases, "no", "experts with biases: biases are multiplied by gates and added in fp32 per expert, then concatenated; clamped activations and RoPE run as general kernels; no: the plan's cost"),
+    CHOICE_OPTION  (software_config, expert_biases, "plan", biases_names, "models whose experts have biases; separate: biases are multiplied by gates and added in fp32 per expert, then concatenated, and clamped activations are general kernels; fused: by the GEMMs of the experts; both: RoPE is general kernels; plan: the plan's cost"),
     BOOLEAN_OPTION (software_config, head_norms, "no", "qk_norm = yes: queries and keys are copied out of the qkv output, normalised by separate kernels, then rotated; no: normalised and rotated by one kernel"),
     INTEGER_OPTION (software_config, router_kernels, "1", 1, 256, "kernels of a router in the forward pass"),
     QUANTITY_OPTION(software_config, expert_bytes, "1", 0.1, 32, "memory traffic of token permutation and unpermutation, relative to gswbench"),

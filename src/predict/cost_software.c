@@ -17,10 +17,11 @@ enum condition {
     FP8_HEAD      = 1 << 4,
     CASTS_HEAD    = 1 << 5,    // its weight gradient reads what the other two GEMMs have cast
     HEAD_NORMS    = 1 << 6,
-    BIASES        = 1 << 7,     // GPT-OSS: expert biases, clamped activation and scaled RoPE are not fused
+    BIASES        = 1 << 7,     // GPT-OSS: expert biases and clamped activation are not fused
     FP8_INPUTS    = 1 << 8,     // inputs of MLP activations are kept in FP8
     DROPOUT       = 1 << 9,     // of the inputs of adapters
     SUMS          = 1 << 10,    // adapters are scaled and added by separate kernels
+    SCALED_ROPE   = 1 << 11,    // GPT-OSS: RoPE is not fused
 };
 
 // A GEMM of an adapter other than a weight gradient: one side of its matrix is the rank.
@@ -37,12 +38,14 @@ static int conditions(const struct software_config *software, const struct plan 
     bool is_by_parts      = software->context_parts && plan->mesh.size[AXIS_CP] > 1 && plan->context == CONTEXT_GATHER;
     bool is_attention     = software->fp8_attention && is_low_precision,
          has_blocks       = plan->precision.recipe == RECIPE_MXFP8;
+    bool has_biases       = plan->model.mlp_bias && plan->model.experts > 0;
     bool is_head          = software->fp8_head && is_low_precision && op->tag.part == PART_HEAD && op->kind == OP_GEMM;
     return (is_by_parts ? BY_PARTS : 0) | (is_attention ? FP8_ATTENTION : 0) |
            (is_attention && has_blocks ? BY_BLOCKS : 0) | (is_attention && !has_blocks ? BY_SCALE : 0) |
            (is_head ? FP8_HEAD : 0) | (is_head && op->tag.makes != MAKES_WEIGHT_GRADIENT ? CASTS_HEAD : 0) |
            (software->head_norms && plan->model.qk_norm ? HEAD_NORMS : 0) |
-           (software->expert_biases && plan->model.mlp_bias && plan->model.experts > 0 ? BIASES : 0) |
+           (has_biases && software->expert_biases == EXPERT_BIASES_SEPARATE ? BIASES : 0) |
+           (has_biases && software->expert_biases != EXPERT_BIASES_PLAN ? SCALED_ROPE : 0) |
            (software->fp8_activation_inputs && is_low_precision ? FP8_INPUTS : 0) |
            (is_adapter(plan, op) ? (int)software->adapter_kernels * DROPOUT : 0);
 }
@@ -66,9 +69,10 @@ enum amount {
     SCAN_SECONDS,    // scan kernels that are bound by their math, on any device
 };
 
-// Work that the plan lacks. BYTES, COPIES, KERNELS and SECONDS are added to the cost of an op, KERNELS_INSIDE are a
-// part of it. COPIES read and write elements in BF16, 4 bytes each.
-enum unit { BYTES, COPIES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
+// Work that the plan lacks. BYTES, COPIES, GENERAL_BYTES, KERNELS and SECONDS are added to the cost of an op,
+// KERNELS_INSIDE are a part of it. COPIES read and write elements in BF16, 4 bytes each. GENERAL_BYTES are those of
+// kernels for any shape and type, such as PyTorch's without a compiler.
+enum unit { BYTES, COPIES, GENERAL_BYTES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
 struct adjustment {
     uint8_t  kind[2];    // forward and backward op
     uint16_t when;
@@ -93,10 +97,10 @@ static const struct adjustment adjustments[] = {
     {ONLY(OP_GEMM),          CASTS_HEAD,    BYTES,          {1, 1},   HEAD_BYTES},
     {ONLY(OP_GEMM),          CASTS_HEAD,    KERNELS,        {1, 1},   HEAD_CASTS},
     {ROUTE,                  ALWAYS,        SECONDS,        {1, 1},   EXPERT_GAPS},
-    {ROUTE,                  BIASES,        COPIES,         {7, 10},  EXPERT_ELEMENTS},
+    {ROUTE,                  BIASES,        GENERAL_BYTES,  {28, 40}, EXPERT_ELEMENTS},
     {ROUTE,                  ALWAYS,        COPIES,         {1, 1},   COPIED_ELEMENTS},
-    {ACTIVATION,             BIASES,        BYTES,          {8, 10},  GATE_ELEMENTS},
-    {ROPE,                   BIASES,        BYTES,          {20, 30}, ROTATED_ELEMENTS},
+    {ACTIVATION,             BIASES,        GENERAL_BYTES,  {8, 10},  GATE_ELEMENTS},
+    {ROPE,                   SCALED_ROPE,   GENERAL_BYTES,  {20, 30}, ROTATED_ELEMENTS},
     {ROPE,                   HEAD_NORMS,    BYTES,          {8, 8},   ROTATED_ELEMENTS},
     {ACTIVATION,             FP8_INPUTS,    BYTES,          {3, 3},   GATE_ELEMENTS},
     {ONLY(OP_GEMM),          DROPOUT,       COPIES,         {1, 1},   ADAPTER_INPUTS},
@@ -277,6 +281,9 @@ double predict_software_seconds(const struct machine *machine, const struct plan
         switch ((enum unit)row->unit) {
         case BYTES:
             added += predict_memory_seconds(hardware, value);
+            break;
+        case GENERAL_BYTES:
+            added += value / (hardware->general_efficiency.value * hardware->memory_bandwidth.value);
             break;
         case COPIES:
             added += row->each[is_backward] * predict_memory_seconds(hardware, 4.0 * amount);

@@ -8,7 +8,7 @@
 
 #include "gswbench/config.h"
 
-enum { PARAMETERS_MAX = 66, FITTED_MAX = 20 };
+enum { PARAMETERS_MAX = 67, FITTED_MAX = 20 };
 
 typedef void line_visitor(const char *path, const char *section, const char *key, int *count);
 

@@ -278,15 +278,18 @@ Test(cost_software, adds_biases_of_experts_in_single_precision)
                .kind          = OP_ROUTE_FORWARD,
                .shape.routing = {
                    .rows = 1024, .columns = 512, .total = 1024, .experts = 8, .top_k = 2, .owners = 2, .multiple = 1}};
-    round->plan.model.mlp_bias    = true;
-    round->plan.model.experts     = 8;
-    double forward                = round_seconds(round, &op);
-    round->software.expert_biases = true;
-    expect_seconds(round_seconds(round, &op), forward + 28.0 * 2048 * 512 / 1e12);
+    round->plan.model.mlp_bias               = true;
+    round->plan.model.experts                = 8;
+    round->hardware.general_efficiency.value = 0.5;
+    double forward                           = round_seconds(round, &op);
+    round->software.expert_biases            = EXPERT_BIASES_FUSED;
+    expect_seconds(round_seconds(round, &op), forward);
+    round->software.expert_biases = EXPERT_BIASES_SEPARATE;
+    expect_seconds(round_seconds(round, &op), forward + 28.0 * 2048 * 512 / 5e11);
     op.kind                    = OP_ROUTE_BACKWARD;
     double backward            = round_seconds(round, &op);
     round->plan.model.mlp_bias = false;
-    expect_seconds(round_seconds(round, &op), backward - 40.0 * 2048 * 512 / 1e12);
+    expect_seconds(round_seconds(round, &op), backward - 40.0 * 2048 * 512 / 5e11);
 }
 
 // 2,048 rows of two halves of 512 elements; 1,024 tokens in 8 + 2 heads of 64.
@@ -298,20 +301,24 @@ Test(cost_software, clamps_and_rotates_by_general_kernels)
     const struct rows_shape      rows  = {.rows = 2048, .columns = 512, .variant = ACTIVATION_SWIGLU};
     const struct {
         struct op op;
-        double    bytes;
-    } cases[]                  = {{{.kind = OP_ACTIVATION_FORWARD, .shape.rows = rows}, 8.0 * numbers},
-                                  {{.kind = OP_ACTIVATION_BACKWARD, .shape.rows = rows}, 10.0 * numbers},
-                                  {{.kind = OP_ROPE_FORWARD, .shape.attention = heads}, 20.0 * rotated},
-                                  {{.kind = OP_ROPE_BACKWARD, .shape.attention = heads}, 30.0 * rotated},
-                                  {{.kind = OP_DISPATCH, .shape.routing = {.experts = 8, .owners = 2, .multiple = 1}}, 0.0}};
-    round->plan.model.mlp_bias = true;
-    round->plan.model.experts  = 8;
+        double    separate, fused;
+    } cases[] = {{{.kind = OP_ACTIVATION_FORWARD, .shape.rows = rows}, 8.0 * numbers, 0.0},
+                 {{.kind = OP_ACTIVATION_BACKWARD, .shape.rows = rows}, 10.0 * numbers, 0.0},
+                 {{.kind = OP_ROPE_FORWARD, .shape.attention = heads}, 20.0 * rotated, 20.0 * rotated},
+                 {{.kind = OP_ROPE_BACKWARD, .shape.attention = heads}, 30.0 * rotated, 30.0 * rotated},
+                 {{.kind = OP_DISPATCH, .shape.routing = {.experts = 8, .owners = 2, .multiple = 1}}, 0.0, 0.0}};
+    round->hardware.general_efficiency.value = 0.5;
+    round->plan.model.mlp_bias               = true;
+    round->plan.model.experts                = 8;
     for (int i = 0; i < 5; i++) {
-        round->software.expert_biases = false;
+        round->software.expert_biases = EXPERT_BIASES_PLAN;
         double plain                  = predict_cost_op(&round->machine, &round->plan, &cases[i].op).seconds;
-        round->software.expert_biases = true;
+        round->software.expert_biases = EXPERT_BIASES_FUSED;
         expect_seconds(predict_cost_op(&round->machine, &round->plan, &cases[i].op).seconds,
-                       plain + cases[i].bytes / 1e12);
+                       plain + cases[i].fused / 5e11);
+        round->software.expert_biases = EXPERT_BIASES_SEPARATE;
+        expect_seconds(predict_cost_op(&round->machine, &round->plan, &cases[i].op).seconds,
+                       plain + cases[i].separate / 5e11);
         round->plan.model.mlp_bias = false;
         expect_seconds(predict_cost_op(&round->machine, &round->plan, &cases[i].op).seconds, plain);
         round->plan.model.mlp_bias = true;
