@@ -13,5 +13,5 @@ expect '^# config llama3.1-405b .* ranks 1024  tp 8  cp 2  dp 8  pp 8$'
 expect '^RESULT EMULATED 1024 ranks emulated on one device: [2-8] of 8 stages executed, '
 expect '([0-9]+) of \1 ops of the busiest stage are measured'
 expect '^  bubble +[0-9.]+ s'
-expect '^  exposed-tp +[0-9.]+ s'
+expect '^  exposed-cp +[0-9.]+ s'    # tp hides behind GEMMs where they are slow
 finish
