@@ -10,7 +10,7 @@
 // padded to 256.
 enum { ATTENTION_HEAD_MAX = 256 };
 
-// Like struct attention_shape, with keys = earlier + sequence.
+// Like struct attention_shape (op_shape.h), with keys = earlier + sequence.
 struct attention_kernel_shape {
     int64_t batch, sequence, keys, heads, kv_heads, head_dim, value_dim;
     float   scale;
@@ -48,7 +48,7 @@ KERNEL_FUNCTION int kernel_attention_forward(const struct attention_forward_args
 KERNEL_FUNCTION int kernel_attention_backward(const struct attention_backward_args *args,
                                               const struct kernel_target           *target);
 
-// Maximum shared memory per block in this pass.
+// Shared memory per block in this pass; a device with less cannot run it.
 KERNEL_FUNCTION int kernel_attention_shared_bytes(int64_t head_dim, int64_t value_dim, bool is_backward);
 
 // Combines two attention results of the same queries over different keys by their log-sum-exp, in fp32. Memory-bound:
@@ -63,7 +63,7 @@ struct attention_merge_args {
 KERNEL_FUNCTION int kernel_attention_merge(const struct attention_merge_args *args, const struct kernel_target *target);
 
 // Attention sinks: an extra score per head in the softmax denominator, without a value, and its gradient. Memory-bound:
-// forward reads and writes the output, backward reads two arrays.
+// forward reads and writes the output; backward reads the output and its gradient.
 struct sink_args {
     const void *sinks;         // [heads]
     void       *out;           // [batch, sequence, heads, head_dim]; forward: updated

@@ -284,7 +284,7 @@ template <bool has_slopes, typename Args> __device__ inline float slope_of(const
     return has_slopes ? arithmetic_slope(args.slopes.first_head + head, args.slopes.heads) / args.shape.scale : 0.0f;
 }
 
-// Adds the ALiBi bias. distance is from the warp's first key to its first query.
+// Adds the ALiBi bias, slope * (key - query). distance is from the warp's first key to its first query.
 template <bool has_slopes, bool has_queries_as_rows, int sides, int columns>
 __device__ inline void lean(float (&scores)[sides][columns][4], float slope, int64_t distance)
 {
@@ -301,7 +301,7 @@ __device__ inline void lean(float (&scores)[sides][columns][4], float slope, int
     }
 }
 
-// Iteration of key_kernel (attention backward) over the query tiles that see a block of keys.
+// Below: the loop of key_kernel (attention_backward.cu) over the query tiles that see a block of keys.
 constexpr int key_threads = 2 * THREADS;
 
 // Position in the query tiles of all heads that share these keys.

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Router bias update, one block per layer.
+// Update of the router biases:
+//
+//   bias += rate if the expert has less than the mean load of its layer, -rate if it has more
+//
+// One block per layer.
 #include "route.h"
 
 #include "gswbench/arithmetic.h"
@@ -11,7 +15,7 @@ namespace
 __global__ void __launch_bounds__(LAUNCH_THREADS) balance_kernel(const struct balance_args args)
 {
     if (isnan(*args.scale)) {
-        return;    // AdamW skips the step as well
+        return;    // the gradient norm is not finite: skip the update, as AdamW does
     }
     for (int64_t layer = blockIdx.x; layer < args.layers; layer += gridDim.x) {
         const float *loads  = args.loads + layer * (args.experts + 2);

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Causal convolution of each channel with bias and SiLU, forward and backward. Neighbouring threads have neighbouring
-// channels, and the inputs of the last positions come from the cache.
+// Causal convolution of each channel, forward and backward:
+//
+//   s_t = bias + sum over j < taps of w_(taps-1-j) x_(t-j), out = silu(s)
+//   d s = d out * silu'(s)                             slope_kernel
+//   d x_t = sum over j of w_(taps-1-j) d s_(t+j)       input_kernel
+//   d w_(taps-1-j) = sum over t of d s_t x_(t-j)       weight_kernel
+//
+// One element per thread at a time. Neighbouring threads have neighbouring channels; the cache holds the inputs of the
+// previous positions.
 #include "gswbench/arithmetic.h"
 #include "mamba.cuh"
 #include "sum_parts.cuh"
@@ -29,7 +36,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) convolut
     }
 }
 
-// The gradient before SiLU, in fp32 in scratch [tokens, channels].
+// Writes d s in fp32 to scratch [tokens, channels].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) slope_kernel(const convolution_args args)
 {
     int64_t channels = channels_of(args.sizes), count = tokens_of(args.sizes) * channels;
@@ -53,8 +60,8 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) input_ke
     }
 }
 
-// Parts of the sums over tokens: of the weight [parts, channels, taps] and of the bias [parts, channels], after the
-// slopes in scratch.
+// Writes partial sums over tokens after the slopes in scratch: for the weight [parts, channels, taps], then for the
+// bias [parts, channels].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) weight_kernel(const convolution_args args)
 {
     int64_t channels = channels_of(args.sizes), channel = own_column(), taps = args.sizes.taps;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tensor digest: thread i of a block handles the quad in bucket i of each chunk. One block then adds the partial
-// digests in order, so a tensor has a reproducible digest on a device.
+// Tensor digest (formula: gswbench/digest.h). Thread i of a block handles the 16-byte quad in bucket i of each chunk of
+// quads. Then one block adds the digests of all blocks in order, so that a device repeats its digest exactly.
 #include "device.cuh"
 #include "elements.h"
 

@@ -5,8 +5,8 @@
 #include "gswbench/digest.h"
 #include "launch.h"
 
-// Casts, sums of squares and gradient clipping on flat arrays. Memory-bound: casts read and write each element once
-// (accumulating casts read both), sums read it once.
+// Casts, sums of squares and gradient clipping on flat arrays. Memory-bound: a cast reads its input and writes its
+// output once, and also reads the output if it accumulates. Sums read their input once.
 struct cast_args {
     const void *in;     // [elements]
     void       *out;    // [elements]
@@ -53,8 +53,8 @@ struct scaled_sum_args {
 KERNEL_FUNCTION int kernel_scaled_sum(const struct scaled_sum_args *args, const struct kernel_target *target);
 
 // AdamW on a range of a parameter group, in one launch. Memory-bound: 30 bytes per weight with fp32 gradients, master
-// weights and moments.
-// Hyperparameters of a step, in device memory.
+// weights and moments. Hyperparameters of a step. They are in device memory, so that a captured graph can be replayed
+// in the next step.
 struct adamw_hyper {
     float learning_rate, beta1, beta2, epsilon, decay;
     float correction1, correction2;    // 1 - beta^step
@@ -108,8 +108,8 @@ struct muon_args {
 };
 KERNEL_FUNCTION int kernel_muon(const struct muon_args *args, const struct kernel_target *target);
 
-// Column sums of a matrix (bias gradient), and a matrix of equal rows (bias for an accumulating GEMM). Memory-bound:
-// one element read or written.
+// Column sums of a matrix (the gradient of a bias), and a bias copied to every row (before a GEMM that accumulates).
+// Memory-bound: column sums read each element of the matrix once, copies write it once.
 struct column_sum_args {
     const void *in;         // [rows, columns]
     void       *out;        // [columns]
@@ -146,12 +146,12 @@ GSWBENCH_INLINE int64_t digest_blocks(int32_t multiprocessors)
     return (int64_t)multiprocessors * (LAUNCH_RESIDENT_THREADS / DIGEST_BUCKETS);
 }
 
-// Random operands for benchmarks: power, and so speed, depends on how many bits toggle. Bound by integer arithmetic;
-// used only before steps.
+// Random operands for benchmarks: the power of a GEMM depends on how many bits toggle, and clocks depend on power.
+// Bound by integer arithmetic; used only before steps.
 struct random_fill_args {
     void       *out;    // [elements]
     int64_t     elements;
-    enum format type;    // f32, bf16 or FP8
+    enum format type;    // f32, bf16, FP8 or E2M1 (FP4)
     uint64_t    key;     // key of random.h: element i is its normal number i, scaled to the range in FP8
 };
 KERNEL_FUNCTION int kernel_random_fill(const struct random_fill_args *args, const struct kernel_target *target);

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: MIT
-// RMS norm of each group of in * silu(z), forward and backward. One warp handles a group of a token.
+// Gated RMS norm of Mamba-2, per group of columns, forward and backward:
+//
+//   v = in * silu(z), n = v / rms(v), out = n * weight
+//   d v = (g - n mean(g n)) / rms(v) with g = d out * weight, d in = d v * silu(z), d z = d v * in * silu'(z)
+//   d weight = sum over tokens of d out * n
+//
+// One warp handles a group of a token.
 #include "gswbench/arithmetic.h"
 #include "mamba.cuh"
 #include "sum_parts.cuh"
 
 namespace
 {
-// A group of a token: its index among all, its first column and its place in rows of inner and packed width.
+// A group of a token: its number, its first column, its first element in arrays of inner and of packed columns, and its
+// width.
 struct place {
     int64_t group, column, at, packed, width;
 };
@@ -46,7 +53,8 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gated_no
     }
 }
 
-// The groups of a token share the columns after z, which are cleared.
+// Clears the gradient of the columns after z, so that the backward kernels of scan and convolution may write only
+// theirs. Each group of the token clears a part.
 template <typename T> __device__ inline void clear_share(const gated_norm_args &args, const place &place, int lane)
 {
     int64_t inner = inner_of(args.sizes), others = packed_of(args.sizes) - inner;
@@ -80,7 +88,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_slo
     }
 }
 
-// Parts of the sums over tokens [parts, inner].
+// Writes partial sums over tokens of the weight gradient: [parts, inner].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_weight_kernel(const gated_norm_args args)
 {
     int64_t inner = inner_of(args.sizes), column = own_column(), groups = args.sizes.groups;

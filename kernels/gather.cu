@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Gather, one block per row.
+// Gather of rows by index, for embeddings and MoE dispatch:
+//
+//   out[i] = multiplier * in[(index[i] - first) / divisor], or 0 if the index is out of range
+//
+// One block per row.
 #include "device.cuh"
 #include "route.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// RoPE of multi-head latent attention, one block per token; threads handle packets of its heads. Backward sums the
-// shared key's gradient over heads: each thread adds every n-th head, then the threads' sums are added in order.
+// RoPE of multi-head latent attention (formula: rope.cu). One block per token; threads handle packets of its heads.
+// Backward sums the shared key's gradient over heads: each thread adds every n-th head, then the threads' sums are
+// added in order.
 #include "rope.h"
 #include "rope_turn.cuh"
 

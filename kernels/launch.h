@@ -38,7 +38,7 @@ GSWBENCH_INLINE int64_t launch_groups(int64_t count, int64_t size)
     return count / size + (count % size > 0);
 }
 
-// Every row is 16-byte aligned. addresses: bitwise or of all array addresses.
+// Whether every row is 16-byte aligned, so that packets load as vectors. addresses: bitwise or of all array addresses.
 GSWBENCH_INLINE bool launch_is_wide(int64_t columns, uintptr_t addresses)
 {
     return columns % LAUNCH_WIDTH == 0 && addresses % 16 == 0;
@@ -51,15 +51,15 @@ GSWBENCH_INLINE uint32_t launch_threads(int64_t items, int64_t max_threads)
     return (uint32_t)((warps > 0 ? warps : 1) * LAUNCH_WARP);
 }
 
-// Enough blocks for the work, at most as fill the device. Each block handles every blocks-th piece.
+// Enough blocks for the work, but not more threads than the device holds. Each block handles every blocks-th piece.
 GSWBENCH_INLINE uint32_t launch_blocks(int64_t pieces, int64_t threads, int32_t multiprocessors)
 {
     int64_t blocks = launch_minimum(pieces, multiprocessors * (LAUNCH_RESIDENT_THREADS / threads));
     return (uint32_t)(blocks > 0 ? blocks : 1);
 }
 
-// Enough blocks for the work, at most as stay resident: `resident` per SM. More would run in waves, and the last wave
-// leaves most of the device idle.
+// Enough blocks for the work, but not more than are resident at once, `resident` per SM. More would run in waves, and
+// the last wave would leave most of the device idle.
 GSWBENCH_INLINE uint32_t launch_resident_blocks(int64_t pieces, int32_t resident, int32_t multiprocessors)
 {
     return (uint32_t)launch_minimum(pieces > 0 ? pieces : 1, (int64_t)resident * multiprocessors);

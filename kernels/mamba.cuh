@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Widths of the rows of Mamba-2, and grids over elements and over parts of a sum.
+// Row widths and grids of the Mamba-2 kernels (mamba.h has the layout of packed rows).
 #pragma once
 
 #include "device.cuh"
@@ -24,7 +24,7 @@ __host__ __device__ inline int64_t tokens_of(const mamba_sizes &sizes)
     return sizes.batch * sizes.sequence;
 }
 
-// Sums over tokens: thread x of the grid has a column, and blocks along y have parts of the tokens.
+// Grid of sums over tokens: one thread per column along x, and up to MAMBA_PARTS partial sums along y.
 enum { MAMBA_PARTS = 64 };
 
 inline int64_t parts_of(const mamba_sizes &sizes)

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Muon around its GEMMs: momentum, normalization and update.
+// Muon before and after its Newton-Schulz GEMMs:
+//
+//   m += (1 - decay) (g - m), u = g + decay (m - g)      momentum (Nesterov), with the clipped gradient g
+//   x = u / |u|                                          normalization by the Frobenius norm of the matrix
+//   w = (1 - rate * weight decay) w - rate * factor * x  update, with x after the iterations
+//
+// One packet per thread at a time.
 #include "gswbench/arithmetic.h"
 
 #include "elements.h"

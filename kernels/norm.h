@@ -8,7 +8,7 @@
 #include "gswbench/format.h"
 #include "quantize.h"
 
-// Elements of a row per thread in registers, and maximum threads per row.
+// Maximum elements of a row that a thread holds in registers, and maximum threads per row.
 enum { NORM_HELD = 32, NORM_THREADS_MAX = 640, NORM_COLUMNS_MAX = NORM_HELD * NORM_THREADS_MAX };
 
 struct norm_forward_args {

@@ -30,16 +30,17 @@ struct quantize_nv_args {
     struct quantize_args of;                                        // scratch has two elements
     float               *tensor_scale, *transposed_tensor_scale;    // [1]: inverse scales of the copies
     const float         *key;                                       // [2]: of stochastic rounding, in parts of 24 bits
-    int64_t              draw;                                      // number of the op
+    int64_t              draw;    // number of the op, so that each op draws other numbers
     bool                 transforms, is_stochastic;
 };
 KERNEL_FUNCTION int kernel_quantize_nv(const struct quantize_nv_args *args, const struct kernel_target *target);
 
-// Factors of a GEMM with NV scaling: the product of two tensor scales, and the factor of the previous C.
+// alpha and beta of a GEMM with NV scaling, in device memory because they depend on the tensor scales: out[0] = scale *
+// one * other, out[1] = keep.
 struct factors_args {
     const float *one, *other;    // [1]; NULL: 1
     float       *out;            // [2]
-    float        scale, keep;    // of the product, and of the previous C
+    float        scale, keep;    // keep: factor of the previous output
 };
 KERNEL_FUNCTION int kernel_factors(const struct factors_args *args, const struct kernel_target *target);
 

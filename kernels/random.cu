@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) fill_kernel(const struct rando
                 ((uint8_t *)args.out)[at / 2] = (uint8_t)(fp4_from_float(value) * 0x11);
             }
             break;
-        default:    // FP8: the largest value, 4.9, nearly fills the range, as after scaling
+        default:    // FP8: scaled so that the largest value drawn, about 4.9, nearly fills the range
             ((uint8_t *)args.out)[at] = fp8_from_float(args.type, value * fp8_largest(args.type) / 5);
         }
     }

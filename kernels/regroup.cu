@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Regroup, one block per part of a row.
+// Transposes rows and parts, [rows, parts, width] to [parts, rows, width]. One block per part of a row.
 #include "device.cuh"
 #include "rope.h"
 

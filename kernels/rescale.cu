@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: MIT
-// amax of an array, and the scale update of delayed scaling.
+// amax of an array, and the update of delayed scales:
+//
+//   history = (amax, history without its oldest value), scale = target / max(history)
+//
+// amax: one packet per thread at a time. Update: one block per tensor.
 #include "codes.cuh"
 #include "quantize.h"
 #include "spread.cuh"
@@ -19,7 +23,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) magnitude_kernel(const struct 
     raise(args.magnitude, largest);
 }
 
-// One block per tensor. It shifts the history from its end, so every value is read before it is overwritten.
+// Shifts the history from its end, so every value is read before it is overwritten.
 __global__ void __launch_bounds__(LAUNCH_THREADS) rescale_kernel(const struct rescale_args args)
 {
     for (int64_t slot = blockIdx.x; slot < args.slots; slot += gridDim.x) {

@@ -5,8 +5,8 @@
 #include "launch.h"
 
 // MoE router: top-k experts, gates and dropped choices of each token, and the gradient of its logits. Bound by launch
-// latency: there are only a few numbers per token. Each expert's block reads all choices of a sequence once.
-// A lane keeps one bit for each expert it handles.
+// latency: there are only a few numbers per token. Each expert's block reads all choices of a sequence once. Maximum
+// number of experts: each lane of a warp keeps a 32-bit mask of those it handles.
 enum { ROUTE_EXPERTS_MAX = LAUNCH_WARP * 32 };
 
 // Like struct routing_shape, which documents the fields.
@@ -20,7 +20,7 @@ struct route_shape {
     float   auxiliary_scale;    // route_auxiliary_scale
 };
 
-// A lane keeps the score of one group.
+// Maximum number of expert groups: each lane keeps the score of one.
 enum { ROUTE_GROUPS_MAX = LAUNCH_WARP };
 
 struct route_forward_args {
@@ -54,14 +54,15 @@ struct route_backward_args {
 };
 KERNEL_FUNCTION int kernel_route_backward(const struct route_backward_args *args, const struct kernel_target *target);
 
-// Auxiliary loss of a row: scales the product of its probabilities with its sequence's expert counts. With N rows, the
-// fraction of choices is count / (top_k N), and the mean probability is the sum of probabilities / N.
+// The auxiliary loss of a row is this factor times the sum over experts of probability * count, with the counts of the
+// row's sequence. The sum over N rows is auxiliary * experts * sum of f P, where f = count / (top_k N) is the fraction
+// of choices and P the mean probability of an expert.
 GSWBENCH_INLINE double route_auxiliary_scale(float auxiliary, int64_t experts, int64_t top_k, int64_t rows)
 {
     return (double)auxiliary * (double)experts / ((double)top_k * (double)rows * (double)rows);
 }
 
-// Choice that competes for an expert's capacity. The bits of non-negative floats sort like the floats.
+// A choice that competes for an expert's capacity. The bits of non-negative floats sort like the floats.
 struct route_candidate {
     uint32_t probability_bits;
     int32_t  choice;
@@ -156,7 +157,7 @@ struct scatter_args {
 };
 KERNEL_FUNCTION int kernel_scatter(const struct scatter_args *args, const struct kernel_target *target);
 
-// Next and previous row of the same token for each row; -1: none.
+// Scratch holds the next and the previous row of the same token for each row; -1: none.
 GSWBENCH_INLINE int64_t scatter_scratch_bytes(int64_t rows)
 {
     return 2 * rows * (int64_t)sizeof(int32_t);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Selective scan of Mamba-2, forward and backward. The state of a head is in the registers of its block. Backward, one
-// kernel repeats the forward pass and makes the gradient of C, another goes from the last position to the first with
-// the gradient of the state:
+// Selective scan of Mamba-2, forward and backward, per head, with a = -exp(decay) and u = dt x:
 //
-//   E_t = d out_t C_t^T + exp(a dt_t+1) E_t+1, d u_t = E_t B_t, d B_t = E_t^T u_t, d C_t = S_t^T d out_t, with u = dt x
+//   S_t   = exp(a dt_t) S_t-1 + u_t B_t^T, out_t = S_t C_t + skip x_t
+//   E_t   = d out_t C_t^T + exp(a dt_t+1) E_t+1                      (gradient of S_t)
+//   d u_t = E_t B_t, d B_t = E_t^T u_t, d C_t = S_t^T d out_t
 //
-// The gradient of the exponent a dt_t has the contributions of all pairs of positions on both sides of t. From one
-// position to the one before it changes by d out_t . S_t C_t - u_t . d u_t, whose rounding errors add up. At the end of
-// every chunk it is therefore computed from the states, S_t . exp(a dt_t+1) E_t+1. Gradients of B and C are stored per
-// head in scratch, and added over the heads of a group in order.
+// A block handles one head of one sequence and keeps its state in registers. Backward, repeat_kernel repeats the
+// forward pass and computes d C; reverse_kernel goes from the last position to the first with E.
+//
+// The exponent a dt_t affects every output from position t on, so its gradient is G_t = G_t+1 + d out_t . S_t C_t - u_t
+// . d u_t. The rounding errors of this sum add up. At the end t of each chunk G_t+1 is therefore computed anew from the
+// states: exp(a dt_t+1) S_t . E_t+1. Gradients of B and C are stored per head in scratch, and pair_kernel adds the
+// heads of a group in order.
 #include "scan.cuh"
 #include "sum_parts.cuh"
 
@@ -33,8 +36,9 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
         }
     }
 }
-// Scratch: d B and d C [tokens, heads, state], d out . S C [tokens, heads], sums of the three vectors [3, batch,
-// heads], states at the ends of chunks [batch, chunks, heads, head_dim, state].
+// Scratch: d B and d C, each [tokens, heads, state]; d out . S C [tokens, heads]; the gradients of bias, decay and skip
+// before their sum over the batch [3, batch, heads]; the states at the ends of chunks [batch, chunks, heads, head_dim,
+// state].
 __host__ __device__ inline int64_t pair_elements(const mamba_sizes &sizes)
 {
     return tokens_of(sizes) * sizes.heads * sizes.state;
@@ -50,10 +54,10 @@ __host__ __device__ inline int64_t states_at(const mamba_sizes &sizes)
 }
 __host__ __device__ inline int64_t chunks_of(const mamba_sizes &sizes)
 {
-    return (sizes.sequence - 1) / sizes.chunk;    // that another one follows
+    return (sizes.sequence - 1) / sizes.chunk;    // without the last: its final state is not needed
 }
 
-// The state after a position at which a chunk ends; NULL: none ends, or it is the last.
+// Where the state after this position is stored; NULL: no chunk ends here, or it is the last one.
 __device__ inline float *state_after(const scan_args &args, const scan_block &block, int64_t position)
 {
     const mamba_sizes &sizes = args.sizes;
@@ -79,7 +83,7 @@ __device__ inline void keep_state(float *to, const float (&state)[rows][each], c
     }
 }
 
-// This warp's rows of the product of a kept state and a gradient.
+// Sum over this warp's rows of a stored state times a gradient, elementwise.
 template <int each>
 __device__ inline float dot_state(const float *kept, const float (&slope)[rows][each], const scan_block &block)
 {
@@ -177,7 +181,7 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
     }
 }
 
-// The gradient of the state of this warp's rows, and its product with B.
+// Moves E, the gradient of the state (this warp's rows), one position back; d_u is its product with B.
 template <int each>
 __device__ inline void retreat(float (&slope)[rows][each], float (&d_u)[rows], float keep, const scan_block &block,
                                int k)
@@ -205,7 +209,7 @@ struct head_sums {
     float  bias, decay, skip;
 };
 
-// The gradient of dt at a position. x_u: x . d u.
+// Stores the gradient of dt at a position. x_u: x . d u.
 template <typename T>
 __device__ inline void add_position(head_sums &sums, const scan_args &args, const scan_block &block, int64_t token,
                                     int k)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Column split and join, one block per row.
+// Splits the columns of a matrix in two, or joins them. One block per row.
 #include "device.cuh"
 #include "rope.h"
 

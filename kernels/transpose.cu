@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// FP8 transpose, one tile at a time.
+// Transposes an FP8 matrix through shared memory. A block handles one tile of 128 x 128 (codes.cuh) at a time.
 #include "codes.cuh"
 #include "quantize.h"
 
