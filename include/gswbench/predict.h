@@ -147,10 +147,10 @@ struct machine {
 
 struct prediction {
     double           step_seconds;
-    double           straggler_seconds;    // part of step_seconds: waiting for the slowest replica
+    double           straggler_seconds;    // part of step_seconds: waits for the slowest replica, amax exchanges
     int64_t          stages, busiest_stage;
     double           imbalance_percent;              // compute time of the busiest stage, over the mean
-    double           measured_percent;               // share of its compute time that was measured
+    double           measured_percent;               // share of the busiest stage's compute time that was measured
     int64_t          largest_rank, largest_bytes;    // largest plan of any stage's first rank
     struct footprint footprint;                      // memory of the modelled framework on the stage that reserves most
 };
@@ -163,8 +163,7 @@ struct machine predict_machine(const struct config *config, const struct measure
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine);
 
-// The footprint of a prediction without one: builds the plan of each stage, and simulates nothing. [hardware] needs no
-// rates.
+// Finds the footprint that predict would return, without a simulation: [hardware] needs no rates.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine);
 
 // Same as predict, and explains the step: a waterfall of the stage that computes longest, and each stage's op times.

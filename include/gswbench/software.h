@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The modelled framework: how its steps differ from a plan of gswbench.
+// SPDX-License-Identifier: MIT Describes the modelled framework: how its steps differ from a plan of gswbench.
+// src/predict/cost_software.c applies the costs, footprint.c the memory; docs/frameworks.md explains each value.
 #pragma once
 
 #include <stdint.h>
@@ -10,23 +10,23 @@
 // shared experts and dispatch preprocessing. ATTENTION: all but the all-to-alls of tokens and the routed experts.
 enum launch_graphs { LAUNCH_GRAPHS_NONE, LAUNCH_GRAPHS_ROUTER, LAUNCH_GRAPHS_ATTENTION };
 
-// Where the gates of a token scale the results of its experts: the outputs of experts, or the outputs of their
-// activation, in the same kernel or in a separate one.
+// Where a token's gates (router weights) scale the results of its experts. OUTPUT: at the outputs of experts. FUSED,
+// SEPARATE: at the outputs of their activation, in the same kernel or in a separate one.
 enum expert_gates { EXPERT_GATES_OUTPUT, EXPERT_GATES_FUSED, EXPERT_GATES_SEPARATE };
 
 // Kernels that adapters run beside their GEMMs. DROPOUT: of the input, and its gradient. SUMS: the scaling and the
 // additions that GEMMs could do.
 enum adapter_kernel { ADAPTER_KERNEL_DROPOUT, ADAPTER_KERNEL_SUMS };
 
-// Biases of experts, and the activations and RoPE of such models. SEPARATE: by general kernels, expert by expert.
-// FUSED: by the GEMMs, RoPE by general kernels.
+// How biases of experts are added, and how the activations and RoPE of such models run. PLAN: as in the plan. SEPARATE:
+// by general kernels, expert by expert. FUSED: biases by the GEMMs, RoPE by general kernels.
 enum expert_biases { EXPERT_BIASES_PLAN, EXPERT_BIASES_SEPARATE, EXPERT_BIASES_FUSED };
 
 // [software]; the defaults describe gswbench.
 struct software_config {
     char profile[1024];    // configs/software/NAME.ini, or a path, or "gswbench"
-    // Cost of its ops relative to gswbench: memory traffic (_bytes), and rate of GEMMs (gemm_share), in FP4 times
-    // gemm_share_fp4.
+    // Factors relative to gswbench: of memory traffic (_bytes), and of the rate of GEMMs (gemm_share, in FP4 also times
+    // gemm_share_fp4).
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share, gemm_share_fp4;
     struct quantity loss_rate;                // upper limit of logits/s for the loss and its gradient, on any device
     struct quantity scan_rate;                // upper limit of FLOP/s of scans, on any device
@@ -39,24 +39,24 @@ struct software_config {
     int64_t         fp8_activation_inputs;    // casts the inputs of MLP activations to FP8 to keep them
     int64_t         adapter_kernels;          // 1 << enum adapter_kernel
     struct quantity fsdp_copies, tensor_copies;    // copies of a collective's buffer that stall compute
-    // Upper limits of the FLOP/s of attention; 0: none.
+    // Upper limits of the rate of attention, as a share of hardware.ampere_share of the peak; 0: none.
     struct quantity attention_forward, attention_backward;
-    int64_t         text_tokens;      // a sequence is packed from texts of that length; 0: it is one text
-    int64_t         context_parts;    // cp computes attention per rank of keys and merges the parts
+    int64_t         text_tokens;      // a sequence is packed from texts of this length; 0: it is one text
+    int64_t         context_parts;    // cp attends to the keys of one rank at a time and merges the parts
     int64_t         nvls, pat;        // its NCCL may use NVLS, and PAT
     // Collectives that reduce the gradients of a layer, and the share of their latency for which compute stalls in FP8.
     struct quantity reduction_parts, fp8_reduction_stall;
-    int64_t         bucket_elements;    // elements that dp reduces or gathers in one collective, at least
+    int64_t         bucket_elements;    // minimum elements that dp reduces or gathers in one collective
     int64_t         expert_nodes;       // a token crosses the network once per node, not once per expert
     int64_t         expert_serial;      // one all-to-all per layer, and compute waits for it
     int64_t         expert_groups;      // the experts of a rank are launched together
     int64_t         expert_biases;      // enum expert_biases
     int64_t         head_norms;         // separate kernels copy and normalise queries and keys
-    int64_t         router_kernels;
+    int64_t         router_kernels;     // kernels of the router; the plan has one
     // Seconds that the plan lacks. expert_gap: host time per pass of a layer with one expert per rank; each further
     // expert adds half of it. fp8_synchronization: synchronization of all ranks after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization, step_overhead;
-    struct quantity expert_bandwidth;    // bytes/s of the SMs of dispatch kernels
+    struct quantity expert_bandwidth;    // upper limit of bytes/s that the SMs of dispatch kernels move; 0: none
     struct quantity expert_exchange;     // extra seconds per byte of tokens that a rank receives
     struct quantity expert_launch;       // host time per launch in a layer with experts
     int64_t         launch_graphs;       // enum launch_graphs

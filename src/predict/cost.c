@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cost of compute ops: GEMMs by tiles and waves, attention in cost_attention.c, all others by memory traffic.
+// Computes the seconds of compute ops: of GEMMs by tiles and waves, of all other ops by memory traffic. Attention is in
+// cost_attention.c, communication in cost_communication.c. cost_software.c corrects the result for a framework.
 #include <math.h>
 
 #include "gswbench/fatal.h"
@@ -7,14 +8,15 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-enum { MAX_PARTS = 8 };    // split-k
+enum { MAX_PARTS = 8 };    // of a GEMM by split-k
 
 double predict_memory_seconds(const struct hardware_config *hardware, double bytes)
 {
     return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// Whether sums stay in the tensor cores' accumulators. A head in FP8 of another program adds up in fp32 only backward.
+// Whether an FP8 GEMM sums in the tensor cores' accumulators, without adding partial sums up in fp32 outside of them. A
+// framework with its head in FP8 adds them up in fp32 only in the backward pass.
 static bool sums_fast(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     return op->sums_fast ||
@@ -32,8 +34,9 @@ static const struct format_row *gemm_format(const struct machine *machine, const
     return a->bits >= b->bits ? a : b;
 }
 
-// A fifth of the power does not depend on the clock. The rest is proportional to f V^2, and V to f, so under a power
-// limit the clock scales with its cube root. Bursts of the same GEMMs on H100 boards of 350 and 700 W give the fifth.
+// A fifth of the power does not depend on the clock f. The rest is proportional to f V^2, and the voltage V to f, so
+// under a power limit the clock scales with the cube root of this rest. The fifth is derived from bursts of the same
+// GEMMs on H100 boards of 350 and 700 W.
 double predict_sustained_clock(const struct hardware_config *hardware)
 {
     const double fixed = 0.2;
@@ -45,15 +48,15 @@ double predict_sustained_peak(const struct hardware_config *hardware, const stru
     return hardware->peak[format->rate].value * predict_sustained_clock(hardware);
 }
 
-// Split-k stores partial sums in fp32 and adds them. Measured GEMMs show half the time of this traffic.
+// Split-k writes partial sums in fp32 and reads them again. Measured GEMMs take half the time of these 8 bytes.
 static double sum_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, double parts)
 {
     double bytes = parts > 1.0 ? parts * 4.0 * (double)shape->m * (double)shape->n : 0.0;
     return predict_memory_seconds(hardware, bytes);
 }
 
-// Values of [hardware] for the operands of a GEMM. steps: cost of accumulating a tile, relative to that in BF16. A step
-// in FP8 takes half the time, so the same accumulation into C costs twice as many steps.
+// Values of [hardware] for the operand format of a GEMM. steps: cost of accumulating a tile into C, counted in steps
+// along k, relative to BF16. A step in FP8 takes half the time, so the same accumulation costs twice the steps.
 struct gemm_values {
     double efficiency, prologue, smoothing, gap, steps;
 };
@@ -72,7 +75,8 @@ static struct gemm_values gemm_values(const struct hardware_config *hardware, co
                                 hardware->gemm_smoothing.value, hardware->kernel_gap.value, 1.0};
 }
 
-// The last wave leaves SMs idle. smoothing is the share of this loss that the kernel avoids.
+// A wave is one tile on each SM. The last wave leaves SMs idle. smoothing is the share of this loss that the kernel
+// avoids.
 static double count_waves(double smoothing, double tiles, double units)
 {
     double waves = tiles / units;
@@ -86,14 +90,14 @@ static double tile_rate(double traffic, double m, double n)
     return (1.0 + 0.75 * traffic) / (1.0 + 64.0 * traffic * (1.0 / m + 1.0 / n));
 }
 
-// The epilogue reads a matrix of the size of C.
+// Whether the epilogue reads a matrix of the size of C.
 static bool reads_c(const struct op *op)
 {
     return op->accumulates || (op->operand_count > GEMM_ADDEND && op->operand[GEMM_ADDEND] >= 0);
 }
 
-// Minimum over tile shapes, and over split-k if there are fewer tiles than SMs. The prologue and epilogue of a tile
-// cost like additional steps along k.
+// Returns the minimum over tile shapes, and over split-k if there are fewer tiles than SMs. The prologue and epilogue
+// of a tile cost like additional steps along k.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -140,10 +144,11 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
     return known->seconds;
 }
 
-// Memory traffic of a chunked scan in addition to its operands: the kernels of mamba_ssm exchange running sums of dt, C
-// B^T of every chunk, and the states before every chunk through memory.
-// Bytes of a pass. inputs, outs, pairs: of one element of x, of the output, of B and C together, in BF16. state: of one
-// element of the state of a chunk. score: of one element of C B^T. step: of one head and position.
+// Memory traffic of a chunked scan in addition to its operands. The kernels of mamba_ssm exchange running sums of dt,
+// the products C B^T of every chunk, and the states before every chunk through memory.
+//
+// Each field is the bytes of a pass for one element: inputs of x, outs of the output, pairs of B and C together (all
+// BF16), state of a chunk's state, score of C B^T. step is the bytes for one head and position.
 struct scan_traffic {
     double inputs, outs, pairs, state, score, step;
 };
@@ -170,7 +175,8 @@ static double scan_bytes(const struct op *op)
                         of->step * (double)shape->heads);
 }
 
-// Finding a scale reads the input once, by a separate kernel with its rate. The cast itself moves all other bytes.
+// A separate kernel reads the input once to find the scale, at the rate scale_efficiency. The cast moves all other
+// bytes, at the rate cast_efficiency.
 static double cast_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     double found = op_finds_scale(op) ? (double)format_bytes(plan->tensors[op->operand[QUANTIZE_IN]].format,
@@ -181,8 +187,9 @@ static double cast_seconds(const struct hardware_config *hardware, const struct 
            hardware->memory_bandwidth.value;
 }
 
-// Experts that are launched together have one kernel for their activations. Their products follow each other over
-// several streams, like other kernels: what a GEMM in FP8 prepares on its stream is hidden.
+// Time between an op and the kernel before it. Experts that are launched together share one activation kernel, so each
+// op pays its share of one gap. Their GEMMs alternate over several streams, which hides the longer preparation of a
+// GEMM in FP8: each pays the gap of an ordinary kernel.
 static double gap_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     double experts = predict_group(machine->software, plan, op);
@@ -193,7 +200,7 @@ static double gap_seconds(const struct machine *machine, const struct plan *plan
     return gap / experts;
 }
 
-// Tile time and memory time overlap. On Blackwell, GEMMs in BF16 still add a share of the shorter one.
+// Tile time and memory time overlap. On Blackwell, a share of the shorter one stays exposed in GEMMs of BF16 and wider.
 static double join_gemm(const struct hardware_config *hardware, const struct format_row *format, double tiles,
                         double memory)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cost of attention: by FLOPs and sequence length; in FP8 also by the number of query-key pairs.
+// Computes the seconds of attention from FLOPs and sequence length; in FP8 also from the number of query-key pairs.
 #include <math.h>
 
 #include "gswbench/op_operands.h"
@@ -7,8 +7,8 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-// Ratio of computed to visible query-key pairs under a sliding window. Engines compute whole tiles of queries by keys,
-// so a tile of queries meets partial tiles at both ends of the window. At most all pairs are computed.
+// Ratio of computed to visible query-key pairs under a sliding window. Kernels compute whole tiles of queries by keys,
+// so a tile of queries meets partial tiles at both ends of the window. The maximum is all pairs without a window.
 enum { ATTENTION_TILE = 128 };
 static double tiles_of_window(const struct op *op)
 {
@@ -34,7 +34,7 @@ static double pair_flops(const struct op *op)
     return 2.0 * (is_backward(op) ? 3.0 * keys + 2.0 * values : keys + values);
 }
 
-// Query-key pairs that are computed, with the tiles at both ends of a window.
+// Query-key pairs that are computed, including the invisible ones in tiles at both ends of a window.
 static double count_pairs(const struct op *op)
 {
     return op_flops(op) * tiles_of_window(op) / pair_flops(op);
@@ -96,10 +96,10 @@ static double wide_seconds(const struct machine *machine, enum format format, co
            (share * width_factor(hardware, (double)shape->head_dim) * peak);
 }
 
-// Attention as two GEMMs with the scores in memory, as before FlashAttention. It computes all pairs. With a head size
-// that 8 does not divide they leave the tensor cores: 1/32 of the peak is half of an A100's FP32 rate. Bytes per score:
-// forward it is written, read and written by the softmax, and read again; backward the same for its gradient, and the
-// scores are read three times more.
+// Attention as two GEMMs with the scores in memory, as before FlashAttention. It computes all pairs. If 8 does not
+// divide the head size, the GEMMs run outside the tensor cores: 1/32 of the peak is half of an A100's FP32 rate. A BF16
+// score takes 8 bytes of traffic forward: it is written, read and written by the softmax, and read again. Backward the
+// same holds for its gradient, and the scores are read three more times.
 static const double unaligned_share = 1.0 / 32.0, score_bytes[] = {8.0, 14.0};
 
 static double unfused_seconds(const struct hardware_config *hardware, enum format format, const struct op *op)
@@ -115,8 +115,8 @@ static double unfused_seconds(const struct hardware_config *hardware, enum forma
     return flops / rate + predict_memory_seconds(hardware, score_bytes[is_backward(op)] * pairs);
 }
 
-// In FP8 the GEMMs no longer dominate: exponentials and the casts between the two GEMMs cost the same per query-key
-// pair for any head width. The backward pass computes all pairs, also those outside a window.
+// In FP8 the GEMMs do not dominate: exponentials and the casts between the two GEMMs cost the same per query-key pair
+// for any head width. The backward pass also computes the pairs outside a window.
 static double low_precision_seconds(const struct machine *machine, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -129,7 +129,8 @@ static double low_precision_seconds(const struct machine *machine, const struct 
             1.0 / (rate * predict_sustained_clock(hardware)));
 }
 
-// A token of a packed text of L tokens sees L / 2 of them on average, as in a window of that size.
+// A token of a packed text of L tokens sees L / 2 of them on average. The op then costs as much as one with a window of
+// L / 2.
 static struct op within_texts(const struct software_config *software, const struct op *op)
 {
     struct op               within = *op;

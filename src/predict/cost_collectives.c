@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measured times of collectives within a node (configs/hardware/collectives.csv), interpolated by size.
+// Interpolates the measured times of collectives within a node (configs/hardware/collectives.csv) by size. Without a
+// measurement cost_communication.c uses the model in cost_nccl.c.
 #include <math.h>
 
 #include "gswbench/predict.h"
@@ -14,7 +15,8 @@ static enum node_collective find_collective(const struct op *op)
                                                                             : COLLECTIVES;
 }
 
-// The user's links, or links measured here, are others than those of the table.
+// Whether the table does not describe the links: the user set their values, they were measured on this machine, or the
+// ranks are CPU ranks.
 static bool has_own_links(const struct hardware_config *hardware)
 {
     const struct quantity *values[] = {&hardware->node_bandwidth, &hardware->node_efficiency, &hardware->node_latency};
@@ -26,7 +28,8 @@ static bool has_own_links(const struct hardware_config *hardware)
     return hardware->cores > 0;
 }
 
-// The table was measured with NVLS, which more than two ranks use for all-reduces.
+// Whether the framework disables NVLS. The table was measured with NVLS, which NCCL uses for all-reduces of more than
+// two ranks.
 static bool lacks_nvls(const struct machine *machine, enum node_collective collective, double members)
 {
     return collective == COLLECTIVE_ALL_REDUCE && members > 2.0 && machine->hardware->nvls_efficiency.value > 0.0 &&
@@ -34,7 +37,7 @@ static bool lacks_nvls(const struct machine *machine, enum node_collective colle
 }
 
 // Time is constant up to the smallest measured size, and linear in the bytes between two sizes. Above the largest, the
-// rate between the last two sizes continues.
+// rate between the last two sizes continues. Without any bytes it returns 0, so the model gives the latency.
 static double interpolate(const double seconds[COLLECTIVE_SIZES], double bytes)
 {
     double low = 0.0, high = 0.0, low_bytes = 0.0, high_bytes = 0.0, size = COLLECTIVE_SMALLEST;

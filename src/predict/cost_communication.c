@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Cost of transfers by topology. Ranks of one node use its links. In a group across nodes, each rank of a node adds
-// its own network link. A node here is an NVLink domain, possibly a whole rack.
+// Computes the cost of communication ops from the topology of their group: seconds, links, SMs and stalls of compute.
+// cost_collectives.c has the measured times within a node, cost_nccl.c the model of NCCL's rings, trees, NVLS and PAT;
+// this file chooses between them, and has all-to-alls and send/receive pairs. In a group across nodes, each rank of a
+// node adds its own network link. A node here is an NVLink domain, possibly a whole rack.
 #include <math.h>
 
 #include "gswbench/connection.h"
@@ -9,7 +11,7 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-// Copy engines take no SMs. They can carry transfers without a reduction inside a node.
+// Whether copy engines carry the op (run.zero_cta), which takes no SMs. They cannot reduce or leave the node.
 static bool is_copied(const struct machine *machine, const struct op *op, const struct plan_group *group,
                       int64_t domain)
 {
@@ -17,7 +19,7 @@ static bool is_copied(const struct machine *machine, const struct op *op, const 
            plan_group_nodes(group, domain) == 1;
 }
 
-// SMs of a transfer: NCCL's choice for this size, or the user's limit if lower. CPU ranks have none.
+// SMs of a communication op: NCCL's choice for this size, or run.sm_margin if that is lower. CPU ranks have none.
 static int find_processors(const struct machine *machine, const struct op *op, const struct plan_group *group,
                            int64_t domain, double bytes)
 {
@@ -57,23 +59,25 @@ static double all_to_all_seconds(const struct hardware_config *hardware, const s
            span->beginnings * (predict_collective_start(hardware, span) + hardware->network_latency.value);
 }
 
-// Expected number of distinct places for a token with this many uniformly distributed choices.
+// Expected number of distinct places (nodes or ranks) that a token with this many uniformly distributed choices
+// reaches.
 static double expect_places(double places, double choices)
 {
     return places * (1.0 - pow(1.0 - 1.0 / places, choices));
 }
 
-// Shares of the link bandwidth that dispatch kernels reach: forwarding within a node of data from other nodes (122 of
-// 200 GB/s on H800), and on one node (153 to 158 of 200 GB/s on H800, 735 and 674 of 900 GB/s on B200 by HybridEP, an
-// eighth of it local to the rank).
+// Shares of the link bandwidth that dispatch kernels reach. forwarded: within a node, for data from other nodes (122 of
+// 200 GB/s on H800). linked: on a single node (153 to 158 of 200 GB/s on H800, 735 and 674 of 900 GB/s on B200 by
+// HybridEP); an eighth of these bytes stays on the rank and does not count.
 static const double forwarded = 0.61, linked = 0.685;
 
-// Kernels such as DeepEP's send a token once to each node that has experts for it, and inside a node once to each
-// rank. The share of the receiving rank stays there.
+// Kernels such as DeepEP's send a token once to each node that has experts for it, and inside a node once to each rank.
+// inside and outside are the bytes of this, relative to one copy per expert.
 static void send_tokens_once(struct span *span, const struct machine *machine, double choices)
 {
     double local = span->members / span->nodes, bandwidth = machine->hardware->node_bandwidth.value;
-    double limit = machine->software->expert_bandwidth.value * (local - 1.0) / local;    // includes the own share
+    // expert_bandwidth also counts the tokens that a rank sends to itself.
+    double limit = machine->software->expert_bandwidth.value * (local - 1.0) / local;
     span->inside = local > 1.0 ? span->nodes * expect_places(span->members, choices) / choices : 1.0;
     span->node   = fmin(span->node, (span->nodes > 1.0 ? forwarded : linked) * bandwidth);
     span->node   = limit > 0.0 ? fmin(span->node, limit) : span->node;
@@ -87,7 +91,7 @@ static double hop_latency(const struct hardware_config *hardware, bool is_networ
     return is_network ? hardware->network_latency.value : hardware->node_latency.value;
 }
 
-// A send/receive pair, or one step of a ring, whose slowest hop counts.
+// Seconds of a send/receive pair, or of a ring step. All ranks of a ring step wait for its slowest hop.
 static double hop_seconds(const struct hardware_config *hardware, const struct span *span, double bytes,
                           bool is_network)
 {
@@ -112,8 +116,9 @@ static double model_seconds(const struct machine *machine, const struct span *sp
     FATAL(EXIT_INTERNAL, "%s is not a communication op", op_name((enum op_kind)op->kind));
 }
 
-// The measured time if there is one. With fewer SMs than it was measured with, the model may be slower. The parts of an
-// all-to-all take as long together as one of all bytes.
+// Returns the measured time, or else the model. With fewer SMs than in the measurement (is_limited), it returns the
+// larger one. If the op is one of several parts of an all-to-all (beginnings below 1), it costs its share of the time
+// that one all-to-all of all bytes takes.
 static double communication_seconds(const struct machine *machine, const struct span *span, const struct op *op,
                                     double bytes, bool is_network)
 {
@@ -132,7 +137,8 @@ static bool is_reduction(const struct op *op)
     return (op->stream == STREAM_GRADIENT_REDUCE || op->stream == STREAM_REPLICA_REDUCE) && op->tag.layer >= 0;
 }
 
-// Seconds that compute stalls while the framework copies data into or out of the buffer of the collective.
+// Seconds that compute stalls while the framework copies data into or out of the buffer of the collective. Each copy
+// reads and writes the bytes.
 static double copy_seconds(const struct machine *machine, const struct plan *plan, const struct op *op, double bytes)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -157,7 +163,8 @@ static int64_t trained_elements(const struct plan *plan)
     return elements;
 }
 
-// Number of collectives of this size in a bucket. Each takes its share of the time.
+// Returns how many collectives of this size the framework joins in a bucket (bucket_elements), 1 if it joins none. Each
+// costs its share of the time of one collective of the whole bucket.
 static double find_bucket(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     bool    is_of_unit = op->tag.layer >= 0 && (is_reduction(op) || op->stream == STREAM_WEIGHT_GATHER);
@@ -170,7 +177,7 @@ static double find_bucket(const struct machine *machine, const struct plan *plan
     return (double)(all < limit ? all : limit) / (double)elements;
 }
 
-// Excludes the all-to-all of tokens per expert.
+// Whether the op moves tokens to experts or back. The all-to-all of I32 is the exchange of token counts.
 static bool moves_tokens(const struct plan *plan, const struct op *op)
 {
     return op->kind == OP_ALL_TO_ALL && op->stream == STREAM_EXPERT &&

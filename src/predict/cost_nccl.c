@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Cost of collectives by NCCL's tuning model (src/graph/tuning.cc, topo.h, search.cc, 2.27 to 2.30): the minimum over
-// ring, tree, NVLS and PAT with each protocol.
+// Computes the seconds of all-gathers, reduce-scatters and all-reduces by NCCL's tuning model (src/graph/tuning.cc,
+// topo.h, search.cc, 2.27 to 2.30): the minimum over ring, tree, NVLS and PAT with each protocol.
 #include <math.h>
 
 #include "gswbench/predict.h"
 #include "internal.h"
 
 // Protocols of rings and trees. LL and LL128 trade bandwidth for latency: a flag travels with the data instead of after
-// each chunk. Latencies are for Hopper and Blackwell, relative to a ring with Simple: 3.4 us in a node, 14 us between
-// nodes.
+// each chunk. Half of LL's traffic is flags. Latencies are NCCL's for Hopper and Blackwell, relative to a ring with
+// Simple: 3.4 us in a node, 14 us between nodes. The model multiplies them by node_latency and network_latency.
 static const double node_hop = 3.4, network_hop = 14.0;
 enum { SIMPLE, LL128, LL, PROTOCOLS };
 struct protocol {
@@ -18,7 +18,7 @@ static const struct protocol ring_protocols[PROTOCOLS] = {
     {1.0, 1.0, 1.0}, {0.92, 1.9 / 3.4, 4.0 / 14.0}, {0.5, 0.6 / 3.4, 2.7 / 14.0}};
 static const struct protocol tree_protocols[PROTOCOLS] = {
     {0.92, 4.0 / 3.4, 1.0}, {0.92 * 0.9375, 1.25 / 3.4, 8.5 / 14.0}, {0.92 / 3.8, 0.6 / 3.4, 5.0 / 14.0}};
-// Measured latencies already include the protocol that NCCL chose.
+// Latencies measured on this machine already include the protocol that NCCL chose.
 static const struct protocol measured_protocol = {1.0, 1.0, 1.0};
 
 // Bandwidth correction of trees for messages of 64 B, 128 B, ... 256 MiB.
@@ -34,7 +34,7 @@ static double tree_correction(int protocol, double bytes)
     return power < 0.0 || power >= CORRECTIONS ? 1.0 : tree_corrections[protocol][(int)power];
 }
 
-// Flags take half of LL's traffic. NCCL caps LL by the number of nodes: 1, 2, more.
+// NCCL's cap on the bandwidth of LL for 1, 2 and more nodes.
 static double max_bandwidth(int protocol, double nodes)
 {
     return protocol != LL ? INFINITY : nodes == 1.0 ? 141e9 : nodes == 2.0 ? 39e9 : 20.4e9;
@@ -45,7 +45,8 @@ static bool is_measured(const struct hardware_config *hardware)
     return hardware->node_latency.origin == QUANTITY_MEASURED || hardware->network_latency.origin == QUANTITY_MEASURED;
 }
 
-// Seconds until it starts, hops within and between nodes, and bytes in one direction.
+// Path of the data: seconds until the collective starts, hops within and between nodes one after another, and bytes
+// that cross a link in one direction.
 struct walk {
     double start, node_hops, network_hops, bytes;
 };
@@ -64,14 +65,16 @@ static double walk_seconds(const struct hardware_config *hardware, const struct 
            walk->network_hops * hardware->network_latency.value * protocol->network_latency;
 }
 
-// Bandwidth of the members together, in one direction.
+// Bandwidth of a ring or tree in one direction. Across nodes, each rank of a node adds its network link, up to the
+// bandwidth within the node.
 static double span_bandwidth(const struct span *span)
 {
     return span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;
 }
 
-// In a ring across nodes, an LL step costs the network proxy at least 1 us. An all-reduce with Simple has 1.4 times
-// the latency. With one rank per node nothing hides the network latency, which then equals a tree's.
+// In a ring across nodes, a hop within a node takes at least 1 us, the overhead of the network proxy, which only LL
+// would undercut; an all-reduce with Simple has 1.4 times the latency. With one rank per node nothing hides the
+// network's latency, which is then the same as in a tree.
 static struct protocol ring_protocol(int i, const struct span *span, double passes)
 {
     struct protocol protocol = ring_protocols[i];
@@ -135,8 +138,8 @@ static double tree_seconds(const struct hardware_config *hardware, const struct 
 // ranks that each handle one share of the bytes. A link carries a share for each head plus one. A head moves data at
 // the largest rate in NCCL's tables (SM90 and SM100 merged) with which all shares fit into the link.
 //
-// NCCL counts 0.802 of a link (20.6 of 25 GB/s on Hopper, 40.1 of 50 on Blackwell). 16 SMs saturate it (enqueue.cc).
-// The latency is 25 us for any number of ranks.
+// NCCL counts 0.802 of a link's bandwidth (20.6 of 25 GB/s on Hopper, 40.1 of 50 on Blackwell). 16 SMs saturate it
+// (enqueue.cc). The latency within a node is 25 us for any number of ranks; both latencies are scaled like a ring's.
 enum { HEADS_MAX = 32, NVLS_PROCESSORS = 16 };
 static const double counted_share = 0.802, nvls_latency = 25.0, nvls_network_latency = 20.9;
 static const double head_rates[] = {90e9, 80e9, 70e9, 60e9, 50e9, 45e9, 40e9, 30e9, 24e9,
@@ -163,8 +166,8 @@ static double find_heads(const struct span *span)
     return fmin(floor(span->members / span->nodes), HEADS_MAX);
 }
 
-// Bytes/s that all heads move in one direction, without the share that each head keeps. 0 with a single head, or if
-// copy engines carry the transfer instead of SMs.
+// Bytes/s that all heads move in one direction, without the share that each head keeps. The result is 0 with a single
+// head, or if copy engines carry the collective and it has no SMs.
 static double heads_bandwidth(const struct hardware_config *hardware, const struct span *span)
 {
     double heads = find_heads(span), rate = head_rate(counted_share * hardware->node_bandwidth.value / (heads + 1.0));
@@ -196,8 +199,8 @@ static double nvls_gather_seconds(const struct hardware_config *hardware, const 
     return nvls_beginning(hardware) + bytes / (heads_bandwidth(hardware, span) * (span->members - 1.0) / span->members);
 }
 
-// PAT: trees with one rank per node. The latency is 4 us times log2 of the nodes plus 2.8 us per rank; the bandwidth
-// is 3/4 of a ring's.
+// PAT: trees with one rank per node. Its latency is 4 us times log2 of the nodes, rounded up, plus 2.8 us per rank,
+// both scaled by network_latency / 14 us, plus collective_latency. Its bandwidth is 3/4 of a ring's.
 static double pat_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double hops = ceil(log2(span->nodes)) / 3.5 + span->members * 2.8 / network_hop;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How ops in the modelled framework differ from the plan: [software]. docs/frameworks.md has the mechanisms.
+// Corrects the cost of the plan's ops for the framework that [software] describes: kernels, bytes and launches that
+// gswbench's own plan lacks, and ops that the framework does not have. docs/frameworks.md explains each.
 #include <math.h>
 #include <stddef.h>
 
@@ -7,19 +8,19 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// Conditions on the software options, the plan and the part of the op.
+// Conditions on the software options, the plan and the op. An adjustment applies if all of its conditions hold.
 enum condition {
     ALWAYS        = 0,
-    BY_PARTS      = 1 << 0,    // attention under cp; ring attention has the parts as ops in the plan, Ulysses has none
+    BY_PARTS      = 1 << 0,    // attention by parts of the keys, under cp with context = gather (context_parts)
     FP8_ATTENTION = 1 << 1,
     BY_BLOCKS     = 1 << 2,    // FP8 attention with MXFP8, ...
     BY_SCALE      = 1 << 3,    // ... or with one scale per tensor
     FP8_HEAD      = 1 << 4,
-    CASTS_HEAD    = 1 << 5,    // its weight gradient reads what the other two GEMMs have cast
-    HEAD_NORMS    = 1 << 6,
+    CASTS_HEAD    = 1 << 5,     // GEMMs of an FP8 head that cast their operands; its weight gradient reads these casts
+    HEAD_NORMS    = 1 << 6,     // separate norms of queries and keys
     BIASES        = 1 << 7,     // GPT-OSS: expert biases and clamped activation are not fused
     FP8_INPUTS    = 1 << 8,     // inputs of MLP activations are kept in FP8
-    DROPOUT       = 1 << 9,     // of the inputs of adapters
+    DROPOUT       = 1 << 9,     // dropout of the inputs of adapters
     SUMS          = 1 << 10,    // adapters are scaled and added by separate kernels
     SCALED_ROPE   = 1 << 11,    // GPT-OSS: RoPE is not fused
 };
@@ -52,26 +53,27 @@ static int conditions(const struct software_config *software, const struct plan 
 
 enum amount {
     ONE,
-    MERGED_ELEMENTS,    // Q or dO, once for each rank whose keys are attended to; the first forward part is the plan's
-    ATTENTION_BYTES,    // casts of Q, K and V, and of dO in the backward pass
-    HEAD_CASTS,         // the input and the logit gradient in each microbatch, the weight once per step
-    HEAD_BYTES,
-    EXPERT_GAPS,         // waits for the host per expert; grouped GEMMs are one launch, but FP8 has a scale per expert
-    EXPERT_ELEMENTS,     // rows of a rank's experts, after the gather over etp
-    COPIED_ELEMENTS,     // without grouped GEMMs: rows are sorted by expert and concatenated again
-    GATE_ELEMENTS,       // input of the activation
-    ROTATED_ELEMENTS,    // Q and K
-    ADAPTER_INPUTS,      // of A in the forward pass, and their gradient
+    MERGED_ELEMENTS,     // of Q for each part of the keys; forward without the first part, which the plan has
+    ATTENTION_BYTES,     // of the casts of Q, K and V forward, and of dO backward
+    HEAD_CASTS,          // of the input and the logit gradient in each microbatch, of the weight once per step
+    HEAD_BYTES,          // of these casts
+    EXPERT_GAPS,         // seconds that wait for the host per expert; grouped GEMMs count as one expert, except in FP8
+    EXPERT_ELEMENTS,     // of the rows of a rank's experts, after the gather over etp
+    COPIED_ELEMENTS,     // of the rows that are sorted by expert and concatenated again, if a rank has several experts
+    GATE_ELEMENTS,       // of the input of the activation
+    ROTATED_ELEMENTS,    // of Q and K
+    ADAPTER_INPUTS,      // of the input of A in the forward pass, and its gradient
     ADAPTER_SUMS,        // of the output, also scaled, and of the input gradient; scaling of the output gradient
-    ROUTER_KERNELS,
-    SCALE_KERNELS,
-    LOSS_SECONDS,    // a loss kernel that is bound by its math per logit, on any device
-    SCAN_SECONDS,    // scan kernels that are bound by their math, on any device
+    ROUTER_KERNELS,      // in addition to one
+    SCALE_KERNELS,       // of a cast, in addition to one
+    LOSS_SECONDS,        // of a loss kernel that is bound by its math per logit, on any device
+    SCAN_SECONDS,        // of scan kernels that are bound by their math, on any device
 };
 
-// Work that the plan lacks. BYTES, COPIES, GENERAL_BYTES, KERNELS and SECONDS are added to the cost of an op,
-// KERNELS_INSIDE are a part of it. COPIES read and write elements in BF16, 4 bytes each. GENERAL_BYTES are those of
-// kernels for any shape and type, such as PyTorch's without a compiler.
+// Work that the plan lacks: each x amount, in this unit. BYTES, COPIES, GENERAL_BYTES, KERNELS and SECONDS are added
+// after the factor of the op (below), KERNELS_INSIDE before it; MINIMUM is the least cost before the additions. COPIES
+// read and write elements in BF16, 4 bytes each. GENERAL_BYTES are moved by kernels for any shape and type, such as
+// PyTorch's without a compiler.
 enum unit { BYTES, COPIES, GENERAL_BYTES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
 struct adjustment {
     uint8_t  kind[2];    // forward and backward op
@@ -81,7 +83,7 @@ struct adjustment {
     uint8_t  amount;
 };
 
-// docs/frameworks.md has the terms of the bytes per element, with their sources.
+// docs/frameworks.md derives the bytes per element, with sources.
 // clang-format off
 #define ATTENTION  {OP_ATTENTION_FORWARD, OP_ATTENTION_BACKWARD}
 #define ROUTE      {OP_ROUTE_FORWARD, OP_ROUTE_BACKWARD}
@@ -112,7 +114,7 @@ static const struct adjustment adjustments[] = {
     {SCAN,                   ALWAYS,        MINIMUM,        {1, 1},   SCAN_SECONDS},
 };
 
-// Factor on the cost of an op: the first row that matches.
+// Factor on the cost of an op: the first row that matches. GEMMs have gemm_share instead.
 enum { ANY = UINT8_MAX };
 #define OF(quantity) offsetof(struct software_config, quantity)
 static const struct factor {
@@ -130,8 +132,9 @@ static const struct factor {
     {OP_COST_ROUTE,  ANY,                 ANY,             OF(memory_bytes)},
 };
 
-// Launches of an op, in units of a module with several kernels: the first row that matches; 0 without one. Casts, and
-// collectives of tp or cp, are single calls. Weight and bias gradients belong to the launch of their GEMM.
+// Launches of an op: the first row that matches, 0 without one. The unit, expert_launch, is the host time of a module
+// with several kernels; a cast, or a collective of tp or cp, is a single call and counts half. Weight and bias
+// gradients belong to the launch of their GEMM.
 static const struct launches {
     uint8_t kind, stream, makes;
     double  steps;
@@ -146,8 +149,8 @@ static const struct launches {
     {ANY,           STREAM_COMPUTE, ANY,                   1.0},
 };
 
-// The least launch_graphs with the part in the graph; 0: LAUNCH_GRAPHS_ATTENTION. The router determines the row count of
-// the parts that never are.
+// The smallest value of launch_graphs that puts the part into a CUDA graph; 0: LAUNCH_GRAPHS_ATTENTION. Dense MLPs, and
+// parts whose row count the router determines, are never in one.
 enum { NEVER = ANY };
 static const uint8_t graphs[MODEL_PARTS] = {
     [PART_MLP_NORM] = LAUNCH_GRAPHS_ROUTER,   [PART_ROUTER] = LAUNCH_GRAPHS_ROUTER,
@@ -173,9 +176,9 @@ static double attention_bytes(const struct software_config *software, const stru
     return software->cast_bytes.value * bytes * (double)(shape->batch * elements);
 }
 
-// Elements of the wide side of an adapter's GEMM, times the copies of x A^T, t B^T, dy B or dt A. A GEMM of gswbench
-// adds to the output, which is a copy less than to write the product and add it. Megatron shards B of row-parallel
-// matrices over tp.
+// Elements of the wide side of an adapter's GEMM, times copies[] for x A^T, t B^T, dy B and dt A in this order. A GEMM
+// of gswbench adds to the output, which saves one copy compared to writing the product and adding it. Megatron shards B
+// of row-parallel matrices over tp.
 static double adapter_elements(const struct plan *plan, const struct op *op, const double copies[4])
 {
     const struct gemm_shape *shape     = &op->shape.gemm;
@@ -327,8 +330,9 @@ static bool gathers_slots(const struct plan *plan, const struct op *op)
     return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
 }
 
-// Whether the tensor that tp gathers here is then quantized. Token dispatchers gather before the cast, and 1x128
-// scaling casts after the gather.
+// Whether the framework can cast before this gather over tp, since the gathered tensor is quantized next. It does not
+// for expert rows, which token dispatchers gather before the cast, nor with 1x128 scaling, which casts after the
+// gather.
 static bool gathers_casts(const struct plan *plan, const struct op *op)
 {
     int32_t out = op->operand[COMMUNICATION_OUT];
@@ -360,7 +364,7 @@ bool predict_software_has(const struct software_config *software, const struct p
     return software->fp8_gathers && in->first_op >= 0 && gathers_casts(plan, &plan->ops[in->first_op]);
 }
 
-// Of a number that is cast before it is gathered, with its share of the scales of NVFP4.
+// Bits of an element that is cast before it is gathered; in NVFP4 with its share of the block's scale.
 static double cast_bits(const struct plan *plan)
 {
     const struct format_row *format = &format_table[plan->precision.low_precision_format[ROLE_INPUT]];
@@ -369,8 +373,8 @@ static double cast_bits(const struct plan *plan)
                  : format_table[FORMAT_E4M3].bits;
 }
 
-// With GQA, PyTorch expands K and V to the number of query heads before attention. Gradients make a full round of the
-// ring in fp32; a reduce-scatter needs one step less.
+// With context_parts and GQA, PyTorch expands K and V to the number of query heads before attention. Their gradients
+// make a full round of the ring in fp32, one step more than the plan's reduce-scatter.
 double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     int32_t out   = op->operand[COMMUNICATION_OUT];
@@ -394,8 +398,9 @@ double predict_software_bytes(const struct software_config *software, const stru
     return is_cast ? share * cast_bits(plan) / bits : share;
 }
 
-// An all-to-all that sends a token once per node sorts its rows itself. Dropless routing synchronizes: the host reads
-// the tokens per expert before it continues.
+// Only layers with experts have modelled launch times. An all-to-all that sends a token once per node sorts its rows
+// itself and needs no further launch. Dropless routing synchronizes: the host reads the tokens per expert before it
+// continues.
 void predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct software_config *software = machine->software;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Waterfall of a simulated step.
+// Computes the waterfall of a simulated step, and shows the first rank of each stage to the caller's visitor.
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ static void add_stalls(struct waterfall *waterfall, const struct machine *machin
     }
 }
 
-// Returns the dependency that the simulation added to the task, or -1.
+// Returns the dependency that pipeline.c added to the op's own ones, or -1.
 static int32_t find_held(const struct task *task, const struct op *op)
 {
     for (int w = 0; w < task->wait_count; w++) {

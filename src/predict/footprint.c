@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory of the modelled framework. A walk over the plan's ops sums live tensors and the memory that the framework
-// keeps in addition. docs/frameworks.md gives the source of each mechanism.
+// Estimates the device memory of the modelled framework. A walk over the plan's ops sums live tensors and the memory
+// that the framework keeps in addition. docs/frameworks.md gives the source of each mechanism.
 #include "gswbench/predict.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS)
                                               JSON_FIELD(footprint, JSON_FIELD_INTEGER, "device", device),
                                               JSON_END};
 
-// Changes of the live bytes at each op, for parts that vary during the step; [op_count + 1].
+// Changes of the live bytes at each op, for the parts that vary during the step (passing); [op_count + 1].
 struct walk {
     const struct plan            *plan;
     const struct software_config *software;
@@ -84,8 +84,8 @@ static int64_t bytes_of(const struct plan *plan, enum tensor_content content)
     return 0;
 }
 
-// Bytes of every second matrix product (of q, k, v, projection, gate, up, down), which selective recompute keeps. Down
-// is not read by the backward pass; a compiler drops it.
+// Selective recompute keeps every second matrix product of q, k, v, projection, gate, up, down: q, v, gate and down.
+// The backward pass does not read down, and a compiler drops it (keeps_unread: there is none).
 static int64_t second_gemms(const struct walk *walk)
 {
     const struct plan *plan = walk->plan;
@@ -191,7 +191,8 @@ static void walk_passed_on(struct walk *walk)
     }
 }
 
-// In a pipeline, FSDP2 keeps gathered weights and unsharded gradients from the first to the last microbatch.
+// Whether gathered weights and unsharded gradients stay from the first to the last microbatch, as FSDP2 keeps them in a
+// pipeline.
 static bool keeps_units_whole(const struct walk *walk)
 {
     return walk->software->whole_gradients && walk->plan->train.accumulation > 1;
@@ -202,7 +203,7 @@ static bool has_low_precision_copies(const struct plan *plan)
     return plan->precision.low_precision_linears != 0 && !plan->precision.has_low_precision_weights;
 }
 
-// Bytes of the rows that are in use if the router's choice is balanced.
+// Bytes of the rows in use if the router's choice is balanced. The plan sizes buffers for the worst case.
 static int64_t expected_bytes(const struct plan *plan, const struct tensor *tensor)
 {
     const struct row_count *row_count = tensor->row_count > 0 ? &plan->row_counts[tensor->row_count - 1] : NULL;
@@ -211,8 +212,9 @@ static int64_t expected_bytes(const struct plan *plan, const struct tensor *tens
                : (int64_t)((double)tensor->bytes * (double)row_count->expected / (double)row_count->maximum);
 }
 
-// Unfused attention keeps the probabilities of all pairs, and with dropout also its mask and its output. Each residual
-// addition has a dropout mask, unless the block is computed again. A ring of cp joins keys and values in a new tensor.
+// Unfused attention keeps the probabilities of all pairs, and with dropout also the mask and the output of dropout.
+// Each residual addition has a dropout mask, unless the block is recomputed. A ring of cp joins keys and values in a
+// new tensor.
 static void walk_extras(struct walk *walk, const struct tensor *tensor)
 {
     const struct plan            *plan     = walk->plan;
@@ -235,7 +237,8 @@ static void walk_extras(struct walk *walk, const struct tensor *tensor)
     }
 }
 
-// Returns the last op of the forward pass that uses the tensor if no backward pass of the framework reads it.
+// Returns the last op that uses the tensor. If gates scale the activations of experts instead of their outputs, the
+// backward pass does not read these outputs, and the combine is their last use.
 static int32_t last_use(const struct walk *walk, const struct tensor *tensor)
 {
     int32_t last = tensor->last_op;
@@ -262,7 +265,7 @@ static void walk_offloaded(struct walk *walk, const struct tensor *tensor, int64
     span(walk, FOOTPRINT_ACTIVATIONS, back > leave ? back : leave + 1, tensor->last_op, bytes);
 }
 
-// The copies of both orientations then take the place of the BF16 weights. Their scales are one byte in 32 more.
+// Whether MXFP8 copies in both orientations replace the BF16 weights. They take the same bytes, plus 1/32 for scales.
 static bool stores_mxfp8(const struct walk *walk)
 {
     return walk->software->weights_in_mxfp8 && walk->plan->precision.low_precision_linears != 0 &&
@@ -299,8 +302,8 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     }
 }
 
-// One placeholder gradient per shape of linear weights. Autograd returns it in place of gradients that are accumulated
-// elsewhere.
+// Megatron has one placeholder gradient per shape of linear weights. Autograd returns it where the GEMM has already
+// added the gradient to the accumulated one.
 static int64_t placeholder_bytes(const struct plan *plan)
 {
     int64_t elements = 0;
@@ -337,7 +340,8 @@ static void add_units(struct footprint *footprint, const struct walk *walk)
     footprint->bytes[FOOTPRINT_WHOLE_WEIGHTS] = keeps_units_whole(walk) && has_low_precision_copies(plan) ? weights : 0;
 }
 
-// Largest excess of a layer's peak over the memory it leaves allocated: segments that the allocator keeps.
+// Largest excess of a forward layer's peak over the memory that it leaves allocated: the allocator keeps these
+// segments, but they are too small for the logits.
 struct run {
     int64_t layer, maximum, left, excess;
 };

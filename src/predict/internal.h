@@ -32,7 +32,7 @@ struct span {
     double members, nodes;
     double inside,
         outside;             // fraction of an all-to-all's intra-node and inter-node bytes that is sent
-    double beginnings;       // latencies of an all-to-all; below 1 if it is one of several parts
+    double beginnings;       // latencies that the op pays; below 1 if it is one of several parts of an all-to-all
     double node, network;    // bytes/s per device, capped by the SMs of the op
     int    processors;       // 0: copy engines, or CPU ranks
     bool   is_limited;       // fewer processors than NCCL would use
@@ -52,11 +52,11 @@ double predict_sum_seconds(const struct machine *machine, const struct span *spa
 
 // cost_software.c: how the modelled framework differs.
 //
-// predict_software_has: the framework already has the result of the op, so it costs nothing. predict_software_seconds:
-// cost of an op that takes these seconds in gswbench. predict_software_bytes: bytes of a communication op, as a
-// multiple of the plan's. predict_is_low_precision_head: a GEMM of the head that runs in FP8. predict_cost_launch: host
-// time to launch the op. predict_group: number of experts whose ops of
-// this kind are launched together, else 1.
+// predict_software_has: whether the framework already has the result of the op, so that it costs nothing.
+// predict_software_seconds: cost of an op that takes these seconds in gswbench. predict_software_bytes: bytes of a
+// communication op, as a multiple of the plan's. predict_is_low_precision_head: whether the op is a GEMM of the head
+// that runs in FP8. predict_group: number of experts whose ops of this kind are launched together, else 1.
+// predict_cost_launch: sets the host time to launch the op.
 bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                 double seconds);

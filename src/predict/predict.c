@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Step time: the simulated pipeline, plus waiting for the slowest replica, plus a fixed overhead per step.
+// SPDX-License-Identifier: MIT Predicts the step time: the simulated pipeline (pipeline.c, simulate.c), plus the wait
+// for the slowest replica, plus a fixed overhead per step.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,8 @@ static double expect_largest(double count)
 
 // Ranks that reduce gradients (replicas and shards) wait for the slowest of them. Per-step reduction averages the
 // jitter over the microbatches; per-microbatch reduction does not, since each waits for its slowest rank. An exchange
-// of FP8 magnitudes costs its own time only: published steps on thousands of GPUs leave no room for more.
+// of FP8 amax values in each microbatch would also wait for the slowest rank, but published steps on thousands of GPUs
+// leave no room for that: only its own time (fp8_synchronization) counts.
 static double straggler_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
     double microbatches    = (double)request->train.accumulation;
@@ -145,7 +146,7 @@ static void times_close(const struct predict_pipeline *pipeline, struct actor_ti
     free(times);
 }
 
-// Assigns CPU ranks to nodes, whose cores they share.
+// Assigns stages to nodes, and gives CPU ranks the cores of their node to share.
 static void place_actors(struct predict_pipeline *pipeline, const struct plan_request *request,
                          const struct hardware_config *hardware)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Error estimate: moves every value by its standard deviation, one at a time, and adds the changes of the step time as
-// independent errors, together with the prediction error of the device.
+// Estimates the error of a prediction: moves every value by its standard deviation, one at a time, and adds the squares
+// of the changes of the step time, as for independent errors. The fitted prediction error of the device is one of them.
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,10 +16,10 @@
 // extrapolate to a long one.
 enum { STEPS = 2 };
 
-// each thread holds its own plans
+// Each thread holds its own plans, which take memory.
 enum { THREADS_MAX = 4 };
 
-// One value, or all measured ops together.
+// A change of one value, or of all measured ops together, by one standard deviation.
 struct move {
     const char          *section;
     const struct option *option;     // NULL: the measured ops

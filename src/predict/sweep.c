@@ -168,7 +168,7 @@ static void look_at_layer(const struct sweep *sweep, void *item)
     sweep_look_at_layer(&shared_layer->layer, shared_layer->request, sweep->machine);
 }
 
-// Computes the next tighter bound of the candidate, or its prediction.
+// Computes the next tighter bound of the candidate, or its prediction once all stages are examined.
 static void look(const struct sweep *sweep, void *item)
 {
     struct candidate          *candidate = item;

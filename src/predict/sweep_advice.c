@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Advice if no layout fits: the memory of the smallest layout, and the smallest change of the job that makes one fit.
+// Advises if no layout fits: gives the layout with the least memory, and the smallest number of ranks and the machine
+// with the least memory for which one would fit.
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,7 +22,8 @@ static bool is_small(const struct plan_request *layout)
     return layout->train.recompute == RECOMPUTE_FULL && layout->train.micro_batch == 1;
 }
 
-// Replaces least if the layout needs less memory. The bound stops early at layouts that need more.
+// Replaces minimum if the layout needs less memory. As the memory of the machine is set to the minimum so far, the
+// bound ends early for layouts that need more.
 static void look_at(struct minimum *minimum, const struct job *job, const struct plan_request *layout,
                     const struct machine *machine)
 {
@@ -55,7 +57,7 @@ static void find_minimum(struct minimum *minimum, const struct job *job, const s
     free(list.layouts);
 }
 
-// Returns the number of ranks, or 0.
+// Returns the first number of ranks, doubling, for which a layout fits, or 0.
 static int64_t enough_ranks(const struct job *job, const struct machine *machine)
 {
     double room = machine->hardware->memory_gb.value * 1e9;

@@ -407,7 +407,7 @@ static int64_t input_bytes(const struct plan *plan, int32_t tensor)
     return tensor < 0 ? 0 : number_round_up(plan->tensors[tensor].bytes, PLAN_ALIGNMENT);
 }
 
-// Takes the minimum cost of each pass over the microbatches of a chunk.
+// Takes the minimum cost of each pass of a chunk over the microbatches, with the first one apart.
 static void take_turns(struct sweep_bound *bound, const struct stage *stage, const struct plan *plan, int64_t number)
 {
     int64_t               chunks = plan->mesh.vp, microbatches = plan->train.accumulation;

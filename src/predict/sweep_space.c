@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Enumerates the layouts of a sweep: every combination of the values below that job_check accepts.
+// Enumerates the layouts of a sweep: every combination of the values in init that job_check accepts.
 #include "gswbench/sweep.h"
 
 #include <stddef.h>

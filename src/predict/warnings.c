@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Warnings for the user of a prediction.
+// Writes warnings of reasons to doubt a prediction or its layout.
 #include <inttypes.h>
 
 #include "gswbench/number.h"
 #include "internal.h"
 
-// Above this share of device memory the framework's other allocations no longer fit.
+// Above this share of device memory, a plan leaves no room for other allocations, such as the CUDA context.
 static const double memory_limit_percent = 92.0, imbalance_limit_percent = 5.0;
 
-// The rank with the largest plan is gswbench's; the framework's memory is what its own users have to fit.
+// gswbench and the modelled framework need different memory, so each has its own warning.
 static void warn_of_memory(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
 {
     double device_bytes = job->config.hardware.memory_gb.value * 1e9, plan_bytes = (double)prediction->largest_bytes;
