@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints a fatal error and ends the job.
+// Prints a fatal error and ends the job. Damage, such as impossible numbers from another rank, is first shown to a
+// hook, which may end the job with a better explanation.
 #include "gswbench/fatal.h"
 
 #include <pthread.h>
@@ -10,7 +11,7 @@
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 
-enum { SECONDS_TO_JUDGE = 5 };    // after which damage is fatal, s
+enum { SECONDS_TO_JUDGE = 5 };    // time for the damage hook to end the job
 
 static fatal_hook       *end_job;
 static _Thread_local int rank_of_thread = -1;

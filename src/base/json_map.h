@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by json.c and json_map.c.
+// Shared by json.c (fields of one value) and json_map.c (lists of names and values).
 #pragma once
 
 #include "gswbench/json.h"

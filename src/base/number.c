@@ -33,7 +33,8 @@ static bool read_digits(const char **text, int64_t *value, int *count)
     return *count > 0;
 }
 
-// Reads "k" or "K", which is 1,024 as in "a context of 8k", "M" to "T", or "Ki" to "Ti"; no suffix is a factor of 1.
+// Reads a suffix: "k" or "K" is 1,024 as in "a context of 8k", "M" to "T" are powers of 1,000, "Ki" to "Ti" powers of
+// 1,024. No suffix is a factor of 1.
 static bool read_suffix(const char **text, int64_t *factor)
 {
     bool        is_binary = **text != '\0' && (*text)[1] == 'i';

@@ -38,7 +38,7 @@ static void set_handlers(void)
         sigaction(ends[i], &end, NULL);
     }
     sigaction(SIGUSR2, &question, NULL);
-    // A closed pipe shows as a failed write instead.
+    // A write to a closed pipe then fails with EPIPE, which is reported, instead of ending the process silently.
     signal(SIGPIPE, SIG_IGN);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SipHash-2-4.
+// Computes SipHash-2-4, a keyed hash (Aumasson and Bernstein, 2012).
 #include "gswbench/siphash.h"
 
 struct state {

@@ -147,7 +147,8 @@ double statistics_minimum_median(const double *values, int64_t count, double cha
     return lowest;
 }
 
-// Nearby steps are correlated, so single steps understate the median's error; medians of blocks show slow changes.
+// Returns the median distance of the medians of blocks of steps from the median of all, relative to it. Nearby steps
+// are correlated, so single steps understate the error of the median; blocks show slow changes.
 static double wander_of(const double *values, int64_t count, double median)
 {
     double  deviations[BLOCKS];
@@ -192,10 +193,10 @@ static double shown_correlation(double c, int64_t count)
     return c > uncertainty ? fmin(most_alike, c + (1 + 3 * c) / (double)count + uncertainty) : 0;
 }
 
-// Sums over a clipped series around its mean.
+// Sums over a clipped series around its mean: squared deviations, products of successive deviations, and squared
+// successive differences.
 struct moments {
-    double squares, products,
-        steps;    // of squared deviations; of products of successive deviations; of squared successive differences
+    double squares, products, steps;
 };
 
 static struct moments moments_of(const double *values, int64_t count, double median)
@@ -214,9 +215,9 @@ static struct moments moments_of(const double *values, int64_t count, double med
     return sums;
 }
 
-// Relative standard error of the median of an AR(1) series with coefficient r: the variance of the mean times pi / 2.
-// The variance also follows from successive differences, since a slow series has not shown all of it yet. At most the
-// error of one value.
+// Relative standard error of the median of an AR(1) series with coefficient r. Its square is the variance of the mean
+// times pi / 2. A slowly changing series has not shown its whole variance yet, so the variance is at least the one that
+// successive differences imply. The result is at most the error of a single value.
 static double error_of(const struct moments *sums, int64_t count, double median, double r)
 {
     double n        = (double)count;
@@ -226,7 +227,8 @@ static double error_of(const struct moments *sums, int64_t count, double median,
 }
 
 // Relative distance between the lowest and highest sustained level. Single steps do not count: short series ignore the
-// extremes, longer ones take medians of three steps.
+// two extremes; longer ones take medians of three successive steps, or count as 0 if the autocorrelation is not
+// significant (is_alike).
 static double swing_of(const double *values, const double *sorted, int64_t count, bool is_alike)
 {
     double low = sorted[1], high = sorted[count - 2];
@@ -361,7 +363,8 @@ const char *const statistics_change_names[] = {[CHANGE_SAME]      = "same",
                                                [CHANGE_AMBIGUOUS] = "ambiguous",
                                                [CHANGE_COUNT]     = NULL};
 
-// Logs of MLPerf Training v3.1 to v5.1 that have every step: 119 runs of 35 systems with 64 to 10,752 GPUs.
+// The spread is from the logs of MLPerf Training v3.1 to v5.1 that have every step: 119 runs of 35 systems with 64 to
+// 10,752 GPUs.
 struct step_spread statistics_public_spread(int64_t gpus, double step_seconds)
 {
     static const struct {
@@ -379,7 +382,8 @@ struct step_spread statistics_public_spread(int64_t gpus, double step_seconds)
     return rows[row].spread;
 }
 
-// Ambiguous if the medians differ less than the steps of one run.
+// A change is faster or slower if it exceeds the threshold, the noise and the swing of either run, and the interval
+// excludes 1. It is the same if the noise and the whole interval are within the threshold. Anything else is ambiguous.
 void statistics_compare(struct statistics_change *change, const struct statistics *first,
                         const struct statistics *second, double threshold)
 {

@@ -181,8 +181,9 @@ static size_t character_bytes(const unsigned char *text)
     return 0;
 }
 
-// Includes C1 controls U+0080..U+009F, which terminals obey; bidirectional controls U+061C, U+200E, U+200F,
-// U+202A..U+202E and U+2066..U+2069; and line separators U+2028 and U+2029.
+// Finds characters that terminals or editors obey instead of showing. They include C1 controls U+0080..U+009F;
+// bidirectional controls U+061C, U+200E, U+200F, U+202A..U+202E and U+2066..U+2069; and line separators U+2028 and
+// U+2029.
 static bool is_control(const unsigned char *text)
 {
     if (text[0] == 0xe2 && text[1] == 0x80) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs one rank of a job without the others. Data that others would send is copied from this rank, and received data is
-// normally distributed, so that ops see realistic values. Sums stay the rank's own part.
+// Runs one rank of a job without the others, for emulation. Collectives copy this rank's own data in place of the
+// others'; sums keep this rank's part. A pipeline receive gets normally distributed numbers, so that ops see realistic
+// values.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Functions shared by all communicators, and stubs for those missing from the build.
+// Reads the launcher's variables, and has the functions that all communicators share, with stubs for communicators that
+// the build lacks.
 #include "internal.h"
 
 #include <limits.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks the ranks before they connect, and lays out the ring of a pipeline.
+// Checks that the ranks can connect with NCCL, chooses the creators of unique ids, and lays out the ring of a pipeline.
 #include "nccl_job.h"
 
 #include <stdio.h>

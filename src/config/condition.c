@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Conditions of [when ...] sections: rank count, precision, gpu, variant.
+// Parses and matches the conditions of [when ...] sections: rank count, precision, gpu, variant.
 #include "internal.h"
 
 #include <string.h>

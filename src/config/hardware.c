@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The [hardware] options, and the installed profile of a device.
+// Has the [hardware] options, and finds the installed profile of a device.
 #include "gswbench/hardware.h"
 
 #include <stdlib.h>

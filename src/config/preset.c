@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Preset files of the model, hardware and software sections, which name them.
+// Reads the preset files that [model] preset, [hardware] profile and [software] profile name.
 #include <string.h>
 
 #include "internal.h"

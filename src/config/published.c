@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Published figures count only for the step in force: same model, layout, batch, rank count, precision and machine.
+// Clears published figures that belong to another step than the configured one: they need the same model, layout,
+// batch, rank count, precision and machine.
 #include <string.h>
 
 #include "internal.h"

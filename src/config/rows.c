@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lists the rows selected by a config's [when ...] sections.
+// Lists the rows of a config's published table, which its [when ...] sections define (struct config_row).
 #include "internal.h"
 
 #include <stdlib.h>

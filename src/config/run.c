@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Options of a run: [run], [fault], [trace], [profile] and [checkpoint], and the checks of each section.
+// Has the options of a run, [run], [fault], [trace], [profile] and [checkpoint], and checks each section.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

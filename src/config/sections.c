@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sections of a config: their options and their place in struct config.
+// Has the table of a config's sections: their options and their place in struct config.
 #include <string.h>
 
 #include "internal.h"
@@ -20,7 +20,7 @@ const struct config_section config_sections[] = {
     SECTION(trace, "Traced steps after the measured ones, and their timeline"),
     SECTION(profile, "Steps and ranks that a profiler such as Nsight Systems collects"),
     SECTION(fault, "One injected fault, to test alarms; the result is marked, not compared"),
-    // without the times that a file has
+    // only the options: collective_times, the last field, comes from a file
     {"hardware", hardware_options, offsetof(struct config, hardware), offsetof(struct hardware_config, collective_times),
      "The hardware of predictions and of MFU"},
     SECTION(software, "The program to predict; default: gswbench"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The format table, array sizes derived from it, and elements of arrays.
+// Has the table of number formats, sizes arrays by it, and reads and writes their elements.
 #include "gswbench/format.h"
 
 #include <inttypes.h>

@@ -296,7 +296,7 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
              cuda->gemms->remembered, taken, cuda->gemms->cache.note[0] != '\0' ? "; " : "", cuda->gemms->cache.note);
 }
 
-// Autotuning results that ranks share: GEMM algorithms and attention engines.
+// Names, finds and stores autotuning results, which ranks share: GEMM algorithms and attention engines.
 static void name_choice(struct backend *backend, const struct op *op, const struct buffer *buffers,
                         char problem[GEMM_PROBLEM_BYTES])
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GEMMs: one entry per distinct problem, with the cuBLASLt descriptors and the algorithm for every step.
+// GEMMs of the cuda backend: one entry per distinct problem, with its cuBLASLt descriptors and the algorithm that every
+// step uses.
 #pragma once
 
 #include "blas.h"

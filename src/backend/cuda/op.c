@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Error checks, capture state, memory for trials, and digests of the cuda backend.
+// Helpers of the cuda backend: error checks, capture state, memory for trials, and digests.
 #include "gswbench/fatal.h"
 #include "gswbench/number.h"
 #include "internal.h"

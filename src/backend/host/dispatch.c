@@ -118,5 +118,5 @@ static void combine_backward(struct backend *backend, const struct op *op, const
 
 const struct host_op host_combine_backward = {.run = combine_backward, .each = floats};
 
-// Nothing to copy: the counts are in host memory.
+// The host has nothing to copy: the counts are in its memory.
 const struct host_op host_read_token_counts = {.run = NULL};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops on flat arrays: cast, clear, amax, gradient norm and clipping, AdamW; and the column sums of a matrix.
+// Ops on flat arrays: cast, clear, amax, gradient norm and clipping, AdamW and Muon; and the column sums of a matrix.
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Host backend, the numerical reference on CPU cores: its table of ops.
+// The host backend, the numerical reference on CPU cores: opens it, describes it, and has its table of ops.
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -22,9 +22,9 @@ struct loop {
     host_body           *body;
 };
 
-// How the host computes a kind of op, defined next to its code. An op that is one loop has body and count; others have
-// run, and read_token_counts has nothing to do. Scratch is in floats per thread: each, or all if threads also share
-// some.
+// How the host computes a kind of op, defined next to its code. An op that is one loop has body and count, others have
+// run (except read_token_counts, which has nothing to do). each: floats of scratch per thread; all: floats of scratch
+// in total, if threads also share some.
 struct host_op {
     op_run    *run;
     host_body *body;
@@ -36,7 +36,7 @@ struct host_op {
 OP_COMPUTE_KINDS(HOST_OP)
 extern const struct host_op *const host_ops[OP_COUNT];
 
-// Of the backend's table: computes an op of any kind, and states its scratch.
+// Entries of the backend's table: compute an op of any kind, and return its scratch bytes.
 op_run  host_run;
 int64_t host_scratch_bytes(struct backend *backend, const struct op *op);
 
@@ -100,7 +100,7 @@ int64_t host_minimum(int64_t a, int64_t b);
 // amax of a buffer. Overwrites the first HOST_PARTS floats of scratch and CHUNK more per thread.
 float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in);
 
-// The part of OP_QUANTIZE with NV scaling, in the scratch of the op.
+// OP_QUANTIZE with NV scaling. It uses the scratch of the op.
 op_run host_quantize_nv;
 
 // Part of C that one thread computes. It starts at multiples of 32 and may be empty.
@@ -109,8 +109,8 @@ struct rectangle {
 };
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
-// host_gemm_scales_parts: FP8 operands have block or row scales. host_gemm_inverse_scale: the factor of the whole C
-// otherwise.
+// host_gemm_scales_parts: whether FP8 operands have block or row scales. host_gemm_inverse_scale: otherwise, the factor
+// of the whole C.
 bool host_gemm_scales_parts(const struct loop *loop);
 // Adds bias and addend to a rectangle of C before it is stored; leading: elements from one row to the next.
 void  host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading);

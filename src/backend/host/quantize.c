@@ -87,7 +87,7 @@ static void store_codes(const struct buffer *codes, int64_t at, const float *val
     }
 }
 
-// MX scales have the same 128 x 128 tiles.
+// Quantizes a tile with MX scales, which are stored by tiles of the same 128 x 128 elements.
 static void store_blocks(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
     memset((uint8_t *)copy->factors.data + scaling_block_at(copy->columns, row, column), 0, SCALING_TILE);

@@ -73,7 +73,7 @@ static void store_codes(const struct copy *copy, int64_t row, int64_t column, co
     }
 }
 
-// Quantizes 16 rows of a strip: with squares they share the amax of a block.
+// Quantizes 16 rows of a tile. With square blocks, 16 x 16 elements share an amax; otherwise 16 elements of a row do.
 static void store_blocks(const struct copy *copy, const struct panel *tile, int64_t tile_row, int64_t tile_column,
                          int64_t first)
 {

@@ -84,9 +84,9 @@ static void keep_best_groups(const struct routing_shape *shape, float *values)
     }
 }
 
-// A softmax preserves the order of logits, but logits also separate experts whose scores round to the same value.
-// Selects the top_k experts by score plus bias in descending order; ties go to the lower expert. bias may be NULL.
-// space: [experts].
+// Selects the top_k experts by score plus bias in descending order; ties go to the lower expert. bias may be NULL. A
+// softmax preserves the order of logits, so logits are compared: they also separate experts whose scores round to the
+// same value. space: [experts].
 static void choose(const struct routing_shape *shape, const float *logits, const float *scores, const float *bias,
                    float *space, int32_t *experts)
 {
@@ -436,7 +436,7 @@ static void balance(struct backend *backend, const struct op *op, const struct b
     const struct rows_shape *shape = &op->shape.rows;
     (void)backend;
     if (isnan(*(const float *)buffers[BALANCE_SCALE].data)) {
-        return;    // AdamW skips the step as well
+        return;    // the gradient norm is not finite: skip the update, as AdamW does
     }
     for (int64_t layer = 0; layer < shape->rows; layer++) {
         const float *loads = (const float *)buffers[BALANCE_LOADS].data + layer * (shape->columns + 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Selective scan of Mamba-2 in chunks. Threads share the groups of heads.
 //
-// With L_i = sum of dt a up to position i of the chunk, u = dt x, and S the state before the chunk:
+// With a = -exp(decay), L_i = sum of dt a up to position i of the chunk, u = dt x, and S the state before the chunk:
 //
 //   y_i = sum over j <= i of exp(L_i - L_j) (C_i . B_j) u_j + exp(L_i) S C_i + D x_i
 //   S'  = exp(L_end) S + sum over j of exp(L_end - L_j) u_j B_j^T

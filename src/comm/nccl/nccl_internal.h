@@ -9,9 +9,8 @@
 #include "../internal.h"
 #include "../nccl_job.h"
 
-// The library, loaded at run time, so that the program starts without it.
-//
-// Argument of ncclWaitSignal: number of signals to wait for from a peer.
+// The library is loaded at run time, so that the program starts without it. The struct is the argument of
+// ncclWaitSignal, declared here because older headers lack it: the number of signals to wait for from a peer.
 struct nccl_signals {
     int count, peer, signal, context;
 };
