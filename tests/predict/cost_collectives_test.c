@@ -73,6 +73,51 @@ Test(cost_collectives, predicts_other_releases_of_nccl)
     cr_expect_lt(errors[ROWS * 9 / 10], 0.08, "90th percentile %g", errors[ROWS * 9 / 10]);
 }
 
+// Leaves out one size of a series after the other, from 1 MiB on. The largest stays: it would be extrapolated. Adds an
+// error per size, and returns the new number of errors.
+static int leave_sizes_out(const struct machine *machine, double seconds[COLLECTIVE_SIZES], enum op_kind kind,
+                           int ranks, double *errors, int count)
+{
+    int last = COLLECTIVE_SIZES - 1;
+    while (seconds[last] == 0.0) {
+        last--;
+    }
+    for (int i = 0; i < last; i++) {
+        double bytes = COLLECTIVE_SMALLEST * (double)(1 << i), measured = seconds[i];
+        if (measured > 0.0 && bytes >= mebibyte) {
+            seconds[i]      = 0.0;
+            errors[count++] = fabs(group_seconds(machine, kind, ranks, 1, bytes) / measured - 1.0);
+            seconds[i]      = measured;
+        }
+    }
+    return count;
+}
+
+// The nearest sizes left are an octave and two octaves away.
+Test(cost_collectives, predicts_sizes_that_are_left_out)
+{
+    static const char *const profiles[] = {"a100-80gb", "h100-sxm", "h200", "b200", "b300", "gb200", "gb300"};
+    enum { SERIES = COLLECTIVES * COLLECTIVE_GROUPS, ERRORS = 7 * SERIES * COLLECTIVE_SIZES };
+    static const enum op_kind kinds[COLLECTIVES] = {OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_ALL_TO_ALL};
+    double                    errors[ERRORS];
+    int                       count = 0;
+    for (int i = 0; i < 7; i++) {
+        struct config  config  = read_machine(profiles[i]);
+        struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+        for (int series = 0; series < SERIES; series++) {
+            int     collective = series / COLLECTIVE_GROUPS, group = series % COLLECTIVE_GROUPS;
+            double *seconds = config.hardware.collective_times.seconds[collective][group];
+            if (2 << group <= config.hardware.gpus_per_node) {
+                count = leave_sizes_out(&machine, seconds, kinds[collective], 2 << group, errors, count);
+            }
+        }
+    }
+    qsort(errors, (size_t)count, sizeof(errors[0]), compare_numbers);
+    cr_expect_eq(count, 430, "%d", count);
+    cr_expect_lt(errors[count / 2], 0.042, "median %g", errors[count / 2]);
+    cr_expect_lt(errors[count * 9 / 10], 0.185, "90th percentile %g", errors[count * 9 / 10]);
+}
+
 // A ring of three ranks starts in 5 us and sends at 0.78 x 450e9 bytes/s; so does one over links that the user gives.
 // An all-reduce of 8 without the switch has 14 hops.
 Test(cost_collectives, leaves_what_was_not_measured_to_the_model)
