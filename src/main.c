@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the command line and prints its error, once per job.
+// Runs the command line (src/cli) and prints its error, once per job.
 #include <jansson.h>
 #include <malloc.h>
 #include <signal.h>

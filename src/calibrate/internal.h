@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Private interface of calibration.
+// Shared by the files of this folder: microbenchmarks, and the slowdown by sharing cores.
 #pragma once
 
 #include "gswbench/calibrate.h"
@@ -9,6 +9,7 @@
 status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_op *between,
                                const struct calibrate_setup *setup);
 
+// How much communication and compute slow each other down on CPU ranks, where they share cores.
 struct disturbance {
     double delay_seconds, communications;    // total delay of this many communication ops
     double lost_seconds, busy_seconds;       // lost by compute; while communication ran

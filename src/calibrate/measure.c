@@ -35,7 +35,8 @@ static bool is_communication(const struct distinct_op *distinct)
     return op_is_communication((enum op_kind)distinct->op.kind);
 }
 
-// CPU ranks without a core per thread measure no compute ops: costs assume one, and the simulation models the sharing.
+// Whether this rank measures compute ops. CPU ranks without a core per thread do not: a cost is that of a rank with
+// cores of its own, and the simulation models the sharing.
 static bool takes_part(const struct calibrate_setup *setup)
 {
     return setup->backend->ops->is_device || setup->has_cores;
@@ -169,7 +170,8 @@ status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *
     return result;
 }
 
-// Chooses the GEMM whose time is nearest to the mean compute time between two communication ops of the step.
+// Chooses the GEMM to run between communication ops: its time is nearest to the mean compute time between two
+// communication ops of the step.
 static const struct distinct_op *choose_between(const struct distinct_ops *list)
 {
     const struct distinct_op *nearest   = NULL;

@@ -173,7 +173,7 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
     return json;
 }
 
-// Keys that do not change the computation, or are checked elsewhere.
+// Whether a key may differ: it does not change the computation, or is checked elsewhere.
 static bool is_free(const char *key)
 {
     static const char *const free_keys[] = {"architectures",        "torch_dtype",

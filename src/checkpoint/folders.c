@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A checkpoint is complete when it has its manifest, so the manifest is written last and removed first.
+// Creates, finds and removes the folders of checkpoints. A checkpoint is complete when it has its manifest, so the
+// manifest is written last and removed first.
 #include "folders.h"
 
 #include <dirent.h>

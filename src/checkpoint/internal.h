@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of this folder.
+// Shared by the files of this folder: exports of weights, checksums, and Hugging Face's config.json.
 #pragma once
 
 #include <jansson.h>
@@ -7,8 +7,8 @@
 #include "gswbench/checkpoint.h"
 #include "gswbench/safetensors.h"
 
-// Source of exported weights: a running job (step), a checkpoint (stored), or the initializer (neither; seed). format:
-// type in the file.
+// Source of exported weights: a running job (step), a checkpoint (stored), or neither: the initial weights of a seed.
+// format: type in the file.
 struct weight_source {
     const struct plan *plan;
     const struct step *step;

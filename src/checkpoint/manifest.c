@@ -29,7 +29,7 @@ static const struct json_field file_fields[] = {
     TEXT(manifest_file, "checksum", checksum),
     JSON_END
 };
-// The checksum comes first: it is found by its key.
+// The checksum comes first, because checksums_of_header covers the text with zeros in the first field named xxh3.
 static const struct json_field fields[] = {
     TEXT(manifest, "xxh3", checksum),
     TEXT(manifest, "format", format),

@@ -52,7 +52,7 @@ static int compare_place(const void *a, const void *b)
                               : (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-// Reads in file order, which gives up the order by tensor.
+// Reads in file order. The catalogue is no longer sorted by tensor afterwards.
 static status read_all(struct catalogue *catalogue)
 {
     qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), compare_place);

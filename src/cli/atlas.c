@@ -50,7 +50,8 @@ static void list_settings(struct text_buffer *settings, const char *name, const 
     }
 }
 
-// Model FLOPs of every row count by one convention, and at the peak of [hardware].
+// Ideal time of a row by the same FLOP convention and the peak of [hardware], whatever its publication used, so that
+// rows compare.
 static double ideal_seconds(const struct job *job)
 {
     struct job plain       = *job;

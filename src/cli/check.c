@@ -18,7 +18,7 @@ const struct flag check_flags[] = {
     END_FLAGS,
 };
 
-// The program of [software] may need less than gswbench.
+// Computes the memory of the program that [software] describes: it may fit where gswbench does not.
 static status find_program(struct proved_job *proved)
 {
     const struct config *config  = &proved->job.config;

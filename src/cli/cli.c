@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The list of commands, the choice among them, and shared code of commands that read a configuration.
+// Has the list of commands, runs the one that the command line names, and prints the help. A configuration without a
+// command means run.
 #include "gswbench/cli.h"
 
 #include <stdlib.h>
@@ -130,7 +131,8 @@ static bool asks_for_help(int count, char *const words[])
     return false;
 }
 
-// Some errors of a configuration appear only with a device or a plan; this adds the lines of the file to such an error.
+// Adds the lines where the named options were set to an error that appeared only with a device or a plan, after the
+// configuration was read.
 static status name_places(status error, const struct command *command, const struct arguments *arguments)
 {
     struct text_buffer places = {.text = NULL};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Warns about settings of a job that no published row has. The error of such a prediction is unknown.
+// Warns about settings of a job that no published row has: nothing shows how wrong such a prediction is.
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 
 struct evidence {
     const struct config *config;
-    int64_t              program, machine, both;    // published rows with the same
-    int64_t              ranks;                     // largest number of a row on the same GPU
+    int64_t              program, machine, both;    // published rows with this program, with this machine, with both
+    int64_t              ranks;                     // largest number of ranks of a row on the same GPU
 };
 
 static bool has_experts(const struct config *config)
@@ -16,7 +16,8 @@ static bool has_experts(const struct config *config)
     return config->model.experts > 0;
 }
 
-// A machine counts only for models of the same kind.
+// Counts the rows of a configuration. A row shows something about a machine only if its model has experts as well, or
+// has none as well.
 static status count_rows(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
     struct evidence     *evidence  = state;

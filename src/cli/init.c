@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench init: writes a commented configuration to start from: of a model, a published job, or this machine.
+// gswbench init: writes a commented configuration to start from, for a model, a published job, or this machine.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static status read_config(struct config *config, struct job_selection *selection
     return job_choose(config, selection, &found, errors);
 }
 
-// The first lines of the file. is_of_model: it was made for a model, not for this machine.
+// What the first lines of the file say. is_of_model: it was made for a model, not for this machine.
 struct introduction {
     const char *path, *subject;
     int64_t     ranks;

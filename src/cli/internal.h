@@ -93,7 +93,7 @@ struct flag {
 
 struct command {
     const char *name;
-    const char *heading;    // that the command starts in the help; NULL: none
+    const char *heading;    // printed above the command in the help; NULL: none
     status (*run)(const struct arguments *arguments, struct text_buffer *errors);
     bool               meets;      // processes of one launch form one job
     const struct flag *flags;      // ends with END_FLAGS

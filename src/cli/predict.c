@@ -88,8 +88,8 @@ static status compute_row(struct predictions *table, struct predict_row *row)
     return failed(&row->support) ? OK : computed;
 }
 
-// The program of [software] decides if its memory is modelled. Without a model, a published job that ran fits its GPU,
-// whatever gswbench would need for its layout.
+// Fails if the job does not fit the device. The program that [software] describes decides if its memory is modelled.
+// Otherwise a published job that ran fits, even if gswbench would need more for its layout.
 static status check_fit(const struct predict_row *row)
 {
     const struct config *config      = &row->job.config;

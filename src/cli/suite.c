@@ -49,7 +49,8 @@ static status list_suites(void)
     return OK;
 }
 
-// As many ranks as the launcher started, as for a run; without a launcher, the selected number.
+// Runs the suite on the ranks that the launcher started, as for a run; without a launcher, on the selected number of
+// ranks.
 static status launch(struct suite *suite, struct text_buffer *errors)
 {
     for (int64_t i = 0; i < suite->row_count; i++) {

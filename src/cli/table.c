@@ -32,7 +32,7 @@ struct reading {
     bool           force, is_history;
 };
 
-// write_grid: of a format that has only the cells; NULL: each document has its writer.
+// write_grid: prints the cells of a table or a history in the same way; NULL: the format has a writer for each.
 static const struct table_format {
     const char  *name;
     grid_writer *write_grid;

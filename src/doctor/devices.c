@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The driver and its GPUs, by the driver's own libraries (libcuda, NVML). Creates no context on a device.
+// Checks the driver and its GPUs through the driver's own libraries (libcuda, NVML). Creates no context on a device.
 #include <stdio.h>
 #include <string.h>
 

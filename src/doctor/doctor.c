@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The list of checks, and their lines as text and JSON.
+// Runs the checks of gswbench doctor, and prints their lines. It also has the field tables of doctor --json.
 #include "gswbench/doctor.h"
 
 #include <inttypes.h>

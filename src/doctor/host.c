@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The host: system, processors, memory, limits of a process, and space for results.
+// Checks the host: system, processors, memory, limits of a process, and space for results.
 #define _GNU_SOURCE    // sched_getaffinity
 #include <inttypes.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CUDA libraries that the program opens at run time.
+// Checks the CUDA libraries that the program opens at run time.
 #include <stdio.h>
 #include <string.h>
 

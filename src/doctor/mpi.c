@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MPI as ranks load it, and the launchers: mpirun, and srun with PMIx.
+// Checks MPI as ranks load it, and the launchers: mpirun, and srun with PMIx.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

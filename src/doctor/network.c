@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// InfiniBand and RoCE ports, and what GPUs need to reach them directly.
+// Checks InfiniBand and RoCE ports, and the modules with which GPUs reach them directly.
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Executes the stages of an emulated job and collects op times.
+// Executes one rank of each wanted pipeline stage, without the other ranks (src/comm/alone.c), and collects the op
+// times. simulated.c simulates the job with them.
 #include "gswbench/emulate.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Results of simulated steps: of a prediction, and of a job that is emulated on one device. They have the fields of a
-// run that are known in advance.
+// Makes results from simulated steps: of a prediction, and of a job that is emulated on one device (emulate.c). They
+// have the fields of a run that are known without running it.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void judge(struct result *result)
     result_derive(result);
 }
 
-// Calls the visitor for the result, then the caller's.
+// Calls the visitor that fills the result, then the caller's own.
 struct audience {
     struct result             *result;
     struct predict_explanation callers;
@@ -300,7 +300,8 @@ static status write_result(struct emulated_job *emulated)
     return (status){.exit_code = (int)result->exit_code};
 }
 
-// [hardware], with unknown rates set to 1: all compute ops are measured, so their rates are not used.
+// Returns [hardware]. If ops of all stages are measured, unknown rates become 1: they must be valid, but no compute op
+// uses them. With EMULATE_FIRST, ops of other stages need the real rates.
 static struct hardware_config known_machine(const struct job *job, enum emulate_stages stages)
 {
     struct hardware_config hardware = job->config.hardware;

@@ -74,7 +74,8 @@ static status is_small_enough(bool *is_small, const struct config *config, int64
     return OK;
 }
 
-// A model that is small on any machine, on at most as many ranks as it is meant for.
+// Chooses tiny-llama, which is small on any machine, on the selected number of ranks, or else on 4, 2 or 1, by the
+// number of devices or cores (places).
 static status choose_small(struct config *config, struct job_selection *selection, int places,
                            struct text_buffer *errors)
 {
@@ -83,7 +84,7 @@ static status choose_small(struct config *config, struct job_selection *selectio
     return job_read_config(config, selection, errors);
 }
 
-// Llama 3.1 8B sharded over all devices, with as many of its layers as fit in powers of two.
+// Chooses Llama 3.1 8B, sharded over all devices, with 32 layers or the largest smaller power of two that fits.
 static status choose_for_devices(struct config *config, struct job_selection *selection,
                                  const struct job_machine *machine, struct text_buffer *errors)
 {

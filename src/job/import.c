@@ -308,7 +308,8 @@ static void complete(struct reader *reader)
     }
 }
 
-// JSON: all plain values, and those of objects one level down as "object.name"; text_config is the model itself.
+// Reads JSON: all plain values, and the plain values of objects one level down as "object.name". Members of text_config
+// count as members of the file.
 static status read_json(struct reader *reader, json_t *root, const char *prefix)
 {
     const char *name;
@@ -331,7 +332,7 @@ static status read_json(struct reader *reader, json_t *root, const char *prefix)
     return OK;
 }
 
-// TOML, as far as torchtitan's files go: sections, and a plain value a line.
+// Reads the part of TOML that torchtitan's files use: sections, and one plain value per line.
 static status read_toml(struct reader *reader, char *text)
 {
     char section[64] = "";
@@ -352,7 +353,7 @@ static status read_toml(struct reader *reader, char *text)
     return OK;
 }
 
-// Megatron's arguments, in a shell script or alone: --name value, --name=value, --name.
+// Reads Megatron's arguments, in a shell script or alone: --name value, --name=value, --name.
 static status read_arguments(struct reader *reader, char *text)
 {
     const char *name = NULL;
@@ -383,7 +384,7 @@ static status read_arguments(struct reader *reader, char *text)
     return name != NULL ? add(reader, name, "true") : OK;
 }
 
-// Defaults of Megatron.
+// Sets options whose default in Megatron differs from ours.
 static void set_megatron_defaults(struct reader *reader)
 {
     static const char *const defaults[][2] = {{"model.activation", "gelu"},         {"model.norm", "layernorm"},

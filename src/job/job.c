@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From a selection to a checked configuration and its derived values.
+// Resolves the user's selection (configuration, overrides, ranks) to a checked configuration, and derives its values.
+// rules.c has the checks.
 #include "gswbench/job.h"
 
 #include <inttypes.h>
@@ -71,7 +72,7 @@ static status read_config(struct config *config, struct plan_request *request, c
     return failed(&check) ? report(config, &chosen, check.text, errors) : OK;
 }
 
-// An open layout resolves to the smallest one.
+// Copies the resolved layout into the configuration. If the number of ranks is open, this is the smallest layout.
 static status resolve(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
 {
     struct config *config = &job->config;
@@ -194,7 +195,8 @@ const char *job_layout(const struct job *job, char *text, size_t bytes)
     return text;
 }
 
-// Ranks fill nodes in axis order. An axis stays in a node if its stride times its size divides the node.
+// Warns about an axis that crosses nodes although every layer uses it. Ranks fill nodes in axis order, so an axis stays
+// in a node (or link domain) if its stride times its size divides the devices of a node.
 const char *job_warning(const struct job *job, char *text, size_t bytes)
 {
     int64_t node    = job->config.hardware.gpus_per_node;

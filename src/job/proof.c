@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Builds plans of several ranks, to verify a job and to count its FLOPs.
+// Builds the plans of several ranks, to verify a job, count its FLOPs and check that a backend has all its ops.
 #include "gswbench/job.h"
 
 #include "gswbench/backend.h"
