@@ -5,8 +5,8 @@
 #include <sched.h>
 #include <stdbool.h>
 
-// The launcher's binding: device or node unknown; only cores of the device's node; cores of several nodes, so the rank
-// can choose; no core of the device's node.
+// How the launcher bound the rank. UNKNOWN: device or node unknown; FITS: only to cores of the device's node; OPEN: to
+// cores of several nodes, so the rank can choose; ELSEWHERE: to no core of the device's node.
 enum binding_state { BINDING_UNKNOWN, BINDING_FITS, BINDING_OPEN, BINDING_ELSEWHERE };
 
 struct binding {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shares autotuned GEMM algorithms. The first rank that has a problem tunes it, and the others use the result. Names of
-// problems contain the device model, so each model is tuned separately.
+// Shares autotuned GEMM algorithms and attention engines. The first rank that has a problem tunes it, and the others
+// use the result. Names of problems contain the device model, so each model is tuned separately.
 #include <stdlib.h>
 #include <string.h>
 

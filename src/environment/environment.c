@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens a rank's environment. Stages that can fail on one rank end in an agreement, so no rank waits for one that has
-// left. Notes are the same on all ranks.
+// Opens a rank's environment: backend, communicator, and the checks of this folder. Stages that can fail on one rank
+// end in comm_agree, so no rank waits for one that has left. Notes are the same on all ranks.
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ void environment_note_ranks(struct environment_notes *notes, const char *id, str
     free(all);
 }
 
-// Problems of the machine are notes, or end the run with conditions = error.
+// Problems of the machine are notes, or end the run with [run] conditions = error.
 status environment_check_notes(const struct environment_notes *notes, int64_t conditions)
 {
     return conditions == CONDITIONS_NOTE || notes->count == 0

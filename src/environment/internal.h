@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checks of ranks and machine before a run.
+// Shared by the files of this folder, which check ranks and machine before a run. Ranks of a collective function must
+// all call it.
 #pragma once
 
 #include "gswbench/environment.h"

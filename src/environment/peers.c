@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// First exchange between ranks: same job, shared cores, and placement against the mesh.
+// Compares ranks when they first meet: checks that they run the same job, finds ranks that share cores, and checks
+// their placement against the mesh.
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -49,7 +50,8 @@ status peers_check_program(struct comm *comm)
     return is_one ? OK : fail_as(EXIT_LAUNCH, "%s: install the same program on every host", text);
 }
 
-// Different configurations make a result meaningless; ranks that disagree on --weights-out wait for each other.
+// Lists the settings of the job that must agree. Different configurations make a result meaningless; ranks that
+// disagree on --weights-out would wait for each other.
 static void list_job(struct setting_list *list, const struct config *config, bool writes_weights)
 {
     static const char                remedy[] = "give every rank the same files and flags";

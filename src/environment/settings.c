@@ -41,7 +41,7 @@ void settings_free(struct setting_list *list)
     *list = (struct setting_list){.rows = NULL};
 }
 
-// Lowest rank with the most common value; ties go to the lowest rank.
+// Returns the lowest rank with the most common value; of equally common values, the one of the lowest rank.
 static int find_majority(const struct rank_value *values, int ranks, int *majority_count)
 {
     int majority    = 0;

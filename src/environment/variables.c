@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Allow-list of environment variables, since others may hold secrets. The first matching row applies.
+// Collects the environment variables of an allow-list, since others may hold secrets. The first matching row applies.
 #include "internal.h"
 
 #include <fnmatch.h>
@@ -67,7 +67,8 @@ static bool has(const struct setting_list *list, const char *name)
     return false;
 }
 
-// A default of the cuda backend, which later runs in this process would report.
+// Whether the line is a default that the cuda backend sets itself. Without this check, later runs in this process would
+// report it as the user's.
 static bool is_default(const char *line)
 {
     return strcmp(line, "CUDA_DEVICE_MAX_CONNECTIONS=32") == 0;

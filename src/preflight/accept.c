@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Acceptance test: preflight, then the run unless there are outliers, then the verdict, as text, as a page, and as
-// accept.json with all its inputs.
+// Runs the acceptance test: preflight, then the job unless there are outliers, then the verdict
+// (src/result/acceptance.c). Writes it as text, as a page, and as accept.json with all its inputs.
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Shared by the measurements of a preflight.
+// Shared by the files of a preflight: the state of a rank, the measurements, and their judgement. The report holds
+// classes: a class has the values of one quantity, such as the rate of a GEMM on each rank or the bandwidth of each
+// link.
 #pragma once
 
 #include "gswbench/calibrate.h"
@@ -75,8 +77,9 @@ struct flight_scale {
 };
 const struct flight_scale *flight_find_scale(const struct preflight_class *value_class);
 
-// Tolerated slowdown in percent. flight_fit_limit narrows the limit of devices that hardly differ to six standard
-// deviations, at least the 3.5 % by which equal devices differ.
+// Tolerated slowdown in percent. flight_fit_limit lowers a device class's limit to six standard deviations of its
+// values, but not below 3.5 %, by which equal devices differ, nor above flight_device_limit. With fewer than
+// JUDGE_VALUES values it changes nothing.
 extern const double flight_device_limit, flight_link_limit, flight_group_limit;
 void                flight_fit_limit(struct preflight_class *value_class);
 
@@ -86,7 +89,7 @@ status flight_measure_links(struct flight *flight, bool between);
 status flight_measure_groups(struct flight *flight);
 
 // judge.c: standard deviation of a class in percent, from the median absolute deviation, which outliers hardly change.
-// JUDGE_DEVIATIONS are too many for chance; fewer than JUDGE_VALUES values show no spread.
+// A value JUDGE_DEVIATIONS away is not chance; fewer than JUDGE_VALUES values do not show their spread.
 enum { JUDGE_DEVIATIONS = 6, JUDGE_VALUES = 16 };
 double judge_spread(const struct preflight_class *value_class);
 
@@ -94,10 +97,9 @@ double judge_spread(const struct preflight_class *value_class);
 void judge_add(struct preflight_report *report, const struct preflight_class *value_class,
                const struct preflight_outlier *outlier, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-// devices.c
-// Compute speed of ranks that take turns on shared cores, where clocks differ between turns. Each round relates a rank
-// to the median of all ranks, and the median over rounds counts. Within a round it is the median over probes, since a
-// probe's speed may depend on its memory pages.
+// devices.c Compute speed of ranks that take turns on shared cores, whose clock differs from turn to turn. A probe is a
+// repeated GEMM or copy. A round gives each rank the median, over probes, of its rate relative to the median rank; a
+// probe alone may be slow by its memory pages. The rank's result is the median over rounds.
 struct turns {
     int64_t ranks, probes, rounds;
     double *shares;    // [rounds][ranks], relative to the round's median
@@ -115,8 +117,9 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride);
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe);
 double turns_error(const struct turns *turns, int64_t rank);
 
-// accept.c: expected step time on that device ("": none): published, else predicted, else none. The tolerance includes
-// the spread between equal machines. Returns whether the plan fits the device that the profile describes.
+// accept.c: sets the expected step time on that device ("": none), published, else predicted, else none, and its
+// tolerance, which includes the spread between equal machines. Returns whether the plan fits the device that the
+// profile describes.
 bool accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device);
 
 // Runs the job after its preflight, unless that has outliers, and writes its files. Collective; the exit code follows

@@ -251,7 +251,8 @@ static void name_end(const struct ends *ends, int64_t rank)
               is_all ? "" : device, of->host, is_all ? "" : number, ends->value_class->name, does[ways], percent);
 }
 
-// With a single link, an endpoint's own speed is unknown.
+// Value that the link should have: that of its worse endpoint, or of all endpoints if one has a single link, which does
+// not show the endpoint's own speed.
 static double expected(const struct ends *ends, const struct preflight_value *value)
 {
     const struct end *sends = end_of(ends, value->first, SENDS), *receives = end_of(ends, value->second, RECEIVES);

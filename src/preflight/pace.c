@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Time budget, repetition of measurements, turns of ranks that share cores, and reports to the watchdog.
+// Controls the measurements: repeats them within the time budget, gives turns to ranks that share cores, and reports to
+// the watchdog.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Preflight and acceptance as HTML pages.
+// Writes preflight and acceptance as HTML pages.
 #include <inttypes.h>
 #include <math.h>
 

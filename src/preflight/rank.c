@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One rank of a preflight, up to the report, which rank 0 prints and writes.
+// Runs one rank of a preflight: opens its environment, verifies numbers, measures, and on rank 0 prints and writes the
+// report.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

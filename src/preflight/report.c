@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The classes of a report and their values, and the report as text and JSON.
+// Stores the values of a report by class, and prints the report as text and JSON.
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>

@@ -155,7 +155,7 @@ static bool is_open(const struct session *session, const struct suite_row *row)
     return open != 0;
 }
 
-// Refused if a row or the preflight is, accepted if all rows are.
+// Sets the verdict of the suite: refused if a row or the preflight is, accepted if all rows are.
 static void conclude(struct suite *suite, const struct preflight_report *report)
 {
     int64_t accepted = 0, refused = report->outlier_count;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A suite as a table, as a page and as JSON: before it runs, the expectations of each row; after, its verdict.
+// Prints a suite as a table, as a page and as JSON: the expectations of each row, and after the run its verdict.
 #include <inttypes.h>
 #include <math.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a CSV line per collective or send/receive, timed from when its stream reached it.
+// Writes transfers/RANK.csv of a traced step: a line per collective or send/receive, timed from when its stream reached
+// it.
 #include "trace.h"
 
 #include <fcntl.h>

@@ -252,7 +252,7 @@ static void add_time(const struct communication_times_setup *setup, const struct
     free(members);
 }
 
-// Only the group's first member knows it.
+// Returns NCCL's choice of algorithm, which only the first member of a group knows.
 static struct comm_choice find_choice(const struct readings *all, int ranks)
 {
     int rank = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every rank gets all ranks' times after each step, so it stores only its own series.
+// Compares the compute time of each step between ranks with the same work (a class). Every rank gets all ranks' times
+// after each step, so it stores only its own time and its excess over the median of its class.
 #include "internal.h"
 
 #include <math.h>

@@ -17,7 +17,7 @@
 #include "gswbench/text.h"
 #include "gswbench/version.h"
 
-// Turns the name into an identifier: other characters become underscores.
+// Adds an entry. Its name becomes an identifier: other characters become underscores.
 static void add(struct result *result, const char *name, const char *value)
 {
     char key[64];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts of one rank's run.
+// Shared by the files of this folder: the state of one rank's run, and the functions of each file.
 #pragma once
 
 #include <pthread.h>
@@ -36,12 +36,13 @@ void facts_describe_device(struct result *result, struct rank_environment *envir
 // facts.c: adds memory and features of the communication library.
 void facts_add_connections(struct result *result, struct comm *comm, const struct step *step);
 
-// capture_after: step after which to capture; -1: never. tried: steps timed per mode; 0: none.
+// How a run uses CUDA graphs. capture_after: step after which to capture; -1: never. tried: steps timed in each mode,
+// eager and replayed; 0: none.
 struct graphs_plan {
     int64_t capture_after, tried;
 };
 
-// observations.c: CPU time on this machine during the measured steps, from /proc/stat.
+// observations.c: CPU time on this machine during the measured steps, from /proc/stat, in total and of this process.
 enum { PROCESSORS_MAX = 1024 };
 struct processors {
     bool   is_begun;
@@ -68,7 +69,7 @@ struct checkpoints {
     status                  saved;     // error of the most recent save
 };
 
-// Observations of a rank beside the times of its steps.
+// Observations of a rank besides the times of its steps.
 struct rank_observations {
     struct observer      *device;     // NULL: off
     struct processors     machine;    // of its host

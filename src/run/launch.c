@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Counts a job's ranks, and runs this process's: itself, or threads.
+// Counts the ranks of a job and runs those of this process: one on its main thread, or all as threads of the local
+// communicator.
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ static status run_local(launch_rank *run, const void *shared, int ranks)
     return result;
 }
 
-// Only the first process keeps the text of an error that all have.
+// Removes the text of an error that all processes have, except on the first process, so that it is printed once.
 static status of_first(status error)
 {
     if (comm_launched_rank() > 0) {
@@ -170,7 +171,8 @@ status launch_fail(status own, struct text_buffer *errors)
     return failed(&opened) ? of_first(own) : leave(&comm, meet(&comm, own, errors));
 }
 
-// local: ranks are threads. auto and nccl: MPI if a launcher started several processes, with NCCL on top later.
+// With communicator local, ranks are threads. With auto and nccl, processes of a launcher connect with MPI, and NCCL is
+// opened later with MPI as its control plane.
 status launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
                     struct text_buffer *errors)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Observes the machine during the measured steps. On the host: CPU time that other processes took during the measured
-// steps: busy time of the job's CPUs in /proc/stat minus the ranks' own. Interrupts may be our communication and are
-// not counted. Steal time is foreign.
+// Observes the machine during the measured steps: the device (src/observe), and the CPU time that other processes took
+// on the job's cores. This is the busy time of these cores in /proc/stat minus the ranks' own. Interrupts are not
+// counted, since they may serve our communication. Steal time counts as foreign.
 #define _GNU_SOURCE
 #include "internal.h"
 

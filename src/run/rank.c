@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One rank of a run: plan, environment, step, timed loop, result. Stages that can fail on one rank end in comm_agree,
-// so no rank waits for one that has left.
+// Runs one rank of a job: plan, environment, step, timed loop (steps.c), result. Stages that can fail on one rank end
+// in comm_agree, so no rank waits for one that has left.
 #include "trace.h"
 
 #include <inttypes.h>
@@ -139,8 +139,8 @@ static status check_graphs(const struct rank *rank)
                 run->check == CHECK_OPS ? " with check = ops" : "");
 }
 
-// On the watchdog's thread, during a step: reports the journal's result. From then on no step is printed, since the result
-// would lack it. The wait for one that is being printed ends after a second, in case nobody reads the output.
+// On the watchdog's thread, during a step: reports the journal's result. From then on no step is printed, since the
+// result would lack it. The wait for one that is being printed ends after a second, in case nobody reads the output.
 static bool leave_result(struct rank *rank, const char *why, const struct result_reason *further)
 {
     struct result   result = {0};

@@ -91,7 +91,8 @@ static struct step_facts run_step(const struct steps *steps, int64_t index)
                                .departure       = departure};
 }
 
-// With a NaN clip scale AdamW skips this rank's update, although loss and norm are finite.
+// With a NaN clip scale AdamW skips this rank's update, so the rank would train differently although loss and norm are
+// finite.
 static void check_clip_scales(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
     for (int rank = 0; rank < steps->comm->topology.ranks && steps->plan->clip_scale >= 0; rank++) {
@@ -299,7 +300,7 @@ struct loop {
 // Why the loop ends before the planned steps.
 enum stop { STOP_NOT, STOP_INVALID, STOP_SIGNAL, STOP_OUTPUT, STOP_CAPTURE, STOP_CHECKPOINT };
 
-// The same on all ranks.
+// Why the loop ends after this step; the same on all ranks.
 static enum stop find_stop(struct steps *steps, const struct loop *loop, int64_t index)
 {
     int number = signal_of(loop->facts, steps->comm->topology.ranks);

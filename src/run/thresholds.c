@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// User thresholds: run.fail_above = step=13, run.fail_below = mfu=0.5,tokens=60000. Each is a limit on the median step
-// time, from which the others follow.
+// Reads and judges user thresholds: run.fail_above = step=13, run.fail_below = mfu=0.5,tokens=60000. Each becomes a
+// limit on the median step time, since MFU and tokens/s follow from it.
 #include "internal.h"
 
 #include <math.h>

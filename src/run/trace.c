@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Traced steps, after the measured ones: op times of the last one on every rank, and the waterfall of the busiest rank.
+// Runs the traced steps after the measured ones. Records op times of the last one on every rank, and the waterfall of
+// the rank that computes longest.
 #include "trace.h"
 
 #include <inttypes.h>

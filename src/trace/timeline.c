@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes the Chrome trace event format: a JSON list of objects, with times in microseconds. Texts need no escaping,
-// because all of them come from the program.
+// Writes the ops of a step as a timeline in the Chrome trace event format: a JSON list of objects, with times in
+// microseconds. Texts need no escaping, because all of them come from the program.
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Explains the time of the compute stream: busy time by op kind, and each gap by the ops that the next op waited for.
+// Divides the time of a step into parts, from the start and end of each op: busy time of the compute stream by op kind,
+// and each of its gaps by the ops that the next op waited for.
 #include "gswbench/waterfall.h"
 
 #include <math.h>

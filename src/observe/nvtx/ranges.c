@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// ranges_open prepares names, payloads and nesting, so a step only pushes and pops ranges. A payload is the values that
-// a range carries in addition to its name; toolkits without the extended API lack its header, and show none.
+// Marks steps, phases, layers and ops as NVTX ranges. ranges_open prepares names, payloads and nesting, so a step only
+// pushes and pops ranges. A payload is the values that a range carries in addition to its name; toolkits without the
+// extended API lack its header, and show none.
 #include "gswbench/observe.h"
 
 #include <pthread.h>
