@@ -15,8 +15,8 @@ struct usage {
     // These apply to the tensor itself; the fields above apply to the whole tensor it is a part of.
     bool    is_apart;        // its uses are tracked separately from the whole tensor's
     int32_t quantizer;       // op that quantized the tensor to FP8, or transposed it if it is FP8; -1: none
-    int32_t factor;          // tensor with the inverse scales of a low-precision tensor
-    int32_t tensor_scale;    // NVFP4: tensor with the inverse scale of the whole tensor
+    int32_t factor;          // index of the tensor with the inverse scales of a low-precision tensor
+    int32_t tensor_scale;    // NVFP4: index of the tensor with the inverse scale of the whole tensor
 };
 
 struct assembly {
@@ -24,7 +24,7 @@ struct assembly {
     int32_t       tensor_capacity, op_capacity;
     struct usage *usage;                    // [tensor_capacity]; a use of a part counts as a use of the whole
     struct op_tag tag;                      // for the ops being appended
-    bool          is_initial;               // for the ops being appended
+    bool          is_initial;               // for the ops being appended, as in struct op
     bool          is_aside;                 // another microbatch is interleaved with the current one
     int32_t       pending[STREAM_COUNT];    // [stream]: op that the next compute op must follow; -1: none
     int32_t       last_compute;             // -1: none

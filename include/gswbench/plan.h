@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The plan: a training step of one rank as an immutable table of tensors and a list of ops. Every other module reads
-// it.
+// The plan: a training step of one rank as an immutable table of tensors and a list of ops. src/build and src/layers
+// write it (plan_build.h, assembly.h); every other module reads it.
 #pragma once
 
 #include <stdbool.h>
@@ -55,12 +55,13 @@ struct plan_slice {
     int64_t first, elements;
 };
 
-// An FSDP unit: the embedding, one block, the experts of a block, or the head with the final norm. Its weights have
-// consecutive elements, with the same offsets in every storage. A rank keeps a slice of them. With Muon and ZeRO-1, the
-// optimizer of a rank updates whole matrices, possibly none.
+// An FSDP unit: the embedding, one block (a layer or MTP module), the experts of a block, or the head with the final
+// norm. FP8 linears, Muon's matrices and adapters of a block have separate units, since a unit has one format and one
+// optimizer. The weights of a unit have consecutive elements, with the same offsets in every storage. A rank keeps a
+// slice of them. With Muon and ZeRO-1, the optimizer of a rank updates whole matrices, possibly none.
 struct plan_unit {
     int64_t place;    // index in the model: embedding 0, block layer + 1, head layers + 1, then MTP modules, experts of
-                      // each layer that has any, separate FP8 linears, adapters
+                      // each layer that has any, separate linears, adapters
     bool is_experts;                // sharded over the expert-parallel group
     bool is_low_precision;          // weights are kept in FP8, and only master weights in full precision;
                                     // frozen weights in FP8 or FP4, without masters
@@ -72,7 +73,7 @@ struct plan_unit {
     int64_t           elements;
     int32_t           first_weight, weight_count;
     int64_t           replicated;          // leading elements that all ranks of tp have in common
-    int64_t           of_heads;            // the first of them, whose gradients each rank computes for its own heads
+    int64_t           of_heads;            // the first of these, whose gradients each rank computes for its own heads
     struct plan_slice kept;                // in the weight and gradient tensors: a shard under FSDP, else all
     struct plan_slice updated;             // by this rank's optimizer: a shard under FSDP and ZeRO-1, else all
     int32_t           weight, gradient;    // tensors of the kept slice
@@ -92,7 +93,8 @@ enum storage {
     STORAGE_COUNT
 };
 
-// Tensors that the modelled framework keeps longer, copies or casts again.
+// What a tensor holds. src/predict/footprint.c finds the tensors by it that a framework keeps longer, copies or casts
+// again; all other tensors are TENSOR_OTHER.
 enum tensor_content {
     TENSOR_OTHER,
     TENSOR_RESIDUAL,      // the residual stream of a layer
@@ -188,7 +190,7 @@ struct plan {
     // Tensors that the host fills or reads; -1: on another stage. tokens: [accumulation]; targets: [accumulation] for
     // each of the 1 + predicted_tokens predictions.
     int32_t            *tokens, *targets;
-    int32_t             positions;    // learned positions: i32, position of each local row; else -1
+    int32_t             positions;    // i32, position of each local row, if the model learns positions; else -1
     int32_t             rope_table, hyper, gradient_norm, clip_scale;
     int32_t             loss, prediction_loss;    // prediction_loss: mean loss of the MTP modules; -1: none
     struct plan_scaling scaling;
@@ -215,8 +217,8 @@ extern const struct json_field plan_storage_fields[];    // of an array of bytes
 const struct row_count *plan_op_row_count(const struct plan *plan, const struct op *op);
 // A copy of the op with this number of rows, if a row count determines its rows.
 struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t rows);
-// A copy of the op with the rows of its expert under skewed routing; expected rows are uniform. An exchange has the
-// rows of the rank with the most.
+// A copy of the op with the rows that its expert has under skewed routing; the plan itself expects uniform routing. An
+// all-to-all gets the rows of the rank that has the most, because all ranks take as long.
 struct op plan_op_of_load(const struct plan *plan, const struct op *op);
 // Elements of the operand in a slot that the op uses in the plan.
 int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int slot);

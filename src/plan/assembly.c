@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Appends tensors and ops to a plan, and derives the dependencies of each op.
+// Appends tensors and ops to a plan, and derives the dependencies of each op. The row counts of dropless experts are in
+// row_count.c, the placement of activations in memory.c.
 #include "gswbench/assembly.h"
 
 #include <stdlib.h>
@@ -146,6 +147,7 @@ static struct usage *usage_of(const struct assembly *assembly, int32_t tensor)
     return own->is_apart ? own : &assembly->usage[assembly->plan->tensors[tensor].whole];
 }
 
+// Raises the latest op of its stream that a new op depends on; one dependency per stream is enough.
 static void depend(const struct plan *plan, int32_t latest[STREAM_COUNT], int32_t op)
 {
     if (op >= 0 && op > latest[plan->ops[op].stream]) {
@@ -165,7 +167,7 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
     op->wait[op->wait_count++] = until;
 }
 
-// Depends on the last op of each other stream that wrote one of the operands, or read one that this op writes.
+// Makes the op depend on the last op of each other stream that wrote one of its operands, or read one that it writes.
 static void find_waits(const struct assembly *assembly, struct op *op)
 {
     int32_t latest[STREAM_COUNT];
@@ -228,8 +230,8 @@ int32_t assembly_append(struct assembly *assembly, struct op *op)
             assembly->pending[stream] = -1;
         }
     }
-    // One thread may issue all streams. While the host blocks in OP_READ_TOKEN_COUNTS it issues nothing, so later ops
-    // on every stream depend on that op.
+    // If one thread issues all streams, it issues nothing while the host blocks in OP_READ_TOKEN_COUNTS. The plan says
+    // so: each later op of another stream waits for that op. Compute ops follow it in their own stream.
     if (op->stream != STREAM_COMPUTE && assembly->last_reader >= 0) {
         assembly_hold(assembly, op, assembly->last_reader);
     }

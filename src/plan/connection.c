@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The connections that a plan's communication needs, with the SMs and device memory they take.
+// Lists the connections that a plan's communication needs, with the SMs and device memory they take.
 #include "gswbench/connection.h"
 
 #include <inttypes.h>
@@ -8,9 +8,9 @@
 #include "gswbench/arena.h"
 
 // Channels are thread blocks of a communication kernel, each with its own buffers per neighbour. Pipeline links get
-// few: they carry less data than collectives, and a receive that is posted early holds its SMs. CHANNELS_WIDE: NCCL's
-// own limit where it drives the links of a node at full rate. GRAIN_BYTES: below this size per channel, latency
-// dominates.
+// few (CHANNELS_LINK): they carry less data than collectives, and a receive that is posted early holds its SMs.
+// CHANNELS_WIDE is NCCL's own limit where it drives the links of a node at full rate. A channel carries at least
+// GRAIN_BYTES, because latency dominates below.
 enum { CHANNELS_LINK = 2, CHANNELS_WIDE = 16, GRAIN_BYTES = 64 << 10 };
 
 // Buffers of a channel per neighbour and direction, for all protocols together and rounded up to the mapping
@@ -38,7 +38,7 @@ static double ring_bytes(const struct plan_connection *connection)
     return BUFFER_BYTES + COUNTER_BYTES + crossings * (BUFFER_BYTES - COUNTER_BYTES);
 }
 
-// Buffers for every pair within the node. Network traffic shares one pair of buffers.
+// An all-to-all has buffers for every pair of ranks within the node. Its network traffic shares one pair of buffers.
 static double all_to_all_bytes(const struct plan_connection *connection)
 {
     double local = (double)connection->members / (double)connection->nodes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Happens-before relation of ops as vector clocks, and removal of redundant dependencies.
+// Computes the happens-before relation of ops as vector clocks, and removes redundant dependencies.
 #include "gswbench/plan.h"
 
 int32_t *order_clocks(const struct plan *plan, int32_t *position)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Queries on a finished plan: sequence positions, bytes, names of ops and tensors.
+// Answers queries on a finished plan: sequence positions, bytes, names of ops and tensors.
 #include "gswbench/plan.h"
 
 #include <math.h>
@@ -113,7 +113,7 @@ static int add_place(char text[PLACE_BYTES], int used, const char *name, int num
     return number < 0 ? used : used + snprintf(text + used, (size_t)(PLACE_BYTES - used), ", %s %d", name, number);
 }
 
-// ", layer 3, microbatch 0, chunk 1", without fields that are -1.
+// Writes ", layer 3, microbatch 0, chunk 1" without fields that are -1.
 static const char *place_name(char text[PLACE_BYTES], int layer, int microbatch, int chunk)
 {
     text[0] = '\0';

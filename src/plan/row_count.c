@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Row counts of ops and tensors that are known only during a step.
+// Handles ops and tensors whose number of rows is known only during a step, as in dropless experts (struct row_count).
 #include <math.h>
 
 #include "gswbench/assembly.h"
@@ -15,7 +15,7 @@ const struct row_count *plan_op_row_count(const struct plan *plan, const struct 
     return NULL;
 }
 
-// The columns of a transposed copy are the rows.
+// A transposed copy has its rows in the second dimension.
 int64_t plan_row_elements(const struct plan *plan, int32_t tensor)
 {
     const struct tensor *known_rows = &plan->tensors[tensor];
@@ -41,14 +41,13 @@ struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t 
     return of_rows;
 }
 
-// Load of an expert, relative to the mean of all experts. The first top_k experts are loaded more in skewed routing.
+// Load of an expert, relative to the mean of all experts. Skewed routing loads the first top_k experts more.
 static double load_of(const struct routing_shape *shape, int64_t expert)
 {
     double each = (double)shape->top_k / (double)shape->experts;
     return 1 - shape->hot + (expert < shape->top_k ? shape->hot / each : 0);
 }
 
-// An exchange takes as long as that of the rank with the most rows.
 struct op plan_op_of_load(const struct plan *plan, const struct op *op)
 {
     const struct row_count *row_count = plan_op_row_count(plan, op);
