@@ -32,7 +32,8 @@ struct unit_state {
     bool    reduced_adds;      // they are added, not copied
 };
 
-// Gradient of the input of an adapter's B, of the output gradient that it was computed from last; -1: none.
+// The latest gradient of t = scale x A^T, the input of an adapter's B, and the output gradient that it was computed
+// from (-1: none yet). Data and weight gradient share it.
 struct adapter_input {
     int32_t output_gradient, gradient;
 };
@@ -78,7 +79,7 @@ struct builder {
     bool                 gathers_forward;       // ZeRO-1: updated weights are gathered in the next forward pass
     bool                 reduces_each;          // gradients are reduced over replicas after each of several
                                                 // microbatches
-    int32_t *owners;                            // Muon: of each matrix, among the replicas [weights][WEIGHT_PARTS]
+    int32_t *owners;                            // Muon: replica that owns each matrix [weights][WEIGHT_PARTS]
     // Adapters of frozen matrices:
     int64_t               first_trained_place;       // the first block with a trained weight, and its first
     int32_t               first_trained_sublayer;    // sublayer with one; gradients end there
@@ -93,8 +94,9 @@ struct builder {
     int32_t               reduces[2];    // the last two reductions of unsharded gradients; -1: none
 };
 
-// Places of blocks: of a layer (layer -1: the embedding), of the head, and their number. block_layer returns the layer
-// at a place; -1: embedding or head.
+// A block's place is its index in the model: embedding 0, layers, head, MTP modules. block_place returns the place of a
+// layer (-1: the embedding), block_head the place of the head, block_places the number of places. block_layer is the
+// inverse of block_place; it returns -1 for embedding and head.
 int64_t block_place(const struct model_config *model, int64_t layer);
 int64_t block_layer(const struct model_config *model, int64_t place);
 int64_t block_head(const struct model_config *model);
@@ -185,10 +187,10 @@ struct declarations {
 struct declaration *declare_matrix(struct declarations *declarations, int32_t *index, const char *name);
 struct declaration *declare_linear(struct declarations *declarations, int32_t *index, const char *name,
                                    enum linear_kind gemm, int64_t linear);
-// A replicated vector of a norm.
+// A vector of a norm, replicated over tp.
 void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
                     int64_t columns, float constant);
-// A replicated matrix.
+// A matrix that is replicated over tp.
 void declare_whole(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
                    int64_t rows, int64_t columns);
 // Replicated vectors of head_dim elements that all heads share, one per part.

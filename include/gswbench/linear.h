@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT
-// Linear layer y = x W^T, with data and weight gradient, and tensor parallelism: the same with collectives before and
-// after the GEMMs.
+// SPDX-License-Identifier: MIT Appends linear layers y = x W^T with their data and weight gradients, and the sharding
+// around them: tensor parallelism, adapters, FSDP units, Muon's matrices and quantization. The files of src/shard have
+// one each.
 #pragma once
 
 #include "gswbench/builder.h"
@@ -32,7 +32,7 @@ bool gradient_accumulates(const struct builder *builder, int32_t weight);
 
 // Adapters of frozen matrices (LoRA): y = W x + scale B A x, beside the GEMMs of W. They run in BF16.
 bool adapter_exists(const struct builder *builder, int32_t weight);
-// Adds the adapter's part to out: of the output, or of the input gradient if linear->is_gradient.
+// Adds the adapter's part to out, which is the output, or the input gradient if linear->is_gradient.
 void adapter_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out);
 void adapter_weight_gradients(struct builder *builder, int32_t dy, int32_t x, int32_t weight);
 bool weight_is_frozen(const struct builder *builder, int32_t weight);
@@ -74,7 +74,7 @@ uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes);
 // experts.
 int64_t unit_places(const struct builder *builder);
 int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_layer);
-// With FP8 weights, the linears of a block form a separate unit, because a unit has one format.
+// With FP8 weights or Muon, the linears of a block form a separate unit, because a unit has one format and optimizer.
 int64_t unit_place_of_linears(const struct builder *builder, int64_t layer);
 int64_t unit_place_of_adapters(const struct builder *builder, int64_t layer);
 // Rounds up elements so that each of this many slices starts at a multiple of 16 bytes in the format with the fewest
@@ -108,7 +108,7 @@ int32_t unit_updated_weight(struct builder *builder, int32_t unit);
 // ZeRO-1: all-gathers the updated slices, not before op hold (or -1) has ended.
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold);
 
-// Muon: matrices that are updated as wholes, and the replicas that update them.
+// Muon updates whole matrices. These functions list them, and assign them to the replicas that update them.
 struct muon_matrix {
     const struct weight_part *part;             // the first of its parts
     int64_t                   first;            // offset in the unit, in elements

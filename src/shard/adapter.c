@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Adapters of frozen matrices (LoRA): y = W x + scale B A x with A [rank, in] and B [out, rank]. t = scale x A^T is
-// kept from the forward to the backward pass; then dB = dy^T t, dt = scale dy B, dA = dt^T x, and dx += dt A.
+// Appends the ops of adapters of frozen matrices (LoRA): y = W x + scale B A x with A [rank, in] and B [out, rank]. t =
+// scale x A^T is kept from the forward to the backward pass; then dB = dy^T t, dt = scale dy B, dA = dt^T x, and dx +=
+// dt A.
 //
 // Under tp, B of a column-parallel matrix and A of a row-parallel one are sharded like the matrix, and the other is
 // replicated. B t of a row-parallel matrix is then a partial sum, which the reduction after W x completes, and so is dt
@@ -24,7 +25,7 @@ bool linear_is_trained(const struct builder *builder, int32_t weight)
     return !weight_is_frozen(builder, weight) || adapter_exists(builder, weight);
 }
 
-// MTP modules that share weights have a t each.
+// Where t of the current microbatch is kept. MTP modules that share weights have a t each.
 static int32_t *place_of(struct builder *builder, int32_t weight)
 {
     const struct plan *plan   = builder->plan;
@@ -45,7 +46,7 @@ static float scale_of(const struct builder *builder)
     return (float)(adapters->alpha / (double)adapters->rank);
 }
 
-// dt, once for each gradient of the output.
+// Returns dt, and computes it once for each gradient of the output.
 static int32_t input_gradient(struct builder *builder, int32_t weight, int32_t dy)
 {
     struct adapter_input *input = &builder->adapter_inputs[weight];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Places of blocks in a model, collectives, and splits and joins of columns.
+// Helpers of all layers: places of blocks in a model, collectives, and splits and joins of columns.
 #include "gswbench/builder.h"
 
 int64_t block_head(const struct model_config *model)
@@ -35,7 +35,7 @@ int32_t collect(struct builder *builder, const struct collective *collective)
                                                                               .hold   = collective->hold});
 }
 
-// In columns of whole: the first ones, and all.
+// The shape counts the columns of the whole tensor (columns), and the columns of first in it (valid_columns).
 static struct op columns_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t first,
                             int32_t rest)
 {

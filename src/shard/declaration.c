@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Declarations of weights: the part that this rank has, and its initial values.
+// Declares weights: the rows and columns that this rank has of each, and their initial values. src/build/weights.c
+// assigns the declared weights to FSDP units.
 #include "gswbench/builder.h"
 
 #include <math.h>
@@ -133,12 +134,12 @@ static struct declaration *declare_adapter_matrix(struct declarations *declarati
     struct declaration *added = declare_matrix(declarations, NULL, name);
     added->adapter_of         = of;
     added->adapter            = adapter;
-    // Sharded like the matrix, or replicated, with a gradient of this rank's part of the matrix.
+    // The matrix is sharded like the adapted one, or replicated with a gradient that covers only this rank's part.
     added->is_replicated = added->is_of_heads = declarations->list[of].is_summed == (adapter == ADAPTER_B);
     return added;
 }
 
-// A has the deviation that it has in peft and Megatron-Bridge, which draw from a uniform distribution.
+// A is drawn from a normal distribution, with the deviation of the uniform one in peft and Megatron-Bridge.
 static void declare_a(struct declarations *declarations, int32_t of, const struct adapter_names *names)
 {
     struct declaration  *a    = declare_adapter_matrix(declarations, of, ADAPTER_A, names->name[ADAPTER_A]);

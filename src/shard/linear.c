@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Linear layer: y [T, n] = x [T, k] W^T with W [n, k], data and weight gradient.
+// Appends the GEMMs of a linear layer, y [T, n] = x [T, k] W^T with W [n, k], and its data, weight and bias gradients.
+// tensor.c has the collectives around them, quantize.c their operands in FP8 and FP4.
 #include "gswbench/linear.h"
 
 // An input matrix of a GEMM, and its role in the linear layer.
@@ -24,7 +25,8 @@ static bool is_low_precision(const struct builder *builder, const struct gemm *g
            (!makes_weight_gradient || builder->plan->precision.has_low_precision_weight_gradients);
 }
 
-// Sets an FP8 operand. A is read as is and B transposed, as devices require.
+// Sets an operand in FP8 or FP4. The GEMM then reads A as is and B transposed, as devices require, so an operand in the
+// other orientation is a transposed copy.
 static void read_copy(struct builder *builder, struct op *op, int slot, int32_t weight, struct factor factor)
 {
     bool     is_a       = slot == GEMM_A;

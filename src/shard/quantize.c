@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Quantization of GEMM inputs to FP8 or FP4, as is and transposed. Scales are per tensor (current or delayed) or per
-// part of the tensor.
+// Appends the quantization of GEMM inputs to FP8 or FP4, as is and transposed. Scales are per tensor (current or
+// delayed) or per part of the tensor, such as a block of 32.
 #include "gswbench/linear.h"
 
 // Persistent FP8 scales: one slot per linear and role. A tensor has a slot if its scale is known before its values
@@ -11,7 +11,7 @@ static bool is_delayed(const struct plan *plan)
     return plan->precision.low_precision_linears != 0 && plan->precision.recipe == RECIPE_DELAYED;
 }
 
-// Whether AdamW finds the magnitudes of weights for their scales.
+// Whether AdamW finds the largest magnitudes (amax) of weights for their scales.
 static bool notes_magnitudes(const struct plan *plan)
 {
     return plan->precision.recipe == RECIPE_CURRENT && plan->precision.fuses_copies &&
@@ -102,7 +102,7 @@ static void reduce_magnitudes(struct builder *builder, uint32_t axes)
                                           -1, builder->plan->scaling.amaxes, -1});
 }
 
-// The slots of first_role .. end_role - 1, which share a format.
+// Computes new scales for the slots of first_role .. end_role - 1, which share a format.
 static void append_rescale(struct builder *builder, enum linear_role first_role, enum linear_role end_role)
 {
     const struct plan   *plan    = builder->plan;
@@ -229,7 +229,7 @@ static int slot_in(const struct op *op, int slot)
     return op->kind == OP_QUANTIZE ? slot : OP_FUSED + slot;
 }
 
-// The inverse scales of a version. With scales per part, each version has its own.
+// The inverse scales of a version (as is or transposed). With scales per part of the tensor, each version has its own.
 static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t weight, enum linear_role role)
 {
     struct plan *plan     = builder->plan;
@@ -251,7 +251,7 @@ static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t 
     return factors;
 }
 
-// NVFP4: the scale of the tensor of a version, which has the same lifetime as the scales of its blocks.
+// NVFP4: the scale of the whole tensor. Each version has one, with the same lifetime as the scales of its blocks.
 static int32_t tensor_scale_of(struct builder *builder, int32_t op, int slot, enum linear_role role)
 {
     struct plan *plan = builder->plan;
@@ -283,7 +283,7 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
     plan->tensors[copy].holds           = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
     plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].row_count > 0;
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
-    // Both can reallocate usage, so they run first.
+    // Both calls can reallocate usage, so they run before the assignments.
     int32_t factor                             = factor_of(builder, op, slot, weight, role);
     int32_t tensor_scale                       = tensor_scale_of(builder, op, slot, role);
     builder->assembly.usage[copy].factor       = factor;
@@ -312,7 +312,7 @@ static int32_t transpose(struct builder *builder, int32_t tensor, enum linear_ro
     return out;
 }
 
-// A tensor that the stored OP_QUANTIZE of a weight writes.
+// Declares a tensor that the stored OP_QUANTIZE of a weight writes.
 static void store(struct builder *builder, struct op *stored, int slot, const char *of, struct tensor shape)
 {
     const char *name = arena_format(&builder->plan->arena, of, shape.name);
@@ -320,7 +320,7 @@ static void store(struct builder *builder, struct op *stored, int slot, const ch
                      assembly_tensor(&builder->assembly, name, STORAGE_WEIGHT, shape.format, shape.dim));
 }
 
-// The scales of a stored version of a weight.
+// Declares the scales of a stored version of a weight.
 static void store_scales(struct builder *builder, struct op *stored, bool is_transposed, const char *name)
 {
     enum scaling scaling = (enum scaling)stored->shape.quantize.scaling;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tensor parallelism: collectives around the sharded GEMMs.
+// Appends the collectives of tensor parallelism around the sharded GEMMs of linear.c.
 #include "gswbench/linear.h"
 
 static int64_t ranks_of(const struct builder *builder)
@@ -7,7 +7,7 @@ static int64_t ranks_of(const struct builder *builder)
     return builder->plan->mesh.size[AXIS_TP];
 }
 
-// Without out, into a new tensor with this many rows.
+// Appends a collective from in to out, or to a new tensor with this many rows if out is -1. Returns the output.
 static int32_t to_rows(struct builder *builder, struct collective collective, int64_t rows)
 {
     const struct tensor *from = &builder->plan->tensors[collective.in];
@@ -93,7 +93,7 @@ int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial
 // ring away from the rank that keeps the block, and travels in both directions. A rank alternates between the
 // directions: one sum travels while it adds to the other. The rank that keeps the block adds the two sums.
 
-// The rows of the rank that is this number of ranks after this one in the ring, or before it if < 0.
+// The rows of the rank that is this number of places after this one in the ring, or before it if negative.
 static int32_t block_ahead(struct builder *builder, const char *name, int32_t whole, int64_t places)
 {
     int64_t own  = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
@@ -102,7 +102,8 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
     return tensor_rows(builder, name, whole, rank * rows, rows);
 }
 
-// ahead: elements from out to the receiving tensor of the rank that in is sent to.
+// Sends in to the rank that is this number of places ahead, and receives out. ahead: elements from out to the tensor
+// that the other rank receives into, which may be another part of the whole.
 static void rotate(struct builder *builder, const char *role, enum model_value makes, int32_t in, int32_t out,
                    int32_t places, int64_t ahead)
 {
@@ -211,7 +212,7 @@ int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *
     return is_partial ? reduce(builder, role, product, out) : product;
 }
 
-// All-reduces gradients of elements that these ranks have in common.
+// All-reduces the gradients of the elements in a run that the ranks of these axes have in common.
 static void sum_alike(struct builder *builder, int32_t unit, uint32_t axes, struct plan_slice run)
 {
     if (mesh_group_size(&builder->plan->mesh, axes) == 1 || run.elements == 0) {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// FSDP units: their index in the model, the slice that a rank keeps, and its tensors.
+// SPDX-License-Identifier: MIT Creates FSDP units, gathers their weights and reduces their gradients: their index in
+// the model, the slice that a rank keeps, and the tensors and collectives of it.
 
 #include "gswbench/linear.h"
 #include "gswbench/number.h"
@@ -26,7 +26,6 @@ bool unit_reduces_each(const struct builder *builder, int32_t unit)
     return unit_is_sharded(builder, unit) || (builder->reduces_each && unit_has_replicas(builder, unit));
 }
 
-// The optimizer updates only a slice of the kept weights (ZeRO-1).
 bool unit_updates_slice(const struct builder *builder, int32_t unit)
 {
     const struct plan_unit *sliced = &builder->plan->units[unit];
@@ -320,7 +319,8 @@ static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t 
                                                  STREAM_GRADIENT_REDUCE, whole, slice, -1});
 }
 
-// With FP8 weights, the unit without the linears is too small to count for the limit.
+// Whether the unit has the rest of a block, without its FP8 linears. It is too small to count for the limit of two
+// units with unsharded gradients.
 static bool leaves_linears(const struct builder *builder, int32_t unit)
 {
     const struct plan *plan = builder->plan;
