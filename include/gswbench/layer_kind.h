@@ -81,8 +81,8 @@ struct layer_kind {
     const struct forward_step *steps;      // in order; terminated by append = NULL
     uint32_t                   needed;     // values that the backward pass reads
     uint32_t                   dropped;    // of these, values that are always recomputed
-    uint32_t                   travels;    // values made by an all-to-all; another microbatch can be interleaved after
-                                           // these steps
+    uint32_t                   travels;    // values that an all-to-all brings; with overlap_microbatches, ops of
+                                           // another microbatch follow the steps that make them
     uint32_t inputs[LINEAR_KINDS];         // values that only the weight gradients of these linears read
     uint32_t (*needed_also)(const struct model_config *model);    // further values that it reads in some models; NULL:
                                                                   // none

@@ -26,16 +26,16 @@ int32_t attention_new_query(struct builder *builder, const char *name, int64_t t
 int32_t attention_new_out(struct builder *builder, const char *name, int64_t tokens);
 int32_t attention_new_key_value(struct builder *builder, const char *name, int64_t tokens);
 
-// The adapter of the output projection, for plain and latent attention: its parameters, with that many inputs, and its
-// declaration after the projection.
+// The adapter of the output projection, for plain and latent attention. The first function returns its parameters for
+// this number of inputs, the second declares it after the projection.
 int64_t attention_projection_adapter(const struct model_config *model, int64_t in);
 void    attention_adapt_projection(struct declarations *declarations);
 
 // Forward steps after rope, for plain and latent attention.
 void attention_append(struct sublayer *sublayer);
 void attention_append_projection(struct sublayer *sublayer);
-// Takes the gradient of VALUE_OUT; returns the gradient of VALUE_Q, and that for VALUE_KV in dkv. -1: no weight before
-// the projection is trained.
+// Takes the gradient of VALUE_OUT; returns the gradient of VALUE_Q, and sets dkv to the gradient of VALUE_KV. Returns
+// -1 if no weight before the projection is trained.
 int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t *dkv);
 
 // Context parallelism: attention with sequences sharded over cp.
@@ -46,4 +46,4 @@ void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int
 // token (1 for queries, 2 for keys and values).
 bool    context_exchanges(const struct builder *builder);
 int32_t context_to_heads(struct builder *builder, const char *role, int32_t in, int64_t pieces);
-int64_t context_runs(const struct builder *builder);
+int64_t context_runs(const struct builder *builder);    // runs of positions on this rank (HALVES)

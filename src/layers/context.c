@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Context parallelism with all-gathered keys and values. Of 2 cp chunks of a sequence, rank r has the queries of chunks
-// r and 2 cp - 1 - r, which balances causal attention. Gathered keys and values are reordered from rank order to
-// sequence order, so that each run of queries attends to a prefix of them.
+// Core attention under context parallelism in three ways: keys and values are all-gathered, passed around a ring, or
+// heads are exchanged for positions (Ulysses).
 //
-// Each chunk of each sequence is a run with a separate attention op, because chunks of several sequences are not
-// contiguous.
+// Of 2 cp chunks of a sequence, rank r has the queries of chunks r and 2 cp - 1 - r, which balances causal attention.
+// All-gathered keys and values are reordered from rank order to sequence order, so that each run of queries attends to
+// a prefix of them. A run is one chunk of one sequence. It has a separate attention op, because chunks of several
+// sequences are not contiguous.
 #include "attention.h"
 
 #include "gswbench/linear.h"
@@ -256,7 +257,7 @@ static void regroup(struct builder *builder, const char *role, struct rows_shape
     assembly_append(&builder->assembly, &op);
 }
 
-// A tensor for all positions of this rank's share of the heads.
+// A new tensor for all positions of this rank's share of the heads.
 static int32_t new_share(struct builder *builder, const char *role, int64_t elements)
 {
     int64_t tokens = builder->tokens * ranks_of(builder);
@@ -396,7 +397,7 @@ static int32_t gather_keys(struct sublayer *sublayer)
     return ordered;
 }
 
-// Keys up to the end of a run.
+// Number of keys up to the end of a run.
 static int64_t keys_of(const struct builder *builder, int64_t run)
 {
     return (own_chunk(builder, (int)(run % HALVES)) + 1) * (builder->sequence / HALVES);

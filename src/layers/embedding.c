@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The embedding: table rows selected by tokens, and their gradient. Learned positions are rows of a second table, added
-// after the residual stream is sharded over tp.
+// SPDX-License-Identifier: MIT Layer kind of the embedding: table rows selected by tokens, and their gradient. Learned
+// positions are rows of a second table, added after the residual stream is sharded over tp.
 #include "embedding.h"
 
 #include "gswbench/linear.h"
@@ -41,7 +40,7 @@ static float multiplier_of(const struct builder *builder, int32_t weight)
     return weight == embedding_table(builder) ? (float)builder->plan->model.embedding_scale : 1.0F;
 }
 
-// An op on the rows of a table, or on this rank's shard of the table.
+// An op on the rows of a table, of which this rank may have only a shard.
 static struct op embedding_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t weight)
 {
     const struct weight      *table = &builder->plan->weights[weight];

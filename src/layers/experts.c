@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Mixture-of-experts layer: routing, dispatch, expert MLPs, combine, and their backward pass.
+// Layer kind of a mixture of experts: dispatch, expert MLPs, combine, and their backward pass. routing.c has the router
+// and the token counts, experts_shared.c the shared experts.
 //
-// Experts are sharded over the expert-parallel group (ep, with etp = 1 or ep_over_cp also tp or cp). Each rank packs
-// its tokens into a send buffer of slots, grouped by local expert: expert 0 of every peer first, then expert 1. The
-// all-to-all for expert i then overlaps with the GEMMs of expert i - 1.
+// Experts are sharded over the expert-parallel group: ep, with etp = 1 also tp, with ep_over_cp also cp. Each rank
+// packs its tokens into a send buffer of slots, grouped by local expert: expert 0 of every peer first, then expert 1.
+// The all-to-all for expert i then overlaps with the GEMMs of expert i - 1.
 //
 // With a capacity factor every expert receives the same number of rows. Without one (dropless), ranks exchange token
 // counts first, and the step moves and computes only the rows in use.
@@ -145,8 +146,8 @@ static void experts_declare(struct declarations *declarations, int32_t *weights)
     declare_projections(declarations, weights);
 }
 
-// Tensors of one local expert. S: rows that it receives from the whole expert-parallel group. R: the same rows after
-// the all-gather over tp.
+// Tensors of one local expert. S: rows that it receives from the whole expert-parallel group. R: if tp shards the
+// matrices of experts (etp > 1), the same rows of all ranks of tp after an all-gather; else S.
 struct expert_values {
     int32_t in;                // [S, hidden]
     int32_t fc1;               // [R, ffn] or [R, 2 ffn]
@@ -166,6 +167,7 @@ static bool scales_inputs(const struct builder *builder)
     return builder->plan->model.router_gates == GATES_INPUT;
 }
 
+// Whether the expert-parallel group has several ranks.
 static bool is_shared(const struct builder *builder)
 {
     return builder->routing.owners > 1;
@@ -240,6 +242,7 @@ static int32_t fc2_of(const struct sublayer *sublayer, int64_t expert)
     return fc1_of(sublayer, expert) + 1;
 }
 
+// Whether tokens are projected to another width (expert_hidden) for the experts, and back after them.
 static bool is_projected(const struct sublayer *sublayer)
 {
     return sublayer->weights[WEIGHT_DOWN] >= 0;
@@ -274,6 +277,7 @@ static void append_dispatch(struct sublayer *sublayer)
     }
 }
 
+// Whether the GEMMs of experts stay whole, instead of being split to overlap with the communication of tp.
 static bool is_whole(const struct builder *builder)
 {
     return !builder->overlaps_experts;
@@ -318,7 +322,8 @@ static void append_fc2(struct sublayer *sublayer)
     builder->plan->tensors[outputs].holds      = TENSOR_EXPERT_OUT;
 }
 
-// Adds the experts of each row to the output of the shared experts; if projected, the sum is a separate tensor.
+// Adds the outputs of each row's experts to the output of the shared experts. If projected, their sum is a separate
+// tensor, which append_up projects and adds.
 static void append_combine(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
@@ -436,7 +441,7 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
 }
 
 // Shared experts come first, and so does the router if gates multiply outputs: both overlap with the all-to-all of
-// output gradients. Returns their input gradient.
+// output gradients. Returns the input gradient of these two.
 static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
     const struct plan *plan   = sublayer->builder->plan;
@@ -525,7 +530,7 @@ const struct layer_kind experts_kind = {
     .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_LOGITS) | ROUTED | BIT(VALUE_EXPERT_IN) |
               BIT(VALUE_FC1) | BIT(VALUE_S) | BIT(VALUE_EXPERT_OUT) | BIT(VALUE_SHARED_FC1) | BIT(VALUE_SHARED_S),
     .needed_also = needed_if_projected,
-    .travels     = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),
+    .travels     = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),    // the two all-to-alls of the forward pass
     .backward    = {combine_backward, experts_backward, dispatch_backward},
     .count       = experts_count,
     .check       = experts_check,

@@ -19,12 +19,12 @@ enum {
     VALUE_GATES,
     VALUE_SOURCES,
     VALUE_COUNTS,
-    VALUE_EXPERT_IN,    // these three are in expert_values, not in tensor
+    VALUE_EXPERT_IN,    // this and the next two are in expert_values of experts.c, not in tensor
     VALUE_FC1,
     VALUE_S,
     VALUE_EXPERT_OUT,      // [slots, width of experts], after the all-to-all back to the tokens' ranks
-    VALUE_TOKEN_COUNTS,    // dropless: tokens per expert on this rank, and those
-    VALUE_RECEIVED,        // received for the local experts; -1: no other ranks
+    VALUE_TOKEN_COUNTS,    // dropless: number of tokens that this rank sends to each expert
+    VALUE_RECEIVED,        // dropless: the same from all ranks, for the local experts; -1: no other ranks
     VALUE_SHARED_FC1,      // of the shared experts
     VALUE_SHARED_S,
     VALUE_DOWN,              // tokens at the width of the experts; with the next one only if it is not the hidden size

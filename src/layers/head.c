@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The head: logits, loss, and their gradients. The loss overwrites the logits with their gradient, so only one [T,
-// vocabulary] tensor exists.
+// SPDX-License-Identifier: MIT Layer kinds of the head and of an MTP module's head: logits, loss, and their gradients.
+// The loss overwrites the logits with their gradient, so only one [T, vocabulary] tensor exists.
 #include "embedding.h"
 
 #include "gswbench/linear.h"
@@ -134,7 +133,7 @@ static void append_loss_of_rows(struct sublayer *sublayer)
     append_loss(builder, values[VALUE_LOGITS]);
 }
 
-// A copy of the embedding also has a position table, whose gradient is zero here.
+// A copy of the embedding also has a position table, which the head does not use: its gradient here is zero.
 static void clear_positions(struct builder *builder, int32_t table)
 {
     struct plan *plan      = builder->plan;

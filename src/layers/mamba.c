@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mamba-2: input projection to z, x, B, C and dt, causal convolution of x, B and C, selective scan, norm gated by z,
-// output projection. tp shards heads and groups.
+// Layer kind of Mamba-2: input projection to z, x, B, C and dt, causal convolution of x, B and C, selective scan, norm
+// gated by z, output projection. tp shards heads and groups.
 #include <inttypes.h>
 
 #include "gswbench/layer_kind.h"
@@ -41,8 +41,9 @@ static const struct exported exported_skip       = {"model.layers.%d.mixer.D", 6
 static const struct exported exported_gated_norm = {"model.layers.%d.mixer.norm.weight", 62};
 static const struct exported exported_out        = {"model.layers.%d.mixer.out_proj.weight", 63};
 
-// Mamba-2 draws filters from +-1/2, dt from 0.001 to 0.1 (the logarithm uniformly) and a from 1 to 16. Normal draws
-// with about the same mean and deviation of the filter, the inverse softplus of dt, and the logarithm of a.
+// Mamba-2 draws filters uniformly from -1/2 to 1/2, dt from 0.001 to 0.1 (its logarithm uniformly) and a from 1 to 16.
+// The weights here are normal, with about the same mean and deviation of the filter, the inverse softplus of dt, and
+// the logarithm of a.
 static const float filter_deviation = 0.29f, step_mean = -4.6f, step_deviation = 1.3f, decay_mean = 2.0f,
                    decay_deviation = 0.7f;
 
@@ -324,7 +325,7 @@ static const struct forward_step steps[] = {
 };
 // clang-format on
 
-// As in mamba_ssm, the backward pass repeats the convolution and keeps its input.
+// As in mamba_ssm, the forward pass keeps the input of the convolution, and the backward pass repeats it.
 const struct layer_kind mamba_kind = {
     .name     = "mamba",
     .norm     = &mamba_norm,

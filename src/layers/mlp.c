@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The MLP: fc1 (gate and up together), activation, fc2.
+// Layer kind of the MLP: fc1 (gate and up together), activation, fc2. Its functions also serve experts and shared
+// experts.
 #include "mlp.h"
 
 #include "gswbench/linear.h"
@@ -202,7 +203,6 @@ const struct layer_kind mlp_kind = {
 };
 
 // The activation of an MLP. Gated activations read gate and up from one tensor.
-
 static struct op activation_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t in)
 {
     const struct model_config *model   = &builder->plan->model;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by MLPs, experts and shared experts: norm, weights, activation and ops.
+// Norm, weights, ops and activation that MLPs, experts and shared experts have in common.
 #pragma once
 
 #include "gswbench/layer_kind.h"
@@ -49,11 +49,9 @@ struct mlp {
 };
 int32_t mlp_fc1(struct builder *builder, const struct mlp *mlp);
 int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp);
-int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient);    // returns the gradient of
-                                                                                           // the input; -1: not
-                                                                                           // needed
+// Returns the gradient of the input, or -1 if it is not needed.
+int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient);
 
 // The activation of an MLP or expert.
-
 int32_t activation_forward(struct builder *builder, int32_t in);
 int32_t activation_backward(struct builder *builder, int32_t gradient, int32_t in);    // in: input of the forward pass

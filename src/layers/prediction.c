@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// First sublayer of an MTP module: normalises the previous output and the embedding of the token it predicts,
-// concatenates them, and projects the result to the hidden size. The projection is replicated over tp and runs on the
-// local rows.
+// Layer kind of the first sublayer of an MTP module. It normalises the output of the previous module (or of the last
+// layer) and the embedding of the token that this previous one predicts, concatenates them, and projects the result to
+// the hidden size. The module predicts the token after it. The projection is replicated over tp and runs on the local
+// rows.
 #include "embedding.h"
 
 #include "gswbench/layer_kind.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MoE routing: router logits, assignment of tokens to experts, token counts, and the backward pass of the router.
+// Appends the ops of MoE routing: router logits, assignment of tokens to experts, token counts, dispatch and combine of
+// rows, and the backward pass of the router.
 #include "experts.h"
 
 #include <math.h>
@@ -7,7 +8,7 @@
 #include "gswbench/linear.h"
 #include "gswbench/number.h"
 
-// FP8 GEMMs need sizes that are multiples of this.
+// FP8 GEMMs need sizes that are multiples of this; with MXFP8 and NVFP4, of SCALING_BLOCK.
 enum { LOW_PRECISION_ROWS = 16 };
 
 // Mean number of choices per expert, times factor.
@@ -21,7 +22,8 @@ uint32_t experts_row_axes(const struct builder *builder)
     return 1u << AXIS_CP | (tensor_shares_rows(builder) ? 1u << AXIS_TP : 0);
 }
 
-// Dropless: only rows in use are moved and computed. Not with experts sharded over tp, which use worst-case capacity.
+// Whether only rows in use are moved and computed (dropless). Experts that are sharded over tp use worst-case capacity
+// instead.
 static bool experts_counts_rows(const struct builder *builder)
 {
     const struct plan *plan = builder->plan;
@@ -115,8 +117,8 @@ static void append_exchange(struct sublayer *sublayer)
     }
 }
 
-// Expects uniform routing: a rank receives as many rows as it sends, in equal shares per local expert. Maximum: every
-// row of every rank chooses the expert.
+// The plan expects uniform routing: a rank receives the number of rows that it sends, in equal shares per local expert.
+// At the maximum, every row of every rank chooses the expert.
 static struct row_count row_count_of(const struct builder *builder, int32_t reader, int64_t expert)
 {
     const struct routing_shape *shape = &builder->routing;
