@@ -73,7 +73,7 @@ status plan_build_stage(struct plan *plan, const struct plan_request *request, i
 // Declares the weights and units of another rank of the same job, without ops. plan_free frees it.
 void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank);
 
-// The layers of a model: their composition, parameters, FLOPs, and which of them have experts.
+// Properties of a model's layers, before a plan is built: composition, parameters, FLOPs, and layers with experts.
 
 // Checks the sizes, combinations and layer pattern of [model].
 status layers_check(const struct model_config *model);

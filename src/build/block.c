@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Forward and backward pass of a block. The recompute policy determines which forward values are kept; missing values
-// are recomputed before the backward pass.
+// Appends the forward and backward pass of a block. The recompute policy determines which forward values are kept;
+// missing values are recomputed before the backward pass.
 #include "block.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Blocks, pipeline actions, the pipeline, and the optimizer: what appends the ops of a step.
+// Private interface of the plan builder: functions that append the ops of blocks, of the pipeline and of the optimizer.
 #pragma once
 
 #include "gswbench/layer_kind.h"
@@ -8,15 +8,16 @@
 void block_describe_all(struct builder *builder);
 // Declares the weights of this rank's chunks in units (weights.c).
 void weights_declare(struct builder *builder);
-// Number of parts of each pass. All but the last end at an expert all-to-all.
+// Number of parts of each pass of a block. All but the last end at an expert all-to-all.
 int block_parts(const struct builder *builder, int64_t place);
 // Appends one part of the forward pass. After the last part, returns the residual stream, or the normalised stream if
 // the block ends it.
 struct residual_stream block_forward(struct builder *builder, int64_t place, struct residual_stream in, int part);
 // Appends one part of the backward pass. gradient: result of the previous part. The last part returns the gradient of
-// the block's input. Expert gradients are reduced once complete, to overlap with the remaining parts.
+// the block's input. Gradients of experts are reduced as soon as they are complete, to overlap with the remaining
+// parts.
 int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient, int part);
-// Call around the backward pass. The end reduces the gradients that block_backward has not.
+// Call around the backward pass. The end reduces the other gradients.
 void block_begin_gradients(struct builder *builder, int64_t place);
 void block_end_gradients(struct builder *builder, int64_t place);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks of [model] that apply to all models, and per layer kind.
+// Checks [model]: rules for all models, for each layer kind, and for the families with published tensor names.
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool run_has_experts(const struct layer_run *run)
     return has_experts;
 }
 
-// Counts the layers with experts. layer receives the layer number of the index-th.
+// Counts the layers with experts. layer receives the layer number of the index-th one.
 static int64_t count_experts(const struct model_config *model, int64_t index, int64_t *layer)
 {
     struct layer_pattern pattern;
@@ -174,7 +174,7 @@ static void check_adapters(const struct model_config *model, const struct layer_
     }
 }
 
-// The family with or without experts and qk_norm.
+// The name of the family with or without experts and qk_norm.
 static const char *family_with(bool has_experts, bool has_qk_norm)
 {
     const struct model_family *family = model_families;
@@ -184,7 +184,7 @@ static const char *family_with(bool has_experts, bool has_qk_norm)
     return family->name;
 }
 
-// The model of transformers' modeling_deepseek_v3.py, without YaRN.
+// Checks family = deepseek_v3: the model must be one that transformers' modeling_deepseek_v3.py computes without YaRN.
 static void check_deepseek(const struct model_config *model, int64_t sparse, status *errors)
 {
     int64_t shared = model->shared_ffn;
@@ -212,7 +212,7 @@ static void check_deepseek(const struct model_config *model, int64_t sparse, sta
     }
 }
 
-// Other families have identical layers.
+// Checks the other families, whose layers are all the same.
 static void check_family(const struct model_config *model, int64_t sparse, status *errors)
 {
     const struct model_family *family  = model_family_of(model);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Parameters and FLOPs of a model.
+// Counts the parameters of a model, and its FLOPs by the conventions of published figures.
 #include <math.h>
 
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-// copies: how many of them have separate weights.
+// Adds a layer kind that occurs in times layers. copies of these have separate weights; MTP modules may share theirs.
 static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times,
                 int64_t copies)
 {
@@ -59,8 +59,8 @@ int64_t layers_active_parameters(const struct model_config *model)
     return sum_of(model).active;
 }
 
-// 2 FLOPs per multiply-add, times 3 for forward and backward, on this fraction of the attention square. With a sliding
-// window, at most the pairs in the window.
+// Counts 2 FLOPs per multiply-add, times 3 for forward and backward. square: fraction of the attention square that
+// counts. With a sliding window, at most the pairs in the window count.
 static double attention_flops(const struct model_config *model, double square, int64_t sequence)
 {
     struct layer_count sum    = sum_of(model);
@@ -69,13 +69,13 @@ static double attention_flops(const struct model_config *model, double square, i
     return 6.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
 }
 
-// GEMMs on a token by this many parameters. Frozen ones have no weight gradient; adapters have one.
+// FLOPs of the GEMMs of a token with this many parameters. Frozen weights have no weight gradient; adapters have one.
 static double linear_flops(const struct model_config *model, double parameters)
 {
     return model_is_frozen(model) ? 4.0 * parameters + 6.0 * (double)sum_of(model).adapters : 6.0 * parameters;
 }
 
-// GEMMs of layers and output projection, attention and scans. Embedding, norms and activations do not count.
+// FLOPs of the GEMMs of layers and head, of attention and of scans. Embedding, norms and activations do not count.
 static double matrix_flops(const struct model_config *model, double square, int64_t sequence)
 {
     struct layer_count sum = sum_of(model);
@@ -83,7 +83,8 @@ static double matrix_flops(const struct model_config *model, double square, int6
            attention_flops(model, square, sequence);
 }
 
-// N always includes a tied table, because it is the output projection. Learned positions belong to the input embedding.
+// The convention 6 N. N always includes a tied table, because the head multiplies by it. Learned positions belong to
+// the input embedding.
 static double six_n_flops(const struct model_config *model, bool count_embedding, int64_t sequence)
 {
     int64_t parameters = layers_active_parameters(model) - sum_of(model).adapters;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Muon (Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024): the momentum of a matrix is
-// replaced by an approximation of the nearest orthogonal matrix, by five Newton-Schulz iterations. Ranks of tp gather
-// the momentum, and each of them computes the whole matrix.
+// Appends Muon's update (Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024): five
+// Newton-Schulz iterations replace the momentum of a matrix by an approximation of the nearest orthogonal matrix. Ranks
+// of tp gather the momentum, and each of them computes the whole matrix. src/shard/muon.c assigns matrices to replicas.
 #include <math.h>
 
 #include "block.h"
@@ -17,7 +17,7 @@ static const struct polynomial {
                                   {2.8769F, -3.1427F, 1.2046F},
                                   {2.8366F, -3.0525F, 1.2012F}};
 
-// The update of one matrix. shares: number of ranks that have parts of it.
+// The update of one matrix. shares: number of tp ranks that have parts of it.
 struct update {
     struct builder         *builder;
     const struct plan_unit *unit;
@@ -36,7 +36,7 @@ static int64_t local_elements(const struct update *update)
     return update->matrix.local_rows * update->matrix.local_columns;
 }
 
-// This rank's part of the matrix in a tensor of the unit that starts at an element of it.
+// This rank's part of the matrix in a tensor of the unit. start: the unit's element at which the tensor starts.
 static int32_t part_of(const struct update *update, const char *name, int32_t tensor, int64_t start)
 {
     return tensor < 0 ? -1
@@ -64,7 +64,7 @@ static int32_t append_momentum(const struct update *update)
     return out;
 }
 
-// From [parts, rows, columns of a part] to [rows, parts, columns of a part].
+// Reorders [parts, rows, columns of a part] to [rows, parts, columns of a part].
 static int32_t regroup(const struct update *update, const char *role, int32_t in, int64_t parts, int64_t rows)
 {
     struct builder *builder  = update->builder;

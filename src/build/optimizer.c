@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// End of a step: gradient norm, clipping, AdamW or Muon per unit, and the all-gather of updated weights.
+// SPDX-License-Identifier: MIT Appends the end of a step: sums of losses and routing statistics, gradient norm,
+// clipping, AdamW or Muon per unit, and the all-gather of updated weights.
 #include "block.h"
 
 #include "gswbench/layer_kind.h"
@@ -24,7 +24,7 @@ static uint32_t norm_axes(const struct plan *plan)
                                      axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
 }
 
-// Part of a tensor; -1 stays -1.
+// A part of a tensor, or -1 if tensor is -1.
 static int32_t run_of(struct builder *builder, int32_t tensor, struct plan_slice run)
 {
     if (tensor < 0 || run.elements == builder->plan->tensors[tensor].elements) {
@@ -162,7 +162,7 @@ static void append_adamw(struct builder *builder, int32_t index)
     }
 }
 
-// From updated master weights or slices to the weights of the next step.
+// Derives the weights of the next step from updated master weights or slices: quantizes FP8 weights, and all-gathers.
 static void append_weights(struct builder *builder, int32_t index)
 {
     const struct plan_unit *unit = &builder->plan->units[index];

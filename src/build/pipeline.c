@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Appends the blocks of a pipeline action in order; acquires their weights and reduces their gradients.
+// Appends all microbatches of a step. The first half appends one pipeline action (a forward or backward pass of a
+// microbatch through a chunk): its blocks in order, with their weights acquired and their gradients reduced. The second
+// half replays the pipeline schedule.
 #include "block.h"
 
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 #include "gswbench/linear.h"
 #include "gswbench/plan_build.h"
 
-// An action and its chunk: place is the chunk's index in the model.
+// An action and its chunk. place is the chunk's index in the model.
 struct action {
     enum schedule_pass pass;
     int64_t            microbatch, place, first_layer, end_layer;
@@ -190,6 +192,7 @@ static void action_append_deferred(struct builder *builder)
     unit_settle_gradients(builder);
 }
 
+// Appends the backward pass of the embedding, at the end of the first chunk's.
 static void end_backward(struct builder *builder, int32_t gradient)
 {
     for (int32_t unit = 0; unit < end_of_block(builder, 0); unit++) {
@@ -404,7 +407,7 @@ static void append_actions(struct replay *replay, struct walk *walks, int count)
     replay->builder->delays = false;
 }
 
-// The next one or two actions, with their receives. Returns their number; 0: none left.
+// Begins the next action, or the next two overlapped ones, with their receives. Returns their number; 0: none left.
 static int begin_actions(const struct replay *replay, const struct schedule_action *actions, int64_t left,
                          struct walk walks[ACTIONS_ASIDE])
 {

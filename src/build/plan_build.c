@@ -102,7 +102,7 @@ static status check_schedule(const struct plan_request *request)
     return OK;
 }
 
-// Matrices are updated as wholes, by the ranks that have their gradients.
+// Checks for optimizer = muon, which updates whole matrices, on ranks that have their gradients.
 static status check_muon(const struct plan_request *request)
 {
     static const char          option[] = "[train] optimizer = muon";
@@ -292,7 +292,7 @@ static void declare_inputs(struct builder *builder)
     }
 }
 
-// Blocks of NVFP4, and the transform, need whole groups of 16 numbers in both directions.
+// Checks that both sides of matrices in NVFP4 are multiples of 16, which its blocks and its transform need.
 static status check_nv_sizes(const struct plan *plan)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Upper bounds on the ops and bytes of a job's plans, estimated without building them.
+// Estimates upper bounds of the ops and bytes of a job's plans without building them.
 
 #include <math.h>
 
@@ -40,13 +40,13 @@ static const double bytes_max = 0x1p62;
 // largest over all formats.
 enum { OP_ELEMENT_BYTES = 32, PARAMETER_BYTES = 64 };
 
-// Sizes are doubles: the product of the largest options overflows 64-bit integers.
+// Sizes are computed as doubles, because the product of the largest options overflows 64-bit integers.
 struct size {
     const struct plan_request *request;
     struct layer_pattern       pattern;
 };
 
-// Ops of this many linears, sharded over tp or not.
+// Ops of this number of linears, which tp shards or not.
 static double ops_of_linears(const struct plan_request *request, double linears, bool is_sharded)
 {
     double of_linear = OPS_OF_LINEAR + (request->precision.low_precision_linears != 0 ? OPS_OF_COPIES : 0);
@@ -182,8 +182,8 @@ struct plan_request plan_shorten(const struct plan_request *request, int64_t mic
     return shorter;
 }
 
-// Three times the microbatches that fill the pipeline, and the deferred ones. A pass of two microbatches at a time
-// needs twice as many.
+// Returns three times the microbatches that fill the pipeline, plus deferred ones rounded up to whole fillings. If two
+// microbatches overlap, the pipeline holds twice the number.
 int64_t plan_enough_microbatches(const struct plan_request *request)
 {
     int64_t stages = request->mesh.size[AXIS_PP], deferred = request->parallel.deferred_head_gradients;

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: MIT
-// Turns the declarations of a block into weights: units, names, random streams, offsets.
+// SPDX-License-Identifier: MIT Turns the declarations of a block (src/shard/declaration.c) into weights with units,
+// names, random streams and offsets.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,9 @@
 #include "gswbench/linear.h"
 #include "block.h"
 
-// Random streams: RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + number; experts from streams_of_experts on, EXPERTS_MAX
-// per layer.
+// The random stream of a weight part is RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + its number in the layer. Experts
+// have RANDOM_EXPERT streams each, from streams_of_experts on, and adapters RANDOM_LAYER per layer, from
+// streams_of_adapters on.
 enum { RANDOM_FIRST = 1 << 20, RANDOM_LAYER = 64, RANDOM_EXPERT = 4, EXPERTS_MAX = 1024 };
 static const int64_t streams_of_experts  = INT64_C(1) << 40;
 static const int64_t streams_of_adapters = INT64_C(1) << 42;
