@@ -85,7 +85,7 @@ enum axis              axis_shown(int place);
 // 1 << axis for every axis with one of these shares (enum axis_share).
 uint32_t axis_sharing(uint32_t shares);
 
-// Formats a mask of axes (1 << AXIS_DP | ...) as "fsdp x dp", or MESH_HEAD_COPIES (mesh.h) as "copies". Returns text.
+// Formats a mask of axes (1 << AXIS_DP | ...) as "fsdp x dp", or MESH_HEAD_COPIES (below) as "copies". Returns text.
 const char *axis_names(uint32_t axes, char *text, size_t bytes);
 
 // The axis in the mask (1 << AXIS_DP | ...) that exposed communication counts for; AXIS_COUNT if the mask is empty.
@@ -114,9 +114,9 @@ struct parallel_config {
 #define AXIS_FIELD(NAME, key, ...) int64_t key;    // 0: auto (the remaining ranks; one axis at most)
     AXES(AXIS_FIELD)
     // clang-format on
-    int64_t etp;           // ranks that each matrix of an expert is sharded over: 1, or 0 for all of tp
-    int64_t ep_over_cp;    // ep counts the ranks of cp first
-    int64_t vp;
+    int64_t etp;                           // ranks that each matrix of an expert is sharded over: 1, or 0 for all of tp
+    int64_t ep_over_cp;                    // ep counts the ranks of cp first
+    int64_t vp;                            // virtual pipeline: model chunks per stage
     int64_t schedule;                      // enum pipeline_schedule
     int64_t sequence_parallel;             // norms and the residual stream are sharded over tp
     int64_t zero;                          // 1: the optimizer is sharded over dp x cp
@@ -135,13 +135,14 @@ struct parallel_config {
 extern const struct option parallel_options[];
 
 struct mesh {
-    int64_t  world;
-    int64_t  size[AXIS_COUNT];     // the product is world
-    int64_t  asked[AXIS_COUNT];    // as in [parallel]: fsdp or dp includes ep, and ep is the expert-parallel group
-    bool     shards_over_cp;       // weights are sharded over cp as well
-    int64_t  etp;                  // ranks that each matrix of an expert is sharded over: all of tp, or 1
-    uint32_t owner_axes;           // 1 << axis: axes of the expert-parallel group
-    int64_t  head_copies;          // ranks of tp that share a key and value head; 0: each rank has its own heads
+    int64_t world;
+    int64_t size[AXIS_COUNT];     // the product is world
+    int64_t asked[AXIS_COUNT];    // as in [parallel]: fsdp or dp includes ep, and ep is the whole expert-parallel
+                                  // group; size[AXIS_EP] counts only the ranks of it that are taken from fsdp or dp
+    bool     shards_over_cp;    // weights are sharded over cp as well
+    int64_t  etp;               // ranks that each matrix of an expert is sharded over: all of tp, or 1
+    uint32_t owner_axes;        // 1 << axis: axes of the expert-parallel group
+    int64_t  head_copies;       // ranks of tp that share a key and value head; 0: each rank has its own heads
     int64_t  vp;
     bool     delays_weights;    // several stages with a zero-bubble schedule
 };

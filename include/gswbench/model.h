@@ -147,7 +147,8 @@ enum scaling_recipe {
     RECIPE_NVFP4,
     RECIPE_AUTO
 };
-enum fp8_format { FP8_HYBRID, FP8_E4M3 };
+enum fp8_format { FP8_HYBRID, FP8_E4M3 };    // hybrid: gradients in E5M2, everything else in E4M3
+// FP8 GEMMs that may keep partial sums in the tensor cores' accumulators, which have fewer bits than fp32.
 enum fast_sums { FAST_SUMS_FORWARD, FAST_SUMS_ALL, FAST_SUMS_NONE };
 // Operand of a linear layer's GEMM.
 enum linear_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT, LINEAR_ROLES };
@@ -250,13 +251,13 @@ enum capacity_scope {
     CAPACITY_SEQUENCE,    // tokens of one sequence on all ranks: independent of the layout
 };
 
-// [train]
 // The optimizer of the matrices in layers. AdamW updates everything else.
 enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_MUON };
-// Matrices that Muon orthogonalizes separately: each exported one, or those of Megatron: queries, keys and values, and
-// otherwise all matrices of a linear together.
+// Matrices that Muon orthogonalizes separately. ALL: each exported matrix. QKV, as in Megatron: queries, keys and
+// values; all matrices of another linear together.
 enum muon_split { MUON_SPLIT_ALL, MUON_SPLIT_QKV };
 
+// [train]
 struct train_config {
     int64_t sequence;
     // micro_batch, global_batch: sequences; accumulation: microbatches per step. 0: derived from the other two.

@@ -62,8 +62,8 @@ enum model_part {
     MODEL_PARTS
 };
 
-// A linear y = W x computes its output y, the gradient of x from that of y, and the gradient of W. Its inputs may be
-// gathered or cast first.
+// The value that an op makes for a linear y = W x: its output y, the gradient of x, or the gradient of W. An op that
+// gathers or casts an operand of these makes the input x, the weight W or the output gradient.
 enum model_value {
     MAKES_OUTPUT,
     MAKES_INPUT_GRADIENT,
@@ -178,7 +178,7 @@ struct op {
     uint8_t kind, stream, operand_count, wait_count;
     bool    accumulates;    // adds to the gradient output instead of overwriting it
     bool is_initial;    // derives weights, or their scales, from the optimizer state; also runs before the first step
-    bool sums_fast;     // FP8 GEMM: fast accumulation, with reduced precision of partial sums
+    bool sums_fast;     // FP8 GEMM: fast accumulation (enum fast_sums), with reduced precision of partial sums
     bool is_aside;      // expert communication that overlaps with the compute of another microbatch
     uint8_t       fused_scaling;    // enum scaling of fused quantization
     uint8_t       access[OP_OPERANDS];

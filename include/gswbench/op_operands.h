@@ -20,11 +20,11 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
 // x w, d WEIGHT and d BIAS w or rw (optional; absent if frozen).
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_INVERSE_SCALE_A, GEMM_INVERSE_SCALE_B, GEMM_BIAS, GEMM_TENSOR_SCALE_A,
        GEMM_TENSOR_SCALE_B, GEMM_ADDEND };
-// C [m, n] = op(A) op(B), or += if it accumulates. BIAS r [n], optional: added to each row of C.
-// ADDEND r [m, n], optional, in the format of C, not with accumulation: C += shape.addend ADDEND.
-// INVERSE_SCALE_A, INVERSE_SCALE_B r f32: of FP8 operands (op_shape.h says how many); absent if A and B are not FP8.
-// TENSOR_SCALE_A, TENSOR_SCALE_B r f32 [1]: inverse scales of the tensors, with NV scaling only; C is multiplied by both.
-// Low-precision GEMMs always have A as stored and B transposed, because devices multiply them row by row.
+// C [m, n] = op(A) op(B), or += if it accumulates. BIAS r [n], optional: added to each row of C. ADDEND r [m, n],
+// optional, in the format of C, not with accumulation: C += shape.addend ADDEND. INVERSE_SCALE_A, INVERSE_SCALE_B r
+// f32: of FP8 operands (op_shape.h says how many); absent if A and B are not FP8. TENSOR_SCALE_A, TENSOR_SCALE_B r f32
+// [1]: inverse scales of the tensors, with NV scaling only; C is multiplied by both. Low-precision GEMMs always have A
+// as stored and B transposed, because devices multiply them row by row.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PACKED_IN, ROPE_SCALE_GRADIENT };
 // forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY
 // w [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY and KEY_VALUE r are gradients, PACKED
@@ -119,11 +119,11 @@ enum { LOSS_SUM_IN, LOSS_SUM_OUT };                              // f32 [rows] r
 enum { COLUMN_SUM_IN, COLUMN_SUM_OUT };                          // [rows, columns] r; [columns] w, rw if it accumulates
 enum { CAST_IN, CAST_OUT };                                      // [elements] r, w; rw if it accumulates: OUT += IN
 enum { CLEAR_OUT };                                      // [elements] w: zeros
-// Quantization to FP8, and the upkeep of scales.
+// Quantization to FP8 or FP4, and the upkeep of scales.
 enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, QUANTIZE_TRANSPOSED_INVERSE_SCALE,
        QUANTIZE_SCALE, QUANTIZE_AMAX, QUANTIZE_TENSOR_SCALE, QUANTIZE_TRANSPOSED_TENSOR_SCALE, QUANTIZE_HYPER };
-// IN r [rows, columns]. OUT w [rows, columns] and TRANSPOSED w [columns, rows] are FP8 copies of IN * scale; one of
-// them may be absent.
+// IN r [rows, columns]. OUT w [rows, columns] and TRANSPOSED w [columns, rows] are low-precision copies of IN * scale;
+// one of them may be absent.
 // Per-tensor scaling: both copies share one scale. SCALE r f32 [1] is that scale (delayed scaling); if absent, the op
 // computes scale = largest number of the format / largest magnitude of IN (current scaling). INVERSE_SCALE w f32 [1] is
 // 1 / scale and may be absent if SCALE is given; TRANSPOSED_INVERSE_SCALE is absent. AMAX rw f32 [1], optional: raised

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The shape of an op, by kind.
+// Shapes of ops: the numbers that determine the sizes and the variant of an op, one struct for several kinds.
 #pragma once
 
 #include <stdbool.h>

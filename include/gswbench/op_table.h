@@ -82,9 +82,9 @@ enum op_part {
     OP_PART_GEMM,
     OP_PART_ATTENTION,
     OP_PART_MEMORY,
-    OP_PART_CAST,
-    OP_PART_CONVERSION,
-    OP_PART_EXPOSED
+    OP_PART_CAST,          // quantization to FP8 or FP4
+    OP_PART_CONVERSION,    // OP_CAST that changes the format and does not accumulate
+    OP_PART_EXPOSED        // communication
 };
 
 enum { OP_SLOTS = SCAN_GRADIENT_SKIP + 1 };

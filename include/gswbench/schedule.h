@@ -9,7 +9,7 @@
 
 #include "gswbench/status.h"
 
-// Overlapped: the forward pass of one microbatch overlaps with the backward pass of another. Zero bubble: ZB-H1, with
+// OVERLAPPED: the forward pass of one microbatch overlaps with the backward pass of another. ZERO_BUBBLE: ZB-H1, with
 // one chunk per stage.
 enum schedule_kind { SCHEDULE_1F1B, SCHEDULE_OVERLAPPED, SCHEDULE_ZERO_BUBBLE };
 

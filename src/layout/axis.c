@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The axes of mesh.h as a table.
+// Makes a table of the axes in mesh.h, and looks axes up in it.
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Coordinates of ranks in the mesh, and groups of ranks along axes.
+// Computes coordinates of ranks in the mesh, and groups of ranks along axes.
 #include "gswbench/mesh.h"
 
 void mesh_coordinates(const struct mesh *mesh, int64_t rank, int64_t coordinates[AXIS_COUNT])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The [parallel] options, and the device mesh they describe.
+// Declares the [parallel] options, and computes the device mesh that they describe.
 #include "gswbench/mesh.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ const struct option parallel_options[] = {
 };
 // clang-format on
 
-// "1, 2, 4, 8"
+// Lists divisors as "1, 2, 4, 8".
 static void list_divisors(struct text_buffer *text, int64_t number)
 {
     for (int64_t divisor = 1; divisor <= number; divisor++) {
@@ -142,8 +142,7 @@ static status choose_owners(struct mesh *mesh, const struct parallel_config *con
     return OK;
 }
 
-// Takes the ranks of an axis out of its parent axis. For experts, only the part of the group that tp and cp do not
-// supply.
+// Takes the ranks of an axis out of its parent axis. ep takes only the ranks of its group that tp and cp do not supply.
 static status split(struct mesh *mesh, enum axis axis, int64_t asked)
 {
     enum axis from  = parent_of(mesh, axis);

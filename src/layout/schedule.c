@@ -38,8 +38,8 @@ static struct schedule_action interleaved_action(const struct schedule_shape *sh
                                     .chunk      = pass == SCHEDULE_FORWARD ? chunk : shape->chunks - 1 - chunk};
 }
 
-// Warm-up: the forward passes of a group through all chunks but the last, plus two per later stage (there and back).
-// With overlap one more, because each backward pass runs beside another microbatch's forward pass.
+// The warm-up has the forward passes of a group through all chunks but the last, plus two per later stage (there and
+// back). With overlap it has one more, because each backward pass runs together with another microbatch's forward pass.
 static struct order interleaved(const struct schedule_shape *shape, int64_t stage)
 {
     int64_t groups = (shape->microbatches + shape->stages - 1) / shape->stages;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The [model] options, and sizes derived from them.
+// Declares the options of [model], [adapters] and [published], and derives sizes from them.
 #include "gswbench/model.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The [precision] options, and the element type of each tensor role.
+// Declares the [precision] options, and derives the format of each tensor role from them.
 #include "gswbench/model.h"
 
 #include <math.h>

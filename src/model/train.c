@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The [train] options, and the relation between the batch sizes.
+// Declares the [train] options, and resolves the batch sizes.
 #include "gswbench/model.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of op kinds, streams and phases, and the FLOPs of an op.
+// Names op kinds, streams and phases, and counts the FLOPs of an op.
 #include "gswbench/op_table.h"
 
 const char *op_name(enum op_kind kind)

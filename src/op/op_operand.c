@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Access and size of an op's operands, from the op table.
+// Looks up the access and size of an op's operands in the op table. Slots from OP_FUSED on are operands of a fused
+// OP_QUANTIZE.
 #include "gswbench/op_table.h"
 
 int op_fused_output(enum op_kind kind)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Named fields of each shape: those that are printed, and those in the key of a measured time, in key order. New fields
-// go at the end, so that keys of older profiles stay valid.
+// Names the fields of each shape that are printed, and that are part of the key of a measured time, in key order. New
+// fields go at the end, so that keys of older profiles stay valid.
 #include <stddef.h>
 
 #include "gswbench/op_table.h"
