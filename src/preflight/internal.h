@@ -97,8 +97,8 @@ double judge_spread(const struct preflight_class *value_class);
 void judge_add(struct preflight_report *report, const struct preflight_class *value_class,
                const struct preflight_outlier *outlier, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-// devices.c Compute speed of ranks that take turns on shared cores, whose clock differs from turn to turn. A probe is a
-// repeated GEMM or copy. A round gives each rank the median, over probes, of its rate relative to the median rank; a
+// devices.c: compute speed of ranks that take turns on shared cores, whose clock differs from turn to turn. A probe is
+// a repeated GEMM or copy. A round gives each rank the median, over probes, of its rate relative to the median rank; a
 // probe alone may be slow by its memory pages. The rank's result is the median over rounds.
 struct turns {
     int64_t ranks, probes, rounds;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compares two results.
+// Compares two results: the settings that differ, step times, losses and figures. comparison_parts.c compares their
+// waterfalls.
 #include "gswbench/comparison.h"
 
 #include <inttypes.h>
@@ -11,8 +12,8 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Settings that determine the work per token. All others may differ, since comparing them is the purpose. A name that
-// ends in a dot is a whole section.
+// Settings that determine the work per token and must therefore be equal. All others may differ, since comparing them
+// is the purpose. A name that ends in a dot is a whole section.
 static const char *const obstacles[] = {"model.", "train.sequence", NULL};
 
 // Settings without influence on the step. A preset is only a name for other settings.

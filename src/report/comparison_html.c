@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A comparison as an HTML page: a table of the results, then for each result the differences from the first.
+// Writes a comparison as an HTML page: a table of the results, then for each result the differences from the first.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A comparison as JSON, schema "gswbench.comparison/2".
+// Writes a comparison as JSON, schema "gswbench.comparison/2".
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A comparison as text: the settings that differ, the verdict, and a table of both results.
+// Writes a comparison as text: the settings that differ, the verdict, and a table of both results.
 #include <inttypes.h>
 #include <math.h>
 
@@ -71,7 +71,8 @@ static const char *name_interval(const struct comparison *comparison)
                              : "95% CI of the medians";
 }
 
-// Two predictions: their ratio is not known better than the less certain one, unless their errors cancel.
+// Writes the errors of two predictions. Their ratio is not known better than the less certain one, unless their errors
+// cancel.
 static void write_prediction_errors(const struct comparison *comparison, FILE *file)
 {
     double first = comparison->first->expectation.percent, second = comparison->second->expectation.percent;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Internal interface of the result renderers.
+// Shared by the files that print results, comparisons and tables.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of kernels by name, of ops by kind, and the sums of both.
+// Assigns kernels of a trace to parts by their name, and ops of a plan by their kind, and sums both by part.
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ const char *const kernel_part_names[] = {
 
 enum { PATTERNS_MAX = 30 };
 
-// The first pattern that the name contains decides, in small letters. Fused kernels belong to the work that a separate
-// cast would add to.
+// The first pattern that the name contains decides, in small letters. A fused kernel, such as a norm with a cast,
+// counts for the work that the cast was fused into.
 static const struct {
     enum kernel_part  part;
     const char *const patterns[PATTERNS_MAX];    // ends with NULL

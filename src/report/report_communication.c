@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Communication ops of the traced step as text and as a table of the page, sorted by total time.
+// Writes the communication ops of the traced step as text and as a table of the page, sorted by total time.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

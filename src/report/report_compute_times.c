@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Heat map of compute times: a row per rank or range of ranks, a column per step or range of steps.
+// Draws the heat map of compute times: a row per rank or range of ranks, a column per step or range of steps.
 #include <inttypes.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// steps.csv, ranks.csv and compute_times.csv: a header line, then a line per record; reals have 17 digits.
+// Writes steps.csv, ranks.csv and compute_times.csv: a header line, then a line per record; reals have 17 digits.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Recorded GPU values: a text line over all ranks, and a table with a row per rank.
+// Writes the recorded GPU values: a text line over all ranks, and a table with a row per rank.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The end of a run: verdict, figures and reasons in a few lines of 80 columns. The whole report follows with --verbose
-// and from gswbench report.
+// Writes the end of a run: verdict, figures and reasons in a few lines of 80 columns. --verbose and gswbench report
+// print the whole report (report_text.c).
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -12,10 +12,10 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
-// With the lines "baseline" and "files" there are twelve.
+// Maximum of lines, without the two lines "baseline" and "files".
 enum { COLUMNS = 80, LABEL_COLUMNS = 16, REASON_COLUMNS = 4, LINES_MOST = 10 };
 
-// file NULL: only counts the lines.
+// The text written so far. file NULL: only counts the lines.
 struct end {
     FILE *file;
     int   lines;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The formats of a result; the folder of a run and its files. Files are rendered in memory first, since a stdio stream
-// loses the reason of a failed write.
+// Has the table of result formats, and creates the folder of a run and its files. Files are rendered in memory first,
+// since a stdio stream loses the reason of a failed write.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// report.html: the result as one page without external resources.
+// Writes report.html: the result as one page without external resources. report_tables.c has its lower half.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A table of several results, and a page with that table: a row has the step time and a bar of its waterfall.
+// Writes a table of several results, and a page with that table. A row has the step time and a bar of its waterfall.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Roofline plot: achieved FLOP/s of the op families against the peak and the memory bandwidth.
+// Draws the roofline plot: achieved FLOP/s of the op families (such as "norm") against the peak and the memory
+// bandwidth.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lower half of report.html: contents of the step, machine, and how to read the page.
+// Writes the lower half of report.html: contents of the step, machine, and how to read the page.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

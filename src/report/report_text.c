@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A result as text: header, verdict, figures, and the lines that explain them.
+// Writes a result as text: header, verdict, figures, and the lines that explain them. report_end.c has the short form
+// for the end of a run.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Timeline of the traced step: memory by storage, and the actions of each pipeline stage.
+// Draws the timeline of the traced step: memory by storage, and the actions of each pipeline stage.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values as text. Each call returns one of VALUES buffers of the thread, so that one fprintf can print several.
+// Formats values as text. Each call returns one of VALUES buffers of the thread, so that one fprintf can print several.
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

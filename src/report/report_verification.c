@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text about verification: its expected cost before the run, its findings and cost after it.
+// Writes what a result says about verification: its expected cost before the run, its findings and cost after it.
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The waterfall of the traced step in report.html.
+// Draws the waterfall of the traced step in report.html.
 #include <inttypes.h>
 #include <math.h>
 

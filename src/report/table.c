@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of a results table. Runs of one job are repeats and share a row; rows of one job at different numbers of ranks
-// show how it scales.
+// Makes the rows of a results table. Runs of one job are repeats and share a row; rows of one job at different numbers
+// of ranks show how it scales.
 #include "gswbench/comparison.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A results table as text, Markdown, CSV, HTML and JSON; columns[] describes every column of the first four.
+// Writes a results table as text, Markdown, CSV, HTML and JSON. columns[] describes every column of the first four.
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>

@@ -77,7 +77,7 @@ static void compare(struct result *result)
     }
 }
 
-// The order is by severity: an outlier or an INVALID run refuses the machine even if no expectation exists.
+// Checks in order of severity: an outlier or an INVALID run refuses the machine even if no step time is expected.
 void result_accept(struct result *result)
 {
     const struct result_acceptance *acceptance = &result->acceptance;

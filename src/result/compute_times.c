@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compute times by rank and step, as a table of at most RESULT_CELLS rows and columns. A full table merges columns in
-// pairs.
+// Collects compute times by rank and step in a table of at most RESULT_CELLS rows and columns. A full table merges
+// columns in pairs, so a column then has several steps.
 #include <math.h>
 #include <stdlib.h>
 

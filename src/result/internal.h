@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Internal interface of src/result.
+// Shared by the files of this folder: field tables, and checks of a run.
 #pragma once
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Field tables of the parts of result.json: ranks and their times, the traced step, the expected step, and GPU
+// Has the field tables of parts of result.json: ranks and their times, the traced step, the expected step, and GPU
 // observations, which follow from the tables in observe.h.
 
 #include "internal.h"

@@ -13,7 +13,7 @@
 
 enum { STEPS_MIN = 10 };    // the drift figure needs ten steps, and the cv of ten steps has an error of 25 %
 
-// docs/method.md has the sources and measurements.
+// Limits of each measure of quality. docs/method.md has the sources and measurements.
 static const struct limit {
     const char *id;
     double      noted, degraded;    // a value above the limit triggers it
@@ -163,7 +163,7 @@ static void check_count(struct result *result)
     result_add_reason(result, &reason);
 }
 
-// Public runs are of GPUs.
+// Compares the variation of steps with that of public runs, all of which used GPUs.
 static void check_spread(struct result *result)
 {
     const struct statistics *step   = &result->figures.step;

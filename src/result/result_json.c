@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Field tables of result.json. The derived figures are written only: a reader derives them again.
+// Writes and reads result.json by its field tables (parts_json.c has more of them). Derived figures are only written: a
+// reader derives them again.
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>

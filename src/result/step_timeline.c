@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Timeline of the traced step: activation memory on rank 0 and the pipeline actions of a stage.
+// Derives the timeline of a traced or predicted step: activation memory on rank 0, and the pipeline actions of a stage.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

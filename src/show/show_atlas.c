@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prediction errors of published rows, by family, GPU, precision and program, and the field tables of atlas --json.
+// Prints the prediction errors of published rows by family, GPU, precision and program. It also has the field tables of
+// atlas --json.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A proved job: lines of gswbench check, and the field tables of check --json.
+// Prints a proved job as the lines of gswbench check. It also has the field tables of check --json.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of installed configurations: lines of gswbench configs, and the field tables of configs --json.
+// Prints the rows of installed configurations as the lines of gswbench configs. It also has the field tables of configs
+// --json.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

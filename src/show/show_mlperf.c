@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs of an MLPerf submission, as text and as JSON.
+// Prints the runs of an MLPerf submission, as text and as JSON.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The plan of one rank as text: summary, pipeline schedule, and list of ops.
+// Prints the plan of one rank as text: summary, pipeline schedule, and list of ops.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A plan as JSON. Tensors and ops are written one at a time, since a plan may have 100 000 ops.
+// Prints a plan as JSON. Tensors and ops are written one at a time, since a plan may have 100 000 ops.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { SHAPE_FIELDS = 32 };
 
-// Elements of the lists, and the document.
+// The document and the elements of its lists, with the fields that the tables below name.
 struct operand {
     const int32_t *tensor;    // NULL: the slot is empty
     const char    *access;
@@ -173,7 +173,7 @@ static void print_compact(json_t *value)
     json_decref(value);
 }
 
-// An element a line.
+// Writes one element per line.
 static void print_list(const char *key, const struct plan *plan)
 {
     bool    is_ops = strcmp(key, "ops") == 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A predicted row: details, a line of a table, the values that it uses, and the field tables of predict --json.
+// Prints a predicted row: its details, its line of a table, and the values that it uses. It also has the field tables
+// of predict --json.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values, paths and JSON documents on stdout.
+// Prints values, paths and JSON documents, for the other files of this folder.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

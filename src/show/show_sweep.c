@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A sweep of layouts as a table, and the field tables of predict --sweep --json.
+// Prints a sweep of layouts as a table. It also has the field tables of predict --sweep --json.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -76,6 +76,7 @@ static bool is_member(const struct slot *slot, int stream, const struct slot *ot
     return false;
 }
 
+// Whether a rank waits for the other one. group: scratch, [world].
 static bool waits_for(const struct slot *slot, const struct slot *other, const struct mesh *mesh, int64_t *group)
 {
     if (slot == other) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// State that ranks publish, and how the watchdog evaluates it.
+// Shared by the files of the watchdog: the state that ranks publish, the search for the rank that blocks the others,
+// and messages between hosts.
 #pragma once
 
 #include <pthread.h>

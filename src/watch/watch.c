@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The watchdog thread of a rank: polls for progress, and acts when there has been none for too long.
+// Runs the watchdog thread of a rank: it polls for progress, and starts the alarm (alarm.c) when there has been none
+// for too long.
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -22,8 +23,8 @@ enum { PERIOD_NS = 100000000 };
 static const double MIN_SECONDS       = 60;
 static const double STEPS_OF_PATIENCE = 10;     // limit in median steps
 static const double SLOW_PHASES       = 10;     // factor for phases other than WATCH_STEP and WATCH_BETWEEN
-static const double PAUSE_SECONDS     = 1;      // 10 polls
-static const double GRACE_SECONDS     = 0.4;    // default for a step after a signal; mpirun kills after 1 s
+static const double PAUSE_SECONDS     = 1;      // 10 polls; a longer gap means that the process itself was stopped
+static const double GRACE_SECONDS     = 0.4;    // default time to finish a step after a signal; mpirun kills after 1 s
 
 // Hash of everything that shows progress. Bytes of files count only in WATCH_FILE: otherwise a background writer would
 // hide a hang of the step.

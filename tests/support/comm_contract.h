@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Contract of every communicator, for ranks as threads and as processes. Expected values come from plain loops over
-// ranks, so two communicators that pass give the same bits.
+// Checks the contract of every communicator, for ranks as threads and as processes. Expected values come from plain
+// loops over ranks, so two communicators that pass give the same bits.
 #pragma once
 
 #include "gswbench/comm.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Trainings with layouts drawn at random from everything that the plan supports.
+// Draws trainings with random layouts from everything that the plan supports.
 #pragma once
 
 #include "training.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The same global batch split over ranks and microbatches in different ways, and the comparison of results.
+// Trains the same global batch, split over ranks and microbatches in different ways, and compares the results: they
+// must agree up to rounding.
 #pragma once
 
 #include "training.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A job of tiny plans with injected errors, for tests of verification.
+// Builds a job of tiny plans with an injected error, for tests of verification.
 #pragma once
 
 #include "gswbench/verify.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files with fuzzed bytes, for code that reads files.
+// Writes fuzzed bytes to a file, for fuzz targets of code that reads files.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Handmade plans, and a backend whose ops are slow: a missing dependency gives a wrong value.
+// Handmade plans, and a backend whose ops are slow, so that a missing dependency gives a wrong value.
 #pragma once
 
 #include "gswbench/step.h"

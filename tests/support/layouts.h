@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layouts as text, for tables: "dp 2; tp 4; zero 1; recompute full". A row sets options of [parallel], [train], [model]
-// and [precision] by key, and is its own name.
+// Reads layouts from text, for tables of tests: "dp 2; tp 4; zero 1; recompute full". A row sets options of [parallel],
+// [train], [model] and [precision] by key, and its text is also its name.
 #pragma once
 
 #include "tiny.h"

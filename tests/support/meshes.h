@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Meshes from the axes that a test needs; all others have one rank.
+// Makes meshes from the axes that a test needs; all other axes have one rank.
 #pragma once
 
 #include "gswbench/mesh.h"

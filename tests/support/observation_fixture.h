@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Healthy devices for the ranks of a synthetic result.
+// Adds observations of healthy devices to a synthetic result.
 #pragma once
 
 #include "gswbench/result.h"

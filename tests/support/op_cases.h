@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Test cases for every op: realistic shapes, and odd ones with partial tiles.
+// The test cases of every op: realistic shapes, and odd ones with partial tiles.
 #pragma once
 
 #include "gswbench/op.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Operands of an op's test case: inputs are drawn, outputs are poisoned, and guards follow each buffer.
+// Makes the operands of an op's test case: inputs are random, outputs are poisoned (filled with NaN), and guard
+// elements follow each buffer, to find writes beyond its end.
 #pragma once
 
 #include "gswbench/backend.h"

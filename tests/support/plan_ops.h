@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds ops of a plan by role.
+// Finds and counts ops of a plan by role, kind and phase.
 #pragma once
 
 #include "gswbench/plan.h"

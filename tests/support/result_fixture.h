@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A synthetic run of 64 ranks with the numbers of a published table.
+// Makes the result of a synthetic run of 64 ranks, with the numbers of a published table.
 #pragma once
 
 #include "gswbench/report.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A small model and its plan.
+// Builds plans of a small model.
 #pragma once
 
 #include "gswbench/plan.h"
