@@ -3,7 +3,8 @@
 //
 //   y = (x - mean) / deviation * weight + bias, x = in + branch
 //
-// One block per row; its threads hold the row in registers, so memory is read once.
+// with deviation = sqrt(mean of (x - mean)^2 + epsilon). RMS norm has mean 0 and no bias. One block per row; its
+// threads hold the row in registers, so memory is read once.
 #include "norm.cuh"
 
 namespace

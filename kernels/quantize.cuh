@@ -11,7 +11,8 @@ namespace
 {
 // Source of a matrix. fetch_row loads the operands of count elements of a row; compute returns the values as they are
 // or would be stored; values beyond count are arbitrary. A source with several parts, side by side, returns the same
-// position of each. together: rows with operands in flight at a time, limited by registers.
+// position of each. operands: packets that fetch_row loads; together: rows whose operands are in flight at a time,
+// limited by registers.
 template <typename T> struct stored_source {
     const T             *in;
     static constexpr int parts = 1, operands = 1, together = width;

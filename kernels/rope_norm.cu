@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// RMS norm of each head of q and k, then RoPE (formulas: norm_backward.cu, rope.cu). A power-of-two group of lanes
-// holds one head in registers: each lane has packet pairs half the rotary part apart, which rotate together, or single
-// packets that do not. Weight gradients are summed in two stages: each block over its heads, then the partial sums in
-// order.
+// RMS norm of each head of q and k, then RoPE (formulas: norm.cu, norm_backward.cu, rope.cu). A power-of-two group of
+// lanes holds one head in registers: each lane has packet pairs half the rotary part apart, which rotate together, or
+// single packets that do not. Weight gradients are summed in two stages: each block over its heads, then the partial
+// sums in order.
 #include "gswbench/arithmetic.h"
 
 #include "rope.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measures how fast devices compute: the job's dominant GEMMs, and copies in device memory. The best result counts.
-// Ranks that share cores take turns.
+// Measures how fast devices compute: the job's dominant GEMMs, and copies in device memory. The best result of a rank
+// counts. Ranks that share cores take turns, and the median of their rounds counts (struct turns).
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,8 +219,8 @@ static double find_error(const struct devices *devices)
     return error;
 }
 
-// Widens the limits by the measurement error. Copies are not judged: ranks that share cores share memory, and the speed
-// depends on the pages of a process.
+// Widens the limits of GEMMs by DEVIATIONS times the measurement error beyond shared_error. Copies are not judged:
+// ranks that share cores share memory, and the speed depends on the pages of a process.
 static void set_shared_limits(struct flight *flight, const struct devices *devices)
 {
     double excess = fmax(find_error(devices) - shared_error, 0.0);

@@ -272,7 +272,8 @@ static bool is_doubted(const struct flight *flight, const struct links *links, i
     return false;
 }
 
-// A full tournament, or less if time runs out. Later ones revisit outliers only.
+// Plays a tournament: the first WHOLE are full, or less if time runs out, later ones visit only links that the last
+// judgement found slow.
 static status run_tournament(struct flight *flight, void *state)
 {
     struct links *links = state;

@@ -54,7 +54,7 @@ status trace_source_check(const struct trace_config *config, struct backend *bac
         return OK;
     }
     status own    = try_open(backend, peers, comm->topology.ranks);
-    status agreed = comm_agree(comm, own);    // while all ranks hold it
+    status agreed = comm_agree(comm, own);    // before any rank closes it: all must be able to hold CUPTI at once
     if (!failed(&own)) {
         backend->ops->activity->close(backend);
     }
@@ -159,7 +159,7 @@ static struct traced explain(const struct steps *steps, const struct op_time *ti
     return traced;
 }
 
-// Writes the start or the end of the file.
+// Writes the end of the file, or its start (source NULL).
 static void append_frame(const struct timeline_source *source, struct output *file, status *written)
 {
     struct text_stream text;
@@ -213,7 +213,8 @@ static status draw(const struct steps *steps, const struct op_time *times, const
     return OK;
 }
 
-// Adds predictions from the job's measured profile, where known.
+// Adds the times of the traced step's collectives and sends/receives, with predictions from the job's measured profile
+// if it has one, and writes their files.
 static status add_communications(const struct steps *steps, const struct op_time *times,
                                  const struct output_folder *folder)
 {

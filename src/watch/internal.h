@@ -91,7 +91,7 @@ enum blame {
     BLAME_DEAF,       // its watchdog no longer polls
     BLAME_SILENT,     // no rank of its host answers
     BLAME_AWAITED,    // others wait for it, and it waits for none
-    BLAME_NOBODY,     // all ranks wait for each other
+    BLAME_NOBODY,     // not known: each rank that others wait for waits as well, and not all ranks have answered
 };
 // Finds the rank to blame, slots[*index], among slots [count]. Sets *waiting to the number of others that wait.
 enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,

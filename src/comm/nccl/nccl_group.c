@@ -37,9 +37,9 @@ static void await(const struct comm_group *group, int member)
     NCCL_CHECK(&group->state->library, ncclWaitSignal(1, &one, group->connection->handle, group->cuda_stream));
 }
 
-// Ring shift by one-sided puts. Returns false, on all members, if it is unsupported: they have the same windows. Within
-// a node, copy engines move the data and the stream itself waits for signals, so no SM is used. Send and receive would
-// be kernels.
+// Ring shift by one-sided puts. Returns false if it is unsupported; all members return the same, because they have the
+// same windows. Within a node, copy engines move the data and the stream itself waits for signals, so no SM is used.
+// Send and receive would be kernels.
 //
 // A put does not check that the target memory is free. So each member first signals the member that it receives from,
 // and waits for this signal from its own target. All members take these steps in the same order on one stream, so
