@@ -27,12 +27,12 @@ status         step_visit_ops(const struct plan *plan, step_visit *visit, void *
 status step_open(struct step **step, const struct plan *plan, struct backend *backend, struct comm *comm);
 void   step_close(struct step *step);
 
-// Runs the whole list once. Blocks until every stream is done.
+// Runs all ops of the plan once. Blocks until every stream is done.
 void step_run(struct step *step);
 
-// Capture as a CUDA graph. step_can_capture is true if the backend has device streams, no communication op is staged
-// through the host, no check is on, and no row count is read in the step. The calling thread then issues all ops in
-// list order; otherwise each stream has its thread, and compute runs on the caller's.
+// Capture as a CUDA graph. If the backend has device streams and no communication op is staged through the host, the
+// calling thread issues all ops in list order; otherwise each stream has its thread, and compute runs on the caller's.
+// step_can_capture is true if one thread issues all ops, no check is on, and no row count is read in the step.
 //
 // Call step_capture on every rank, after a step has run; later runs replay the graph with one launch. After a failed
 // capture, ops are issued one by one as before. step_forget returns to that mode too, when capture fails on another
@@ -119,14 +119,15 @@ double step_device_seconds(const struct step *step);
 void   step_time_stalls(struct step *step);
 double step_compute_seconds(const struct step *step);
 
-// Quantizes the FP8 weights from the initial master weights, and computes the scales that depend on weights.
-// data_initialise calls it. Called by all ranks.
+// Runs the ops that make weights from master weights and scales from weights, as a first step needs them: after
+// data_initialise, which calls it, or after a checkpoint is loaded. Called by all ranks.
 void step_make_weights(struct step *step);
 
-// Under ZeRO-1, all-gathers the updated weights between two steps. Does not affect the next step. Called by all ranks.
+// All-gathers the updated weights between two steps, if the plan has a weight gather stream (ZeRO-1). The next step
+// gathers them again, so it is not affected. Called by all ranks.
 void step_gather_weights(struct step *step);
 
-// Device memory of a tensor.
+// Device memory of a tensor, or host memory on a backend without a device.
 struct buffer step_buffer(const struct step *step, int32_t tensor);
 
 // step_read and step_read_run copy a tensor, or part of it, to host memory in its stored format. step_write copies a
@@ -152,12 +153,12 @@ struct comm_choice step_chosen(const struct step *step, int32_t op);
 
 // Whether a tensor holds weights, master weights or moments, which only the optimizer changes.
 bool step_is_model_state(const struct plan *plan, int32_t tensor);
-// Whether an op writes such tensors in the optimizer phase: AdamW, and ops that convert or gather its output.
+// Whether an op writes such tensors in the optimizer phase: AdamW, Muon, and ops that convert or gather their output.
 bool step_op_updates(const struct plan *plan, int32_t op);
 
-// Runs the step without these ops, one op at a time. Called by all ranks.
+// Runs the step without these ops, and never as a graph replay. Called by all ranks.
 void step_rehearse(struct step *step);
-// Repeats the ops that derive weights from AdamW's output; they write the same bits. Called by all ranks.
+// Repeats the ops that convert or gather the optimizer's output; they write the same bits. Called by all ranks.
 void step_remake_weights(struct step *step);
 
 // Whether an op may produce different bits on the same operands. is_mixed: one run is issued, the other is a graph
@@ -182,8 +183,8 @@ struct buffer step_storage(const struct step *step, enum storage storage);
 void *step_allocate_host(const struct step *step, int64_t bytes);
 void  step_release_host(const struct step *step, void *data);
 
-// Synthetic tokens and initial weights: functions of (seed, stream, index) alone, so the parallel layout does not
-// matter.
+// data.c: synthetic tokens and initial weights. They depend on (seed, stream, index) alone, where a stream is a
+// sequence of random numbers (random.h), so the parallel layout does not matter.
 
 struct data_source {
     enum data_kind kind;
@@ -207,10 +208,11 @@ void data_initialise(struct step *step, const struct plan *plan, uint64_t seed);
 // Draws the adapters of a frozen model, before a checkpoint without adapters is loaded.
 void data_initialise_adapters(struct step *step, const struct plan *plan, uint64_t seed);
 
-// Initializes state that no checkpoint has: the RoPE table and the first FP8 scales.
+// Initializes the state other than weights and moments: FP8 scales, router biases, RoPE table and positions. A
+// checkpoint is loaded afterwards, and replaces the part that it contains.
 void data_initialise_state(struct step *step, const struct plan *plan);
 
-// Frozen weights that are stored in FP8 or FP4. read fills [rows, columns] of a weight with its values on this rank.
+// stored.c: stores frozen weights in FP8 or FP4. read fills [rows, columns] of a weight with its values on this rank.
 struct weight_reader {
     status (*read)(void *context, const struct weight *weight, float *values);
     void *context;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Injects faults to test error detection, at an op or tensor found by name.
+// Injects the fault of [fault] at an op or tensor found by name, to test that errors are detected.
 #include "internal.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ static void sleep_for(double seconds)
     }
 }
 
-// An element with all bits set below the sign is a NaN, but in E8M0, which has no sign, with all bits set.
+// A NaN has all bits set below the sign. E8M0 has no sign, so there all eight bits are set.
 static void poke(const struct step_fault *fault, struct backend *backend, const struct buffer *buffer, int64_t element)
 {
     int64_t  size    = format_bytes(buffer->format, 1);

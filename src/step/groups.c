@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Opens the step's communicators, and runs each distinct communication op once, in the same order on all ranks.
 //
-// NCCL connects two ranks, and takes memory for that, when an algorithm first needs the connection, and blocks the host
-// meanwhile. So each distinct op runs once before memory is allocated and before the first step, while no other device
-// work could wait for it.
+// NCCL connects two ranks only when an algorithm first needs the connection. It then takes device memory and blocks the
+// host. So each distinct op runs once before the step's memory is allocated, when no other device work could wait for
+// it.
 #include "internal.h"
 
 #include "gswbench/connection.h"
@@ -40,7 +40,7 @@ int64_t distinct_choose(const struct plan *plan, bool *is_chosen)
     return count;
 }
 
-// A group on a stream: one communicator in step->groups.
+// A seat is a group on a stream: it has one communicator in step->groups.
 struct seat {
     int     stream;
     int32_t group;
@@ -71,8 +71,8 @@ static bool is_used(const struct plan *plan, struct seat seat)
     return is;
 }
 
-// Sorted by stream, then by axes: the same order on every rank, whatever op its plan has first.
-// The caller frees the list.
+// Lists the seats by stream, then by axes: the same order on every rank, although plans may use groups in another
+// order. The caller frees the list.
 static int list_seats(const struct plan *plan, struct seat **list)
 {
     struct seat *seats = memory_allocate((size_t)(STREAM_COUNT * plan->group_count) * sizeof(*seats));
@@ -136,8 +136,8 @@ static void use(const struct step *step, struct seat seat, const struct op *op, 
     step->streams.device_streams->synchronize(step->backend, seat.stream);
 }
 
-// With row counts known only in the step, an all-to-all takes per-peer sizes, another path of the library. Warms up
-// this path with equal parts.
+// Runs an all-to-all with a size for each peer, all equal. With row counts known only in the step, all-to-alls take
+// such sizes, and the library then runs other code, which may need other connections.
 static void use_parts(const struct step *step, struct seat seat, const struct op *op, const struct buffer buffers[2])
 {
     int64_t   size  = step->plan->groups[seat.group].size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Internal state of a step: ops in stream queues, and two ways to run them. Either each stream has a thread, or one
-// thread issues all ops.
+// Shares the state of a step between its files: ops in stream queues, and two ways to run them (streams.c). Either each
+// stream has a thread, or one thread issues all ops.
 #pragma once
 
 #include <pthread.h>
@@ -31,7 +31,7 @@ struct queued_op {
     const struct row_count
                  *row_count;    // row count that sizes the op, or the first one that it reads; NULL: fixed size
     int16_t       wait_count;
-    bool          is_awaited;    // another stream waits for it, so its completion is published
+    bool          is_awaited;    // another stream waits for the op, so its completion is published
     struct wait   waits[OP_WAITS];
     struct buffer buffers[OP_OPERANDS];
 };
@@ -192,7 +192,7 @@ struct step {
     struct injection    injection;
     struct step_watch   watch;
 
-    // Device only. is_issued: one thread issues all ops. begin and end: events around the latest step.
+    // On a device only. is_issued: one thread issues all ops. begin and end: events around the latest step.
     bool         is_issued, is_captured;
     struct issue issue;
     void        *begin, *end;

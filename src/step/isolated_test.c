@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests communication with small integers, whose sums are exact in every format, so results are known to the bit. The
-// step runs with all its streams and dependencies, but without compute ops.
+// Tests communication (step_test_communications): runs the step with all its streams and dependencies, but without
+// compute ops, on small integers. Their sums are exact in every format, so results are known to the bit.
 #include "internal.h"
 
 #include "gswbench/format.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens a step: memory, operands, communicators and dependencies are resolved once.
+// Opens a step: allocates memory (storage.c), opens communicators (groups.c), resolves each op's operands and
+// dependencies, and runs each distinct compute op once.
 #include "internal.h"
 
 #include <string.h>
@@ -192,8 +193,8 @@ static bool is_new(const struct step *step, const struct queued_op *queued, cons
     return is;
 }
 
-// Sets indices and counts that no op has written yet to rows that exist, or to none. Plan verification ensures that
-// every integer operand declares its content.
+// For warm-up, sets indices to row 0 or to none (-1), and counts to 0, since no op has written them yet. Plan
+// verification ensures that every integer operand declares its content.
 static void fill_indices(const struct step *step, const struct queued_op *queued)
 {
     for (int slot = 0; slot < queued->op->operand_count; slot++) {
@@ -211,10 +212,10 @@ static void fill_indices(const struct step *step, const struct queued_op *queued
 
 // Warm-up: runs each distinct compute op once, alone, before the first step.
 //
-// CUDA loads a kernel at its first launch, which may wait for running kernels. In a step that could be a collective
-// waiting for another rank, a deadlock. CUDA_MODULE_LOADING=EAGER would also load thousands of library kernels, which
-// take memory. The warm-up always runs, whether or not results are validated. Operands hold zeros, or the output of an
-// earlier op in the same memory; only indices and counts are filled first.
+// CUDA loads a kernel at its first launch, which may wait for running kernels. In a step, the running kernel could be a
+// collective that waits for another rank: a deadlock. CUDA_MODULE_LOADING=EAGER would also load thousands of library
+// kernels, which take memory. The warm-up always runs, whether or not results are validated. Operands hold zeros, or
+// the output of an earlier op in the same memory; only indices and counts are filled first.
 static void warm_up(struct step *step)
 {
     int32_t *run = memory_allocate((size_t)step->plan->op_count * sizeof(*run)), count = 0;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs one op: directly if the backend computes in run(), or enqueued between its events.
-// Observers take part in every op. Fingerprints of the executed ops detect an op that is skipped, repeated or out of
-// order.
+// Runs one op: directly if the backend computes in run(), or enqueued between its events. Calls the observers' hooks
+// (internal.h) around each op. Fingerprints of the executed ops detect an op that is skipped, repeated or out of order.
 #include "internal.h"
 
 // Relaxed: readers need no ordering between streams.
@@ -99,7 +98,7 @@ static void tell_others(struct streams *streams, const struct queued_op *queued)
     }
 }
 
-// Other streams wait for the event of a skipped op all the same.
+// Records the op's event even if a hook skips the op, because other streams wait for it.
 static void run_observed(struct streams *streams, const struct queued_op *queued)
 {
     const struct op_observer *observers = streams->observers;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Row counts known only in the step. One op copies tokens per expert to the host and waits. Ops that depend on the
-// counts then run with the real number of rows instead of the expected one.
+// Reads row counts that are known only in the step: how many tokens the router sent to each expert. One op copies the
+// counts to the host and waits for them. Ops that depend on them then run with the real number of rows instead of the
+// expected one.
 #include <inttypes.h>
 #include <time.h>
 

@@ -60,7 +60,7 @@ void storages_clear(struct step *step)
     }
 }
 
-// Bytes that a rank needs, and the memory that it shares with other ranks.
+// The bytes that a rank needs, the bytes available in the memory it uses, and which memory that is.
 struct budget {
     int64_t needed, available;
     int64_t node;

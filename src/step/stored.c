@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Frozen weights in FP8 or FP4. Devices keep no copy of them in BF16, so the host quantizes them before the first step.
+// Quantizes frozen weights to FP8 or FP4 on the host before the first step, because devices keep no copy of them in
+// BF16.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

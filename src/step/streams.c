@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Streams as host threads with one queue each. Only dependencies order ops of different streams. A stream publishes how
-// many of its ops are complete. On a device that means enqueued, and events provide the order. A waiting stream first
-// yields its core, then sleeps.
+// Runs the ops of a step in one of two ways. streams_*: each stream is a host thread with its own queue. Only
+// dependencies order ops of different streams: a stream publishes how many of its ops are complete, and a waiting
+// stream first yields its core, then sleeps. On a device, complete means enqueued, and events provide the order.
+// issue_*: one thread enqueues the ops of every stream on the device, in list order.
 #include "internal.h"
 
 #include <sched.h>
@@ -166,7 +167,6 @@ void streams_close(struct streams *streams)
     pthread_mutex_destroy(&streams->mutex);
 }
 
-// Dependencies come earlier in the list, so their events are already recorded.
 void issue_open(struct issue *issue, struct streams *streams, struct queued_op *ops, int32_t count)
 {
     *issue       = (struct issue){.streams = streams, .ops = ops, .count = count};
@@ -178,7 +178,8 @@ void issue_open(struct issue *issue, struct streams *streams, struct queued_op *
     }
 }
 
-// All device streams fork from the compute stream and join it at the end, so that one capture includes them all.
+// All device streams fork from the compute stream and join it at the end, so that one capture includes them all. An
+// op's dependencies come earlier in the list, so their events are already recorded when the op waits for them.
 void issue_run(const struct issue *issue)
 {
     struct streams               *streams        = issue->streams;

@@ -13,7 +13,7 @@ struct trace {
     const struct backend_activity *activity;    // NULL: events or the host's clock time ops
     struct {
         void *begin, *end;
-    } * events;    // [ops]; NULL members: events do not time ops
+    } * events;    // [ops]; NULL members: the op is timed otherwise
 };
 
 static void start(struct step *step, void *state)
