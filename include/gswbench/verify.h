@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Verifies a job before it runs: the plan of every distinct rank, the communication between ranks, and that no rank
-// deadlocks. plan_verify checks one rank's plan.
+// Verifies a job before it runs. plan_verify checks one rank's plan: its ops, memory and dependencies. job_verify_plans
+// does so for every distinct rank, and checks that their communication fits together and cannot deadlock. Also sums a
+// plan's FLOPs, communication and bytes.
 #pragma once
 
 #include <stdint.h>
@@ -51,7 +52,7 @@ status job_verify_plans(const struct job_plans *plans, struct job_proof *proof);
 
 // Totals over the ops of a plan: parameters, FLOPs, communication, bytes.
 
-// Communication ops of a step that have the same kind, axes, format and size.
+// Communication ops of a step with the same kind, axes, format and number of elements.
 struct plan_communication {
     enum op_kind kind;
     uint32_t     axes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Totals of a plan: FLOPs by phase, communication by kind and size, parameters, bytes.
+// Sums the ops of a plan: FLOPs by phase, communication by kind and size, parameters, bytes.
 #include "gswbench/verify.h"
 
 #include "gswbench/fatal.h"

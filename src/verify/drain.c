@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Deadlock detection: runs the streams of every rank class as queues. An op that can run now can also run later, so the
-// result does not depend on timing, and one execution order is enough.
+// Detects deadlocks: runs the communication of every rank class, with its streams as queues, until all are empty or
+// none can continue. An op that can run now can also run later, so the result does not depend on timing, and one
+// execution order is enough.
 #include <stdlib.h>
 #include <string.h>
 

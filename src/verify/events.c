@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Extracts the communication of a rank's plan, and checks each op against its group and operands.
+// Reduces a rank's plan to its skeleton (internal.h), the communication ops and their order, and checks each of these
+// ops against its group and operands.
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -9,7 +10,7 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// Whether a tensor has room for the maximum row count. Packed tensors are checked with the rank's plan.
+// Whether a tensor has room for the maximum row count. findings.c checks packed tensors.
 static bool has_places(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor    *tensor    = &plan->tensors[op->operand[slot]];
@@ -131,8 +132,8 @@ static void add_waits(struct event *event, const struct ended *begin, const stru
     }
 }
 
-// Compute ops involve no other rank and end once their dependencies do. So only communication ops become events, with
-// the transitive dependencies through the compute ops between them.
+// Makes an event of each communication op. Compute ops involve no other rank and end once their dependencies do, so
+// they are left out, and an event depends on the events that it waits for through them.
 static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
 {
     struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op]: as it ends

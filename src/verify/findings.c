@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks each op of a plan by itself, before ordering and memory are checked.
+// Checks each op of a plan by itself: operands, shapes, formats and row counts. rank.c then checks order and memory.
 #include "internal.h"
 
 void findings_add(struct findings *findings, int32_t op, int32_t tensor, const char *what, int32_t other)
@@ -31,7 +31,7 @@ static void check_waits(struct findings *findings, int32_t op)
     }
 }
 
-// A packed part has room for the expected rows, and the whole for the maximum.
+// Checks that a packed part has room for the expected rows, and the tensor that it is a part of for the maximum.
 static void check_packed(struct findings *findings, int32_t op, int slot)
 {
     const struct plan      *plan      = findings->plan;
@@ -65,9 +65,9 @@ static void check_operand(struct findings *findings, int32_t op, int slot)
     }
 }
 
-// Low-precision operands need scales and must be contiguous along k. Both have the same scaling, except that 1x128
-// blocks may be combined with 128x128 blocks, and NV blocks of 1x16 with 16x16. Two operands in 128x128 blocks are not
-// supported.
+// Low-precision operands need scales and must be contiguous along k, the dimension that the GEMM sums over. Both have
+// the same scaling, except that 1x128 blocks may be combined with 128x128 blocks, and NV blocks of 1x16 with 16x16. Two
+// operands in 128x128 blocks are not supported.
 static void check_gemm(struct findings *findings, int32_t op)
 {
     const struct op *checked = &findings->plan->ops[op];
@@ -140,8 +140,8 @@ static void check_kind(struct findings *findings, int32_t op)
     }
 }
 
-// All operands with a variable row count take it from one reader op of the same layer and microbatch, and are planned
-// with the expected count.
+// All operands with a variable row count take it from one op that reads counts (OP_READ_TOKEN_COUNTS) in the same layer
+// and microbatch, and are planned with the expected count.
 static void check_row_counts(struct findings *findings, int32_t op)
 {
     const struct plan      *plan    = findings->plan;

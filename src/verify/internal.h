@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Verification of a job. Only the communication of each built plan is kept, with its order.
+// Shares the state of a job's verification between job.c, events.c, match.c and drain.c. The whole plans would not fit
+// in memory, so each built plan is reduced to its skeleton: its communication ops with their order.
 #pragma once
 
 #include "gswbench/verify.h"
 
 enum { EVENT_END = INT32_MAX };
 
-// A communication op and its dependencies. Has no padding bytes, because it is hashed.
+// A communication op of a rank and its dependencies. Has no padding bytes, because it is hashed.
 struct event {
     int64_t elements;
     int32_t op;      // index in the rank's plan
     int32_t next;    // next event on the stream; EVENT_END: none
     int32_t group, peer, channel;
-    int32_t rendezvous;        // rendezvous with other ranks, set by match_create
+    int32_t rendezvous;        // index in match.rendezvous_list, set by match_create
     int32_t wait[OP_WAITS];    // events of other streams that must end first
     uint8_t kind, format;
     uint8_t stream, wait_count;
@@ -43,9 +44,9 @@ struct skeleton {
     uint64_t               signature;
 };
 
-// State of a verification. Axes along which plans differ are distinct. Ranks that differ only along other axes form a
-// class, represented by the rank at 0 on these axes. A peer is described by its coordinate along distinct axes, and by
-// its distance along the others.
+// State of a verification. An axis is distinct if plans differ along it, other than in coordinates. Ranks with the same
+// coordinates on the distinct axes form a class, represented by the rank at 0 on the other axes. A peer is described by
+// its coordinate along distinct axes, and by its distance along the others.
 struct verification {
     const struct job_plans *plans;
     struct job_proof       *proof;
@@ -64,7 +65,7 @@ enum { JOB_NAME_BYTES = 256 };
 const char *job_name(const struct verification *job, int64_t rank, int32_t op, char text[JOB_NAME_BYTES]);
 
 int64_t job_class(const struct verification *job, int64_t rank);
-// Position of rank to relative to rank from, encoded as a rank: coordinates on distinct axes, distances on others.
+// Position of rank `to` relative to rank `from`, encoded as a rank: coordinates on distinct axes, distances on others.
 int64_t job_relation(const struct verification *job, int64_t from, int64_t to);
 int64_t job_related(const struct verification *job, int64_t from, int64_t relation);    // inverse of job_relation
 
@@ -79,8 +80,8 @@ static inline bool event_is_link(const struct event *event)
     return op_is_link((enum op_kind)event->kind);
 }
 
-// match.c: a rendezvous is a communicator, or a link from a sender to a receiver. The participants' n-th calls belong
-// together.
+// match.c: a rendezvous is a communicator, or a link from a sender to a receiver. Each participant makes calls, one for
+// each of its ops there. The participants' n-th calls belong together: they run as one, when all have arrived.
 struct call {
     uint64_t key;
     int32_t  side;    // on a link: 0 sends, 1 receives

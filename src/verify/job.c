@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Verifies a job: builds plans until the rank classes are known, matches the communication of one rank per class, and
-// checks for deadlocks. Members of a class act in lockstep within a group, so one rank represents them all: if the
-// class representatives finish, so does the job.
+// checks for deadlocks. Members of a class have the same communication and act in lockstep within a group, so one rank
+// represents them all: if the class representatives finish, so does the job. In large jobs, only samples of a class are
+// built and compared; the other members are assumed to match (verify.h).
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ void job_report(struct verification *job, const char *format, ...)
     status_add(&job->errors, error);
 }
 
-// Plans are not kept, so builds the named plan again.
+// Builds the plan again to name its op, because plans are not kept.
 const char *job_name(const struct verification *job, int64_t rank, int32_t op, char text[JOB_NAME_BYTES])
 {
     struct plan plan;

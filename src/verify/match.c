@@ -14,7 +14,7 @@ static const struct event *event_of(const struct verification *job, const struct
     return &job->classes[call->class]->events[call->event];
 }
 
-// Sends on one pipeline stream are received on the other; elsewhere on the same stream.
+// A send on one pipeline stream is received on the other; a send elsewhere is received on the same stream.
 static int64_t sending_stream(int receiving_stream)
 {
     switch (receiving_stream) {
@@ -27,7 +27,8 @@ static int64_t sending_stream(int receiving_stream)
     }
 }
 
-// One link represents the links of every rank of a class: each leads to the rank at the same relation.
+// One link represents the links of a whole class, because each leads to the rank at the same relation
+// (job_relation).
 static struct call create_call(const struct verification *job, int32_t class, int32_t index)
 {
     const struct skeleton       *skeleton = job->classes[class];
@@ -104,7 +105,7 @@ static bool are_alike(const struct event *a, const struct event *b)
 
 enum { DATA_BYTES = 64 };
 
-// "64 elements of f32"
+// Writes "64 elements of f32", and the root or the distance of the peer, if any.
 static const char *describe_data(const struct event *event, char text[DATA_BYTES])
 {
     int used = snprintf(text, DATA_BYTES, "%lld elements of %s", (long long)event->elements,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Verifies the memory accesses of a rank's plan. Tensor edges cut each storage into segments. For each segment, the
-// verifier tracks the last write and the reads since. It checks that every access is ordered after them, that the
-// segment was written, and that it still holds the op's tensor.
+// Verifies a rank's plan (plan_verify): findings.c checks each op, and this file the memory accesses. Tensor edges cut
+// each storage into segments. For each segment, the verifier tracks the last write and the reads since. It checks that
+// every access is ordered after the write, and a write after the reads; that the segment was written, and that it still
+// holds the op's tensor.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static void cut_segments(struct verifier *verifier)
         }
         verifier->edge_count[s] = kept;
         verifier->segments[s]   = memory_allocate((size_t)kept * sizeof(struct segment));
-        // sets every index to -1
+        // Sets every index to -1.
         memset(verifier->segments[s], 0xff, (size_t)kept * sizeof(struct segment));
     }
     verifier->first_segment = memory_allocate((size_t)plan->tensor_count * sizeof(int32_t));
@@ -158,7 +159,7 @@ static bool check_order(struct verifier *verifier, int32_t op, int32_t tensor, c
     return false;
 }
 
-// Zeros, and gathered weights with their padding, may stay unread.
+// Zeros, and gathered weights (for their padding), may be overwritten before an op reads them.
 static bool may_stay_unread(const struct op *writer, const struct tensor *written)
 {
     return writer->kind == OP_CLEAR || (writer->kind == OP_ALL_GATHER && written->storage == STORAGE_WEIGHT);
@@ -207,7 +208,7 @@ static void check_access(struct verifier *verifier, int32_t op, int slot)
 }
 
 // Axes whose ranks hold parts of the scaled tensors. BF16 weights are whole where they are read, but AdamW computes
-// their magnitudes on slices.
+// their maximum magnitudes on the slices that a rank updates.
 static uint32_t scaled_axes(const struct plan *plan)
 {
     bool is_of_slices = plan->precision.recipe == RECIPE_CURRENT && !plan->precision.has_low_precision_weights;
