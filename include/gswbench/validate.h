@@ -16,9 +16,9 @@ struct validation_setup {
     struct step       *step;
     struct comm       *comm;
     struct result     *result;    // receives reasons and counts, the same on every rank
-    uint64_t fingerprint;    // equal on ranks whose ops must produce the same bits: a hash of hardware and libraries
-    bool     is_full;
-    int64_t  sample_bytes;          // maximum bytes of optimizer state to copy
+    uint64_t fingerprint;     // equal on ranks whose ops must produce the same bits: a hash of hardware and libraries
+    bool     is_full;         // run.verify = full
+    int64_t  sample_bytes;    // maximum bytes of optimizer state to copy
     void (*beat)(void *context);    // called after each piece of work, for a watchdog; NULL: none
     void *context;
 };
@@ -41,7 +41,8 @@ void               validation_close(struct validation *validation);
 bool validation_test_communications(struct validation *validation, int64_t step);
 
 // Runs one compute op of each shape. GEMMs get integers with a known product. Other ops get the same inputs on every
-// rank and must agree across ranks. Ops that read MoE routing indices are excluded.
+// rank and must agree across ranks. Ops that read MoE routing indices are excluded. Returns false, with a reason in the
+// result, if an output was wrong. Collective.
 bool validation_test_ops(struct validation *validation, int64_t step);
 
 // Called before a step, after its inputs are set. Saves the state needed to repeat the step later. If is_repeated,

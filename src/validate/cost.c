@@ -6,7 +6,7 @@
 #include "internal.h"
 
 static const double DEVICE_RATE     = 1.5e12;                         // bytes/s of a digest
-static const double HOST_RATE       = 2e9;                            // the same on one core
+static const double HOST_RATE       = 2e9;                            // bytes/s of a digest on one core of the host
 static const double COPY_RATE       = 1e10;                           // bytes/s between host and device
 static const double PRODUCT_SECONDS = 1.5e-9, DRAW_SECONDS = 1e-8;    // s per element on one core
 enum { DRAWN = 1 << 20, PIECE = 16 << 20 };                           // elements drawn per operand; bytes per read
@@ -30,8 +30,8 @@ static bool is_made_weight(const struct plan *plan, int32_t tensor)
     return state_is_lasting(plan, tensor) && plan->tensors[tensor].storage == STORAGE_WEIGHT;
 }
 
-// Bytes for a repeated step. A sample is read and copied back; AdamW reads and writes it with gradients and weights;
-// two digests read the output.
+// Bytes that validating a repeated step moves, beyond the step itself. A sample is read and copied back; AdamW reads
+// and writes it with gradients and weights; two digests read the output.
 static double step_bytes(const struct validation_setup *setup)
 {
     const struct plan *plan   = setup->plan;

@@ -31,7 +31,8 @@ static void describe(const struct validation *validation, const struct step_find
              (double)finding->value, finding->element, tensor);
 }
 
-// Weights come before ops, and ops with finite inputs before ops that received the number.
+// Orders the ranks' findings by how close they are to the origin: weights come before ops, and ops with finite inputs
+// before ops that received the number.
 static bool is_before(const struct origin_found *one, const struct origin_found *other)
 {
     return one->origin < other->origin || (one->origin == other->origin && one->op < other->op);
@@ -94,7 +95,8 @@ static void describe_communication(const struct plan *plan, const struct step_fi
              (double)finding->value, finding->element, tensor);
 }
 
-// With pipeline stages, waiting for an enqueued op could block the rank of another stage.
+// The test waits for each op that it checks. With pipeline stages and enqueued ops, the op could need one of another
+// stage that waits for this rank.
 static bool can_test(const struct validation_setup *setup)
 {
     return !setup->comm->ops->is_enqueued || setup->plan->mesh.size[AXIS_PP] == 1;

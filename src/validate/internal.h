@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// State shared by the parts of validation.
+// Shares the state of validation between its files: repeat.c, optimizer.c, spread.c, ops.c, numbers.c, vote.c and
+// findings.c.
 #pragma once
 
 #include "gswbench/arena.h"
@@ -40,8 +41,8 @@ void sample_close(struct sample *sample, const struct validation_setup *setup);
 // output differs, or -1. elements: number of compared elements.
 int32_t sample_compare(struct sample *sample, const struct validation_setup *setup, int64_t *elements);
 
-// spread.c: bounds on the difference between two runs of a step with nondeterministic ops.
-// Maximum difference between two runs of a nondeterministic op, relative to the norm of its output.
+// spread.c: bounds on the difference between two runs of a step with nondeterministic ops. spread_of_op is the maximum
+// difference for one such op, relative to the norm of its output.
 double spread_of_op(const struct plan *plan, const struct op *op);
 
 struct spread {
@@ -79,8 +80,8 @@ struct found {
 // ops.c: hash of everything that determines an op's output; 0: the op cannot run in isolation.
 uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t fingerprint);
 
-// numbers.c: inputs for isolated ops: the same on every rank, and such that a GEMM's product is known.
-// A sequence of numbers that repeats after count.
+// numbers.c: inputs for isolated ops, the same on every rank, and chosen so that a GEMM's product is known. An operand
+// is a sequence of numbers that repeats after count.
 struct numbers {
     float  *number;    // [count]
     int64_t count;

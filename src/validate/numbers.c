@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Inputs for isolated ops. A GEMM gets small integers, and few nonzeros in B, so partial sums are integers below 256.
-// These are exact in bf16, so every summation order gives the same bits. Other ops get fractions; fp32 arrays hold
-// scales, moments and statistics, so theirs are positive.
+// Draws inputs for isolated ops, and verifies GEMMs on them. A GEMM gets small integers, and few nonzeros in B, so
+// partial sums are integers below 256. These are exact in bf16, so every summation order gives the same bits. Other ops
+// get fractions; fp32 arrays hold scales, moments and statistics, so theirs are positive.
 #include "internal.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@
 
 #include <xxhash.h>
 
-// PERIOD is prime, so repeats do not align with rows.
-// FP4 has all integers up to 4.
+// PERIOD, after which large operands repeat, is prime, so repeats do not align with rows. LARGEST is the largest
+// integer of A, and LARGEST_FP4 the same in FP4, which has all integers up to 4.
 enum { PERIOD = 1048573, LARGEST = 7, LARGEST_FP4 = 4, COLUMN_MAX = 1024 };
 enum { ADDED = 24 };    // mean number of nonzero terms per sum, set by zeros in B
 
@@ -60,7 +60,7 @@ static float number_of(const struct op *op, int slot, enum format format, uint64
 
 struct numbers numbers_of_operand(const struct op *op, int slot, enum format format, int64_t elements)
 {
-    int64_t        period  = format_table[format].bits < 8 ? PERIOD - 1 : PERIOD;    // in whole bytes
+    int64_t        period  = format_table[format].bits < 8 ? PERIOD - 1 : PERIOD;    // even: repeats begin at a byte
     struct numbers numbers = {.count = elements < period ? elements : period};
     numbers.number         = memory_allocate((size_t)numbers.count * sizeof(*numbers.number));
     for (int64_t i = 0; i < numbers.count; i++) {
@@ -93,8 +93,8 @@ void numbers_write(const struct numbers *numbers, enum format format, void *data
     }
 }
 
-// Verifies C = A B with a vector (Freivalds' algorithm): C r must equal A (B r). All numbers are small integers, so
-// both sides are exact in fp64, and any single wrong element of C is detected.
+// Verifies C = A B with a vector r without zeros (Freivalds' algorithm): C r must equal A (B r). All numbers are small
+// integers, so both sides are exact in fp64, and any single wrong element of C is detected.
 struct stored {
     int64_t rows, columns;
     bool    is_transposed;    // column-major, else row-major

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs the step's own ops on the same inputs on every rank. GEMM outputs are known. For other ops, all ranks that run
-// the same shape on the same hardware and libraries must produce the same bits; a minority identifies the faulty
-// device. Nondeterministic ops must agree within their allowed difference.
+// Runs the step's own compute ops on the same inputs on every rank (numbers.c). GEMM outputs are known. For other ops,
+// all ranks that run the same shape on the same hardware and libraries must produce the same bits; a minority
+// identifies the faulty device (vote.c). Nondeterministic ops must agree within their allowed difference.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Verifies AdamW. It overwrites its inputs, so a sample of them is kept in host memory. From the sample and the
-// gradients, which are still in memory, AdamW runs again in the activation memory and must produce the same bits. This
-// holds for nondeterministic gradients as well, since both runs read the same ones.
+// Verifies AdamW, but not Muon. AdamW overwrites its inputs, so a sample of them is kept in host memory. From the
+// sample and the gradients, which are still in memory, AdamW runs again in the activation memory and must produce the
+// same bits. This is so for nondeterministic gradients as well, since both runs read the same ones.
 #include "internal.h"
 
 #include "gswbench/number.h"
@@ -110,7 +110,7 @@ void sample_close(struct sample *sample, const struct validation_setup *setup)
     sample->data = NULL;
 }
 
-// The piece of an operand.
+// Returns the buffer of an operand's elements in the piece.
 static struct buffer elements_of(const struct validation_setup *setup, const struct op *op, int slot,
                                  struct piece piece)
 {

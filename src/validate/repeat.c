@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Repeats steps. The first run leaves out the optimizer, so weights need no copy; the second is the timed step. Loss,
-// gradient norm and gradients must match, and the optimizer must reproduce its output on a sample of the weights. If an
-// op is nondeterministic, tensors that depend on it are compared by the norm of their difference. State is saved and
-// restored tensor by tensor, because storages contain padding that no op writes.
+// Runs a step twice and compares. The first run leaves out the optimizer, so weights need no copy; the second is the
+// timed step. Loss, gradient norm and gradients must match, and the optimizer must reproduce its output on a sample of
+// the weights (optimizer.c). If an op is nondeterministic, tensors that depend on it are compared by the norm of their
+// difference (spread.c). State is saved and restored tensor by tensor, because storages contain padding that no op
+// writes.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ bool state_is_lasting(const struct plan *plan, int32_t tensor)
     return plan->tensors[tensor].whole == tensor && storage != STORAGE_INPUT && storage != STORAGE_ACTIVATION;
 }
 
-// Copies the small tensors to the host, or back; small NULL: neither. Returns their bytes.
+// Copies the small state (state_restore) to the host, or back; with validation->small NULL, neither. Returns its bytes.
 static int64_t copy_small(const struct validation *validation, bool is_back)
 {
     const struct plan *plan  = validation->setup.plan;
@@ -224,7 +225,7 @@ bool remakes_weights(const struct plan *plan)
     return remakes;
 }
 
-// Derives weights from AdamW's output again and compares them.
+// Derives weights from the optimizer's output again and compares them.
 static int32_t find_other_weights(const struct validation *validation)
 {
     const struct validation_setup *setup = &validation->setup;

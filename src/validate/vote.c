@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compares op outputs across ranks: equal bits, or a small difference for nondeterministic ops.
+// Compares op outputs across ranks, by equal bits or, for nondeterministic ops, by a small difference, and finds the
+// ranks that disagree with the majority.
 #include "internal.h"
 
 #include <math.h>
