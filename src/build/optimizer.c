@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Appends the end of a step: sums of losses and routing statistics, gradient norm,
-// clipping, AdamW or Muon per unit, and the all-gather of updated weights.
+// SPDX-License-Identifier: MIT
+// Appends the end of a step: sums of losses and routing statistics, gradient norm, clipping, AdamW or Muon per unit,
+// and the all-gather of updated weights.
 #include "block.h"
 
 #include "gswbench/layer_kind.h"

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Turns the declarations of a block (src/shard/declaration.c) into weights with units,
-// names, random streams and offsets.
+// SPDX-License-Identifier: MIT
+// Turns the declarations of a block (src/shard/declaration.c) into weights with units, names, random streams and
+// offsets.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

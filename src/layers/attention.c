@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layer kinds of attention, without and with a window: qkv projection, optional norm of query and key heads, rope, core
-// attention, output projection. Core attention under cp is in context.c.
+// Defines the layer kinds of attention, without and with a window: qkv projection, optional norm of query and key
+// heads, rope, core attention, output projection. Core attention under cp is in context.c.
 #include "attention.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Core attention under context parallelism in three ways: keys and values are all-gathered, passed around a ring, or
-// heads are exchanged for positions (Ulysses).
+// Appends core attention under context parallelism in one of three ways: keys and values are all-gathered or passed
+// around a ring, or heads are exchanged for positions (Ulysses).
 //
 // Of 2 cp chunks of a sequence, rank r has the queries of chunks r and 2 cp - 1 - r, which balances causal attention.
 // All-gathered keys and values are reordered from rank order to sequence order, so that each run of queries attends to

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Layer kind of the embedding: table rows selected by tokens, and their gradient. Learned
-// positions are rows of a second table, added after the residual stream is sharded over tp.
+// SPDX-License-Identifier: MIT
+// Defines the layer kind of the embedding: table rows selected by tokens, and their gradient. Learned positions are
+// rows of a second table, added after the residual stream is sharded over tp.
 #include "embedding.h"
 
 #include "gswbench/linear.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layer kind of a mixture of experts: dispatch, expert MLPs, combine, and their backward pass. routing.c has the router
-// and the token counts, experts_shared.c the shared experts.
+// Defines the layer kind of a mixture of experts: dispatch, expert MLPs, combine, and their backward pass. routing.c
+// has the router and the token counts, experts_shared.c the shared experts.
 //
 // Experts are sharded over the expert-parallel group: ep, with etp = 1 also tp, with ep_over_cp also cp. Each rank
 // packs its tokens into a send buffer of slots, grouped by local expert: expert 0 of every peer first, then expert 1.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared experts: an MLP that every token passes, next to the routed experts.
+// Appends the ops of shared experts: an MLP that every token passes, next to the routed experts.
 //
 // Its ops overlap with the expert all-to-alls: fc1 follows the dispatch, fc2 the all-to-all of outputs, and the
 // backward pass the all-to-all of output gradients. Models without shared experts append nothing.

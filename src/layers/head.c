@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Layer kinds of the head and of an MTP module's head: logits, loss, and their gradients.
-// The loss overwrites the logits with their gradient, so only one [T, vocabulary] tensor exists.
+// SPDX-License-Identifier: MIT
+// Defines the layer kinds of the head and of an MTP module's head: logits, loss, and their gradients. The loss
+// overwrites the logits with their gradient, so only one [T, vocabulary] tensor exists.
 #include "embedding.h"
 
 #include "gswbench/linear.h"

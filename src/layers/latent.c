@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Layer kind of latent attention (MLA). Queries, keys and values are compressed on the local rows, normalised, gathered
-// over tp in compressed form, and projected up to this rank's heads. The rotated part of a key is computed next to the
-// compressed keys and values and shared by all heads. The down projections are replicated over tp. Core attention is in
-// attention.c.
+// Defines the layer kind of latent attention (MLA). Queries, keys and values are compressed on the local rows,
+// normalised, gathered over tp in compressed form, and projected up to this rank's heads. The rotated part of a key is
+// computed next to the compressed keys and values and shared by all heads. The down projections are replicated over tp.
+// Core attention is in attention.c.
 #include <inttypes.h>
 
 #include "gswbench/layer_kind.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Layer kind of the MLP: fc1 (gate and up together), activation, fc2. Its functions also serve experts and shared
-// experts.
+// Defines the layer kind of the MLP: fc1 (gate and up together), activation, fc2. Experts and shared experts use the
+// same functions.
 #include "mlp.h"
 
 #include "gswbench/linear.h"

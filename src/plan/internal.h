@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The last steps of plan building.
+// Declares the last steps of plan building.
 #pragma once
 
 #include "gswbench/plan.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Key of an op: everything except the machine that determines its time, as numbers and as text.
+// Builds and prints the key of an op: everything that determines its time, except the machine. Ops with equal keys take
+// the same time, so one measurement serves all.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

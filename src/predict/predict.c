@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Predicts the step time: the simulated pipeline (pipeline.c, simulate.c), plus the wait
-// for the slowest replica, plus a fixed overhead per step.
+// SPDX-License-Identifier: MIT
+// Predicts the step time: the simulated pipeline (pipeline.c, simulate.c), plus the wait for the slowest replica, plus
+// a fixed overhead per step.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

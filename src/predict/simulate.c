@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Event simulation of the streams of every actor. A running task has a rate, which changes only when another task
-// starts or ends, so the simulation advances from one end to the next.
+// Simulates the streams of every actor (internal.h) from event to event. A running task has a rate, which changes only
+// when another task starts or ends, so the simulation advances from one end to the next.
 #include "gswbench/predict.h"
 
 #include <float.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Best-first search over layouts by lower bound of the step time. A candidate first has a rough bound, shared by
+// Searches the layouts best-first, by lower bound of the step time. A candidate first has a rough bound, shared by
 // layouts that partition a layer the same way, then a bound from its own plans, then its exact prediction. The search
 // ends when no bound is below the slowest of the best layouts.
 //

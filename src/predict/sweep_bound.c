@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lower bounds of a layout's time and memory from plans of a few microbatches. Once the pipeline is full, each further
-// microbatch takes at least the minimum of the earlier ones and needs no additional memory.
+// Computes lower bounds of a layout's time and memory from plans of a few microbatches. Once the pipeline is full, each
+// further microbatch takes at least the minimum of the earlier ones and needs no additional memory.
 #include <math.h>
 #include <stdlib.h>
 

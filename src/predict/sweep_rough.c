@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rough lower bounds of layouts from the cost of a single layer. Layouts that partition a layer the same way share its
-// plans, so thousands of layouts need a few hundred small plans.
+// Computes rough lower bounds of layouts from the cost of a single layer. Layouts that partition a layer the same way
+// share its plans, so thousands of layouts need a few hundred small plans.
 #include <math.h>
 
 #include "gswbench/arena.h"
