@@ -35,7 +35,7 @@ struct prepared {
     bool          varies;    // results may differ in their last bits between runs, because atomics add in arrival order
 };
 
-// auto: cuDNN if it is installed, supports the shape and its graph executes.
+// The attention implementation. auto: cuDNN if it is installed, supports the shape and its graph executes.
 enum attention_choice { ATTENTION_AUTO, ATTENTION_CUDNN, ATTENTION_OWN };
 
 // Attention implementation that prepare selected, as text for the result; "" if unknown.
@@ -46,7 +46,7 @@ struct backend_attention {
     char refusal[256];    // why the built-in kernels replace cuDNN
 };
 
-// Options that backend_open takes in addition to the name.
+// Setup of a backend that backend_open opens by name.
 struct backend_setup {
     int         local_rank;          // index of the rank on its host
     int         threads;             // CPU threads
@@ -66,7 +66,7 @@ struct backend_streams {
     void *(*event_open)(struct backend *backend, bool is_timed);
     void (*event_close)(void *event);
     void (*record)(struct backend *backend, int stream, void *event);    // after all work enqueued so far
-    // records a timed event; a captured one fires in each launch
+    // Records a timed event like record. If it is captured, it is recorded in each launch of the graph.
     void (*mark)(struct backend *backend, int stream, void *event);
     void (*wait)(struct backend *backend, int stream, void *event);    // stream waits for the event
     void (*synchronize)(struct backend *backend, int stream);          // blocks the caller until the stream is idle
@@ -83,8 +83,8 @@ struct backend_streams {
     status (*capture_begin)(struct backend *backend, int stream);
     status (*capture_end)(struct backend *backend, int stream);
     void (*capture_launch)(struct backend *backend, int stream);
-    void (*capture_release)(struct backend *backend);    // call before the events and communicators that the graph uses
-                                                         // are closed
+    // Call it before the events and communicators that the graph uses are closed.
+    void (*capture_release)(struct backend *backend);
 };
 
 // Device time span of one op: first kernel start to last kernel end, in seconds of clock_seconds.
@@ -93,8 +93,8 @@ struct backend_span {
     bool   is_known;    // false: there is no record for the op
 };
 
-// Recording (CUPTI) runs from open to close and slows down launches. Only one backend of a process can record at a
-// time.
+// Functions that record when kernels run (CUPTI). Recording lasts from open to close and slows down launches. Only one
+// backend of a process can record at a time.
 struct backend_activity {
     status (*open)(struct backend *backend);               // fails with the reason: missing library, other subscriber
     void (*start)(struct backend *backend);                // later records belong to the next step
@@ -168,7 +168,7 @@ struct backend_ops {
     void (*device_id)(struct backend *backend, char *text, size_t bytes);
     void (*device_name)(struct backend *backend, char *text, size_t bytes);
 
-    // returns the count; NULL: 0
+    // Lists the libraries in use, and returns their number. NULL: none.
     int (*libraries)(struct backend *backend, struct backend_library list[BACKEND_LIBRARIES]);
     // Reports the attention implementation in use, after all ops are prepared. NULL: there is only one.
     void (*attention)(struct backend *backend, struct backend_attention *attention);

@@ -20,7 +20,7 @@ struct benchmark {
     const char *sign_key;                      // key that signs result.json, or NULL
     const char *baseline;                      // earlier run to compare with; NULL: none
     bool        json, is_quiet, is_verbose;    // json: print result.json to stdout; is_quiet: print no progress
-    bool        is_mute;                       // with json: do not print it either
+    bool        is_mute;                       // with json: do not print result.json either
     void (*conclude)(
         void          *context,
         struct result *result);    // last change of rank 0's checked result before it is written; NULL: none
@@ -64,5 +64,5 @@ void benchmark_describe(struct result *result, const struct benchmark *benchmark
 // Adds environment settings and the ranks that differ. environment NULL: only this process's settings.
 void facts_add_environment(struct result *result, const struct rank_environment *environment);
 
-// "2026-08-22T10:15:00Z"
+// Prints the time of day in UTC: "2026-08-22T10:15:00Z".
 void benchmark_print_time(char *text, size_t bytes);

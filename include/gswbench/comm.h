@@ -132,7 +132,8 @@ int comm_launched_ranks(void);
 int comm_launched_rank(void);
 
 // comm_check_launch fails if srun started several processes without PMIx: they could not connect, and each would be a
-// job by itself. With PMI-2, which few builds of Open MPI support, it fails unless the user named a communicator.
+// job by itself. With PMI-2, it fails if this MPI needs PMIx, as most builds of Open MPI do, unless the user named a
+// communicator (is_named).
 // comm_launcher describes the launcher. comm_mpi_asks_for_pmix returns whether this MPI needs PMIx.
 status      comm_check_launch(bool is_named);
 const char *comm_launcher(void);

@@ -15,10 +15,9 @@
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 
-// [run]: steps, seed, data, backend, communicator, output.
-
 enum data_kind { DATA_UNIFORM, DATA_MARKOV };
-// Which program's log format the step lines use.
+
+// The program whose log format the step lines use.
 enum log_style { LOG_GSWBENCH, LOG_MAXTEXT, LOG_NEMO, LOG_TORCHTITAN, LOG_MEGATRON };
 
 enum graphs { GRAPHS_AUTO, GRAPHS_ON, GRAPHS_OFF };
@@ -27,10 +26,10 @@ enum run_conditions { CONDITIONS_NOTE, CONDITIONS_ERROR };
 enum run_registered { REGISTERED_AUTO, REGISTERED_NO, REGISTERED_YES };
 enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_LIGHT, VERIFY_OFF };
 
-// [run]
+// [run]: steps, seed, data, backend, communicator, output.
 struct run_config {
     int64_t steps, warmup;
-    double  until;    // percent: half width of the median's interval that ends the run; 0: run.steps does
+    double  until;    // percent: the run ends when the median's interval has this half width; 0: after run.steps
     int64_t seed;
     int64_t data;                // enum data_kind
     char    backend[16];         // auto, or a name of backend.h
@@ -67,8 +66,7 @@ int64_t run_steps_max(const struct run_config *run);
 // Default number of warm-up steps.
 int64_t run_warmup(int64_t steps);
 
-// Fault injection.
-
+// [fault]: a fault to inject, which tests that errors are detected.
 enum fault_kind {
     FAULT_NONE,
     FAULT_NAN,      // an output element of the op becomes NaN
@@ -76,11 +74,10 @@ enum fault_kind {
     FAULT_DELAY,    // the rank sleeps before the op
     FAULT_STOP,     // the process stops before the op (SIGSTOP)
     FAULT_SPIN,     // the rank loops forever before the op
-    FAULT_SKIP,
-    FAULT_SLOW,    // every compute op takes amount percent longer
+    FAULT_SKIP,     // the op does not run
+    FAULT_SLOW,     // every compute op takes amount percent longer
 };
 
-// [fault]
 struct fault_config {
     int64_t kind;    // enum fault_kind
     int64_t rank, step;
@@ -91,12 +88,11 @@ struct fault_config {
 };
 extern const struct option fault_options[];
 
-// Options for traced steps, which follow the measured ones, and for timelines.
-
-// What times ops. auto uses CUPTI if available, else events. A backend without a device uses the host's clock.
+// The clock that times ops. auto uses CUPTI if available, else events. A backend without a device uses the host's
+// clock.
 enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
 
-// [trace]
+// [trace]: options for traced steps, which follow the measured ones, and for timelines.
 struct trace_config {
     int64_t steps, source;
     char    timeline[160];          // "0,8", or "all"; "": none
@@ -112,8 +108,6 @@ bool   trace_config_lists(const struct trace_config *trace, int64_t rank);    //
 bool   trace_config_chooses(const struct trace_config *trace);                // communications = auto
 
 // [checkpoint]: where to load from, and when to save.
-
-// [checkpoint]
 struct checkpoint_config {
     char    load[OPTION_PATH_BYTES], save[OPTION_PATH_BYTES];    // folders; "": none
     int64_t every, at_end, keep;
@@ -128,9 +122,7 @@ status checkpoint_config_check(const struct checkpoint_config *checkpoint);
 // Returns whether a checkpoint follows this step (counted from 1).
 bool checkpoint_config_saves(const struct checkpoint_config *checkpoint, int64_t step, bool is_last);
 
-// Which steps and ranks a profiler collects.
-
-// [profile]
+// [profile]: the steps and ranks that a profiler collects.
 struct profile_config {
     int64_t start_step, stop_step;    // both inclusive; stop_step -1: same as start_step
     char    ranks[160];               // "0,8", or "all"

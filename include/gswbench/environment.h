@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rank environment and topology: peers, cores, backend, devices, communicator.
+// Opens and compares the environment of ranks: settings, topology, cores, backend, devices, communicator.
 #pragma once
 
 #include <stdint.h>
@@ -17,7 +17,7 @@ struct environment_peer {
     struct comm_topology topology;
     char                 profiler[40];    // environment variable set by a profiler; "": none
     uint64_t             machine,
-        cores_hash;    // machine: equal on one machine; cores_hash: also the same affinity mask
+        cores_hash;    // hashes: machine is equal on one machine; cores_hash also needs the same affinity mask
     int64_t cores;
 };
 
@@ -44,9 +44,8 @@ struct environment_notes {
     int                      count;
 };
 
-// Settings of a rank, compared by name between all ranks.
-//
-// On a mismatch: an error, a note, or only a record of values that may differ.
+// Settings of a rank, compared by name between all ranks. The rule says what follows if they differ: an error, a note,
+// or only a record, for values that may differ.
 enum setting_rule { SETTING_REQUIRED, SETTING_NOTED, SETTING_OWN };
 struct setting_kind {
     enum setting_rule rule;
@@ -54,7 +53,7 @@ struct setting_kind {
     const char       *remedy;        // for SETTING_REQUIRED
 };
 
-// A value, compared by name; some ranks may not have it.
+// One setting; a rank may lack it.
 enum { SETTING_BYTES = 128, SETTING_TEXT_BYTES = 512 };
 struct setting {
     char                name[64], value[SETTING_BYTES];    // value: truncated for display
@@ -68,7 +67,8 @@ struct setting_list {
 void settings_free(struct setting_list *list);
 void settings_print_name(char *text, size_t bytes, const char *name);    // of a row, as it was added
 
-// Adds both for this process: NCCL reads NCCL_CONF_FILE, else ~/.nccl.conf, and then /etc/nccl.conf.
+// Adds this process's environment variables, and the settings in the files that NCCL reads: NCCL_CONF_FILE, else
+// ~/.nccl.conf, and then /etc/nccl.conf.
 void settings_collect_variables(struct setting_list *list);
 
 struct rank_environment {

@@ -12,9 +12,8 @@
 
 #include "gswbench/format.h"
 
-// Scaling modes of FP8 tensors and the layout of their scales. Compiles as C and as CUDA.
-
-// Elements that share a scale in a matrix [rows, columns]:
+// Scaling modes of FP8 and NVFP4 tensors, by the elements of a matrix [rows, columns] that share a scale. The scale is
+// in fp32 unless a format is named:
 //
 //   SCALING_WHOLE     the tensor
 //   SCALING_1X128      1 x 128
@@ -24,10 +23,10 @@
 //   SCALING_NV         1 x 16, E4M3 (NVFP4), and the tensor
 //   SCALING_NV_SQUARE 16 x 16, E4M3, and the tensor; stored like 1 x 16
 //
-// Inverse scales lie as cuBLASLt reads them. 1 x 128: [columns / 128, rows]. 128 x 128: [rows / 128, columns / 128]
-// with rows padded to a multiple of 4. MX: one tile of 512 for each 128 rows and 128 columns, zero-padded at the matrix
-// edge. (row, column) of a tile has byte (row % 32) * 16 + (row / 32) * 4 + column / 32. NV: the same with tiles of 64
-// columns and column / 16. Rows: in order.
+// Inverse scales, by which codes are multiplied, lie in memory as cuBLASLt reads them. 1 x 128: [columns / 128, rows].
+// 128 x 128: [rows / 128, columns / 128] with rows padded to a multiple of 4. MX: one tile of 512 for each 128 rows and
+// 128 columns, zero-padded at the matrix edge. (row, column) of a tile has byte (row % 32) * 16 + (row / 32) * 4 +
+// column / 32. NV: the same with tiles of 64 columns and column / 16. Rows: in order.
 enum scaling { SCALING_WHOLE, SCALING_1X128, SCALING_128X128, SCALING_MX, SCALING_ROWS, SCALING_NV, SCALING_NV_SQUARE };
 enum { SCALING_SIDE = 128, SCALING_BLOCK = 32, SCALING_NV_BLOCK = 16, SCALING_TILE = 512 };
 
@@ -63,7 +62,7 @@ GSWBENCH_INLINE int64_t scaling_inverses(enum scaling scaling, int64_t rows, int
                                       : scaling_sides(rows) * ((scaling_sides(columns) + 3) / 4 * 4);
 }
 
-// Index of an element's inverse scale in the MX layout.
+// Index of an element's inverse scale in the MX layout: tiles in row-major order, and the place in the tile.
 GSWBENCH_INLINE int64_t scaling_block_at(int64_t columns, int64_t row, int64_t column)
 {
     int64_t tile = row / SCALING_SIDE * scaling_sides(columns) + column / SCALING_SIDE;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GEMM descriptions for a column-major library (cuBLASLt), and the cache file of its fastest algorithms. Row-major
-// GEMMs need no copies. This module does not call the library, so tests run without it.
+// Describes row-major GEMMs to a column-major library (cuBLASLt) without copying matrices, and keeps the cache file of
+// its fastest algorithms. This module does not call the library, so tests run without it.
 #pragma once
 
 #include <stdbool.h>
@@ -47,7 +47,7 @@ int gemm_alignment(const void *address);
 
 // Algorithm of a GEMM with one library version on one device model. Only the library interprets the words.
 enum { GEMM_ALGORITHM_WORDS = 8, GEMM_PROBLEM_BYTES = 256 };
-// from the file; timed by this process; from another rank
+// Where a choice comes from: read from the file, timed by this process, or received from another rank.
 enum gemm_origin { GEMM_REMEMBERED, GEMM_TIMED, GEMM_TAKEN };
 struct gemm_choice {
     char             problem[GEMM_PROBLEM_BYTES];

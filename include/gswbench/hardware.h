@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The machine for predictions and comparisons: peaks, memory, links.
+// Describes the machine for predictions and comparisons: peaks, memory, links. configs/hardware has the profiles.
 #pragma once
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "gswbench/format.h"
 #include "gswbench/option.h"
 
-// Measured seconds of collectives within a node. 0: not measured.
+// Collectives whose times within a node are measured.
 enum node_collective {
     COLLECTIVE_ALL_GATHER,
     COLLECTIVE_REDUCE_SCATTER,
@@ -21,6 +21,7 @@ enum {
     COLLECTIVE_SIZES    = 21,    // doubling from COLLECTIVE_SMALLEST bytes on
     COLLECTIVE_SMALLEST = 512,
 };
+// Measured seconds of collectives within a node. 0: not measured.
 struct collective_times {
     double seconds[COLLECTIVES][COLLECTIVE_GROUPS][COLLECTIVE_SIZES];
 };
@@ -35,9 +36,9 @@ struct hardware_config {
     struct quantity peak[RATE_COUNT];    // "peak_fp32", ...
     int64_t         multiprocessors;
     struct quantity memory_bandwidth, node_bandwidth, network_bandwidth;
-    struct quantity storage_bandwidth;    // of the job
+    struct quantity storage_bandwidth;    // of a checkpoint, all ranks together
+    double          gpu_hour_dollars;     // dollars for an hour of a device; 0: unknown
     // Efficiencies and overheads; docs/predictions.md says where each is used.
-    double          gpu_hour_dollars;    // dollars for an hour of a device; 0: unknown
     struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4, gemm_prologue,
         gemm_prologue_fp8, gemm_prologue_fp4, gemm_accumulate, gemm_smoothing, gemm_smoothing_fp8, gemm_gap_fp8,
         gemm_split_accumulation, gemm_tile_traffic, gemm_memory_exposed;

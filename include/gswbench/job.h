@@ -21,7 +21,8 @@ struct job_selection {
     bool             skips_fits;    // ignore fits of hardware and software profiles
 };
 
-// config_print_places for an error found later.
+// Prints where the options that an error names were set (config_print_places), for an error found after the
+// configuration was read.
 void job_print_places(struct text_buffer *places, const struct job_selection *selection, const char *text);
 
 // Reads and checks the selected configuration; errors receives one line per error.
@@ -40,7 +41,7 @@ status job_check_layout(const struct plan_request *request, const struct config 
 // The sections that determine a plan; they point into the configuration.
 struct plan_sections job_sections(const struct config *config);
 
-// Whether the rank count is unknown and an axis is auto.
+// Whether the rank count is unknown and an axis is auto, so that the layout cannot be resolved.
 bool job_is_open(const struct config *config);
 
 struct job {
@@ -55,7 +56,7 @@ status job_read(struct job *job, const struct job_selection *selection, struct t
 // For jobs whose layout will be chosen: [parallel] may not fit, but the global batch must be known.
 status job_read_open(struct job *job, const struct job_selection *selection, struct text_buffer *errors);
 
-// The same for one row of a configuration.
+// The same as job_read for one row of a configuration.
 status job_read_row(struct job *job, const struct job_selection *selection, const struct config_row *row,
                     struct text_buffer *errors);
 
@@ -63,7 +64,7 @@ status job_read_row(struct job *job, const struct job_selection *selection, cons
 status job_rows(const struct job_selection *selection, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                 struct text_buffer *errors);
 
-// "fsdp 128 dp 4", "one rank"
+// Writes the layout: "fsdp 128 dp 4", "one rank".
 const char *job_layout(const struct job *job, char *text, size_t bytes);
 
 // Warns of a slow layout on [hardware]: tp across nodes. NULL: none.
@@ -116,9 +117,7 @@ status import_read(struct import *import, const char *path, struct arena *arena)
 // or NULL.
 const char *import_find(const char *name);
 
-// Verifies a whole job from its request, and sums the FLOPs of its pipeline stages.
-
-// job_verify_plans with plan_build; ignores the request's rank.
+// Verifies a whole job from its request: job_verify_plans (verify.h) with plan_build. Ignores the request's rank.
 status job_verify(const struct plan_request *request, struct job_proof *proof);
 
 // Executed FLOPs of the whole mesh per sequence of the global batch. plan must come from request. Builds a plan of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernel times of another program by part of the step: reads a trace of the PyTorch profiler (Chrome JSON) or a Chakra
-// execution trace (JSON). Predicted ops have the same parts, so both can be compared.
+// Sums kernel times of another program by part of the step: reads a trace of the PyTorch profiler (Chrome JSON) or a
+// Chakra execution trace (JSON). Predicted ops have the same parts, so both can be compared.
 #pragma once
 
 #include <stdbool.h>
@@ -44,9 +44,10 @@ void   kernel_trace_free(struct kernel_trace *trace);
 enum kernel_part kernel_part_of_name(const char *name);
 enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op);
 
-// Seconds of each part: of its kernels together, and of the time line. Each moment belongs to the compute kernels that
-// run, in equal shares; without any, to the communication that runs, which is then exposed; otherwise it is idle. So
-// the second ones and idle add up to span. NaN without begins.
+// Seconds of each part. busy: sum over its kernels. shown: its share of the time line, where each moment belongs to the
+// compute kernels that run, in equal shares; without any, to the communication that runs, which is then exposed;
+// otherwise it is idle. So shown and idle add up to span, the time from the first kernel to the last. Except for busy,
+// NaN without begins.
 struct kernel_sums {
     int64_t count[KERNEL_PARTS];
     double  busy[KERNEL_PARTS], shown[KERNEL_PARTS];

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: MIT Appends linear layers y = x W^T with their data and weight gradients, and the sharding
-// around them: tensor parallelism, adapters, FSDP units, Muon's matrices and quantization. The files of src/shard have
-// one each.
+// SPDX-License-Identifier: MIT
+// Appends linear layers y = x W^T with their data and weight gradients, and the sharding around them: tensor
+// parallelism, adapters, FSDP units, Muon's matrices and quantization. The files of src/shard have one each.
 #pragma once
 
 #include "gswbench/builder.h"

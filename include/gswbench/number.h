@@ -15,10 +15,10 @@ bool number_parse_real(const char *text, double *value);
 // Prints the fewest digits that read back to the same double.
 void number_print_real(double value, char *text, size_t bytes);
 
-// "1.50 GiB", "512 B"
+// Prints bytes with a binary prefix: "1.50 GiB", "512 B".
 const char *number_bytes(char *text, size_t size, double bytes);
 
-// At least three significant digits with an SI prefix: "70.55 B" (count), "1.821e+16" (FLOP).
+// Prints at least three significant digits with an SI prefix: "70.55 B" (count), "1.821e+16" (FLOP).
 const char *number_count(char *text, size_t size, double count);
 
 static inline int64_t number_min(int64_t a, int64_t b)

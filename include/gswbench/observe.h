@@ -8,8 +8,8 @@
 
 #include "gswbench/plan.h"
 
-// Device state from the driver's management library: before the first step, during the measured steps, and after the
-// last. Unavailable values are NaN, never 0.
+// Device state is read before the first step, during the measured steps, and after the last. Unavailable values are
+// NaN, never 0.
 
 // Identity of a device: field name and JSON key, bytes, label.
 #define OBSERVATION_NAMES(ROW)                                                                                         \

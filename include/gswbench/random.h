@@ -33,7 +33,8 @@ GSWBENCH_INLINE struct random_block random_philox(uint64_t key, uint64_t counter
     return block;
 }
 
-// Key of one random stream: the seed of the run and the stream's number (a tensor, or RANDOM_STREAM_*).
+// Key of one random stream, a sequence of numbers, from the run's seed and the stream's number. Each part of a weight
+// has a number, and so have the tokens (src/step/data.c).
 GSWBENCH_INLINE uint64_t random_key(uint64_t seed, uint64_t stream)
 {
     struct random_block block = random_philox(seed, 0, stream);

@@ -70,7 +70,7 @@ void report_write_list(const struct report_list *list, FILE *file);
 void csv_write_text(const char *from, FILE *file);
 void csv_write_real(double value, FILE *file);
 
-// "completed step: 0, seconds: 1.234, ..."
+// Writes the line of a step: "completed step: 0, seconds: 1.234, ...".
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file);
 
 // Print how a checkpoint was loaded, and how one was saved after a step. step counts over all runs that the checkpoint
@@ -78,7 +78,7 @@ void report_write_step(const struct result *result, const struct result_step *st
 void report_write_load(const struct result *result, double began, FILE *file);
 void report_write_save(const struct result *result, int64_t step, double began, FILE *file);
 
-// A step in the log format of another framework; style: enum log_style.
+// How to write the line of a step in the log format of another framework. style: enum log_style.
 struct report_step_style {
     int64_t style;
     double  learning_rate;
@@ -105,7 +105,7 @@ status report_read_result(struct result *result, const char *path);
 bool   report_result_file(const char *path, char *file, size_t bytes);
 
 // Visits a result.json, the folder of a run, or all runs below a folder in alphabetical order, until a visitor fails.
-// An error if there is no run.
+// Without a run, returns an error.
 typedef status result_visitor(void *state, const char *path);
 status         report_visit_results(const char *path, result_visitor *visit, void *state);
 

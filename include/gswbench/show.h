@@ -16,13 +16,13 @@
 #include "gswbench/status.h"
 #include "gswbench/sweep.h"
 
-// show_print.c: formats "5.2 %", or "-" for NaN.
+// show_print.c: writes a percentage by a printf format, or "-" for NaN.
 const char *show_percent(double percent, const char *format, char *text, size_t bytes);
-// Prints a line with an escaped path between two texts.
-// ", a proxy (2 of 64 layers),", or "" for a whole model.
+// Writes ", a proxy (2 of 64 layers),", or "" for a whole model.
 const char *show_proxy(const struct config *config, char *text, size_t bytes);
-void        show_path(const char *before, const char *path, const char *after);
-// Ends a line about exported weights: programs that read the model's architecture.
+// Prints a line with an escaped path between two texts.
+void show_path(const char *before, const char *path, const char *after);
+// Ends a line about exported weights with the programs that read the model's architecture.
 void show_readers(const struct model_config *model);
 // Prints a JSON value with 15 digits for reals, and frees it.
 void show_json(json_t *value);

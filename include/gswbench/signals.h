@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Handlers of the signals that end or question a run.
+// Handles the signals that end a run or ask for its state.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// Signals that end a run (SIGINT, SIGTERM, SIGHUP, SIGUSR1, and SIGALRM for the time limit) or ask how it goes
-// (SIGUSR2).
+// These signals end a run: SIGINT, SIGTERM, SIGHUP, SIGUSR1, and SIGALRM for the time limit. SIGUSR2 asks for its
+// state.
 //
 // Until signals_keep, a signal ends the process at once: no result is lost yet. Afterwards the run ends after the
 // current step and keeps its result; a second signal kills the process. signals_name knows 0 as the end of the

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Describes the modelled framework: how its steps differ from a plan of gswbench.
-// src/predict/cost_software.c applies the costs, footprint.c the memory; docs/frameworks.md explains each value.
+// SPDX-License-Identifier: MIT
+// Describes the modelled framework: how its steps differ from a plan of gswbench. src/predict/cost_software.c applies
+// the costs, footprint.c the memory; docs/frameworks.md explains each value.
 #pragma once
 
 #include <stdint.h>

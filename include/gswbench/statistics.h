@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Robust statistics of step times, based on order statistics. No value is dropped.
+// Computes robust statistics of step times, based on order statistics. No value is dropped.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// NaN if the series is shorter than n.
+// Statistics of a series. A value is NaN if the series is shorter than its n.
 struct statistics {
     int64_t count;
     double  median, mean, minimum, maximum;
-    double  low,
-        high;    // 95 % confidence interval of the median (order statistics; wider for autocorrelated series); n >= 6
+    // 95 % confidence interval of the median, from order statistics, wider for autocorrelated series; n >= 6.
+    double  low, high;
     double  p05, p95;     // nearest rank; n >= 20
     double  variation;    // standard deviation / mean; n >= 2
     double  drift;        // Theil-Sen slope per step over the median; n >= 10

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Progress line and colours, disabled for files, pipes and dumb terminals (TERM=dumb).
+// Shows a progress line and colours, but not in files, pipes and dumb terminals (TERM=dumb).
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
-// Disables both: launchers may give processes a terminal and write its output to a file.
+// Disables the progress line and colours: launchers may give processes a terminal and write its output to a file.
 void terminal_hide(void);
 
 // A progress line on standard error with the estimated time left. Not thread-safe.

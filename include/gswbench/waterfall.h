@@ -67,8 +67,8 @@ struct op_totals {
 void waterfall_add_op(struct op_totals *totals, const struct plan *plan, const struct op *op, double seconds);
 void waterfall_sum_ops(struct op_totals *totals, const struct plan *plan, const struct op_time *times);
 
-// Prints a line per part. waterfall_shows is true for parts of at least 0.05 % of the step. expected
-// adds a column for comparison; NULL: none.
+// Prints a line per part. waterfall_shows is true for parts of at least 0.05 % of the step. expected adds a column for
+// comparison; NULL: none.
 bool waterfall_shows(const struct waterfall *waterfall, enum waterfall_part part);
 void waterfall_print(const struct waterfall *waterfall, const struct waterfall *expected, FILE *file);
 
