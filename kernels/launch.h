@@ -20,7 +20,7 @@ struct kernel_target {
     int32_t             shared_bytes;    // maximum per block
 };
 
-// A thread handles LAUNCH_WIDTH adjacent elements at a time: 16 bytes of bf16 or 32 bytes of fp32.
+// A thread handles LAUNCH_WIDTH adjacent elements at a time, a packet: 16 bytes of bf16 or 32 bytes of fp32.
 enum { LAUNCH_WIDTH = 8, LAUNCH_WARP = 32, LAUNCH_THREADS = 256, LAUNCH_RESIDENT_THREADS = 2048 };
 
 struct launch {

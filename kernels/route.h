@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MoE routing, and rows by index: gather, scatter and combine.
+// MoE routing, and rows by index: gather, scatter and combine. A choice is one of the top_k experts of a row. A slot is
+// a row of the buffer that experts read. Owners are the ranks of the expert-parallel group.
 #pragma once
 
 #include "launch.h"

@@ -23,7 +23,7 @@ enum {
 // Normal quantiles, and standard deviation over median absolute deviation.
 static const double two_sided_95 = 1.96, two_sided_99 = 2.576, deviations_per_median = 1.4826;
 
-// In standard deviations from the median.
+// Limit of clipping, in standard deviations from the median.
 static const double clipped_at = 3;
 
 // Upper limit of the autocorrelation, which bounds the error.
@@ -147,7 +147,7 @@ double statistics_minimum_median(const double *values, int64_t count, double cha
     return lowest;
 }
 
-// Returns the median distance of the medians of blocks of steps from the median of all, relative to it. Nearby steps
+// Returns the median distance of the medians of blocks of steps from the overall median, relative to it. Nearby steps
 // are correlated, so single steps understate the error of the median; blocks show slow changes.
 static double wander_of(const double *values, int64_t count, double median)
 {

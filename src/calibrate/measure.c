@@ -35,8 +35,8 @@ static bool is_communication(const struct distinct_op *distinct)
     return op_is_communication((enum op_kind)distinct->op.kind);
 }
 
-// Whether this rank measures compute ops. CPU ranks without a core per thread do not: a cost is that of a rank with
-// cores of its own, and the simulation models the sharing.
+// Whether this rank measures compute ops. CPU ranks without a core per thread do not: costs assume that a rank has its
+// own cores, and the simulation models the sharing.
 static bool takes_part(const struct calibrate_setup *setup)
 {
     return setup->backend->ops->is_device || setup->has_cores;

@@ -70,7 +70,7 @@ static status read_config(struct config *config, struct job_selection *selection
     return job_choose(config, selection, &found, errors);
 }
 
-// What the first lines of the file say. is_of_model: it was made for a model, not for this machine.
+// Contents of the first lines of the file. is_of_model: it was made for a model, not for this machine.
 struct introduction {
     const char *path, *subject;
     int64_t     ranks;

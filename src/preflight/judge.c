@@ -251,8 +251,8 @@ static void name_end(const struct ends *ends, int64_t rank)
               is_all ? "" : device, of->host, is_all ? "" : number, ends->value_class->name, does[ways], percent);
 }
 
-// Value that the link should have: that of its worse endpoint, or of all endpoints if one has a single link, which does
-// not show the endpoint's own speed.
+// Expected value of a link: the reference of its worse endpoint. If an endpoint has only this link, its own speed is
+// unknown, and the reference of all endpoints is used.
 static double expected(const struct ends *ends, const struct preflight_value *value)
 {
     const struct end *sends = end_of(ends, value->first, SENDS), *receives = end_of(ends, value->second, RECEIVES);

@@ -234,7 +234,7 @@ static void print_reason(char *text, size_t bytes, const struct result_reason *r
              report_safe(reason->message));
 }
 
-// Prints the worst reasons first, as many as there is room for.
+// Prints the worst reasons first, up to the limit of lines.
 static void put_reasons(struct end *end, const struct result *result)
 {
     int64_t put_count = 0;

@@ -164,8 +164,8 @@ static void write_layout(const struct result *result, FILE *file)
             result->op_count, result->tensor_count);
 }
 
-// Whether the value, which may come from a file, is not the default of the option. Profiles set the values of
-// [hardware] and [software], and publications those of [published].
+// Whether the value, which may come from a file, is not the default of the option. Values of [hardware] and [software]
+// come from profiles, and values of [published] from publications.
 static bool is_changed(const struct result_entry *entry)
 {
     static const char *const taken[] = {"hardware.", "software.", "published.", "fault."};

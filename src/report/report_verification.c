@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes what a result says about verification: its expected cost before the run, its findings and cost after it.
+// Writes the lines of a result about verification: its expected cost before the run, its findings and cost after it.
 #include <inttypes.h>
 #include <string.h>
 

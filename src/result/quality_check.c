@@ -163,7 +163,7 @@ static void check_count(struct result *result)
     result_add_reason(result, &reason);
 }
 
-// Compares the variation of steps with that of public runs, all of which used GPUs.
+// Compares the variation of steps with public runs, which all used GPUs.
 static void check_spread(struct result *result)
 {
     const struct statistics *step   = &result->figures.step;

@@ -69,7 +69,7 @@ struct checkpoints {
     status                  saved;     // error of the most recent save
 };
 
-// Observations of a rank besides the times of its steps.
+// Observations of a rank, in addition to the times of its steps.
 struct rank_observations {
     struct observer      *device;     // NULL: off
     struct processors     machine;    // of its host

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Counts the ranks of a job and runs those of this process: one on its main thread, or all as threads of the local
-// communicator.
+// Counts the ranks of a job, and runs one rank on the main thread of this process (MPI), or all ranks as its threads
+// (local communicator).
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -55,8 +55,8 @@ const struct comm_choice *communication_chosen(const struct communication_rows *
 double communication_bus_factor(int32_t kind, double size);
 
 // communication_files.c: CSV files of a traced step's collectives and sends/receives, one per rank. bytes: upper
-// estimate of the size of the selected files, as if all plans were like this one; bytes_of_all: of the files of all
-// ranks.
+// estimate of the size of the selected files, as if all ranks had this plan; bytes_of_all: the same for files of every
+// rank.
 struct communication_files {
     const struct trace_config *trace;
     const struct plan         *plan;

@@ -75,7 +75,7 @@ void damage_found(void *watch, int rank, const char *text);
 // post.c: slot_read reads a slot. slot_show publishes this rank's communication and position.
 void slot_read(struct slot *slot, const struct shown *shown, const char *host);
 void slot_show(struct shown *shown, const struct plan *plan);
-// The same for other work, with the given description and plan; plan NULL: none.
+// Like slot_show, for work other than steps, with its description and plan; plan NULL: none.
 void slot_show_part(struct shown *shown, const struct plan *plan, const char *words);
 // Describes a rank's position, such as "step 7, op 12 all_gather ...". plan names the ops of ranks on the same pipeline
 // stage. For others, or if plan is NULL, it is the rank's own description.

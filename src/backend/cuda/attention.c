@@ -35,8 +35,8 @@ static bool is_backward(const struct op *op)
 }
 
 // cuDNN writes bf16 and overwrites its outputs. fp32 outputs and accumulated gradients therefore go to scratch first.
-// Every forward op reserves scratch for an fp32 output: backward ops need more anyway. Only accumulated gradients are
-// fp32.
+// Every forward op reserves scratch for a bf16 output, used if its output is fp32: backward ops need more scratch
+// anyway. Gradients are fp32 only if they accumulate.
 static int64_t out_bytes(const struct op *op)
 {
     return is_backward(op) ? 0 : cuda_align(format_bytes(FORMAT_BF16, out_elements(&op->shape.attention)));

@@ -11,7 +11,7 @@
 #include "kernels/elements.h"
 #include "kernels/quantize.h"
 
-// From CUDA 12.8 on.
+// Values of cudaDataType_t and of cuBLASLt's scale modes that headers before CUDA 12.8 lack.
 enum { TYPE_E2M1 = 33, SCALE_VEC16_UE4M3 = 1 };
 
 // Leaves at least one SM to the GEMM.
