@@ -233,6 +233,9 @@ bool config_find_profile(const struct config *config, char *path, size_t bytes);
 // Finds the installed profile for the driver's device name; false if there is none.
 bool config_find_hardware(struct hardware_config *hardware, const char *device);
 int  config_is_file(const struct dirent *entry);    // scandir filter: NAME.ini
+// The names of all NAME.ini of a folder, sorted, then NULL. NULL: the folder cannot be read; errno says why.
+struct arena;
+const char **config_names(struct arena *arena, const char *folder);
 
 // Lists the words that an option accepts, one per line, including installed presets.
 void config_list_words(struct text_buffer *words, const struct option *option);

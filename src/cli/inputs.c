@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Configurations that commands read: the installed ones, with a filter of their rows, and standard input.
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +12,6 @@
 #include "gswbench/benchmark.h"
 #include "gswbench/output.h"
 #include "internal.h"
-
-static status visit_file(config_visitor *visit, void *state, const char *folder, const char *file,
-                         struct text_buffer *errors)
-{
-    char path[1400], name[256];
-    snprintf(path, sizeof(path), "%s/%s", folder, file);
-    text_printable(name, sizeof(name), file);
-    name[strlen(name) - strlen(".ini")] = '\0';
-    return visit(state, name, path, errors);
-}
 
 static status count_rows(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
@@ -47,17 +36,17 @@ status cli_count_rows(int64_t *count, const struct job_selection *selection, str
 static int visit_folder(config_visitor *visit, void *state, const char *folder, status *result,
                         struct text_buffer *errors)
 {
-    struct dirent **entries;
-    int             count = scandir(folder, &entries, config_is_file, alphasort);
-    for (int i = 0; i < count; i++) {
+    struct arena arena = {.blocks = NULL};
+    const char **names = config_names(&arena, folder);
+    int          count = names == NULL ? -1 : 0;
+    for (; names != NULL && names[count] != NULL; count++) {
+        char name[256];
+        text_printable(name, sizeof(name), names[count]);
         if (!failed(result)) {
-            *result = visit_file(visit, state, folder, entries[i]->d_name, errors);
+            *result = visit(state, name, arena_format(&arena, "%s/%s.ini", folder, names[count]), errors);
         }
-        free(entries[i]);
     }
-    if (count >= 0) {
-        free(entries);
-    }
+    arena_free(&arena);
     return count;
 }
 

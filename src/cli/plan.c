@@ -31,11 +31,10 @@ status command_plan(const struct arguments *options, struct text_buffer *errors)
         return job.support;
     }
     struct plan plan;
-    int32_t     findings;
     job.request.rank = options->rank;
     status result    = plan_build(&plan, &job.request);
     if (!failed(&result)) {
-        result = plan_verify(&plan, &findings);
+        result = plan_verify(&plan, NULL);
     }
     if (!failed(&result)) {
         if (options->json) {

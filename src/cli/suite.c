@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // gswbench suite: runs a list of jobs under one launch, or describes them before.
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,19 +33,15 @@ const struct flag suite_flags[] = {
 
 static status list_suites(void)
 {
-    struct dirent **entries;
-    char            folder[1024];
-    snprintf(folder, sizeof(folder), "%s/suites", config_folder());
-    int count = scandir(folder, &entries, config_is_file, alphasort);
-    if (count < 0) {
-        return fail("%s cannot be read", folder);
+    struct arena arena  = {.blocks = NULL};
+    const char  *folder = arena_format(&arena, "%s/suites", config_folder());
+    const char **names  = config_names(&arena, folder);
+    status       result = names != NULL ? OK : fail("%s cannot be read", folder);
+    for (int i = 0; names != NULL && names[i] != NULL; i++) {
+        puts(names[i]);
     }
-    for (int i = 0; i < count; i++) {
-        printf("%.*s\n", (int)(strlen(entries[i]->d_name) - strlen(".ini")), entries[i]->d_name);
-        free(entries[i]);
-    }
-    free(entries);
-    return OK;
+    arena_free(&arena);
+    return result;
 }
 
 // Runs the suite on the ranks that the launcher started, as for a run; without a launcher, on the selected number of

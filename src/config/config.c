@@ -124,7 +124,7 @@ void document_parse_file(struct document *document, const char *path)
     }
 }
 
-static bool is_overridden(const struct document *document, const struct option *option)
+bool document_is_overridden(const struct document *document, const struct option *option)
 {
     for (size_t i = 0; i < document->count; i++) {
         if (document->assignments[i].option == option && document->assignments[i].origin == ORIGIN_OVERRIDE) {
@@ -148,7 +148,7 @@ static void free_batch_size(struct train_config *train, const struct document *d
     bool is_tied = train->accumulation != 0 && train->global_batch != 0 && train->micro_batch != 0;
     for (size_t i = 0; is_changed && is_tied && i < sizeof(keys) / sizeof(keys[0]); i++) {
         const struct option *option = option_find(train_options, keys[i]);
-        if (!is_overridden(document, option)) {
+        if (!document_is_overridden(document, option)) {
             option_set(option, train, option_auto[0]);
             return;
         }

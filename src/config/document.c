@@ -80,7 +80,7 @@ static const char *canonical_device(struct document *document, const struct assi
             return aliases[i][1];
         }
     }
-    const char **names = file_names(&document->arena, arena_format(&document->arena, "%s/hardware", config_folder()));
+    const char **names = config_names(&document->arena, arena_format(&document->arena, "%s/hardware", config_folder()));
     for (; names != NULL && *names != NULL; names++) {
         if (strcasecmp(value, *names) == 0) {
             return *names;

@@ -67,7 +67,7 @@ int config_is_file(const struct dirent *entry)
 }
 
 // Sorted, so the suggestion among equally close names is stable.
-const char **file_names(struct arena *arena, const char *folder)
+const char **config_names(struct arena *arena, const char *folder)
 {
     struct dirent **entries;
     int             count = scandir(folder, &entries, config_is_file, alphasort);
@@ -85,14 +85,14 @@ const char **file_names(struct arena *arena, const char *folder)
 
 const char *file_suggest(struct arena *arena, const char *folder, const char *name)
 {
-    const char **names = file_names(arena, folder);
+    const char **names = config_names(arena, folder);
     return names != NULL ? text_closest(name, names) : NULL;
 }
 
 const char *file_list(struct arena *arena, const char *folder)
 {
     enum { SHOWN = 12 };
-    const char **names = file_names(arena, folder), *text = "";
+    const char **names = config_names(arena, folder), *text = "";
     for (int i = 0; names != NULL && i < SHOWN && names[i] != NULL; i++) {
         text = arena_format(arena, "%s%s%s", text, i > 0 ? ", " : "", names[i]);
     }

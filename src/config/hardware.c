@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/text.h"
 #include "internal.h"
 
 // clang-format off
@@ -110,22 +111,16 @@ static bool read_hardware(struct hardware_config *hardware, const char *path, co
 
 bool config_find_hardware(struct hardware_config *hardware, const char *device)
 {
-    struct dirent **entries;
-    char            folder[1100], path[1400];
-    bool            is_found = false;
-    snprintf(folder, sizeof(folder), "%s/hardware", config_folder());
-    int count = device[0] == '\0' ? 0 : scandir(folder, &entries, config_is_file, alphasort);
-    for (int i = 0; i < count; i++) {
-        const char *file = entries[i]->d_name;
-        snprintf(path, sizeof(path), "%s/%s", folder, file);
-        if (!is_found && read_hardware(hardware, path, device)) {
-            is_found = true;
-            snprintf(hardware->profile, sizeof(hardware->profile), "%.*s", (int)(strlen(file) - strlen(".ini")), file);
+    struct arena arena    = {.blocks = NULL};
+    const char  *folder   = arena_format(&arena, "%s/hardware", config_folder());
+    const char **names    = device[0] == '\0' ? NULL : config_names(&arena, folder);
+    bool         is_found = false;
+    for (int i = 0; names != NULL && names[i] != NULL && !is_found; i++) {
+        is_found = read_hardware(hardware, arena_format(&arena, "%s/%s.ini", folder, names[i]), device);
+        if (is_found) {
+            text_copy(hardware->profile, sizeof(hardware->profile), names[i]);
         }
-        free(entries[i]);
     }
-    if (count > 0) {
-        free(entries);
-    }
+    arena_free(&arena);
     return is_found;
 }

@@ -66,9 +66,8 @@ void document_override(struct document *document, const char *text);
 status file_read(const char *path, char **text, size_t *bytes);
 
 // Returns the NAME of NAME.ini in the folder closest to a misspelt one, or NULL; in the arena.
-const char  *file_suggest(struct arena *arena, const char *folder, const char *name);
-const char **file_names(struct arena *arena, const char *folder);    // all names; NULL: no such folder
-const char  *file_list(struct arena *arena, const char *folder);     // "a, b"; the first 12
+const char *file_suggest(struct arena *arena, const char *folder, const char *name);
+const char *file_list(struct arena *arena, const char *folder);    // "a, b"; the first 12
 
 // Whether folder/name.ini exists, and its path. Names with '/' never match.
 bool file_find(const char *folder, const char *name, char *path, size_t bytes);
@@ -94,6 +93,7 @@ void             document_apply(struct config *config, const struct document *do
 // The assignment that sets the option; NULL: none.
 const struct assignment *document_find(const struct document *document, const struct option *option,
                                        struct selection selection);
+bool                     document_is_overridden(const struct document *document, const struct option *option);
 status                   document_finish(struct document *document);    // frees it; the status has the error count
 
 // Evaluates a selection, before run.layers replaces the layers. Reports errors in presets.

@@ -148,7 +148,7 @@ void config_list_words(struct text_buffer *words, const struct option *option)
     for (int i = 0; i < PRESETS; i++) {
         const char  *folder = arena_format(&document.arena, "%s/%s", config_folder(), presets[i].folder);
         bool         is_it  = option_find(section_find(presets[i].section)->options, presets[i].key) == option;
-        const char **files  = is_it ? file_names(&document.arena, folder) : NULL;
+        const char **files  = is_it ? config_names(&document.arena, folder) : NULL;
         for (; files != NULL && *files != NULL; files++) {
             text_append(words, "%s\n", *files);
         }

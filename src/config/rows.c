@@ -141,24 +141,14 @@ static void add_combinations(struct rows *rows)
     }
 }
 
-static bool is_overridden(const struct document *document, const struct option *option)
-{
-    for (size_t i = 0; i < document->count; i++) {
-        if (document->assignments[i].origin == ORIGIN_OVERRIDE && document->assignments[i].option == option) {
-            return true;
-        }
-    }
-    return false;
-}
-
 // Keeps the rows of the GPU, precision and variant that overrides name, if there are any.
 static void keep_named(struct rows *rows, const struct config_request *request)
 {
     const struct document *document  = rows->document;
     struct selection       named     = document_select(document, request);
-    bool                   gpu       = is_overridden(document, option_find(hardware_options, "profile"));
-    bool                   variant   = is_overridden(document, option_find(published_options, "variant"));
-    bool                   precision = is_overridden(document, option_find(precision_options, "compute"));
+    bool                   gpu       = document_is_overridden(document, option_find(hardware_options, "profile"));
+    bool                   variant   = document_is_overridden(document, option_find(published_options, "variant"));
+    bool                   precision = document_is_overridden(document, option_find(precision_options, "compute"));
     int                    kept      = 0;
     for (int i = 0; i < rows->count; i++) {
         const struct config_row *row = &rows->items[i];

@@ -391,33 +391,16 @@ static uint32_t needed_also(const struct model_config *model)
 
 enum { NEEDED = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_Q) | BIT(VALUE_KV) | ATTENDED };
 
-const struct layer_kind attention_kind = {
-    .name        = "attention",
-    .norm        = &attention_norm,
-    .declare     = declare,
-    .steps       = steps,
-    .needed      = NEEDED,
-    .inputs      = {[LINEAR_KIND_QKV] = BIT(VALUE_N), [LINEAR_KIND_PROJECTION] = BIT(VALUE_O)},
-    .needed_also = needed_also,
-    .backward    = {backward},
-    .count       = count,
-    .check       = check,
-};
-
-const struct layer_kind window_attention_kind = {
-    .name        = "window_attention",
-    .norm        = &attention_norm,
-    .declare     = declare,
-    .steps       = steps,
-    .needed      = NEEDED,
-    .inputs      = {[LINEAR_KIND_QKV] = BIT(VALUE_N), [LINEAR_KIND_PROJECTION] = BIT(VALUE_O)},
-    .needed_also = needed_also,
-    .backward    = {backward},
-    .count       = count_windowed,
-    .check       = check_windowed,
-};
-
-// The shape of attention and rope ops in the current layer.
+// clang-format off
+#define ATTENTION_KIND(kind, count_layer, check_layer) \
+    { \
+        .name = kind, .norm = &attention_norm, .declare = declare, .steps = steps, .needed = NEEDED, \
+        .inputs = {[LINEAR_KIND_QKV] = BIT(VALUE_N), [LINEAR_KIND_PROJECTION] = BIT(VALUE_O)}, \
+        .needed_also = needed_also, .backward = {backward}, .count = count_layer, .check = check_layer \
+    }
+const struct layer_kind attention_kind        = ATTENTION_KIND("attention", count, check);
+const struct layer_kind window_attention_kind = ATTENTION_KIND("window_attention", count_windowed, check_windowed);
+// clang-format on
 
 // The attention window of the current layer; 0: none.
 static int64_t window_of(const struct builder *builder)

@@ -65,25 +65,15 @@ static const struct json_field measured[] = {
     REAL("cv", step.variation),
     JSON_END
 };
-const struct json_field accept_fields[] = {
-    JSON_SCHEMA(ACCEPT_SCHEMA),
-    JSON_CHOICE(accept, "verdict", acceptance.verdict, result_acceptance_names),
-    TEXT("reason", acceptance.reason),
-    TEXT("drain", acceptance.drain),
-    JSON_OBJECT("expected", expected),
-    JSON_OBJECT("measured", measured),
-    JSON_MEMBER(accept, "preflight", report, preflight_fields),
-    JSON_END
-};
-static const struct json_field head[] = {
-    JSON_SCHEMA(ACCEPT_SCHEMA),
-    JSON_CHOICE(accept, "verdict", acceptance.verdict, result_acceptance_names),
-    TEXT("reason", acceptance.reason),
-    TEXT("drain", acceptance.drain),
-    JSON_OBJECT("expected", expected),
-    JSON_OBJECT("measured", measured),
-    JSON_END
-};
+#define HEAD \
+    JSON_SCHEMA(ACCEPT_SCHEMA), \
+    JSON_CHOICE(accept, "verdict", acceptance.verdict, result_acceptance_names), \
+    TEXT("reason", acceptance.reason), \
+    TEXT("drain", acceptance.drain), \
+    JSON_OBJECT("expected", expected), \
+    JSON_OBJECT("measured", measured)
+const struct json_field accept_fields[] = { HEAD, JSON_MEMBER(accept, "preflight", report, preflight_fields), JSON_END };
+static const struct json_field head[]   = { HEAD, JSON_END };    // the part that is read
 // clang-format on
 
 bool accept_read_json(struct accept *accept, const json_t *document)

@@ -3,11 +3,9 @@
 #pragma once
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "folder.h"
 #include "gswbench/config.h"

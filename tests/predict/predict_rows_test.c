@@ -2,7 +2,6 @@
 // No prediction exceeds the machine's peak: the first row of each configuration on all shipped machines, and
 // other rows on two.
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "draw.h"
 #include "success.h"
+#include "gswbench/arena.h"
 #include "gswbench/job.h"
 #include "gswbench/peak.h"
 #include "gswbench/plan_build.h"
@@ -110,25 +110,22 @@ static int predict_row(const char *name, const struct config_row *chosen, bool i
 // The first row of each configuration, and an eighth of the others.
 Test(predict_rows, are_below_the_peak_of_every_machine)
 {
-    struct dirent **entries;
-    char            folder[1024];
-    int             predicted = 0;
-    snprintf(folder, sizeof(folder), "%s/configs", GSWBENCH_SOURCE_DIR);
+    static const char folder[]  = GSWBENCH_SOURCE_DIR "/configs";
+    struct arena      arena     = {.blocks = NULL};
+    int               predicted = 0;
     setenv("GSWBENCH_CONFIGS", folder, 1);
-    int count = scandir(folder, &entries, config_is_file, alphasort);
-    for (int i = 0; i < count; i++) {
+    for (const char **name = config_names(&arena, folder); *name != NULL; name++) {
         struct config_row     rows[CONFIG_ROWS_MAX];
         struct text_buffer    errors  = {.text = NULL};
-        struct config_request request = {.name = entries[i]->d_name};
+        struct config_request request = {.name = *name};
         int                   row_count;
         status                listed = config_rows(&request, rows, &row_count, &errors);
         cr_assert_not(failed(&listed), "%s", errors.text);
         for (int row = 0; row < row_count && rows[row].ranks > 0; row++) {
             bool is_chosen = row == 0 || is_drawn(row, 8);
-            predicted += is_chosen ? predict_row(entries[i]->d_name, &rows[row], row == 0) : 0;
+            predicted += is_chosen ? predict_row(*name, &rows[row], row == 0) : 0;
         }
-        free(entries[i]);
     }
-    free(entries);
+    arena_free(&arena);
     cr_expect_gt(predicted, 60, "%d predictions", predicted);
 }

@@ -3,11 +3,11 @@
 #pragma once
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/arena.h"
 #include "gswbench/job.h"
 
 // A shipped machine, with gswbench as the framework.
@@ -33,22 +33,18 @@ static inline void each_row(visit_row *visit, void *context)
     static const char *const folders[] = {GSWBENCH_SOURCE_DIR "/configs", GSWBENCH_SOURCE_DIR "/configs/atlas"};
     setenv("GSWBENCH_CONFIGS", folders[0], 1);
     for (int folder = 0; folder < 2; folder++) {
-        struct dirent **entries;
-        int             count = scandir(folders[folder], &entries, config_is_file, alphasort);
-        for (int i = 0; i < count; i++) {
-            char                 path[1400];
+        struct arena arena = {.blocks = NULL};
+        for (const char **name = config_names(&arena, folders[folder]); *name != NULL; name++) {
             struct config_row    rows[CONFIG_ROWS_MAX];
             struct text_buffer   errors = {.text = NULL};
             int                  row_count;
-            struct job_selection selection = {.name = path};
-            snprintf(path, sizeof(path), "%s/%s", folders[folder], entries[i]->d_name);
-            status listed = job_rows(&selection, rows, &row_count, &errors);
+            struct job_selection selection = {.name = arena_format(&arena, "%s/%s.ini", folders[folder], *name)};
+            status               listed    = job_rows(&selection, rows, &row_count, &errors);
             cr_assert_not(failed(&listed), "%s", errors.text);
             for (int row = 0; row < row_count; row++) {
                 visit(context, &selection, &rows[row]);
             }
-            free(entries[i]);
         }
-        free(entries);
+        arena_free(&arena);
     }
 }
