@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Plan builder: appends tensors and ops to a plan. The caller names the operands of each op, and the builder derives
-// its dependencies on ops of other streams.
+// Appends tensors and ops to a plan (the assembly). The caller names the operands of each op, and the assembly derives
+// its dependencies on ops of other streams. builder.h has the state of the layers, which are its callers.
 #pragma once
 
 #include <stdbool.h>

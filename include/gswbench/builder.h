@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// State shared by the layers while they append the ops of a step to a plan.
+// Declares the builder: the state that layers share while they append the ops of a step to a plan (assembly.h).
 #pragma once
 
 #include "gswbench/assembly.h"

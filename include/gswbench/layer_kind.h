@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sublayers. A sublayer normalises the residual stream and computes a branch to add to it. Its kind defines weights,
-// forward and backward ops, and counts. Embedding and head, which start and end the residual stream, are kinds as well,
-// and so are the ends of an MTP module.
+// Declares sublayers and their kinds. A sublayer normalises the residual stream and computes a branch to add to it. Its
+// kind defines weights, forward and backward ops, and counts. Embedding and head, which start and end the residual
+// stream, are kinds as well, and so are the ends of an MTP module.
 #pragma once
 
 #include "gswbench/builder.h"

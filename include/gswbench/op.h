@@ -164,7 +164,7 @@ enum stream {
 
 enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_REDUCE, PHASE_OPTIMIZER, PHASE_COUNT };
 
-// Describes an op. role is its name in traces, NVTX ranges and messages, and read by these alone. -1: not applicable.
+// Describes an op. role is its name in traces, NVTX ranges and messages; no other code reads it. -1: not applicable.
 struct op_tag {
     const char *role;    // "qkv", "fc1 weight gradient"
     int16_t     phase, layer, chunk;

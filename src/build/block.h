@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Private interface of the plan builder: functions that append the ops of blocks, of the pipeline and of the optimizer.
+// Declares what the files of src/build share: functions that append the ops of blocks, of the pipeline and of the
+// optimizer.
 #pragma once
 
 #include "gswbench/layer_kind.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values and helpers of attention, its sinks, and context parallelism.
+// Declares the values and helpers of attention, its sinks, and context parallelism.
 #pragma once
 
 #include "gswbench/layer_kind.h"

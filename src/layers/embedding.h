@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The embedding, for the first stage, a tied head, and MTP modules; the output table, and the targets of MTP modules.
+// Declares helpers of the embedding, for the first stage, a tied head, and MTP modules; of the output table, and of the
+// targets of MTP modules.
 #pragma once
 
 #include "gswbench/layer_kind.h"

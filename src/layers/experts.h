@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values, weights and helpers of a mixture-of-experts (MoE) sublayer.
+// Declares the values, weights and helpers of a mixture-of-experts (MoE) sublayer.
 #pragma once
 
 #include "gswbench/layer_kind.h"

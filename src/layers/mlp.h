@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Norm, weights, ops and activation that MLPs, experts and shared experts have in common.
+// Declares the norm, weights, ops and activation that MLPs, experts and shared experts have in common.
 #pragma once
 
 #include "gswbench/layer_kind.h"

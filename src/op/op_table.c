@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The table of op kinds: shape, cost model, waterfall part and operands of each. op_operands.h documents the operands.
+// Defines the table of op kinds: shape, cost model, waterfall part and operands of each. op_operands.h documents the
+// operands.
 #include "gswbench/op_table.h"
 
 #define SIZE(of, name, expression)                                                                                     \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Private interface of the cost model, the pipeline simulation and the layout sweep.
+// Declares the functions that the files of src/predict share: of the cost model, the pipeline simulation and the layout
+// sweep.
 #pragma once
 
 #include "gswbench/job.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Creates FSDP units, gathers their weights and reduces their gradients: their index in the model, the slice that a
-// rank keeps, and the tensors and collectives of it.
+// Creates FSDP units, with their index in the model, the slice that a rank keeps, and its tensors; gathers the units'
+// weights, and reduces their gradients.
 
 #include "gswbench/linear.h"
 #include "gswbench/number.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a step, and reads and writes its tensors.
+// Runs a step: replays its graph, or runs its streams (streams.c). Also reads and writes its tensors.
 #include "internal.h"
 
 #include <math.h>
