@@ -181,10 +181,10 @@ void result_add_communication_time(struct result *result, const struct result_co
 }
 
 // Initial weights predict nothing. Logits are close to normal, with the variance of a normalised row after the head, so
-// the mean of their exponentials is the mean of a log-normal variable. The mean over the tokens of a step has the
-// standard error of the logits; 1 nat more allows for deviations from the normal distribution and for auxiliary losses.
-// If embeddings are scaled, a row may consist mostly of its token's embedding. With a tied head, the logit of this
-// token is then large.
+// the mean of their exponentials is the mean of a log-normal variable. The margin is six standard errors of the mean
+// over the tokens of a step, and 1 nat for deviations from the normal distribution and for auxiliary losses. If
+// embeddings are scaled, a row may consist mostly of its token's embedding. With a tied head, the logit of this token
+// is then large, which widens the margin.
 static void set_start_loss(struct result *result, const struct model_config *model)
 {
     double deviation          = model->init_deviation * model->logit_scale;

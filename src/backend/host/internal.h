@@ -23,8 +23,8 @@ struct loop {
 };
 
 // How the host computes a kind of op, defined next to its code. An op that is one loop has body and count, others have
-// run (except read_token_counts, which has nothing to do). each: floats of scratch per thread; all: floats of scratch
-// in total, if threads also share some.
+// run (except read_token_counts, which has nothing to do). Scratch is in floats per thread: each, or all, which
+// includes a thread's share of scratch that the threads have in common.
 struct host_op {
     op_run    *run;
     host_body *body;
