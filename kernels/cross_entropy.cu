@@ -4,7 +4,8 @@
 //   loss = log(sum(exp(x))) - x[target], d loss / d x = softmax(x) - onehot(target)
 //
 // A block handles one row at a time. The first pass computes maximum and sum and keeps the logits in shared memory. The
-// second writes the gradient and already reads the block's next row.
+// second writes the gradient and already reads the block's next row. If the vocabulary is sharded, statistics_kernel
+// replaces the first pass, and entropy_kernel joins the statistics of all shards.
 #include "cross_entropy.h"
 #include "device.cuh"
 

@@ -12,7 +12,7 @@ constexpr int rows = 8, tile = 8, scan_threads = SCAN_HEAD_MAX / rows * LAUNCH_W
 struct scan_block {
     int64_t sequence, head, group, inner, channels, packed;
     int     head_dim, state, warps, warp, lane;
-    float   rate, bias, skip;             // -exp(decay), bias of dt
+    float   rate, bias, skip;             // a = -exp(decay); bias of dt; factor of x in the output
     float  *b, *c, *x, *d, *dt, *part;    // shared: [tile, state] twice, [tile, head_dim] twice, [tile], parts of sums
 };
 
@@ -21,7 +21,8 @@ __host__ __device__ inline int warps_of(const mamba_sizes &sizes)
     return (int)launch_groups(sizes.head_dim, rows);
 }
 
-// Sums over the elements of a head, one per state and three more: two buffers with a row per warp.
+// Width of a row of sums over the elements of a head: one per state and three more. There are two buffers of them, with
+// a row per warp.
 __host__ __device__ inline int64_t part_width(const mamba_sizes &sizes)
 {
     return sizes.state + 3;
