@@ -9,29 +9,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "gswbench/gemm.h"
 
-// A temporary directory of each test, the folder of the cache in it, and the paths of the cache's files.
-static char directory[64], deep[80], cache_path[128], times_path[128];
+// The folder of the cache in that of the test, and the paths of the cache's files.
+static char deep[80], cache_path[128], times_path[128];
 
 static void make_place(void)
 {
-    strcpy(directory, "/tmp/gemm_test_XXXXXX");
-    cr_assert_not_null(mkdtemp(directory));
-    snprintf(deep, sizeof(deep), "%s/deep", directory);
+    make_folder();
+    snprintf(deep, sizeof(deep), "%s/deep", folder);
     snprintf(cache_path, sizeof(cache_path), "%s/gemm.txt", deep);
     snprintf(times_path, sizeof(times_path), "%s/gemm_times.txt", deep);
 }
 
-static void remove_place(void)
-{
-    unlink(cache_path);
-    unlink(times_path);
-    rmdir(deep);
-    rmdir(directory);
-}
-
-TestSuite(gemm_cache, .init = make_place, .fini = remove_place);
+TestSuite(gemm_cache, .init = make_place, .fini = remove_folder);
 
 static struct gemm_cache open_cache(void)
 {
@@ -244,7 +236,7 @@ Test(gemm_cache, writes_neither_of_its_files_through_a_link)
         const struct gemm_times times = {.count = 1, .seconds = {1e-3}};
         char                    planted[128], target[96];
         snprintf(planted, sizeof(planted), "%s/%s", deep, names[i]);
-        snprintf(target, sizeof(target), "%s/target", directory);
+        snprintf(target, sizeof(target), "%s/target", folder);
         cr_assert(mkdir(deep, 0755) == 0 && symlink(target, planted) == 0);
 
         gemm_cache_add(&cache, &(struct gemm_choice){.problem = "one"}, &times);
@@ -254,7 +246,7 @@ Test(gemm_cache, writes_neither_of_its_files_through_a_link)
         cr_expect_neq(access(target, F_OK), 0, "%s is written through", names[i]);
         gemm_cache_close(&cache);
         unlink(planted);
-        remove_place();
+        remove_folder();
         make_place();
     }
 }

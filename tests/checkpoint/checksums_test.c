@@ -6,28 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "gswbench/safetensors.h"
 
-static char path[] = "/tmp/gswbench-checksums-XXXXXX";
+static const char path[] = "two.safetensors";
 
-static void make_path(void)
-{
-    close(mkstemp(path));
-}
-
-static void remove_path(void)
-{
-    remove(path);
-}
-
-TestSuite(checksums, .init = make_path, .fini = remove_path);
-
-static void write_bytes(const void *bytes, size_t count)
-{
-    FILE *file = fopen(path, "wb");
-    fwrite(bytes, 1, count, file);
-    fclose(file);
-}
+TestSuite(checksums, .init = enter_folder, .fini = remove_folder);
 
 static void write_two(void)
 {
@@ -73,7 +57,7 @@ Test(checksums, finds_every_bit_that_differs, .timeout = 60)
 
     for (size_t bit = 0; bit < 8 * count; bit++) {
         bytes[bit / 8] ^= (char)(1 << bit % 8);
-        write_bytes(bytes, count);
+        write_bytes(path, bytes, count);
         bytes[bit / 8] ^= (char)(1 << bit % 8);
 
         status read = read_two(values);
@@ -90,7 +74,7 @@ Test(checksums, names_the_tensor_whose_data_are_others)
     write_two();
     size_t count = read_bytes(bytes);
     memcpy(bytes + count - 16, (float[]){3, 4, 1, 2}, 16);
-    write_bytes(bytes, count);
+    write_bytes(path, bytes, count);
 
     status read = read_two(values);
 

@@ -118,10 +118,10 @@ static void expect_same_under_all(const char *model, const char *layout, const c
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-static const char dense[] = "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4";
+#define SMALL "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; "
+static const char dense[] = SMALL "learning_rate 5e-4";
 
-#define ADAPTED                                                                                                        \
-    "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-3; rank 2; alpha 6"
+#define ADAPTED SMALL "learning_rate 5e-3; rank 2; alpha 6"
 
 Test(reshard, carries_adapters_and_starts_them_on_a_model_without_any)
 {
@@ -183,15 +183,14 @@ Test(reshard, begins_with_weights_that_an_index_deals_to_files)
 Test(reshard, carries_the_embedding_that_the_head_is_tied_to)
 {
     static const char *const others[] = {"fsdp 1", "pp 3", "dp 2; tp 2; pp 2; zero 1"};
-    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; tied yes",
-                          "fsdp 2; pp 2", others, COUNT(others), 2e-6);
+    expect_same_under_all(SMALL "tied yes", "fsdp 2; pp 2", others, COUNT(others), 2e-6);
 }
 
 Test(reshard, carries_the_momentum_of_muon_to_other_owners)
 {
     static const char *const others[] = {"dp 1", "tp 2", "dp 2; zero 1; pp 3", "dp 2; ep 2; tp 2; zero 1"};
-    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 2e-3; "
-                          "experts 4; top_k 2; capacity_scope sequence; pattern dense, experts; optimizer muon",
+    expect_same_under_all(SMALL "learning_rate 2e-3; "
+                                "experts 4; top_k 2; capacity_scope sequence; pattern dense, experts; optimizer muon",
                           "dp 4; ep 2; zero 1", others, COUNT(others), 1e-5);
 }
 
@@ -226,9 +225,7 @@ Test(reshard, carries_experts_from_one_layout_to_any)
                                          "tp 2; ep 2; etp 1",
                                          "fsdp 2; tp 2; ep 4; etp 1; pp 2",
                                          "dp 2; tp 2; cp 2; ep 2; etp 1; zero 1; accumulation 2"};
-    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
-                          "experts 4; top_k 2",
-                          "fsdp 4; ep 2", others, COUNT(others), 1e-5);
+    expect_same_under_all(SMALL "learning_rate 5e-4; experts 4; top_k 2", "fsdp 4; ep 2", others, COUNT(others), 1e-5);
 }
 
 // Heads that several tp ranks replicate are saved once.
@@ -246,9 +243,8 @@ Test(reshard, carries_heads_of_several_ranks_to_one_each_and_back)
 Test(reshard, carries_learned_positions)
 {
     static const char *const others[] = {"fsdp 1", "pp 3", "tp 4", "dp 2; tp 2; pp 2; zero 1", "cp 2; accumulation 4"};
-    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
-                          "tied yes; positions learned; max_positions 19",
-                          "fsdp 2; pp 2", others, COUNT(others), 2e-6);
+    expect_same_under_all(SMALL "learning_rate 5e-4; tied yes; positions learned; max_positions 19", "fsdp 2; pp 2",
+                          others, COUNT(others), 2e-6);
 }
 
 // Sinks and biases that are sharded over tp, and replicated ones.
@@ -278,9 +274,8 @@ static void read_biases(const char *checkpoint, float biases[BIASES])
     catalogue_close(&catalogue);
 }
 
-static const char biased[] =
-    "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; experts 4; top_k 2; "
-    "router_score sigmoid; router_bias_rate 0.003; shared_ffn 12";
+static const char biased[] = SMALL "learning_rate 5e-4; experts 4; top_k 2; "
+                                   "router_score sigmoid; router_bias_rate 0.003; shared_ffn 12";
 
 // Router biases select the experts, so training without them would differ. With a large update rate they oscillate and
 // return to zero after two steps.
@@ -324,18 +319,15 @@ Test(reshard, carries_whole_experts_to_sharded_ones_and_to_one_rank)
                                          "tp 2; cp 2; ep 4; etp 1; accumulation 4",
                                          "tp 2; cp 2; ep 2; ep_over_cp yes; accumulation 4",
                                          "dp 4; ep 4; zero 1"};
-    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
-                          "experts 4; top_k 2",
-                          "dp 2; tp 2; ep 4; etp 1; zero 1", others, COUNT(others), 1e-5);
+    expect_same_under_all(SMALL "learning_rate 5e-4; experts 4; top_k 2", "dp 2; tp 2; ep 4; etp 1; zero 1", others,
+                          COUNT(others), 1e-5);
 }
 
 // BF16 weights with fp32 master weights. Losses differ between layouts by rounding; saved tensors do not.
 Test(reshard, carries_weights_in_few_digits)
 {
     static const char *const others[] = {"fsdp 1", "dp 2; tp 2; zero 1", "tp 4; pp 2", "fsdp 2; cp 2; accumulation 2"};
-    expect_same_under_all("layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
-                          "compute bf16",
-                          "fsdp 2; tp 2", others, COUNT(others), 5e-3);
+    expect_same_under_all(SMALL "learning_rate 5e-4; compute bf16", "fsdp 2; tp 2", others, COUNT(others), 5e-3);
 }
 
 Test(reshard, goes_on_bit_by_bit_in_fp8)

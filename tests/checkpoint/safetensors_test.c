@@ -7,28 +7,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "success.h"
 
-static char path[] = "/tmp/gswbench-safetensors-XXXXXX";
+static const char path[] = "model.safetensors";
 
-static void make_path(void)
+static void make_file(void)
 {
-    close(mkstemp(path));
+    enter_folder();
+    write_text(path, "");
 }
 
-static void remove_path(void)
-{
-    remove(path);
-}
-
-TestSuite(safetensors, .init = make_path, .fini = remove_path);
-
-static void write_bytes(const void *bytes, size_t count)
-{
-    FILE *file = fopen(path, "wb");
-    fwrite(bytes, 1, count, file);
-    fclose(file);
-}
+TestSuite(safetensors, .init = make_file, .fini = remove_folder);
 
 // Writes a file with this header and data_bytes zero bytes of data.
 static void write_header(const char *header, size_t data_bytes)
@@ -38,7 +28,7 @@ static void write_header(const char *header, size_t data_bytes)
     bytes[0]           = (char)(length & 0xff);
     bytes[1]           = (char)(length >> 8);
     memcpy(bytes + 8, header, length);
-    write_bytes(bytes, 8 + length + data_bytes);
+    write_bytes(path, bytes, 8 + length + data_bytes);
 }
 
 static void expect_refused(const char *reason, size_t row)
@@ -124,7 +114,7 @@ Test(safetensors, leaves_the_older_file_when_writing_is_abandoned)
     char                      temporary[300];
 
     safetensors_create(&writer, path, &tensor, 1);
-    snprintf(temporary, sizeof(temporary), "/tmp/%s", writer.output.temporary);
+    snprintf(temporary, sizeof(temporary), "%s", writer.output.temporary);
     int present = access(temporary, F_OK);
     safetensors_abandon(&writer);
 
@@ -274,7 +264,7 @@ Test(safetensors, refuses_files_that_end_before_the_header_does)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        write_bytes(rows[i].bytes, rows[i].count);
+        write_bytes(path, rows[i].bytes, rows[i].count);
         expect_refused(rows[i].reason, i);
     }
 }

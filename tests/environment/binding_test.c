@@ -9,20 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char root[32];
+#include "folder.h"
 
-static void write_file(const char *folder, const char *name, const char *text)
+static void write_file(const char *place, const char *name, const char *text)
 {
     char line[512];
-    snprintf(line, sizeof(line), "mkdir -p %s/sys/%s && echo '%s' >%s/sys/%s/%s", root, folder, text, root, folder,
+    snprintf(line, sizeof(line), "mkdir -p %s/sys/%s && echo '%s' >%s/sys/%s/%s", folder, place, text, folder, place,
              name);
     cr_assert_eq(system(line), 0);
 }
 
 static void make_machine(void)
 {
-    strcpy(root, "/tmp/binding_XXXXXX");
-    cr_assert_not_null(mkdtemp(root));
+    make_folder();
     write_file("devices/system/node/node0", "cpulist", "0-3,8-11");
     write_file("devices/system/node/node1", "cpulist", "4-7,12-15");
     write_file("devices/system/node/node2", "cpulist", "");    // memory only
@@ -30,13 +29,6 @@ static void make_machine(void)
     write_file("bus/pci/devices/0000:9b:00.0", "numa_node", "1");
     write_file("bus/pci/devices/0000:01:00.0", "numa_node", "-1");
     write_file("bus/pci/devices/0000:02:00.0", "numa_node", "2");
-}
-
-static void remove_machine(void)
-{
-    char line[64];
-    snprintf(line, sizeof(line), "rm -r %s", root);
-    cr_assert_eq(system(line), 0);
 }
 
 static cpu_set_t cores_from(int first, int last)
@@ -51,7 +43,7 @@ static cpu_set_t cores_from(int first, int last)
 
 // Allowed cores first to last, and of these the ones near the device.
 Test(binding, is_to_the_allowed_cores_beside_the_device_unless_the_launcher_chose, .init = make_machine,
-     .fini = remove_machine)
+     .fini = remove_folder)
 {
     static const struct {
         const char        *pci;
@@ -72,7 +64,7 @@ Test(binding, is_to_the_allowed_cores_beside_the_device_unless_the_launcher_chos
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const int     *near    = cases[i].near;
         cpu_set_t      allowed = cores_from(cases[i].first, cases[i].last), expected, other;
-        struct binding binding = binding_find(root, cases[i].pci, &allowed);
+        struct binding binding = binding_find(folder, cases[i].pci, &allowed);
         expected               = cores_from(near[0], near[1]);
         other                  = cores_from(near[2], near[3]);
         CPU_OR(&expected, &expected, &other);

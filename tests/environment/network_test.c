@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "folder.h"
+
 // A library that exists everywhere, in place of libibverbs.
 #define PRESENT "libc.so.6"
-
-static char root[32];
 
 static void make(const char *command, const char *argument)
 {
     char line[512];
-    snprintf(line, sizeof(line), command, root, argument, root, argument);
+    snprintf(line, sizeof(line), command, folder, argument, folder, argument);
     cr_assert_eq(system(line), 0);
 }
 
@@ -23,15 +23,14 @@ static void add_port(const char *device_and_port, const char *state)
 {
     char line[512];
     snprintf(line, sizeof(line), "mkdir -p %s/sys/class/infiniband/%s && echo '%s' >%s/sys/class/infiniband/%s/state",
-             root, device_and_port, state, root, device_and_port);
+             folder, device_and_port, state, folder, device_and_port);
     cr_assert_eq(system(line), 0);
 }
 
 // Three devices with three active ports.
 static void make_host(void)
 {
-    strcpy(root, "/tmp/network_XXXXXX");
-    cr_assert_not_null(mkdtemp(root));
+    make_folder();
     make("mkdir -p %s/dev/%s", "infiniband");
     add_port("mlx5_0/ports/1", "4: ACTIVE");
     add_port("mlx5_1/ports/1", "4: ACTIVE");
@@ -43,25 +42,20 @@ static void make_host(void)
     unsetenv("NCCL_IB_DISABLE");
 }
 
-static void remove_host(void)
-{
-    make("rm -r %s%s", "");
-}
-
 static const char *explain(const char *variable, const char *value, const char *verbs)
 {
     static char text[160];
     if (variable != NULL) {
         setenv(variable, value, 1);
     }
-    network_explain_sockets(text, sizeof(text), root, verbs);
+    network_explain_sockets(text, sizeof(text), folder, verbs);
     if (variable != NULL) {
         unsetenv(variable);
     }
     return text;
 }
 
-Test(network, is_infiniband_where_nothing_speaks_against_it, .init = make_host, .fini = remove_host)
+Test(network, is_infiniband_where_nothing_speaks_against_it, .init = make_host, .fini = remove_folder)
 {
     cr_expect_str_empty(explain(NULL, NULL, PRESENT));
     cr_expect_str_empty(explain("NCCL_NET", "IB", PRESENT));
@@ -70,7 +64,7 @@ Test(network, is_infiniband_where_nothing_speaks_against_it, .init = make_host, 
     cr_expect_str_empty(explain("NCCL_NET_PLUGIN", "ucx", "libnone.so"));
 }
 
-Test(network, is_sockets_where_a_variable_says_so, .init = make_host, .fini = remove_host)
+Test(network, is_sockets_where_a_variable_says_so, .init = make_host, .fini = remove_folder)
 {
     cr_expect_str_eq(explain("NCCL_NET", "socket", PRESENT),
                      "NCCL_NET = Socket, but there are 3 active InfiniBand or RoCE ports: unset it");
@@ -78,7 +72,7 @@ Test(network, is_sockets_where_a_variable_says_so, .init = make_host, .fini = re
                      "NCCL_IB_DISABLE = 1, but there are 3 active InfiniBand or RoCE ports: unset it");
 }
 
-Test(network, is_sockets_where_no_active_port_has_a_name_of_the_list, .init = make_host, .fini = remove_host)
+Test(network, is_sockets_where_no_active_port_has_a_name_of_the_list, .init = make_host, .fini = remove_folder)
 {
     static const char *const taken[]   = {"mlx5",      "mlx5_0",  "=mlx5_0",   "mlx5_9,mlx5_1",
                                           "=mlx5_1:1", "^mlx5_1", "^=mlx5_1:2"};
@@ -94,7 +88,7 @@ Test(network, is_sockets_where_no_active_port_has_a_name_of_the_list, .init = ma
     cr_expect_str_empty(explain("NCCL_IB_HCA", refused[5], PRESENT), "mlx5_10 is left");
 }
 
-Test(network, is_sockets_without_the_library_or_the_devices, .init = make_host, .fini = remove_host)
+Test(network, is_sockets_without_the_library_or_the_devices, .init = make_host, .fini = remove_folder)
 {
     static const char lacks[] =
         "3 active InfiniBand or RoCE ports, but no %s or /dev/infiniband: install it, and start "
@@ -107,7 +101,7 @@ Test(network, is_sockets_without_the_library_or_the_devices, .init = make_host, 
     cr_expect_str_eq(explain(NULL, NULL, PRESENT), expected);
 }
 
-Test(network, is_not_missed_on_a_host_without_ports, .init = make_host, .fini = remove_host)
+Test(network, is_not_missed_on_a_host_without_ports, .init = make_host, .fini = remove_folder)
 {
     make("rm -r %s/sys%s", "");
     cr_expect_str_empty(explain(NULL, NULL, PRESENT));

@@ -398,16 +398,6 @@ static void expect_same_in_fp8(const struct model_layouts *set, int row)
     cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "%s", layout);
 }
 
-static void expect_proof(const struct model_layouts *set, const char *layout)
-{
-    struct training     training = training_of(set->model, layout, BATCH, set->steps);
-    struct plan_request request  = tiny_request(&training.tiny, training.ranks, 0);
-    struct job_proof    proof;
-    status              result = job_verify(&request, &proof);
-    cr_expect(!failed(&result), "%s: %s", layout, result.text);
-    cr_expect_eq(proof.findings, 0, "%s", layout);
-}
-
 static void expect_layouts(const struct model_layouts *set)
 {
     const char *rows   = getenv("GSWBENCH_ROWS");
@@ -419,7 +409,7 @@ static void expect_layouts(const struct model_layouts *set)
         if (row % set->fp8_stride == 0 && row % stride == (stride > 1)) {
             expect_same_in_fp8(set, row);
         }
-        expect_proof(set, set->layouts[row]);
+        expect_proof(set->model, set->layouts[row], BATCH);
     }
 }
 

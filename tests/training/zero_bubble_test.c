@@ -74,20 +74,10 @@ static void expect_as_one_rank(const char *layout)
     expect_same_training(&many, &one, many.tiny.precision.compute == COMPUTE_BF16 ? &rounded : &exact, layout);
 }
 
-static void expect_proof(const char *layout)
-{
-    struct training     training = training_of(model, layout, BATCH, STEPS);
-    struct plan_request request  = tiny_request(&training.tiny, training.ranks, 0);
-    struct job_proof    proof;
-    status              result = job_verify(&request, &proof);
-    cr_expect(!failed(&result), "%s: %s", layout, result.text);
-    cr_expect_eq(proof.findings, 0, "%s", layout);
-}
-
 Test(zero_bubble, trains_as_one_forward_one_backward, .timeout = 600)
 {
     for (int row = 0; layouts[row] != NULL; row++) {
-        expect_proof(layouts[row]);
+        expect_proof(model, layouts[row], BATCH);
         if (is_drawn(row, DRAWN)) {
             expect_as_one_forward_one_backward(layouts[row]);
         }
@@ -106,7 +96,7 @@ Test(zero_bubble, trains_as_one_rank, .timeout = 600)
 Test(zero_bubble, trains_in_fp8_as_one_forward_one_backward, .timeout = 600)
 {
     for (int row = 0; low_precision[row] != NULL; row++) {
-        expect_proof(low_precision[row]);
+        expect_proof(model, low_precision[row], BATCH);
         if (is_drawn(row, DRAWN)) {
             expect_as_one_forward_one_backward(low_precision[row]);
         }

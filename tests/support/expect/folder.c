@@ -29,10 +29,15 @@ void remove_folder(void)
     cr_expect_eq(system(command), 0);
 }
 
+void write_bytes(const char *path, const void *bytes, size_t count)
+{
+    FILE *file = fopen(path, "wb");
+    cr_assert_not_null(file, "%s", path);
+    fwrite(bytes, 1, count, file);
+    fclose(file);
+}
+
 void write_text(const char *path, const char *text)
 {
-    FILE *file = fopen(path, "w");
-    cr_assert_not_null(file, "%s", path);
-    fputs(text, file);
-    fclose(file);
+    write_bytes(path, text, strlen(text));
 }

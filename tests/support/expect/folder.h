@@ -2,9 +2,12 @@
 // A new folder for each test, with files: TestSuite(name, .init = make_folder, .fini = remove_folder).
 #pragma once
 
+#include <stddef.h>
+
 extern char folder[32];
 void        make_folder(void);
 void        enter_folder(void);     // makes it the working folder
 void        remove_folder(void);    // with its contents
 
+void write_bytes(const char *path, const void *bytes, size_t count);
 void write_text(const char *path, const char *text);

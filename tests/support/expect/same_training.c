@@ -10,6 +10,7 @@
 
 #include "folder.h"
 #include "gswbench/arena.h"
+#include "gswbench/job.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/safetensors.h"
 #include "drawn_layout.h"
@@ -33,6 +34,16 @@ void expect_refusal(const char *model, const char *layout, int64_t sequences, co
     status               result   = plan_supports(&request);
     cr_expect(failed(&result) && result.exit_code == EXIT_CONFIG, "%s", layout);
     cr_expect_not_null(strstr(result.text, remedy), "%s: %s", layout, result.text);
+}
+
+void expect_proof(const char *model, const char *layout, int64_t sequences)
+{
+    struct training     training = training_of(model, layout, sequences, 1);
+    struct plan_request request  = tiny_request(&training.tiny, training.ranks, 0);
+    struct job_proof    proof;
+    status              result = job_verify(&request, &proof);
+    cr_expect(!failed(&result), "%s: %s", layout, result.text);
+    cr_expect_eq(proof.findings, 0, "%s", layout);
 }
 
 void expect_near(float value, float expected, double tolerance, const char *what)

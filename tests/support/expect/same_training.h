@@ -16,6 +16,9 @@ struct training training_of(const char *model, const char *layout, int64_t seque
 // The plan is refused with exit code 3 and a text that contains remedy.
 void expect_refusal(const char *model, const char *layout, int64_t sequences, const char *remedy);
 
+// All ranks of the layout are verified, without findings.
+void expect_proof(const char *model, const char *layout, int64_t sequences);
+
 void expect_near(float value, float expected, double tolerance, const char *what);
 
 // Runs both and compares them.
