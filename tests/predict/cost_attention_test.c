@@ -113,13 +113,13 @@ Test(cost_attention, computes_products_at_the_peak_and_pairs_besides)
     expect_seconds(round_seconds(round, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
 }
 
-// 8,192 tokens packed from texts of 768: a token sees 384 keys on average. A text as long as the sequence changes nothing.
+// 8,192 tokens packed from texts of 768: a token sees 384 keys on average. A text as long as the sequence changes
+// nothing.
 Test(cost_attention, computes_the_pairs_within_packed_texts)
 {
-    struct op op = {
-        .kind            = OP_ATTENTION_FORWARD,
-        .shape.attention = {
-            .batch = 100, .sequence = 8192, .heads = 2, .kv_heads = 2, .head_dim = 128, .causal = true}};
+    struct op     op            = {.kind            = OP_ATTENTION_FORWARD,
+                                   .shape.attention = {
+                                       .batch = 100, .sequence = 8192, .heads = 2, .kv_heads = 2, .head_dim = 128, .causal = true}};
     struct round *round         = round_new();
     double        one_text      = round_seconds(round, &op);
     round->software.text_tokens = 8192;
@@ -130,8 +130,7 @@ Test(cost_attention, computes_the_pairs_within_packed_texts)
     op.shape.attention.window   = 384;
     expect_seconds(round_seconds(round, &op), packed);
     double seen = 8192.0 * 384 - 384.0 * 383 / 2, all = 8192.0 * 8193 / 2;
-    cr_expect_float_eq(packed / one_text, seen / all * (512.0 / 384) * 2 / ((8192.0 + 512) / 8192),
-                       1e-6);
+    cr_expect_float_eq(packed / one_text, seen / all * (512.0 / 384) * 2 / ((8192.0 + 512) / 8192), 1e-6);
 }
 
 // A tile meets 512 keys of a window of 384, as in BF16. The backward pass computes all 8,192 x 8,193 / 2 pairs.
