@@ -33,10 +33,19 @@ static inline bool vary_letter(char *at, char from, char to)
     return is;
 }
 
-// Whether every row starts on 16 bytes, or not.
+static inline bool is_cast_to_fp4(const struct op *op)
+{
+    return op->kind == OP_QUANTIZE && scaling_is_nv((enum scaling)op->shape.quantize.scaling);
+}
+
+// Whether every row starts on 16 bytes, or not. Rows that are cast to FP4 consist of blocks of 16.
 static inline bool vary_columns(struct op *op)
 {
     int64_t *columns = NULL;
+    if (is_cast_to_fp4(op)) {
+        op->shape.quantize.columns += SCALING_NV_BLOCK;
+        return true;
+    }
     switch ((int)op->kind) {
     case OP_NORM_FORWARD:
     case OP_NORM_BACKWARD:
@@ -78,7 +87,7 @@ static inline bool vary_formats(const struct op *op, char *operands, int how)
             op->kind != OP_ATTENTION_BACKWARD) {
             varies = vary_letter(&operands[i], 'b', 'f') || varies;
         }
-        if (how & VARY_FORMAT) {
+        if ((how & VARY_FORMAT) && strchr(operands, '2') == NULL) {    // scales of FP4 are E4M3
             varies = vary_letter(&operands[i], '4', '5') || vary_letter(&operands[i], '5', '4') || varies;
         }
     }
@@ -105,14 +114,14 @@ static inline bool vary_scaling(struct op *op, char *operands)
     return true;
 }
 
-// Misaligns operands. GEMMs and attention read whole tiles and require 16-byte alignment, which all tensors of plans
-// have.
+// Misaligns operands. GEMMs, attention and casts to FP4 read whole tiles and require 16-byte alignment, which all
+// tensors of plans have.
 static inline bool vary_address(struct op_variant *made, int how)
 {
     made->beside      = 1;
     enum op_kind kind = (enum op_kind)made->test.op.kind;
     return kind != OP_GEMM && kind != OP_ATTENTION_FORWARD && kind != OP_ATTENTION_BACKWARD &&
-           (how & ~(VARY_TYPE | VARY_FORMAT | VARY_ADDRESS)) == 0;
+           !is_cast_to_fp4(&made->test.op) && (how & ~(VARY_TYPE | VARY_FORMAT | VARY_ADDRESS)) == 0;
 }
 
 // ALiBi attention with or without a window.
