@@ -56,11 +56,14 @@ class FitPredictor(unittest.TestCase):
         strong = [row("a", "one", "h100", -6.0, memory_bytes=0.5) for _ in range(20)]
         self.assertEqual(list(self.fit(strong)), [("software/one", BYTES)])
 
-    def test_widens_ranges_until_four_of_five_left_out_errors_are_inside(self):
+    def test_chooses_the_range_that_holds_nearest_to_four_of_five_left_out_errors(self):
         """Without spreads, errors of 1 % to 10 % by either way of leaving out need 8 / 1.2816 = 6.2422 %, rounded up."""
         rows = [dict(row("a", "one", "h100", size), program=math.log1p(size / 100), machine=math.log1p(size / 100))
                 for size in range(1, 11)]
         self.assertEqual(FIT.find_error(rows, {}), 6.243)
+        tied = [dict(each, program=min(each["program"], math.log1p(0.08)), machine=min(each["machine"], math.log1p(0.08)))
+                for each in rows]
+        self.assertEqual(FIT.find_error(tied, {}), 5.462)    # 7 of 10, since with 8 % all are inside
 
 
 class ErrorTable(unittest.TestCase):
