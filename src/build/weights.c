@@ -200,8 +200,8 @@ static void declare_block(struct builder *builder, int64_t place)
     bool                is_apart     = is_low || is_muon;
     struct declarations declarations = {.builder      = builder,
                                         .block        = block,
-                                        .share        = {mesh_group_size(&plan->mesh, 1u << AXIS_TP),
-                                                         mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP)},
+                                        .share        = {.size  = mesh_group_size(&plan->mesh, 1u << AXIS_TP),
+                                                         .index = mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP)},
                                         .first_linear = block->first_linear};
     declare_sublayers(&declarations, block);
 

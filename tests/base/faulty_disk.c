@@ -11,6 +11,7 @@
 // FAULTY_PIPE      number of such an open, from 1, that finds a pipe in place of the file
 // FAULTY_LOG       file that gets a line for each injected fault and logged open
 #define _GNU_SOURCE
+#undef _FORTIFY_SOURCE    // its wrappers are functions of the same names
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

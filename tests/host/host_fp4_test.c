@@ -122,9 +122,11 @@ static double factor_at(const struct buffer *factors, int64_t rows, int64_t colu
 static void expect_product(enum scaling scaling_b, bool accumulates)
 {
     const int64_t m = 160, n = 80, k = 544;
-    struct op     op                   = {.kind        = OP_GEMM,
-                                          .accumulates = accumulates,
-                                          .shape.gemm  = {.m = m, .n = n, .k = k, .transpose_b = true, SCALING_NV, scaling_b}};
+    struct op     op = {
+            .kind        = OP_GEMM,
+            .accumulates = accumulates,
+            .shape.gemm  = {
+                 .m = m, .n = n, .k = k, .transpose_b = true, .scaling_a = SCALING_NV, .scaling_b = (int32_t)scaling_b}};
     struct buffer before               = make_random(FORMAT_F32, m * n, 3, accumulates ? 1e5 : 0);
     struct buffer buffers[OP_OPERANDS] = {
         [GEMM_A] = make_random(FORMAT_E2M1, m * k, 1, 3),  [GEMM_B] = make_random(FORMAT_E2M1, n * k, 2, 3),

@@ -62,8 +62,8 @@ static void expect_copy(const struct buffer *in, const struct buffer *codes, con
 
 Test(host_fp8_blocks, gives_each_block_of_either_copy_the_smallest_power_that_saturates_nothing)
 {
-    struct op     op      = {.kind = OP_QUANTIZE, .shape.quantize = {ROWS, COLUMNS, SCALING_MX}};
-    int64_t       factors = 2 * 3 * 512, turned = 3 * 2 * 512;
+    struct op op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = ROWS, .columns = COLUMNS, .scaling = SCALING_MX}};
+    int64_t   factors = 2 * 3 * 512, turned = 3 * 2 * 512;
     struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]            = make_random(FORMAT_F32, ROWS * COLUMNS, 7, 1),
                                           [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, ROWS * COLUMNS),
                                           [QUANTIZE_TRANSPOSED]    = make_output(FORMAT_E4M3, ROWS * COLUMNS),

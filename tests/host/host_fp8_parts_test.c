@@ -36,7 +36,7 @@ static float largest_of(const struct buffer *in, int64_t row, int64_t rows, int6
 static void quantize(struct buffer buffers[OP_OPERANDS], int32_t scaling, int64_t factors,
                      int64_t transposed_inverse_scales)
 {
-    struct op op = {.kind = OP_QUANTIZE, .shape.quantize = {ROWS, COLUMNS, scaling}};
+    struct op op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = ROWS, .columns = COLUMNS, .scaling = scaling}};
     memcpy(buffers,
            (struct buffer[OP_OPERANDS]){[QUANTIZE_IN]            = make_uneven(ROWS, COLUMNS),
                                         [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, ROWS * COLUMNS),

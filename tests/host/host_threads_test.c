@@ -51,8 +51,10 @@ Test(host_threads, change_no_bit_of_any_result)
         struct buffer square[OP_OPERANDS] = {make_random(types[i], 200003, 1, 1), make_output(FORMAT_F32, 1)};
         expect_same_bits(&squares, square, 1u << SQUARE_SUM_OUT);
 
-        struct op     attention               = {.kind            = OP_ATTENTION_FORWARD,
-                                                 .shape.attention = {2, 200, 6, 3, 16, 0, 0.3f, true, false, 0, 0, 0}};
+        struct op attention = {
+            .kind            = OP_ATTENTION_FORWARD,
+            .shape.attention = {
+                .batch = 2, .sequence = 200, .heads = 6, .kv_heads = 3, .head_dim = 16, .scale = 0.3f, .causal = true}};
         struct buffer attentions[OP_OPERANDS] = {make_random(types[i], 400 * 96, 1, 1),
                                                  make_random(types[i], 400 * 96, 2, 1), make_output(types[i], 400 * 96),
                                                  make_output(FORMAT_F32, 400 * 6)};

@@ -125,7 +125,7 @@ Test(op_cost, computes_the_cost_of_what_multiplies_by_the_power_that_it_may_draw
     struct op              gemm      = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     struct op              attention = {.kind = OP_ATTENTION_FORWARD,
                                         .shape.attention = {.batch = 1, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
-    struct op              cast      = {.kind = OP_CAST, .shape.elements = {1000}};
+    struct op              cast      = {.kind = OP_CAST, .shape.elements = {.elements = 1000}};
     double                 before[]  = {cost(&gemm), cost(&attention), cost(&cast)};
     hardware.power_share.value       = 0.3;
     expect_seconds(predict_cost_op(&machine, &plan, &gemm).seconds, 2 * before[0]);

@@ -236,7 +236,7 @@ static void multiply_blocks(const struct loop *loop, int64_t first, int64_t last
 // Operands of one width, but not FP4.
 static bool can_be_packed(const struct buffer buffers[OP_OPERANDS])
 {
-    int a = buffers[GEMM_A].format, b = buffers[GEMM_B].format;
+    enum format a = buffers[GEMM_A].format, b = buffers[GEMM_B].format;
     return a == FORMAT_F32 ? b == FORMAT_F32 : b != FORMAT_F32 && a != FORMAT_E2M1 && b != FORMAT_E2M1;
 }
 
