@@ -8,22 +8,40 @@
 #include <string.h>
 
 struct tsan_test {
-    const char *name;
+    const char *suite, *name;
     void (*run)(void);
     struct tsan_test *next;
 };
 extern struct tsan_test *tsan_tests;
 
+// What runs before and after each test of a suite.
+struct tsan_suite {
+    const char *name;
+    void (*init)(void), (*fini)(void);
+    double             timeout;    // not used
+    struct tsan_suite *next;
+};
+extern struct tsan_suite *tsan_suites;
+
 // clang-format off
 #define Test(suite, test, ...)                                                                      \
     static void suite##_##test(void);                                                               \
-    static struct tsan_test suite##_##test##_row = {#suite "/" #test, suite##_##test, NULL};        \
+    static struct tsan_test suite##_##test##_row = {#suite, #test, suite##_##test, NULL};           \
     __attribute__((constructor)) static void suite##_##test##_add(void)                             \
     {                                                                                               \
         suite##_##test##_row.next = tsan_tests;                                                     \
         tsan_tests                = &suite##_##test##_row;                                          \
     }                                                                                               \
     static void suite##_##test(void)
+
+#define TestSuite(suite, ...)                                                                       \
+    static struct tsan_suite suite##_suite = {.name = #suite, __VA_ARGS__};                         \
+    __attribute__((constructor)) static void suite##_suite_add(void)                                \
+    {                                                                                               \
+        suite##_suite.next = tsan_suites;                                                           \
+        tsan_suites        = &suite##_suite;                                                        \
+    }                                                                                               \
+    struct tsan_suite
 
 #define cr_assert(condition, ...)                                                                   \
     do {                                                                                            \
