@@ -175,6 +175,12 @@ static struct comparison_curve compare_curves(const struct result *first, const 
     return curve;
 }
 
+bool comparison_shares_errors(const struct comparison *comparison)
+{
+    return are_predicted(comparison->first, comparison->second) &&
+           has_same_profiles(comparison->first, comparison->second);
+}
+
 // Returns the step statistics; a prediction's interval is its error range. Two predictions with the same profiles share
 // most of their error; each has half of what remains, or none if the steps are equal.
 static struct statistics find_step(const struct result *result, const struct result *other)

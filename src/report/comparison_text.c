@@ -71,15 +71,14 @@ static const char *name_interval(const struct comparison *comparison)
                              : "95% CI of the medians";
 }
 
-// Writes the errors of two predictions. Their ratio is not known better than the less certain one, unless their errors
-// cancel.
+// Writes the errors of two predictions. The verdict's interval shows what of them remains in their ratio.
 static void write_prediction_errors(const struct comparison *comparison, FILE *file)
 {
     double first = comparison->first->expectation.percent, second = comparison->second->expectation.percent;
     if (result_is_predicted(comparison->first) && result_is_predicted(comparison->second) && !isnan(first + second)) {
-        fprintf(file,
-                "# both are predictions, +-%.1f %% and +-%.1f %%: the speed-up is not known better than +-%.1f %%\n",
-                first, second, fmax(first, second));
+        fprintf(file, "# both are predictions, +-%.1f %% and +-%.1f %%%s\n", first, second,
+                comparison_shares_errors(comparison) ? ", with the same profiles, which share most of their error"
+                                                     : "");
     }
 }
 

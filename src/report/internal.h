@@ -84,6 +84,7 @@ void comparison_explain(struct comparison *comparison);
 
 // comparison_text.c: the verdict in words, and the column label of one side.
 const char *comparison_verdict(const struct comparison *comparison);
+bool        comparison_shares_errors(const struct comparison *comparison);    // two predictions with the same profiles
 const char *comparison_label(const struct comparison *comparison, bool is_second);
 
 // comparison_why.c: the waterfalls side by side, and what keeps the second from the pace of its GEMMs.

@@ -60,12 +60,13 @@ Test(comparison, of_predictions_states_their_error)
     second.expectation.percent               = 3.4;
 
     compare();
-    expect_line("\n# both are predictions, +-2.9 % and +-3.4 %: the speed-up is not known better than +-3.4 %\n");
+    expect_line(
+        "\n# both are predictions, +-2.9 % and +-3.4 %, with the same profiles, which share most of their error\n");
     first.trace.source = RESULT_MEASURED;
     comparison_free(&comparison);
     free(text);
     compare();
-    expect_no_line("not known better");
+    expect_no_line("both are predictions");
 }
 
 Test(comparison, sets_each_precision_against_its_own_peak)
