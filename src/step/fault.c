@@ -36,6 +36,20 @@ static int32_t find_tensor(const struct plan *plan, const char *words)
     return -1;
 }
 
+// Whether a NaN can be written there.
+static bool can_be_nan(const struct step_fault *fault, const struct plan *plan)
+{
+    bool can = fault->tensor < 0 || plan->tensors[fault->tensor].format != FORMAT_E2M1;
+    if (fault->op >= 0) {
+        const struct op *op = &plan->ops[fault->op];
+        for (int slot = 0; slot < op->operand_count; slot++) {
+            bool is_written = op->operand[slot] >= 0 && (op->access[slot] & ACCESS_WRITE);
+            can             = can && !(is_written && plan->tensors[op->operand[slot]].format == FORMAT_E2M1);
+        }
+    }
+    return can;
+}
+
 status step_find_fault(struct step_fault *fault, const struct plan *plan, const struct fault_config *config)
 {
     bool is_tensor = strncmp(config->at, tensor_word, strlen(tensor_word)) == 0;
@@ -56,6 +70,9 @@ status step_find_fault(struct step_fault *fault, const struct plan *plan, const 
                     " prints them",
                     config->at, is_tensor ? "tensor" : "op", config->rank, config->rank);
     }
+    if (config->kind == FAULT_NAN && !can_be_nan(fault, plan)) {
+        return fail("[fault] kind = nan, at = %s: FP4 has no NaN; use flip", config->at);
+    }
     fault->kind    = (enum fault_kind)config->kind;
     fault->element = config->element;
     fault->bit     = config->bit;
@@ -73,14 +90,15 @@ static void sleep_for(double seconds)
 // A NaN has all bits set below the sign. E8M0 has no sign, so there all eight bits are set.
 static void poke(const struct step_fault *fault, struct backend *backend, const struct buffer *buffer, int64_t element)
 {
-    int64_t  size    = format_bytes(buffer->format, 1);
-    char    *address = (char *)buffer->data + size * (element % buffer->elements);
+    int64_t  size = format_bytes(buffer->format, 1), width = format_table[buffer->format].bits;
+    int64_t  bit     = element % buffer->elements * width;    // where the element begins; a byte has two of FP4
+    char    *address = (char *)buffer->data + bit / 8;
     uint32_t bits    = 0;
     if (fault->kind != FAULT_NAN && fault->kind != FAULT_FLIP) {
         return;
     }
     backend->ops->download(backend, &bits, address, size);
-    bits = fault->kind == FAULT_FLIP ? bits ^ (uint32_t)1 << (fault->bit % (8 * size)) : 0x7fffffffu;
+    bits = fault->kind == FAULT_FLIP ? bits ^ (uint32_t)1 << (bit % 8 + fault->bit % width) : 0x7fffffffu;
     if (fault->kind == FAULT_NAN && size < 4) {
         bits = size == 2 ? 0x7fffu : buffer->format == FORMAT_E8M0 ? 0xffu : 0x7fu;
     }
