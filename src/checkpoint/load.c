@@ -10,16 +10,23 @@
 #include "gswbench/clock.h"
 #include "gswbench/format.h"
 
-static void copy_elements(enum format to, void *target, int64_t place, enum format from, const void *source,
-                          int64_t first, int64_t count)
+// Elements from index first on.
+struct elements {
+    enum format format;
+    void       *data;
+    int64_t     first;
+};
+
+static void copy_elements(const struct elements *to, const struct elements *from, int64_t count)
 {
-    if (to == from) {
-        memcpy((char *)target + format_bytes(to, place), (const char *)source + format_bytes(from, first),
-               (size_t)format_bytes(to, count));
+    if (to->format == from->format) {
+        memcpy((char *)to->data + format_bytes(to->format, to->first),
+               (const char *)from->data + format_bytes(from->format, from->first),
+               (size_t)format_bytes(to->format, count));
         return;
     }
     for (int64_t i = 0; i < count; i++) {
-        element_write(to, target, place + i, element_read(from, source, first + i));
+        element_write(to->format, to->data, to->first + i, element_read(from->format, from->data, from->first + i));
     }
 }
 
@@ -45,7 +52,8 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
         int64_t place = wanted->first - filled->first + (row - wanted->at.row) * wanted->at.columns + common.column -
                         wanted->at.column;
         int64_t first = (row - at.row) * at.columns + common.column - at.column;
-        copy_elements(filled->format, filled->data, place, stored->entry.format, data, first, common.columns);
+        copy_elements(&(struct elements){filled->format, filled->data, place},
+                      &(struct elements){stored->entry.format, (void *)data, first}, common.columns);
     }
     return OK;
 }

@@ -88,12 +88,10 @@ static void declare_convolution(struct declarations *declarations, int32_t *weig
                  (const struct exported *const[]){&exported_bias_x, &exported_bias_b, &exported_bias_c});
 }
 
-static void declare_numbers(struct declarations *declarations, int32_t *index, const char *name,
-                            const struct exported *as, int64_t columns, float mean, float deviation)
+static void start_at(struct declaration *numbers, float mean, float deviation)
 {
-    struct declaration *numbers = declare_sharded_vector(declarations, index, name, as, columns);
-    numbers->constant           = mean;
-    numbers->deviation          = deviation;
+    numbers->constant  = mean;
+    numbers->deviation = deviation;
 }
 
 static void declare(struct declarations *declarations, int32_t *weights)
@@ -109,11 +107,14 @@ static void declare(struct declarations *declarations, int32_t *weights)
     declare_rows(declarations, in, &exported_c, state_width(model), h);
     declare_rows(declarations, in, &exported_dt, heads, h);
     declare_convolution(declarations, weights);
-    declare_numbers(declarations, &weights[WEIGHT_STEP_BIAS], "step bias", &exported_step_bias, heads, step_mean,
-                    step_deviation);
-    declare_numbers(declarations, &weights[WEIGHT_DECAY], "decay", &exported_decay, heads, decay_mean, decay_deviation);
-    declare_numbers(declarations, &weights[WEIGHT_SKIP], "skip", &exported_skip, heads, 1.0f, 0.0f);
-    declare_numbers(declarations, &weights[WEIGHT_GATED_NORM], "gated norm", &exported_gated_norm, inner, 1.0f, 0.0f);
+    start_at(declare_sharded_vector(declarations, &weights[WEIGHT_STEP_BIAS], "step bias", &exported_step_bias, heads),
+             step_mean, step_deviation);
+    start_at(declare_sharded_vector(declarations, &weights[WEIGHT_DECAY], "decay", &exported_decay, heads), decay_mean,
+             decay_deviation);
+    start_at(declare_sharded_vector(declarations, &weights[WEIGHT_SKIP], "skip", &exported_skip, heads), 1.0f, 0.0f);
+    start_at(
+        declare_sharded_vector(declarations, &weights[WEIGHT_GATED_NORM], "gated norm", &exported_gated_norm, inner),
+        1.0f, 0.0f);
     struct declaration *out =
         declare_linear(declarations, &weights[WEIGHT_OUT], "mamba out weight", LINEAR_KIND_FC2, LINEAR_OUT);
     declare_columns(declarations, out, &exported_out, h, inner);

@@ -186,7 +186,7 @@ static double adapter_elements(const struct plan *plan, const struct op *op, con
     bool                     is_back   = op->tag.phase == PHASE_BACKWARD;
     bool                     is_summed = op->tag.part == PART_PROJECTION || op->tag.part == PART_FC2;
     int64_t                  parts     = is_summed && is_down == is_back ? plan->mesh.size[AXIS_TP] : 1;
-    return copies[2 * is_back + !is_down] * (double)(shape->m * (is_down ? shape->k : shape->n) / parts);
+    return copies[2 * is_back + !is_down] * (double)(shape->m * (is_down ? shape->k : shape->n)) / (double)parts;
 }
 
 static double find_amount(enum amount amount, const struct software_config *software, const struct plan *plan,
@@ -319,7 +319,7 @@ double predict_group(const struct software_config *software, const struct plan *
         software != NULL && software->expert_groups &&
         (op->kind == OP_GEMM || op->kind == OP_ACTIVATION_FORWARD || op->kind == OP_ACTIVATION_BACKWARD) &&
         (op->tag.part == PART_EXPERT_FC1 || op->tag.part == PART_EXPERT_ACTIVATION || op->tag.part == PART_EXPERT_FC2);
-    return is_grouped ? (double)(plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes)) : 1.0;
+    return is_grouped ? (double)plan->model.experts / (double)mesh_group_size(&plan->mesh, plan->mesh.owner_axes) : 1.0;
 }
 
 // Whether the all-gather input holds expert rows: received by an all-to-all, or a slice of the slots that a rank with

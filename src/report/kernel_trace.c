@@ -197,8 +197,9 @@ static bool find_list(FILE *file)
         for (size_t i = 0; i < 3; i++) {
             matched[i] = byte == keys[i][matched[i]] ? matched[i] + 1 : byte == '"';
             if (keys[i][matched[i]] == '\0') {
-                matched[i] = 0;
-                if (skip_space(file) == ':' && skip_space(file) == '[') {
+                matched[i]  = 0;
+                bool is_key = skip_space(file) == ':';
+                if (is_key && skip_space(file) == '[') {
                     return true;
                 }
             }

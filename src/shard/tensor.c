@@ -102,21 +102,15 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
     return tensor_rows(builder, name, whole, rank * rows, rows);
 }
 
-// Sends in to the rank that is this number of places ahead, and receives out. ahead: elements from out to the tensor
-// that the other rank receives into, which may be another part of the whole.
-static void rotate(struct builder *builder, const char *role, enum model_value makes, int32_t in, int32_t out,
-                   int32_t places, int64_t ahead)
+// Sends how->in to the rank that is how->peer places ahead, and receives how->out.
+static void rotate(struct builder *builder, const struct communication *how)
 {
-    assembly_communication(&builder->assembly, &(struct communication){.kind   = OP_ROTATE,
-                                                                       .role   = role,
-                                                                       .makes  = (uint8_t)makes,
-                                                                       .axes   = 1u << AXIS_TP,
-                                                                       .stream = STREAM_TENSOR,
-                                                                       .in     = in,
-                                                                       .out    = out,
-                                                                       .hold   = -1,
-                                                                       .peer   = places,
-                                                                       .ahead  = ahead});
+    struct communication rotation = *how;
+    rotation.kind                 = OP_ROTATE;
+    rotation.axes                 = 1u << AXIS_TP;
+    rotation.stream               = STREAM_TENSOR;
+    rotation.hold                 = -1;
+    assembly_communication(&builder->assembly, &rotation);
 }
 
 // On the next rank a block is one block further on; from the last position it wraps to the first.
@@ -141,8 +135,12 @@ static int32_t ring_gather(struct builder *builder, const struct linear *linear,
         if (distance + 1 < ranks_of(builder)) {
             next = block_ahead(builder, "row block", all, -distance - 1);
             assembly_set_apart(&builder->assembly, next);
-            rotate(builder, "row ring", linear->is_gradient ? MAKES_OUTPUT_GRADIENT : MAKES_INPUT, block, next, 1,
-                   next_rank_ahead(builder, all, distance));
+            rotate(builder, &(struct communication){.role  = "row ring",
+                                                    .makes = linear->is_gradient ? MAKES_OUTPUT_GRADIENT : MAKES_INPUT,
+                                                    .in    = block,
+                                                    .out   = next,
+                                                    .peer  = 1,
+                                                    .ahead = next_rank_ahead(builder, all, distance)});
         }
         linear_append(builder, linear, block, block_ahead(builder, "out block", out, -distance), false);
         block = next;
@@ -174,7 +172,11 @@ static int32_t ring_reduce(struct builder *builder, const struct linear *linear,
         if (ahead != 0) {
             // The last GEMM is the one of the own block, and adds to the sum in out.
             arrived[way] = sum_block(builder, linear, rows, hop + 3 == ranks ? out : -1);
-            rotate(builder, "sum ring", MAKES_OUTPUT, sum, arrived[way], way == 0 ? 1 : -1, 0);
+            rotate(builder, &(struct communication){.role  = "sum ring",
+                                                    .makes = MAKES_OUTPUT,
+                                                    .in    = sum,
+                                                    .out   = arrived[way],
+                                                    .peer  = way == 0 ? 1 : -1});
         }
     }
     assembly_cast(&builder->assembly, "sum of both ways", arrived[ranks % 2], sum, true);

@@ -24,28 +24,33 @@ static struct latent_place place_of(const struct attention_shape *shape, int64_t
                                  pair + head * shape->head_dim, pair + shape->heads * shape->head_dim + head * value};
 }
 
+// A part of a buffer: the operand's slot, and the first element.
+struct part {
+    int     slot;
+    int64_t at;
+};
+
 // Rotates a part of the upper projection into the operand of attention, or back.
-static void rotate_part(const struct loop *loop, int up, int64_t up_at, int out, int64_t out_at, const float *angles,
-                        float *space)
+static void rotate_part(const struct loop *loop, struct part up, struct part out, const float *angles, float *space)
 {
     bool                   forward = loop->op->kind == OP_LATENT_ROPE_FORWARD;
     struct attention_shape part    = loop->op->shape.attention;
     part.head_dim                  = part.rotary;
-    const struct buffer *from = &loop->buffers[forward ? up : out], *to = &loop->buffers[forward ? out : up];
-    int64_t              to_at  = forward ? out_at : up_at;
-    const float         *in     = row_read(from, forward ? up_at : out_at, part.rotary, space);
-    float               *values = row_open(to, to_at, space + part.rotary);
+    struct part          source = forward ? up : out, target = forward ? out : up;
+    const struct buffer *from = &loop->buffers[source.slot], *to = &loop->buffers[target.slot];
+    const float         *in     = row_read(from, source.at, part.rotary, space);
+    float               *values = row_open(to, target.at, space + part.rotary);
     rope_rotate(values, in, &part, angles, forward ? 1.0f : -1.0f);
-    row_close(to, to_at, part.rotary, values);
+    row_close(to, target.at, part.rotary, values);
 }
 
-static void copy_part(const struct loop *loop, int up, int64_t up_at, int out, int64_t out_at, int64_t count)
+static void copy_part(const struct loop *loop, struct part up, struct part out, int64_t count)
 {
-    const struct buffer *upper = &loop->buffers[up], *operand = &loop->buffers[out];
+    const struct buffer *upper = &loop->buffers[up.slot], *operand = &loop->buffers[out.slot];
     if (loop->op->kind == OP_LATENT_ROPE_FORWARD) {
-        row_copy(operand, out_at, upper, up_at, count);
+        row_copy(operand, out.at, upper, up.at, count);
     } else {
-        row_copy(upper, up_at, operand, out_at, count);
+        row_copy(upper, up.at, operand, out.at, count);
     }
 }
 
@@ -80,14 +85,17 @@ static void move_tokens(const struct loop *loop, int64_t first, int64_t last, in
         const float *angles = table + token % shape->sequence * rotary;
         for (int64_t head = 0; head < shape->heads; head++) {
             struct latent_place at = place_of(shape, token, head);
-            copy_part(loop, LATENT_ROPE_QUERY_UP, at.query, LATENT_ROPE_QUERY, at.query, plain);
-            rotate_part(loop, LATENT_ROPE_QUERY_UP, at.query + plain, LATENT_ROPE_QUERY, at.query + plain, angles,
-                        space);
-            copy_part(loop, LATENT_ROPE_KEY_VALUE_UP, at.up, LATENT_ROPE_KEY_VALUE, at.key, plain);
-            copy_part(loop, LATENT_ROPE_KEY_VALUE_UP, at.up + plain, LATENT_ROPE_KEY_VALUE, at.value, value);
+            copy_part(loop, (struct part){LATENT_ROPE_QUERY_UP, at.query}, (struct part){LATENT_ROPE_QUERY, at.query},
+                      plain);
+            rotate_part(loop, (struct part){LATENT_ROPE_QUERY_UP, at.query + plain},
+                        (struct part){LATENT_ROPE_QUERY, at.query + plain}, angles, space);
+            copy_part(loop, (struct part){LATENT_ROPE_KEY_VALUE_UP, at.up},
+                      (struct part){LATENT_ROPE_KEY_VALUE, at.key}, plain);
+            copy_part(loop, (struct part){LATENT_ROPE_KEY_VALUE_UP, at.up + plain},
+                      (struct part){LATENT_ROPE_KEY_VALUE, at.value}, value);
             if (forward) {
-                rotate_part(loop, LATENT_ROPE_SHARED_KEY, token * rotary, LATENT_ROPE_KEY_VALUE, at.key + plain, angles,
-                            space);
+                rotate_part(loop, (struct part){LATENT_ROPE_SHARED_KEY, token * rotary},
+                            (struct part){LATENT_ROPE_KEY_VALUE, at.key + plain}, angles, space);
             }
         }
         if (!forward) {
