@@ -89,7 +89,8 @@ const struct gemm_choice *gemm_cache_find(const struct gemm_cache *cache, const 
 // rank.
 void gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times);
 void gemm_cache_take(struct gemm_cache *cache, const struct gemm_choice *choice);
-// Writes added choices. It reads the file again to keep what other processes added, and replaces the whole file if it
-// changed. It appends the measured times to gemm_times.txt, a log that the program never reads. If writing fails, the
-// choices are lost when the process ends, and note holds the reason. gemm_cache_close calls this function.
+// Merges the choices that were timed or taken into the file: reads it again to keep those of other processes, and
+// rewrites it only if that adds or changes one. It appends the measured times to gemm_times.txt, a log that the program
+// never reads. If writing fails, the choices are lost when the process ends, and note holds the reason.
+// gemm_cache_close calls this function.
 void gemm_cache_keep(struct gemm_cache *cache);

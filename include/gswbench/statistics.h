@@ -39,8 +39,9 @@ double statistics_minimum_median(const double *values, int64_t count, double cha
 // Marks outliers; flags is [count].
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags);
 
-// Spread of the steps of public runs, as 95th percentile over median, in the median of the systems and at most. NaN for
-// steps that are shorter than any public one. docs/logs.md has the sources.
+// How much steps vary in public runs of about this many GPUs and this step time: the 95th percentile of a run's steps
+// over their median. typical: median of the systems; largest: maximum. NaN if steps are shorter than in any public run.
+// docs/logs.md has the sources.
 struct step_spread {
     double typical, largest;
 };

@@ -151,9 +151,9 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
     task->seconds += cost->launch_alone;
 }
 
-// Consecutive compute ops of one microbatch, when two microbatches interleave. If the framework waits for its
-// all-to-alls, the all-to-alls of a run count as one. It starts after the last compute op before it. The other
-// microbatch then continues, and this one resumes when the all-to-all has ended.
+// Two interleaved microbatches alternate in runs of consecutive compute ops. If the framework waits for its
+// all-to-alls, those of a run act as one exchange: its first starts after the last compute op before the last of them.
+// Meanwhile the other microbatch computes; this one resumes when the exchange has ended.
 struct run {
     int32_t microbatch, last;    // its latest op
     int32_t exchange;            // first all-to-all of the run; -1: none

@@ -56,7 +56,8 @@ struct flight_series {
 bool   flight_is_doubted(const struct flight *flight, int64_t first_class, int64_t rank);
 status flight_repeat(struct flight *flight, const struct flight_series *series);
 
-// Gives ranks that share cores time slots of about `seconds` each and sleeps until this rank's begins; flight_end_turn
+// Gives ranks that share cores time slots, of `seconds` each if all take part and longer if fewer do, and sleeps until
+// this rank's begins; flight_end_turn
 // sleeps until all are over. Without shared cores, all start together. Collective.
 struct flight_turn {
     bool   takes_part;

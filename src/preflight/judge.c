@@ -279,7 +279,7 @@ static void name_link(const struct ends *ends, const struct preflight_value *val
 
 // Finds slow endpoints, and slow links between good ones. Sending and receiving are separate endpoints: a limit on
 // egress shows in everything a host sends. An endpoint is as good as its median link, and a link should be as good as
-// its worse endpoint. Where links differ much, as on a network that others use, single ones have a wider limit.
+// its worse endpoint. If links differ much, as on a shared network, the limit of a single link is wider.
 static void judge_links(struct preflight_report *report, const struct preflight_class *value_class)
 {
     double      spread = value_class->value_count < JUDGE_VALUES ? 0.0 : judge_spread(value_class);

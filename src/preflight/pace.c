@@ -146,8 +146,8 @@ static bool shares(const struct flight *flight, int rank)
     return peers[rank].cores_hash == peers[flight->comm->topology.rank].cores_hash;
 }
 
-// Ranks sleep outside their turn, because polling would take cores from the rank that measures. Sharers have a common
-// clock. Fewer participants get more time each.
+// Ranks sleep outside their turn, because polling would take cores from the rank that measures. Ranks that share cores
+// are on one host, so they compare clocks. The total time is fixed, so the fewer ranks take part, the longer each turn.
 struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds)
 {
     static const double settling = 2e-3;    // for the ranks to return from the gather
