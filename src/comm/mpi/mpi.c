@@ -239,7 +239,7 @@ static void reduce_own(struct comm_group *group, void *out, int64_t elements, en
     int64_t bytes = format_bytes(format, elements);
     for (int64_t i = 0; i < group->size; i++) {
         struct exchange *exchange = &group->exchanges[i];
-        exchange->to              = group->scratch + i * bytes;
+        exchange->to              = group->scratch != NULL ? group->scratch + i * bytes : NULL;
         exchange->to_bytes        = bytes;
         group->sources[i]         = i == group->index ? exchange->from : exchange->to;
     }
