@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Declares what the files of src/build share: functions that append the ops of blocks, of the pipeline and of the
-// optimizer.
+// Declares the functions that the files of src/build call in each other.
 #pragma once
 
 #include "gswbench/layer_kind.h"

@@ -10,7 +10,7 @@
 #include "gswbench/clock.h"
 #include "gswbench/format.h"
 
-// Elements from index first on.
+// An array from its element `first` on.
 struct elements {
     enum format format;
     void       *data;

@@ -149,7 +149,7 @@ static const struct translation *find(const char *name)
         if (text_has_word(translations[i].names, name)) {
             return &translations[i];
         }
-        by_last = text_has_word(translations[i].names, last) ? &translations[i] : by_last;
+        by_last = by_last == NULL && text_has_word(translations[i].names, last) ? &translations[i] : by_last;
     }
     return by_last;
 }

@@ -41,7 +41,7 @@ static float multiplier_of(const struct builder *builder, int32_t weight)
     return weight == embedding_table(builder) ? (float)builder->plan->model.embedding_scale : 1.0F;
 }
 
-// An op on the rows of a table, of which this rank may have only a shard.
+// Makes an op on the rows of a table. This rank may have only a shard of the table.
 static struct op embedding_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t weight)
 {
     const struct weight      *table = &builder->plan->weights[weight];

@@ -71,7 +71,7 @@ static const char *name_interval(const struct comparison *comparison)
                              : "95% CI of the medians";
 }
 
-// Writes the errors of two predictions. The verdict's interval shows what of them remains in their ratio.
+// Writes the errors of two predictions. The interval of the verdict shows how much of them remains in the ratio.
 static void write_prediction_errors(const struct comparison *comparison, FILE *file)
 {
     double first = comparison->first->expectation.percent, second = comparison->second->expectation.percent;

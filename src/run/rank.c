@@ -138,8 +138,9 @@ static status check_graphs(const struct rank *rank)
                 run->check == CHECK_OPS ? " with check = ops" : "");
 }
 
-// On the watchdog's thread, during a step: reports the journal's result. From then on no step is printed, since the
-// result would lack it. The wait for one that is being printed ends after a second, in case nobody reads the output.
+// The watchdog calls this during a step, on its own thread. Reports the journal's result. From then on no step is
+// printed, since the result would lack it. The wait for one that is being printed ends after a second, in case nobody
+// reads the output.
 static bool leave_result(struct rank *rank, const char *why, const struct result_reason *further)
 {
     struct result   result = {0};

@@ -36,7 +36,7 @@ static int32_t find_tensor(const struct plan *plan, const char *words)
     return -1;
 }
 
-// Whether a NaN can be written there.
+// Whether the elements that the fault can change have NaNs. FP4 has none.
 static bool can_be_nan(const struct step_fault *fault, const struct plan *plan)
 {
     bool can = fault->tensor < 0 || plan->tensors[fault->tensor].format != FORMAT_E2M1;
@@ -91,7 +91,7 @@ static void sleep_for(double seconds)
 static void poke(const struct step_fault *fault, struct backend *backend, const struct buffer *buffer, int64_t element)
 {
     int64_t  size = format_bytes(buffer->format, 1), width = format_table[buffer->format].bits;
-    int64_t  bit     = element % buffer->elements * width;    // where the element begins; a byte has two of FP4
+    int64_t  bit     = element % buffer->elements * width;    // where the element begins; FP4 has two in a byte
     char    *address = (char *)buffer->data + bit / 8;
     uint32_t bits    = 0;
     if (fault->kind != FAULT_NAN && fault->kind != FAULT_FLIP) {

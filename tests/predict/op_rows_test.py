@@ -26,9 +26,9 @@ CAST_SHARE, FEWEST = 0.3, 20
 KNOWN_FP4 = "quantize bf16,e2m1,-,f32,-,f32 {m}x{k}"
 KNOWN, FOUND = "quantize bf16,e4m3,-,f32,-,f32 {m}x{k}", "quantize bf16,e4m3,-,f32 {m}x{k}"
 
-# NVFP4 of these libraries on B300 and GB300 is slower than the profiles say, which know instructions that they do not use.
+# On B300 and GB300 these libraries use MMA instructions with k = 64 in NVFP4. The profiles have the rate of those with k = 96.
 OF_LIBRARIES = {("b300", "nvfp4"): [("gemm_efficiency_fp4", 0.392)], ("gb300", "nvfp4"): [("gemm_efficiency_fp4", 0.399)]}
-# With them: rows, columns, depth and seconds of HazyResearch/ThunderKittens, kernels/gemm/nvfp4_b300/HANDOFF.md (18e205c8).
+# A GEMM with k = 96 on GB300, and its measured seconds (HazyResearch/ThunderKittens, kernels/gemm/nvfp4_b300/HANDOFF.md, 18e205c8).
 ULTRA = "gemm e2m1,e2m1,bf16 8192x8192x33024x0x1", 533e-6
 
 # Of the families left out: median and 90th percentile, in percent.
