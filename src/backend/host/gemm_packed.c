@@ -48,20 +48,26 @@ int64_t host_packed_floats(void)
     return BLOCK_FLOATS + (PACKED_ROWS + BLOCK_COLUMNS) / SIDE * PANEL_WORDS;
 }
 
+// Returns the numbers 0 to 15, without an array: gcc 14 loads a local array as if it were aligned to 64 bytes, and with
+// sanitizers it is not.
+static inline __m512i number_words(void)
+{
+    return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+
 // Transposes a 16 x 16 matrix of words by exchanging blocks of 8, 4, 2 and 1.
 static void transpose_words(uint32_t *tile)
 {
-    __m512i rows[SIDE];
+    const __m512i numbers = number_words();
+    __m512i       rows[SIDE];
     for (int i = 0; i < SIDE; i++) {
         rows[i] = _mm512_loadu_si512(tile + i * SIDE);
     }
     for (int side = SIDE / 2; side >= 1; side /= 2) {
-        uint32_t low[SIDE], high[SIDE];
-        for (int i = 0; i < SIDE; i++) {
-            low[i]  = (uint32_t)((i & side) == 0 ? i : SIDE + i - side);
-            high[i] = (uint32_t)((i & side) == 0 ? i + side : SIDE + i);
-        }
-        __m512i take_low = _mm512_loadu_si512(low), take_high = _mm512_loadu_si512(high);
+        __mmask16 is_low    = _mm512_testn_epi32_mask(numbers, _mm512_set1_epi32(side));
+        __m512i   take_low  = _mm512_mask_add_epi32(numbers, ~is_low, numbers, _mm512_set1_epi32(SIDE - side));
+        __m512i   take_high = _mm512_mask_add_epi32(_mm512_add_epi32(numbers, _mm512_set1_epi32(SIDE)), is_low, numbers,
+                                                    _mm512_set1_epi32(side));
         for (int i = 0; i < SIDE; i++) {
             if ((i & side) == 0) {
                 __m512i first  = rows[i];
@@ -169,11 +175,10 @@ static void copy_columns(uint32_t *packed, const struct source *source, const st
 // One tile row for each pair of k, whose elements alternate.
 static void interleave_columns(uint32_t *packed, const struct source *source, const struct range *range)
 {
-    uint16_t order[2 * SIDE];    // of the left tile's elements; 32 and more: from the second k
-    for (int i = 0; i < 2 * SIDE; i++) {
-        order[i] = (uint16_t)(i % 2 * 2 * SIDE + i / 2);
-    }
-    __m512i left = _mm512_loadu_si512(order), right = _mm512_add_epi16(left, _mm512_set1_epi16(SIDE));
+    // Word i of the left tile has element i of the first k, and above it element i of the second, number 32 + i.
+    const __m512i left =
+        _mm512_add_epi32(_mm512_mullo_epi32(number_words(), _mm512_set1_epi32(0x10001)), _mm512_set1_epi32(32 << 16));
+    const __m512i right = _mm512_add_epi16(left, _mm512_set1_epi16(SIDE));
     for (int64_t row = 0, k = range->k; row < range->tiles * SIDE; row++, k += 2) {
         for (int64_t i = 0; i < range->size; i += 2 * SIDE) {
             uint32_t  mask  = mask_of(source->size - range->start - i);
