@@ -64,9 +64,7 @@ static int64_t sum_clocks(const struct plan *plan)
 
 Test(order, leaves_a_built_plan_verified_and_every_wait_needed)
 {
-    struct tiny tiny = tiny_of("fsdp 2; tp 2; pp 2");
-    tiny_plan_rank(&tiny, 8, 5);
-    struct plan *plan = &tiny.plan;
+    struct plan *plan = tiny_plan_of("fsdp 2; tp 2; pp 2", 5);
     int32_t      findings, waits = 0;
     int64_t      sum = sum_clocks(plan);
 
@@ -82,5 +80,4 @@ Test(order, leaves_a_built_plan_verified_and_every_wait_needed)
         }
     }
     cr_assert_gt(waits, 20);
-    plan_free(plan);
 }

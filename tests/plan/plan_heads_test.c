@@ -9,12 +9,6 @@
 #include "layouts.h"
 #include "plan_ops.h"
 
-static void plan_of(struct tiny *tiny, const char *row, int64_t rank)
-{
-    tiny_init(tiny);
-    tiny_plan_rank(tiny, layout_apply(tiny, row), rank);
-}
-
 static const struct weight *weight_of(const struct plan *plan, const char *name)
 {
     for (int32_t i = 0; i < plan->weight_count; i++) {
@@ -29,9 +23,8 @@ static const struct weight *weight_of(const struct plan *plan, const char *name)
 // Four query heads and two KV heads of four elements. Rank 3 holds the second KV head, as does rank 2.
 Test(plan_heads, gives_a_head_of_keys_to_several_ranks_of_tp)
 {
-    struct tiny tiny;
-    plan_of(&tiny, "tp 4; kv_heads 2; attention_bias yes", 3);
-    const struct weight *qkv = weight_of(&tiny.plan, "qkv weight");
+    const struct plan   *plan = tiny_plan_of("tp 4; kv_heads 2; attention_bias yes", 3);
+    const struct weight *qkv  = weight_of(plan, "qkv weight");
     cr_expect_eq(qkv->rows, 12);
     static const int64_t rows[] = {16, 8, 8}, first[] = {12, 4, 4}, local[] = {4, 4, 4};
     for (int part = 0; part < 3; part++) {
@@ -39,9 +32,8 @@ Test(plan_heads, gives_a_head_of_keys_to_several_ranks_of_tp)
         cr_expect_eq(qkv->part[part].first_row, first[part], "part %d", part);
         cr_expect_eq(qkv->part[part].local_rows, local[part], "part %d", part);
         cr_expect_eq(qkv->part[part].replica_axes, part == 0 ? 0 : MESH_HEAD_COPIES, "part %d", part);
-        cr_expect_eq(weight_of(&tiny.plan, "qkv bias")->part[part].first_column, first[part], "part %d", part);
+        cr_expect_eq(weight_of(plan, "qkv bias")->part[part].first_column, first[part], "part %d", part);
     }
-    plan_free(&tiny.plan);
 }
 
 // Each layer reduces the gradients of its KV weight, [2 x 4, 16], and of its biases, 2 x 4.
@@ -55,38 +47,32 @@ Test(plan_heads, sums_gradients_of_a_head_over_the_ranks_that_have_it)
                 {"tp 4; kv_heads 1; accumulation 2", 2},
                 {"tp 2; kv_heads 2; attention_bias yes", 0}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny;
-        int64_t     sums = 0, elements = 0;
-        plan_of(&tiny, rows[i].row, 1);
-        for (int32_t op = 0; op < tiny.plan.op_count; op++) {
-            const struct op *summed = &tiny.plan.ops[op];
+        const struct plan *plan = tiny_plan_of(rows[i].row, 1);
+        int64_t            sums = 0, elements = 0;
+        for (int32_t op = 0; op < plan->op_count; op++) {
+            const struct op *summed = &plan->ops[op];
             if (op_is_communication((enum op_kind)summed->kind) &&
-                (tiny.plan.groups[summed->shape.communication.group].axes & MESH_HEAD_COPIES) != 0) {
+                (plan->groups[summed->shape.communication.group].axes & MESH_HEAD_COPIES) != 0) {
                 sums++;
                 elements += summed->shape.communication.elements;
             }
         }
-        bool has_bias = tiny.plan.model.attention_bias != 0;
+        bool has_bias = plan->model.attention_bias != 0;
         cr_expect_eq(sums, rows[i].sums, "%s: %lld", rows[i].row, (long long)sums);
         cr_expect_eq(elements, has_bias ? sums / 2 * (128 + 8) : sums * 128, "%s", rows[i].row);
-        plan_free(&tiny.plan);
     }
 }
 
 Test(plan_heads, exchanges_heads_for_positions_around_attention)
 {
-    struct tiny tiny;
-    char        roles[1024];
-    plan_of(&tiny, "cp 2; context exchange; recompute attention", 0);
-    list_roles(&tiny.plan, PHASE_FORWARD, 0, roles);
-    cr_expect_str_eq(roles,
+    const struct plan *plan = tiny_plan_of("cp 2; context exchange; recompute attention", 0);
+    cr_expect_str_eq(list_roles(plan, PHASE_FORWARD, 0),
                      "attention norm,qkv,rope,q exchange,q exchange,q exchange,kv exchange,kv exchange,kv exchange,"
                      "attention,attention exchange,attention exchange,attention exchange,projection,mlp norm,fc1,"
                      "activation,fc2");
-    list_roles(&tiny.plan, PHASE_RECOMPUTE, 0, roles);
-    cr_expect_str_eq(roles, "attention,attention exchange,attention exchange,attention exchange");
-    list_roles(&tiny.plan, PHASE_BACKWARD, 0, roles);
-    const char *exchanges = strstr(roles, "attention gradient exchange");
+    cr_expect_str_eq(list_roles(plan, PHASE_RECOMPUTE, 0),
+                     "attention,attention exchange,attention exchange,attention exchange");
+    const char *exchanges = strstr(list_roles(plan, PHASE_BACKWARD, 0), "attention gradient exchange");
     cr_assert_not_null(exchanges);
     cr_expect_eq(strncmp(exchanges,
                          "attention gradient exchange,attention gradient exchange,attention gradient exchange,"
@@ -94,29 +80,26 @@ Test(plan_heads, exchanges_heads_for_positions_around_attention)
                          "kv gradient exchange,kv gradient exchange,kv gradient exchange,rope gradient",
                          224),
                  0, "%s", exchanges);
-    plan_free(&tiny.plan);
 }
 
 // Two layers, 2 sequences of 8 tokens on 2 ranks. For 8 tokens, queries, outputs and their gradients have 4 x 4
 // elements each; KV and their gradients have 2 x 2 x 4.
 Test(plan_heads, moves_each_head_once_each_way)
 {
-    struct tiny    tiny;
-    struct account account;
-    double         elements = 0;
-    plan_of(&tiny, "cp 2; context exchange", 1);
-    plan_account(&tiny.plan, &account);
+    const struct plan *plan = tiny_plan_of("cp 2; context exchange", 1);
+    struct account     account;
+    double             elements = 0;
+    plan_account(plan, &account);
     for (int32_t i = 0; i < account.communication_count; i++) {
         const struct plan_communication *communication = &account.communications[i];
         elements += communication->kind == OP_ALL_TO_ALL ? (double)(communication->elements * communication->count) : 0;
     }
     cr_expect_eq(elements, 2.0 * 8 * (4 * 16 + 2 * 16), "%g", elements);
-    const struct attention_shape *shape = &tiny.plan.ops[find_op(&tiny.plan, "attention", 0, 0)].shape.attention;
+    const struct attention_shape *shape = &plan->ops[find_op(plan, "attention", 0, 0)].shape.attention;
     cr_expect_eq(shape->heads, 2);
     cr_expect_eq(shape->kv_heads, 1);
     cr_expect_eq(shape->sequence, 8);
     cr_expect_eq(shape->batch, 2);
-    plan_free(&tiny.plan);
 }
 
 Test(plan_heads, refuses_heads_that_cannot_be_exchanged)

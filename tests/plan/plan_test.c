@@ -10,116 +10,92 @@
 
 Test(plan, runs_a_block_forward_and_backward_in_this_order)
 {
-    struct tiny tiny = tiny_of("");
-    char        roles[1024];
+    const struct plan *plan = tiny_plan_of("", 0);
 
-    tiny_plan(&tiny);
-
-    list_roles(&tiny.plan, PHASE_FORWARD, 1, roles);
-    cr_assert_str_eq(roles, "attention norm,qkv,rope,attention,projection,mlp norm,fc1,activation,fc2");
-    list_roles(&tiny.plan, PHASE_BACKWARD, 1, roles);
-    cr_assert_str_eq(roles, "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
-                            "fc1 weight gradient,mlp norm gradient,projection data gradient,"
-                            "projection weight gradient,attention gradient,rope gradient,qkv data gradient,"
-                            "qkv weight gradient,attention norm gradient");
-    list_roles(&tiny.plan, PHASE_OPTIMIZER, 1, roles);
-    cr_assert_str_eq(roles, "gradient norm,adamw");
-    plan_free(&tiny.plan);
+    cr_assert_str_eq(list_roles(plan, PHASE_FORWARD, 1),
+                     "attention norm,qkv,rope,attention,projection,mlp norm,fc1,activation,fc2");
+    cr_assert_str_eq(list_roles(plan, PHASE_BACKWARD, 1),
+                     "fc2 data gradient,fc2 weight gradient,activation gradient,fc1 data gradient,"
+                     "fc1 weight gradient,mlp norm gradient,projection data gradient,"
+                     "projection weight gradient,attention gradient,rope gradient,qkv data gradient,"
+                     "qkv weight gradient,attention norm gradient");
+    cr_assert_str_eq(list_roles(plan, PHASE_OPTIMIZER, 1), "gradient norm,adamw");
 }
 
 Test(plan, overwrites_gradients_with_the_first_microbatch_and_adds_the_rest)
 {
-    struct tiny tiny = tiny_of("accumulation 3");
-
-    tiny_plan(&tiny);
+    const struct plan *plan = tiny_plan_of("accumulation 3", 0);
 
     for (int microbatch = 0; microbatch < 3; microbatch++) {
         static const char *const roles[] = {"fc1 weight gradient", "attention norm gradient"};
         for (int role = 0; role < 2; role++) {
-            const struct op *op = &tiny.plan.ops[find_op(&tiny.plan, roles[role], 0, microbatch)];
+            const struct op *op = &plan->ops[find_op(plan, roles[role], 0, microbatch)];
             cr_assert_eq(op->accumulates, microbatch > 0);
         }
-        cr_assert_eq(tiny.plan.ops[find_op(&tiny.plan, "loss", -1, microbatch)].accumulates, microbatch > 0);
-        cr_assert_eq(tiny.plan.ops[find_op(&tiny.plan, "embedding gradient", -1, microbatch)].accumulates,
-                     microbatch > 0);
+        cr_assert_eq(plan->ops[find_op(plan, "loss", -1, microbatch)].accumulates, microbatch > 0);
+        cr_assert_eq(plan->ops[find_op(plan, "embedding gradient", -1, microbatch)].accumulates, microbatch > 0);
     }
-    plan_free(&tiny.plan);
 }
 
 Test(plan, adds_the_embedding_gradient_to_the_head_s_when_they_share_the_table)
 {
-    struct tiny tiny = tiny_of("tied yes");
+    const struct plan *plan = tiny_plan_of("tied yes", 0);
 
-    tiny_plan(&tiny);
-
-    cr_assert(!tiny.plan.ops[find_op(&tiny.plan, "head weight gradient", -1, 0)].accumulates);
-    cr_assert(tiny.plan.ops[find_op(&tiny.plan, "embedding gradient", -1, 0)].accumulates);
-    cr_assert_eq(tiny.plan.weight_count, 2 * 6 + 2);
-    plan_free(&tiny.plan);
+    cr_assert(!plan->ops[find_op(plan, "head weight gradient", -1, 0)].accumulates);
+    cr_assert(plan->ops[find_op(plan, "embedding gradient", -1, 0)].accumulates);
+    cr_assert_eq(plan->weight_count, 2 * 6 + 2);
 }
 
 Test(plan, names_each_matrix_once_with_its_own_random_stream)
 {
-    struct tiny tiny  = tiny_of("norm layernorm1p");
-    int         parts = 0;
+    const struct plan *plan  = tiny_plan_of("norm layernorm1p", 0);
+    int                parts = 0;
 
-    tiny_plan(&tiny);
-
-    for (int32_t w = 0; w < tiny.plan.weight_count; w++) {
-        for (int32_t p = 0; p < tiny.plan.weights[w].part_count; p++, parts++) {
-            const struct weight_part *part = &tiny.plan.weights[w].part[p];
+    for (int32_t w = 0; w < plan->weight_count; w++) {
+        for (int32_t p = 0; p < plan->weights[w].part_count; p++, parts++) {
+            const struct weight_part *part = &plan->weights[w].part[p];
             for (int32_t other = 0; other < w; other++) {
-                for (int32_t q = 0; q < tiny.plan.weights[other].part_count; q++) {
-                    cr_assert_str_neq(part->name, tiny.plan.weights[other].part[q].name);
-                    cr_assert_neq(part->stream, tiny.plan.weights[other].part[q].stream);
+                for (int32_t q = 0; q < plan->weights[other].part_count; q++) {
+                    cr_assert_str_neq(part->name, plan->weights[other].part[q].name);
+                    cr_assert_neq(part->stream, plan->weights[other].part[q].stream);
                 }
             }
         }
     }
     // Embedding, head, final norm and bias. Each layer: two norms with biases; q, k, v; projection; gate, up, down.
     cr_assert_eq(parts, 4 + 2 * (4 + 3 + 1 + 3));
-    cr_assert_str_eq(tiny.plan.weights[1].part[0].name, "model.layers.0.input_layernorm.weight");
-    plan_free(&tiny.plan);
+    cr_assert_str_eq(plan->weights[1].part[0].name, "model.layers.0.input_layernorm.weight");
 }
 
 Test(plan, reduces_each_unit_beside_the_rest_of_the_backward_pass)
 {
-    struct tiny tiny = tiny_of("dp 4; accumulation 2");
+    const struct plan *plan = tiny_plan_of("dp 4; accumulation 2", 0);
 
-    tiny_plan(&tiny);
-
-    int reduce = find_op(&tiny.plan, "gradient reduce", 1, 1);
-    cr_assert_eq(tiny.plan.ops[reduce].stream, STREAM_GRADIENT_REDUCE);
-    cr_assert_eq(tiny.plan.ops[reduce].wait_count, 1);
-    cr_assert_eq(tiny.plan.ops[reduce].wait[0], find_op(&tiny.plan, "attention norm gradient", 1, 1));
-    cr_assert_lt(reduce, find_op(&tiny.plan, "fc2 data gradient", 0, 1));
-    cr_assert_eq(count_ops(&tiny.plan, OP_ALL_REDUCE, PHASE_REDUCE), 4 + 1);
-    cr_assert_eq(tiny.plan.groups[0].size, 4);
-    plan_free(&tiny.plan);
+    int reduce = find_op(plan, "gradient reduce", 1, 1);
+    cr_assert_eq(plan->ops[reduce].stream, STREAM_GRADIENT_REDUCE);
+    cr_assert_eq(plan->ops[reduce].wait_count, 1);
+    cr_assert_eq(plan->ops[reduce].wait[0], find_op(plan, "attention norm gradient", 1, 1));
+    cr_assert_lt(reduce, find_op(plan, "fc2 data gradient", 0, 1));
+    cr_assert_eq(count_ops(plan, OP_ALL_REDUCE, PHASE_REDUCE), 4 + 1);
+    cr_assert_eq(plan->groups[0].size, 4);
 }
 
 Test(plan, reduces_in_a_narrower_type_through_casts)
 {
-    struct tiny tiny      = tiny_of("dp 2; compute bf16");
-    tiny.precision.reduce = FORMAT_BF16;
+    const struct plan *plan = tiny_plan_of("dp 2; compute bf16; reduce bf16", 0);
 
-    tiny_plan(&tiny);
-
-    const struct op *reduce = &tiny.plan.ops[find_op(&tiny.plan, "gradient reduce", 0, 0)];
-    cr_assert_eq(tiny.plan.tensors[reduce->operand[COMMUNICATION_OUT]].format, FORMAT_BF16);
-    cr_assert_eq(count_ops(&tiny.plan, OP_CAST, PHASE_REDUCE), 2 * 4);
-    plan_free(&tiny.plan);
+    const struct op *reduce = &plan->ops[find_op(plan, "gradient reduce", 0, 0)];
+    cr_assert_eq(plan->tensors[reduce->operand[COMMUNICATION_OUT]].format, FORMAT_BF16);
+    cr_assert_eq(count_ops(plan, OP_CAST, PHASE_REDUCE), 2 * 4);
 }
 
 Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
 {
-    struct tiny tiny = tiny_of("compute bf16; ffn 23");
+    const struct plan *plan = tiny_plan_of("compute bf16; ffn 23", 0);
 
-    tiny_plan(&tiny);
-
-    const struct tensor *tensors = tiny.plan.tensors;
-    for (int32_t w = 1; w < tiny.plan.weight_count; w++) {
-        const struct weight *a = &tiny.plan.weights[w - 1], *b = &tiny.plan.weights[w];
+    const struct tensor *tensors = plan->tensors;
+    for (int32_t w = 1; w < plan->weight_count; w++) {
+        const struct weight *a = &plan->weights[w - 1], *b = &plan->weights[w];
         if (a->unit != b->unit) {
             continue;
         }
@@ -128,29 +104,24 @@ Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
         cr_assert_geq(step, tensors[a->tensor].elements);
         cr_assert_eq(tensors[b->tensor].offset % 16, 0);
     }
-    plan_free(&tiny.plan);
 }
 
 // fsdp 2 x cp 4: rank 3 is the last cp rank of fsdp 0. It has the fourth of eight shards, which all eight ranks gather
 // and reduce.
 Test(plan, shards_weights_over_cp_where_asked)
 {
-    struct tiny tiny = tiny_of("fsdp 2; cp 4; shard_over_cp yes");
+    const struct plan *plan = tiny_plan_of("fsdp 2; cp 4; shard_over_cp yes", 3);
 
-    tiny_plan_rank(&tiny, 8, 3);
-
-    const struct plan_unit *block = &tiny.plan.units[1];
+    const struct plan_unit *block = &plan->units[1];
     cr_expect_eq(block->kept.elements, block->elements / 8);
     cr_expect_eq(block->kept.first, 3 * block->elements / 8);
     cr_expect_eq(block->updated.elements, block->kept.elements);
     static const char *const roles[] = {"weight gather", "gradient reduce-scatter"};
     for (int i = 0; i < 2; i++) {
-        const struct op *op = &tiny.plan.ops[find_op(&tiny.plan, roles[i], 0, 0)];
-        cr_expect_eq(tiny.plan.groups[op->shape.communication.group].axes, 1u << AXIS_FSDP | 1u << AXIS_CP, "%s",
-                     roles[i]);
-        cr_expect_eq(tiny.plan.groups[op->shape.communication.group].size, 8, "%s", roles[i]);
+        const struct op *op = &plan->ops[find_op(plan, roles[i], 0, 0)];
+        cr_expect_eq(plan->groups[op->shape.communication.group].axes, 1u << AXIS_FSDP | 1u << AXIS_CP, "%s", roles[i]);
+        cr_expect_eq(plan->groups[op->shape.communication.group].size, 8, "%s", roles[i]);
     }
-    plan_free(&tiny.plan);
 }
 
 Test(plan, says_which_option_asks_for_what_it_cannot_do)
@@ -232,10 +203,7 @@ Test(plan, writes_every_square_sum_that_the_norm_adds)
     static const char *const rows[] = {"", "pp 2; layers 2; accumulation 2",
                                        "pattern -/-/-; layers 1; predicted_tokens 2; repeat_prediction yes"};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny  = tiny_of("");
-        int         world = layout_apply(&tiny, rows[i]);
-        tiny_plan_rank(&tiny, world, 0);
-        const struct plan *plan = &tiny.plan;
+        const struct plan *plan = tiny_plan_of(rows[i], 0);
         int32_t            sums = 0;
         while (strcmp(plan->tensors[sums].name, "squares") != 0) {
             sums++;
@@ -256,6 +224,5 @@ Test(plan, writes_every_square_sum_that_the_norm_adds)
         for (int64_t at = 0; at < plan->tensors[sums].elements; at++) {
             cr_expect(is_written[at], "%s: sum %d of %d", rows[i], (int)at, (int)plan->tensors[sums].elements);
         }
-        plan_free(&tiny.plan);
     }
 }

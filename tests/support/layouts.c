@@ -61,6 +61,15 @@ struct tiny tiny_of(const char *row)
     return tiny;
 }
 
+struct plan *tiny_plan_of(const char *row, int64_t rank)
+{
+    static struct tiny tiny;
+    plan_free(&tiny.plan);
+    tiny_init(&tiny);
+    tiny_plan_rank(&tiny, layout_apply(&tiny, row), rank);
+    return &tiny.plan;
+}
+
 void layout_assignment(struct tiny *tiny, int64_t sequences)
 {
     tiny->train.micro_batch = sequences / tiny->parallel.dp / tiny->parallel.fsdp / tiny->train.accumulation;

@@ -13,6 +13,9 @@ int layout_apply(struct tiny *tiny, const char *row);
 // tiny_init with the options of the row.
 struct tiny tiny_of(const char *row);
 
+// The plan of a rank of the row's job. The next call frees it.
+struct plan *tiny_plan_of(const char *row, int64_t rank);
+
 // Splits that many sequences over the ranks and microbatches.
 void layout_assignment(struct tiny *tiny, int64_t sequences);
 

@@ -28,8 +28,9 @@ int count_ops(const struct plan *plan, enum op_kind kind, int phase)
     return count;
 }
 
-void list_roles(const struct plan *plan, int phase, int layer, char text[1024])
+char *list_roles(const struct plan *plan, int phase, int layer)
 {
+    static char text[1024];
     text[0] = '\0';
     for (int32_t i = 0; i < plan->op_count; i++) {
         if (plan->ops[i].tag.phase == phase && plan->ops[i].tag.layer == layer) {
@@ -37,4 +38,5 @@ void list_roles(const struct plan *plan, int phase, int layer, char text[1024])
             strcat(text, plan->ops[i].tag.role);
         }
     }
+    return text;
 }

@@ -11,5 +11,5 @@ int32_t find_op(const struct plan *plan, const char *role, int layer, int microb
 
 int count_ops(const struct plan *plan, enum op_kind kind, int phase);
 
-// The roles of one phase on one layer, comma-separated.
-void list_roles(const struct plan *plan, int phase, int layer, char text[1024]);
+// The roles of one phase on one layer, comma-separated. The next call overwrites the text.
+char *list_roles(const struct plan *plan, int phase, int layer);
