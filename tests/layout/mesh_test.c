@@ -8,9 +8,17 @@
 #include "meshes.h"
 #include "success.h"
 
-// One rank: every axis is 1.
-#define ONE(NAME, key, ...) .key = 1,
-static const struct parallel_config one = {AXES(ONE).vp = 1};
+// The mesh of the row for this many ranks. config, unless NULL, receives the row's options.
+static struct mesh mesh_for(const char *row, int64_t world, struct parallel_config *config)
+{
+    struct parallel_config parallel = tiny_of(row).parallel;
+    struct mesh            mesh;
+    REQUIRE(mesh_init(&mesh, &parallel, world));
+    if (config != NULL) {
+        *config = parallel;
+    }
+    return mesh;
+}
 
 static void expect_sizes(const int64_t sizes[AXIS_COUNT], struct mesh wanted)
 {
@@ -20,14 +28,7 @@ static void expect_sizes(const int64_t sizes[AXIS_COUNT], struct mesh wanted)
 // 32 ranks: tp 4, cp 2, dp 2, pp 2.
 static struct mesh example(void)
 {
-    struct parallel_config config = one;
-    struct mesh            mesh;
-    config.dp = 0;
-    config.tp = 4;
-    config.cp = config.pp = 2;
-    config.vp             = 5;
-    REQUIRE(mesh_init(&mesh, &config, 32));
-    return mesh;
+    return mesh_for("dp auto; tp 4; cp 2; pp 2; vp 5", 32, NULL);
 }
 
 Test(mesh, gives_auto_what_the_other_axes_leave)
@@ -42,12 +43,7 @@ Test(mesh, gives_auto_what_the_other_axes_leave)
 
 Test(mesh, takes_the_smallest_world_when_none_is_given)
 {
-    struct parallel_config config = one;
-    struct mesh            mesh;
-    config.dp   = 0;
-    config.fsdp = 8;
-    config.tp   = 4;
-    EXPECT_SUCCESS(mesh_init(&mesh, &config, 0));
+    struct mesh mesh = mesh_for("dp auto; fsdp 8; tp 4", 0, NULL);
     cr_expect_eq(mesh.world, 32);
     cr_expect_eq(mesh.size[AXIS_DP], 1);
 }
@@ -96,12 +92,8 @@ static uint32_t mask(enum axis a, enum axis b)
 
 Test(mesh, takes_the_ranks_of_experts_out_of_replicas)
 {
-    struct parallel_config config = one;
-    struct mesh            mesh;
-    int64_t                ranks[2];
-    config.dp = 0;
-    config.tp = config.cp = config.ep = 2;
-    REQUIRE(mesh_init(&mesh, &config, 24));
+    struct mesh mesh = mesh_for("dp auto; tp 2; cp 2; ep 2", 24, NULL);
+    int64_t     ranks[2];
     expect_sizes(mesh.size, MESH(.tp = 2, .cp = 2, .ep = 2, .dp = 3));
     expect_sizes(mesh.asked, MESH(.tp = 2, .cp = 2, .ep = 2, .dp = 6));
     mesh_group_ranks(&mesh, 1, 1u << AXIS_EP, ranks);
@@ -115,12 +107,7 @@ Test(mesh, takes_the_ranks_of_experts_out_of_replicas)
 
 Test(mesh, takes_the_ranks_of_experts_out_of_shards_where_there_are_any)
 {
-    struct parallel_config config = one;
-    struct mesh            mesh;
-    config.dp   = 3;
-    config.fsdp = 8;
-    config.ep   = 4;
-    REQUIRE(mesh_init(&mesh, &config, 24));
+    struct mesh mesh = mesh_for("dp 3; fsdp 8; ep 4", 24, NULL);
     expect_sizes(mesh.size, MESH(.ep = 4, .fsdp = 2, .dp = 3));
     cr_expect(mesh_is_sharded(&mesh));
     cr_expect_eq(mesh_shard_axes(&mesh, false), mask(AXIS_EP, AXIS_FSDP));
@@ -131,10 +118,7 @@ Test(mesh, takes_the_ranks_of_experts_out_of_shards_where_there_are_any)
 
 Test(mesh, has_shards_where_experts_take_all_of_their_ranks)
 {
-    struct parallel_config config = one;
-    struct mesh            mesh;
-    config.fsdp = config.ep = 4;
-    cr_assert_str_empty(mesh_init(&mesh, &config, 4).text);
+    struct mesh mesh = mesh_for("fsdp 4; ep 4", 4, NULL);
     expect_sizes(mesh.size, MESH(.ep = 4));
     cr_expect(mesh_is_sharded(&mesh));
 }
@@ -144,27 +128,22 @@ Test(mesh, has_shards_where_experts_take_all_of_their_ranks)
 Test(mesh, gives_whole_experts_to_the_ranks_of_tp_cp_and_shards_in_their_order)
 {
     static const struct {
-        int64_t  tp, cp, ep, own_ranks;    // ep ranks in addition to tp and cp
-        uint32_t owners, replicas;         // axes of the expert group in addition to ep; axes that replicate experts
+        const char *row;
+        int64_t     ep, own_ranks;       // ep ranks in addition to tp and cp
+        uint32_t    owners, replicas;    // axes of the expert group in addition to ep; axes that replicate experts
     } rows[] = {
-        {4, 1, 4, 1, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
-        {2, 1, 4, 2, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
-        {2, 2, 2, 1, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
-        {2, 2, 4, 1, 1u << AXIS_TP | 1u << AXIS_CP, 1u << AXIS_DP},
-        {2, 2, 8, 2, 1u << AXIS_TP | 1u << AXIS_CP, 1u << AXIS_DP},
+        {"tp 4; ep 4", 4, 1, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
+        {"tp 2; ep 4", 4, 2, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
+        {"tp 2; cp 2; ep 2", 2, 1, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
+        {"tp 2; cp 2; ep 4", 4, 1, 1u << AXIS_TP | 1u << AXIS_CP, 1u << AXIS_DP},
+        {"tp 2; cp 2; ep 8", 8, 2, 1u << AXIS_TP | 1u << AXIS_CP, 1u << AXIS_DP},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct parallel_config config = one;
-        struct mesh            mesh;
+        struct parallel_config config;
         int64_t                ranks[8];
-        config.tp                = rows[i].tp;
-        config.cp                = rows[i].cp;
-        config.ep                = rows[i].ep;
-        config.etp               = 1;
-        config.fsdp              = 2;
-        config.dp                = 0;
-        config.sequence_parallel = 1;
-        REQUIRE(mesh_init(&mesh, &config, 16));
+        char                   row[64];
+        snprintf(row, sizeof(row), "%s; etp 1; fsdp 2; dp auto", rows[i].row);
+        struct mesh mesh = mesh_for(row, 16, &config);
         cr_expect_eq(mesh.size[AXIS_EP], rows[i].own_ranks, "row %d", (int)i);
         cr_expect_eq(mesh.size[AXIS_FSDP], 2 / mesh.size[AXIS_EP], "row %d", (int)i);
         cr_expect_eq(mesh.asked[AXIS_EP], rows[i].ep);
@@ -188,13 +167,10 @@ Test(mesh, gives_whole_experts_to_the_ranks_of_tp_cp_and_shards_in_their_order)
 
 Test(mesh, shares_out_the_matrices_of_experts_over_tp_unless_it_is_asked_not_to)
 {
-    static const int64_t asked[] = {0, 2};
+    static const char *const rows[] = {"tp 2; ep 2; dp 2", "tp 2; ep 2; dp 2; etp 2"};
     for (int i = 0; i < 2; i++) {
-        struct parallel_config config = one;
-        struct mesh            mesh;
-        config.tp = config.ep = config.dp = 2;
-        config.etp                        = asked[i];
-        cr_assert_str_empty(mesh_init(&mesh, &config, 4).text);
+        struct parallel_config config;
+        struct mesh            mesh = mesh_for(rows[i], 4, &config);
         cr_expect_eq(mesh.etp, 2);
         cr_expect_eq(mesh.owner_axes, 1u << AXIS_EP);
         cr_expect_not(mesh_has_whole_experts(&mesh));
@@ -207,18 +183,14 @@ Test(mesh, shares_out_the_matrices_of_experts_over_tp_unless_it_is_asked_not_to)
 Test(mesh, puts_experts_on_the_ranks_of_cp_first_where_it_is_told_to)
 {
     static const struct {
-        int64_t cp, ep, own_ranks, owners[4];
-    } rows[] = {{2, 2, 1, {0, 2}}, {4, 4, 1, {0, 2, 4, 6}}, {2, 4, 2, {0, 2, 4, 6}}};
+        const char *row;
+        int64_t     cp, ep, own_ranks, owners[4];
+    } rows[] = {{"tp 2; cp 2; ep 2; dp auto; ep_over_cp yes", 2, 2, 1, {0, 2}},
+                {"tp 2; cp 4; ep 4; dp auto; ep_over_cp yes", 4, 4, 1, {0, 2, 4, 6}},
+                {"tp 2; cp 2; ep 4; dp auto; ep_over_cp yes", 2, 4, 2, {0, 2, 4, 6}}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct parallel_config config = one;
-        struct mesh            mesh;
-        int64_t                ranks[8];
-        config.tp         = 2;
-        config.cp         = rows[i].cp;
-        config.ep         = rows[i].ep;
-        config.dp         = 0;
-        config.ep_over_cp = 1;
-        REQUIRE(mesh_init(&mesh, &config, 32));
+        struct mesh mesh = mesh_for(rows[i].row, 32, NULL);
+        int64_t     ranks[8];
         cr_expect_eq(mesh.size[AXIS_EP], rows[i].own_ranks);
         cr_expect_eq(mesh.size[AXIS_DP], 16 / rows[i].cp / rows[i].own_ranks);
         cr_expect_eq(mesh.owner_axes, 1u << AXIS_CP | 1u << AXIS_EP);
@@ -229,6 +201,29 @@ Test(mesh, puts_experts_on_the_ranks_of_cp_first_where_it_is_told_to)
         cr_expect_arr_eq(ranks, rows[i].owners, (size_t)rows[i].ep * sizeof(ranks[0]), "row %d", (int)i);
         cr_expect_not(mesh_has_whole_experts(&mesh));
     }
+}
+
+// With more ranks of tp than key and value heads, several ranks share a head. 8 ranks of tp times 2 of cp.
+Test(mesh, has_groups_of_ranks_of_tp_with_one_head)
+{
+    static const struct {
+        int64_t kv_heads, size, index, first;
+    } rows[]         = {{8, 1, 0, 13}, {16, 1, 0, 13}, {4, 2, 1, 12}, {2, 4, 1, 12}, {1, 8, 5, 8}};
+    struct mesh mesh = mesh_for("tp 8; cp 2", 16, NULL);
+    int64_t     ranks[16];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        mesh_share_heads(&mesh, rows[i].kv_heads);
+        cr_expect_eq(mesh_group_size(&mesh, MESH_HEAD_COPIES), rows[i].size, "row %d", (int)i);
+        cr_expect_eq(mesh_group_index(&mesh, 13, MESH_HEAD_COPIES), rows[i].index, "row %d", (int)i);
+        mesh_group_ranks(&mesh, 13, MESH_HEAD_COPIES, ranks);
+        for (int64_t member = 0; member < rows[i].size; member++) {
+            cr_expect_eq(ranks[member], rows[i].first + member, "row %d", (int)i);
+        }
+    }
+    mesh_share_heads(&mesh, 4);
+    mesh_group_ranks(&mesh, 13, MESH_HEAD_COPIES | 1u << AXIS_CP, ranks);
+    cr_expect_arr_eq(ranks, ((int64_t[]){4, 5, 12, 13}), 4 * sizeof(ranks[0]));
+    cr_expect_eq(mesh_group_index(&mesh, 13, MESH_HEAD_COPIES | 1u << AXIS_CP), 3);
 }
 
 // clang-format off
