@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: MIT
 // Totals over a plan against closed forms.
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "gswbench/plan_build.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
 
-static struct account account_of(struct tiny *tiny)
+static struct account account_of(const char *row)
 {
     struct account account;
-    tiny_plan(tiny);
-    plan_account(&tiny->plan, &account);
-    plan_free(&tiny->plan);
+    plan_account(tiny_plan_of(row, 0), &account);
     return account;
 }
 
 Test(account, counts_the_parameters_of_the_model)
 {
-    struct tiny    tiny    = tiny_of("");
-    struct account account = account_of(&tiny);
+    struct account account = account_of("");
 
     // Embedding and head 40 x 16. Per layer: norms 2 x 16, qkv 32 x 16, projection 16 x 16, gate and up 48 x 16, down
     // 16 x 24. Final norm 16.
     cr_assert_eq(account.parameters, 2 * 640 + 2 * (32 + 512 + 256 + 768 + 384) + 16);
+    struct tiny tiny = tiny_of("");
     cr_assert_eq(account.parameters, layers_parameters(&tiny.model));
 }
 
 Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
 {
-    struct tiny    tiny    = tiny_of("");
-    struct account account = account_of(&tiny);
+    struct account account = account_of("");
 
     // 16 tokens. The GEMMs of a layer have 512 + 256 + 768 + 384 weights, the head 640.
     double gemms = 2.0 * 16 * (2 * 1920 + 640);
@@ -43,8 +42,7 @@ Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
 
 Test(account, sums_equal_communications)
 {
-    struct tiny    tiny    = tiny_of("dp 4");
-    struct account account = account_of(&tiny);
+    struct account account = account_of("dp 4");
 
     // Embedding, head with the final norm, two equal blocks, and the loss.
     int64_t count = 0;
@@ -95,14 +93,13 @@ static void expect_volume(int row, const char *what, struct volume found, int64_
     cr_expect_eq(found.bytes, elements * width, "row %d: %s of %d bytes", row, what, (int)found.bytes);
 }
 
-static void account_layout(struct tiny *tiny, struct account *account)
+// The account of three layers in BF16, with this many microbatches.
+static struct account account_layers(const char *row, int64_t microbatches)
 {
-    tiny->model.layers      = 3;
-    tiny->precision.compute = COMPUTE_BF16;
-    tiny->precision.reduce  = FORMAT_F32;
-    tiny_plan_rank(tiny, tiny->parallel.fsdp * tiny->parallel.dp * tiny->parallel.tp, 0);
-    plan_account(&tiny->plan, account);
-    plan_free(&tiny->plan);
+    char layers[256];
+    snprintf(layers, sizeof(layers), "layers 3; compute bf16; reduce fp32; accumulation %d; %s", (int)microbatches,
+             row);
+    return account_of(layers);
 }
 
 // Three layers of 1952 weights, the embedding of 640, and head with final norm of 656, padded to 672 so that four ranks
@@ -111,46 +108,36 @@ Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
 {
     // clang-format off
     static const struct {
-        int64_t fsdp, dp, zero, accumulation, reshard, recompute;
-        int64_t gathers, gathered, scatters, scattered, reduces, reduced, scalars, each;
+        const char *layout;
+        int64_t     microbatches, gathers, gathered, scatters, scattered, reduces, reduced, scalars;
     } rows[] = {
         // FSDP: every microbatch gathers each block forward and backward, embedding and head once, and reduces all.
-        {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2, 0},
-        {4, 1, 0, 1, RESHARD_ALWAYS, RECOMPUTE_FULL,          8, 2 * 5856 + 1312,       5,     7168, 0,    0, 2, 0},
-        {4, 1, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,         24, 3 * (2 * 5856 + 1312), 15, 3 * 7168, 0,   0, 2, 0},
+        {"fsdp 4", 1,                       8, 2 * 5856 + 1312,         5, 7168,        0, 0, 2},
+        {"fsdp 4; recompute full", 1,       8, 2 * 5856 + 1312,         5, 7168,        0, 0, 2},
+        {"fsdp 4", 3,                      24, 3 * (2 * 5856 + 1312),  15, 3 * 7168,    0, 0, 2},
         // Weights that are not resharded are gathered once; with except-last, all but the last block's are gathered
         // again.
-        {4, 1, 0, 1, RESHARD_NEVER, RECOMPUTE_NONE,           5, 5856 + 1312,           5,     7168, 0,    0, 2, 0},
-        {4, 1, 0, 1, RESHARD_EXCEPT_LAST, RECOMPUTE_NONE,     7, 2 * 5856 - 1952 + 1312, 5,    7168, 0,    0, 2, 0},
+        {"fsdp 4; reshard never", 1,        5, 5856 + 1312,             5, 7168,        0, 0, 2},
+        {"fsdp 4; reshard except-last", 1,  7, 2 * 5856 - 1952 + 1312,  5, 7168,        0, 0, 2},
         // HSDP: shards are also reduced over the replicas, once per step.
-        {2, 2, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          8, 2 * 5856 + 1312,       5,     7168, 5, 3584, 2, 0},
-        {2, 2, 0, 2, RESHARD_ALWAYS, RECOMPUTE_NONE,         16, 2 * (2 * 5856 + 1312), 10, 2 * 7168, 5, 3584, 2, 0},
+        {"fsdp 2; dp 2", 1,                 8, 2 * 5856 + 1312,         5, 7168,        5, 3584, 2},
+        {"fsdp 2; dp 2", 2,                16, 2 * (2 * 5856 + 1312),  10, 2 * 7168,    5, 3584, 2},
         // Replicas: gradients are reduced once per step.
-        {1, 4, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1, 0},
-        {1, 4, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1, 0},
+        {"dp 4", 1,                         0, 0,                       0, 0,           5, 7168, 1},
+        {"dp 4", 3,                         0, 0,                       0, 0,           5, 7168, 1},
         // ZeRO-1: gradients scattered and weights gathered once per step.
-        {1, 4, 1, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2, 0},
-        {1, 4, 1, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  5,     7168, 0,    0, 2, 0},
+        {"dp 4; zero 1", 1,                 5, 7168,                    5, 7168,        0, 0, 2},
+        {"dp 4; zero 1", 3,                 5, 7168,                    5, 7168,        0, 0, 2},
         // ZeRO-1 and HSDP with gradients reduced over the replicas in every microbatch.
-        {1, 4, 0, 1, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 5, 7168, 1, 1},
-        {1, 4, 0, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          0, 0,                     0,        0, 15, 3 * 7168, 1, 1},
-        {1, 4, 1, 3, RESHARD_ALWAYS, RECOMPUTE_NONE,          5, 7168,                  15, 3 * 7168, 0,    0, 2, 1},
-        {2, 2, 0, 2, RESHARD_ALWAYS, RECOMPUTE_NONE,         16, 2 * (2 * 5856 + 1312), 10, 2 * 7168, 10, 2 * 3584, 2, 1},
+        {"dp 4; gradient_reduce microbatch", 1,         0, 0,                      0, 0,         5, 7168, 1},
+        {"dp 4; gradient_reduce microbatch", 3,         0, 0,                      0, 0,        15, 3 * 7168, 1},
+        {"dp 4; zero 1; gradient_reduce microbatch", 3, 5, 7168,                  15, 3 * 7168,  0, 0, 2},
+        {"fsdp 2; dp 2; gradient_reduce microbatch", 2, 16, 2 * (2 * 5856 + 1312), 10, 2 * 7168, 10, 2 * 3584, 2},
     };
     // clang-format on
     for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
-        struct tiny    tiny;
-        struct account account;
-        uint32_t       shards = 1u << (rows[i].fsdp > 1 ? AXIS_FSDP : AXIS_DP);
-        tiny_init(&tiny);
-        tiny.parallel.fsdp            = rows[i].fsdp;
-        tiny.parallel.dp              = rows[i].dp;
-        tiny.parallel.zero            = rows[i].zero;
-        tiny.parallel.gradient_reduce = rows[i].each ? GRADIENT_REDUCE_MICROBATCH : GRADIENT_REDUCE_STEP;
-        tiny.parallel.reshard         = rows[i].reshard;
-        tiny.train.accumulation       = rows[i].accumulation;
-        tiny.train.recompute          = rows[i].recompute;
-        account_layout(&tiny, &account);
+        struct account account = account_layers(rows[i].layout, rows[i].microbatches);
+        uint32_t       shards  = 1u << (strstr(rows[i].layout, "fsdp") != NULL ? AXIS_FSDP : AXIS_DP);
         expect_volume(i, "gathers", volume_of(&account, OP_ALL_GATHER, shards), rows[i].gathers, rows[i].gathered, 2);
         expect_volume(i, "scatters", volume_of(&account, OP_REDUCE_SCATTER, shards), rows[i].scatters,
                       rows[i].scattered, 4);
@@ -167,11 +154,8 @@ Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
 Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
 {
     for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
-        struct tiny    tiny = tiny_of("tp 2");
-        struct account account;
-        tiny.train.accumulation = microbatches;
-        account_layout(&tiny, &account);
-        int64_t gathers = 0, scatters = 0;
+        struct account account = account_layers("tp 2", microbatches);
+        int64_t        gathers = 0, scatters = 0;
         for (int32_t i = 0; i < account.communication_count; i++) {
             const struct plan_communication *communication = &account.communications[i];
             if (communication->format == FORMAT_BF16) {
@@ -192,11 +176,8 @@ Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
 Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
 {
     for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
-        struct tiny    tiny = tiny_of("tp 2; sequence_parallel no");
-        struct account account;
-        tiny.train.accumulation = microbatches;
-        account_layout(&tiny, &account);
-        int64_t sums = microbatches * (4 * 3 + 2);
+        struct account account = account_layers("tp 2; sequence_parallel no", microbatches);
+        int64_t        sums    = microbatches * (4 * 3 + 2);
         expect_volume(0, "sums", volume_of(&account, OP_ALL_REDUCE, 1u << AXIS_TP), sums, sums * 256, 2);
         expect_volume(0, "statistics", volume_of(&account, OP_ALL_GATHER, 1u << AXIS_TP), microbatches,
                       microbatches * 2 * 16 * 3, 4);
@@ -209,9 +190,8 @@ Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
 // each of 2 choices. Four experts on two ranks make two collectives each.
 Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
 {
-    struct tiny tiny =
-        tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2; accumulation 2; routing balanced; compute bf16");
-    struct account account = account_of(&tiny);
+    struct account account = account_of(
+        "experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2; accumulation 2; routing balanced; compute bf16");
 
     struct volume sum = volume_of(&account, OP_ALL_TO_ALL, 1u << AXIS_EP);
     cr_expect_eq(sum.count, 2 * 2 * 4 * 2);
@@ -222,10 +202,10 @@ Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
 // A rank holds two of four experts, and all other weights.
 Test(account, counts_the_experts_that_are_here)
 {
-    struct tiny    tiny    = tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2");
-    struct account account = account_of(&tiny);
+    struct account account = account_of("experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2");
 
     cr_expect_eq(account.parameters, 2 * 640 + 2 * (32 + 4 * 16 + 512 + 256 + 2 * (768 + 384)) + 16);
+    struct tiny tiny = tiny_of("experts 4; top_k 2");
     cr_expect_eq(layers_parameters(&tiny.model), account.parameters + 2 * 2 * (768 + 384));
 }
 
@@ -233,21 +213,21 @@ Test(account, counts_the_experts_that_are_here)
 // also move rows over tp around their GEMMs: three gathers and two reductions for each of the two.
 Test(account, moves_rows_of_whole_experts_to_their_owners_alone)
 {
-    static const char *const layouts[] = {"tp 2; dp 2; ep 2", "tp 2; dp 2; ep 4; etp 1"};
-    struct account           accounts[2];
-    int64_t                  bytes[2], gathers[2], sums[2];
+    static const char *const layouts[] = {
+        "experts 4; top_k 2; auxiliary_loss 0.05; routing balanced; compute bf16; tp 2; dp 2; ep 2",
+        "experts 4; top_k 2; auxiliary_loss 0.05; routing balanced; compute bf16; tp 2; dp 2; ep 4; etp 1"};
+    struct account accounts[2];
+    int64_t        bytes[2], gathers[2], sums[2];
     for (int i = 0; i < 2; i++) {
-        struct tiny tiny = tiny_of("experts 4; top_k 2; auxiliary_loss 0.05; routing balanced; compute bf16");
-        tiny_plan_rank(&tiny, layout_apply(&tiny, layouts[i]), 1);
-        plan_account(&tiny.plan, &accounts[i]);
+        const struct plan *plan = tiny_plan_of(layouts[i], 1);
+        plan_account(plan, &accounts[i]);
         struct volume exchanged =
             volume_of(&accounts[i], OP_ALL_TO_ALL, i == 0 ? 1u << AXIS_EP : 1u << AXIS_EP | 1u << AXIS_TP);
         expect_volume(i, "exchanges", exchanged, 2 * 4 * (2 - i), 2 * 4 * (8 * 2 * 16), 2);
         cr_expect_eq(accounts[i].ops[OP_ALL_TO_ALL], exchanged.count);
         gathers[i] = volume_of(&accounts[i], OP_ALL_GATHER, 1u << AXIS_TP).elements;
         sums[i]    = volume_of(&accounts[i], OP_REDUCE_SCATTER, 1u << AXIS_TP).elements;
-        bytes[i]   = tiny.plan.storage_bytes[STORAGE_WEIGHT];
-        plan_free(&tiny.plan);
+        bytes[i]   = plan->storage_bytes[STORAGE_WEIGHT];
     }
     cr_expect_eq(accounts[1].parameters, accounts[0].parameters);
     cr_expect_eq(accounts[1].flops[PHASE_FORWARD], accounts[0].flops[PHASE_FORWARD]);
@@ -257,19 +237,6 @@ Test(account, moves_rows_of_whole_experts_to_their_owners_alone)
     cr_expect_eq(sums[0] - sums[1], 2 * 2 * 2 * (16 * 16));
 }
 
-static int64_t quantized_bytes(int64_t keeps_weights)
-{
-    struct tiny    tiny = tiny_of("compute fp8; recipe current");
-    struct account account;
-    tiny.precision.fp8_weights = keeps_weights;
-    tiny.precision.fp8_fused   = 0;
-    tiny_plan(&tiny);
-    plan_account(&tiny.plan, &account);
-    cr_expect_eq(account.quantized_bytes, plan_quantized_bytes(&tiny.plan));
-    plan_free(&tiny.plan);
-    return account.quantized_bytes;
-}
-
 Test(account, counts_what_making_fp8_copies_reads_and_writes)
 {
     // Per layer, over the GEMMs of its linears: weights, inputs and output gradients of 16 tokens.
@@ -277,8 +244,10 @@ Test(account, counts_what_making_fp8_copies_reads_and_writes)
     int64_t gradients = 16 * (32 + 16 + 48 + 16);
     // Reads BF16, writes a quantized tensor and its transpose, and a scale for each.
     int64_t copies = (2 + 1 + 1) * (inputs + gradients) + 2 * 4 * 4;
-    cr_assert_eq(quantized_bytes(0), 2 * (copies + (2 + 1 + 1) * weights + 4 * 4));
+    cr_assert_eq(account_of("compute fp8; recipe current; fp8_fused no").quantized_bytes,
+                 2 * (copies + (2 + 1 + 1) * weights + 4 * 4));
 
     // Weights come from fp32 masters with an existing scale, and are transposed in FP8.
-    cr_assert_eq(quantized_bytes(1), 2 * (copies + (4 + 1) * weights + 4 * 4 + (1 + 1) * weights));
+    cr_assert_eq(account_of("compute fp8; recipe current; fp8_fused no; fp8_weights yes").quantized_bytes,
+                 2 * (copies + (4 + 1) * weights + 4 * 4 + (1 + 1) * weights));
 }

@@ -84,28 +84,28 @@ static status script_verify(const struct script *script, struct job_proof *proof
     return job_verify_plans(&(struct job_plans){.build = script_build, .state = script}, proof);
 }
 
-static void expect_named(const status *result, const struct job_proof *proof, const char *words)
-{
-    cr_expect_geq(proof->findings, 1);
-    cr_expect_not_null(strstr(result->text, words), "\"%s\" lacks \"%s\"", result->text, words);
-}
-
 static void expect_script_fault(const struct script *script, const char *words)
 {
     struct job_proof proof;
     status           result = script_verify(script, &proof);
-    expect_named(&result, &proof, words);
+    cr_expect_geq(proof.findings, 1);
+    cr_expect_not_null(strstr(result.text, words), "\"%s\" lacks \"%s\"", result.text, words);
 }
 
-static void expect_sound(status result, const struct job_proof *proof, int64_t built, int64_t distinct)
+static struct job_proof expect_sound(const struct script *script, int64_t built, int64_t distinct)
 {
+    struct job_proof proof;
+    status           result = script_verify(script, &proof);
     cr_expect(!failed(&result), "%s", result.text);
-    cr_expect_eq(proof->findings, 0);
-    cr_expect_eq(proof->built, built, "%d built", (int)proof->built);
-    cr_expect_eq(proof->distinct, distinct, "%d distinct", (int)proof->distinct);
+    cr_expect_eq(proof.findings, 0);
+    cr_expect_eq(proof.built, built, "%d built", (int)proof.built);
+    cr_expect_eq(proof.distinct, distinct, "%d distinct", (int)proof.distinct);
+    return proof;
 }
 
+// A communication op of 8 elements that waits for another line (plus one; 0: none).
 // clang-format off
+#define CALL(role, kind, stream, peer, wait) {role, kind, stream, peer, 8, wait, 0, FORMAT_F32}
 #define SEND(peer, elements, wait, channel) \
     {"forward", OP_SEND, STREAM_PIPELINE_SEND, peer, elements, wait, channel, FORMAT_F32}
 #define RECEIVE(peer, elements, channel) \
@@ -121,8 +121,7 @@ static const struct script pipeline = {AXIS_PP, 3, {
 
 Test(verify_links, follows_a_pipeline)
 {
-    struct job_proof proof;
-    expect_sound(script_verify(&pipeline, &proof), &proof, 3, 3);
+    struct job_proof proof = expect_sound(&pipeline, 3, 3);
     cr_expect_eq(proof.communications, 10);
     cr_expect_eq(proof.ops, 16);
 }
@@ -204,16 +203,15 @@ Test(verify_links, finds_two_ranks_that_both_send_first)
 {
     // clang-format off
     static const struct script script = {AXIS_PP, 2, {
-        {{"out", OP_SEND, STREAM_CONTEXT, 1, 8, 0, 0, 0}, {"in", OP_RECEIVE, STREAM_CONTEXT, 1, 8, 0, 0, 0}},
-        {{"out", OP_SEND, STREAM_CONTEXT, 0, 8, 0, 0, 0}, {"in", OP_RECEIVE, STREAM_CONTEXT, 0, 8, 0, 0, 0}},
+        {CALL("out", OP_SEND, STREAM_CONTEXT, 1, 0), CALL("in", OP_RECEIVE, STREAM_CONTEXT, 1, 0)},
+        {CALL("out", OP_SEND, STREAM_CONTEXT, 0, 0), CALL("in", OP_RECEIVE, STREAM_CONTEXT, 0, 0)},
     }};
     // clang-format on
     expect_script_fault(&script, "op 0 send \"out\", forward on stream context waits for rank ");
-    struct script    sound = script;
-    struct job_proof proof;
-    sound.lines[1][0] = script.lines[1][1];
-    sound.lines[1][1] = script.lines[1][0];
-    expect_sound(script_verify(&sound, &proof), &proof, 2, 2);
+    struct script sound = script;
+    sound.lines[1][0]   = script.lines[1][1];
+    sound.lines[1][1]   = script.lines[1][0];
+    expect_sound(&sound, 2, 2);
 }
 
 Test(verify_links, finds_a_circle_through_compute)
@@ -233,33 +231,31 @@ Test(verify_links, finds_collectives_that_streams_hold_up_crosswise)
 {
     // clang-format off
     static const struct script script = {AXIS_TP, 2, {
-        {{"sum", OP_ALL_REDUCE, STREAM_TENSOR, -1, 8, 0, 0, 0}, {"max", OP_ALL_REDUCE, STREAM_CONTEXT, -1, 8, 1, 0, 0}},
-        {{"max", OP_ALL_REDUCE, STREAM_CONTEXT, -1, 8, 0, 0, 0}, {"sum", OP_ALL_REDUCE, STREAM_TENSOR, -1, 8, 1, 0, 0}},
+        {CALL("sum", OP_ALL_REDUCE, STREAM_TENSOR, -1, 0), CALL("max", OP_ALL_REDUCE, STREAM_CONTEXT, -1, 1)},
+        {CALL("max", OP_ALL_REDUCE, STREAM_CONTEXT, -1, 0), CALL("sum", OP_ALL_REDUCE, STREAM_TENSOR, -1, 1)},
     }};
     // clang-format on
     expect_script_fault(&script, "rank 0: op 0 all_reduce \"sum\", forward on stream tensor");
     expect_script_fault(&script, "rank 1: op 0 all_reduce \"max\", forward on stream context");
-    struct script    sound = script;
-    struct job_proof proof;
+    struct script sound    = script;
     sound.lines[1][1].wait = 0;
-    expect_sound(script_verify(&sound, &proof), &proof, 2, 2);
+    expect_sound(&sound, 2, 2);
 }
 
 Test(verify_links, finds_different_roots)
 {
     // clang-format off
     static const struct script script = {AXIS_TP, 3, {
-        {{"share", OP_BROADCAST, STREAM_TENSOR, 0, 8, 0, 0, 0}},
-        {{"share", OP_BROADCAST, STREAM_TENSOR, 1, 8, 0, 0, 0}},
-        {{"share", OP_BROADCAST, STREAM_TENSOR, 0, 8, 0, 0, 0}},
+        {CALL("share", OP_BROADCAST, STREAM_TENSOR, 0, 0)},
+        {CALL("share", OP_BROADCAST, STREAM_TENSOR, 1, 0)},
+        {CALL("share", OP_BROADCAST, STREAM_TENSOR, 0, 0)},
     }};
     // clang-format on
     expect_script_fault(&script, "rank 0: op 0 broadcast \"share\", forward: 8 elements of f32 from member 0 meet "
                                  "those of rank 1: op 0 broadcast \"share\", forward: 8 elements of f32 from member 1");
-    struct script    sound = script;
-    struct job_proof proof;
+    struct script sound    = script;
     sound.lines[1][0].peer = 0;
-    expect_sound(script_verify(&sound, &proof), &proof, 3, 1);
+    expect_sound(&sound, 3, 1);
 }
 
 // A ring in which every rank does the same. One rank represents all, and its sends match its receives.
@@ -275,12 +271,11 @@ Test(verify_links, folds_a_ring)
     expect_script_fault(&blocked,
                         "rank 0: op 0 send \"out\", forward on stream context waits for the context stream of rank 1");
 
-    struct script    sound = RING(STREAM_PIPELINE_RECEIVE);
-    struct job_proof proof;
+    struct script sound = RING(STREAM_PIPELINE_RECEIVE);
     for (int rank = 0; rank < 3; rank++) {
         sound.lines[rank][0].stream = STREAM_PIPELINE_SEND;
     }
-    expect_sound(script_verify(&sound, &proof), &proof, 3, 1);
+    expect_sound(&sound, 3, 1);
 
     sound.lines[2][0].peer = 1;
     expect_script_fault(&sound,
