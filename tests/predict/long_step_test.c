@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Steps with more ops than a plan may have: predicted from shorter steps, and run by no command.
 #include <criterion/criterion.h>
-#include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "command.h"
+#include "layouts.h"
 #include "predict/internal.h"
 #include "success.h"
-
-enum { SETTINGS = 16 };
-
-static void open_job(struct job *job, const char *name, int64_t ranks, const char *const settings[])
-{
-    struct text_buffer   problems  = {.text = NULL};
-    struct job_selection selection = {.name = name, .ranks = ranks};
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
-    for (int i = 0; settings[i] != NULL; i++) {
-        selection.overrides.items[selection.overrides.count++] = settings[i];
-    }
-    status read = job_read(job, &selection, &problems);
-    cr_assert(!failed(&read), "%s", problems.text);
-}
 
 static double sum_parts(const struct waterfall *waterfall)
 {
@@ -36,23 +22,22 @@ static double sum_parts(const struct waterfall *waterfall)
 // The step of each job is short enough to be planned as a whole.
 Test(long_step, extends_two_short_steps_to_the_whole_one)
 {
-    static const char *const jobs[][SETTINGS] = {
-        {"hardware.profile=h100-sxm", "train.global_batch=400", "train.micro_batch=1", NULL},
-        {"hardware.profile=h100-sxm", "train.global_batch=400", "train.micro_batch=1", "parallel.fsdp=8",
-         "software.profile=torchtitan", NULL},
-        {"hardware.profile=h100-sxm", "model.layers=8", "parallel.pp=4", "parallel.vp=2", "train.global_batch=128",
-         "train.micro_batch=1", NULL},
-        {"hardware.profile=h100-sxm", "model.layers=8", "parallel.pp=8", "train.global_batch=200",
-         "train.micro_batch=1", "parallel.deferred_head_gradients=10", "software.profile=nemo-25.02", NULL},
-        {"hardware.profile=h100-sxm", "model.layers=8", "parallel.pp=2", "parallel.vp=2", "parallel.ep=4",
-         "model.family=mixtral", "model.experts=8", "model.top_k=2", "train.overlap_microbatches=yes",
-         "train.global_batch=400", "train.micro_batch=1", "software.profile=megatron-bridge", NULL},
+    static const char *const jobs[] = {
+        "train.global_batch=400",
+        "train.global_batch=400 parallel.fsdp=8 software.profile=torchtitan",
+        "train.global_batch=128 model.layers=8 parallel.pp=4 parallel.vp=2",
+        "train.global_batch=200 model.layers=8 parallel.pp=8 parallel.deferred_head_gradients=10 "
+        "software.profile=nemo-25.02",
+        "train.global_batch=400 model.layers=8 parallel.pp=2 parallel.vp=2 parallel.ep=4 model.family=mixtral "
+        "model.experts=8 model.top_k=2 train.overlap_microbatches=yes software.profile=megatron-bridge",
     };
     for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
         struct job                 job;
         struct prediction          whole, extended;
         struct predict_explanation explanation = {.ideal_seconds = 1e-6};
-        open_job(&job, "tiny-llama", 8, jobs[i]);
+        char                       settings[512];
+        snprintf(settings, sizeof(settings), "hardware.profile=h100-sxm train.micro_batch=1 %s", jobs[i]);
+        layout_job(&job, "tiny-llama", 8, settings);
         struct machine machine = predict_machine(&job.config, NULL);
         cr_assert_gt(job.request.train.accumulation, plan_enough_microbatches(&job.request));
         cr_assert(!plan_is_long(&job.request));
@@ -87,8 +72,7 @@ Test(long_step, is_predicted_and_not_planned)
     struct prediction          prediction;
     struct job                 job;
     struct plan                plan;
-    open_job(&job, "megatron-bridge-deepseek-v3-mtp", 256,
-             (const char *const[]){"hardware.profile=b200", "published.variant=release-26.04", NULL});
+    layout_job(&job, "megatron-bridge-deepseek-v3-mtp", 256, "hardware.profile=b200 published.variant=release-26.04");
     struct machine machine = predict_machine(&job.config, NULL);
     status         built   = plan_build(&plan, &job.request), explained;
     plan_free(&plan);

@@ -6,21 +6,15 @@
 #include <stdlib.h>
 
 #include "gswbench/sweep.h"
+#include "layouts.h"
 #include "predict/internal.h"
 
 static struct job experts_job(void)
 {
-    static struct job    job;
-    struct text_buffer   errors    = {.text = NULL};
-    struct job_selection selection = {
-        .name      = "tiny-llama",
-        .ranks     = 8,
-        .overrides = {.items = {"model.family=mixtral", "model.experts=4", "model.top_k=2",
-                                "model.capacity_factor=1.25", "hardware.profile=h100-sxm", "train.global_batch=16"},
-                      .count = 6},
-    };
-    status read = job_read(&job, &selection, &errors);
-    cr_assert(!failed(&read), "%s", errors.text);
+    static struct job job;
+    layout_job(&job, "tiny-llama", 8,
+               "model.family=mixtral model.experts=4 model.top_k=2 model.capacity_factor=1.25 "
+               "hardware.profile=h100-sxm train.global_batch=16");
     return job;
 }
 

@@ -2,14 +2,13 @@
 // Sweeps of small jobs against predictions of every layout: they prune, and find the same best layouts.
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/sweep.h"
+#include "layouts.h"
 #include "predict/internal.h"
-
-enum { OVERRIDES = 16 };
 
 struct search {
     struct job           job;
@@ -19,19 +18,12 @@ struct search {
     int64_t              fit;
 };
 
-static struct search *open_search(const char *const options[])
+static struct search *open_search(const char *settings)
 {
-    struct search       *search    = memory_allocate(sizeof(*search));
-    struct text_buffer   errors    = {.text = NULL};
-    struct job_selection selection = {
-        .name      = "tiny-llama",
-        .ranks     = 8,
-        .overrides = {.items = {"model.layers=4", "hardware.profile=h100-sxm", "train.global_batch=16"}, .count = 3}};
-    for (int i = 0; options[i] != NULL; i++) {
-        selection.overrides.items[selection.overrides.count++] = options[i];
-    }
-    status read = job_read(&search->job, &selection, &errors);
-    cr_assert(!failed(&read), "%s", errors.text);
+    struct search *search = memory_allocate(sizeof(*search));
+    char           all[512];
+    snprintf(all, sizeof(all), "model.layers=4 hardware.profile=h100-sxm train.global_batch=16 %s", settings);
+    layout_job(&search->job, "tiny-llama", 8, all);
     search->machine =
         (struct machine){.hardware = &search->job.config.hardware, .software = &search->job.config.software};
     sweep_list(&search->list, &search->job);
@@ -89,9 +81,9 @@ static void cost_all(struct search *search)
     qsort(search->all, (size_t)search->fit, sizeof(*search->all), by_time);
 }
 
-static void expect_full(const char *const options[])
+static void expect_full(const char *settings)
 {
-    struct search *search = open_search(options);
+    struct search *search = open_search(settings);
     struct sweep   sweep  = {
            .machine = &search->machine, .layouts = search->list.layouts, .layout_count = search->list.count, .threads = 2};
     cost_all(search);
@@ -113,32 +105,29 @@ static void expect_full(const char *const options[])
 
 Test(sweep_full, finds_what_all_layouts_of_a_dense_model_show)
 {
-    expect_full((const char *const[]){NULL});
+    expect_full("");
 }
 
 Test(sweep_full, finds_what_all_layouts_in_fp8_show)
 {
-    expect_full((const char *const[]){"precision.compute=fp8", "precision.recipe=current", NULL});
-    expect_full((const char *const[]){"precision.compute=fp8", "precision.recipe=delayed",
-                                      "software.profile=nemo-25.02", NULL});
+    expect_full("precision.compute=fp8 precision.recipe=current");
+    expect_full("precision.compute=fp8 precision.recipe=delayed software.profile=nemo-25.02");
 }
 
 Test(sweep_full, finds_what_all_layouts_of_a_model_with_experts_show)
 {
-    expect_full((const char *const[]){"model.family=mixtral", "model.experts=4", "model.top_k=2",
-                                      "train.routing=balanced", NULL});
-    expect_full((const char *const[]){"model.family=mixtral", "model.experts=4", "model.top_k=2",
-                                      "model.capacity_factor=1.25", "precision.compute=fp8",
-                                      "software.profile=megatron-bridge", "hardware.profile=gb200", NULL});
+    expect_full("model.family=mixtral model.experts=4 model.top_k=2 train.routing=balanced");
+    expect_full("model.family=mixtral model.experts=4 model.top_k=2 model.capacity_factor=1.25 precision.compute=fp8 "
+                "software.profile=megatron-bridge hardware.profile=gb200");
 }
 
 Test(sweep_full, finds_what_all_layouts_show_where_few_fit)
 {
-    expect_full((const char *const[]){"hardware.memory_gb=0.0105", "hardware.node_bandwidth=2e9", NULL});
+    expect_full("hardware.memory_gb=0.0105 hardware.node_bandwidth=2e9");
 }
 
 Test(sweep_full, finds_what_all_layouts_show_where_layers_are_computed_again_in_part)
 {
-    expect_full((const char *const[]){"train.recompute=block_every", "train.recompute_every=2",
-                                      "hardware.gpus_per_node=2", "hardware.network_bandwidth=5e9", NULL});
+    expect_full(
+        "train.recompute=block_every train.recompute_every=2 hardware.gpus_per_node=2 hardware.network_bandwidth=5e9");
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gswbench/fatal.h"
+#include "gswbench/job.h"
 
 enum { SECTIONS = 5, VALUE_BYTES = 256 };
 
@@ -68,6 +69,22 @@ struct plan *tiny_plan_of(const char *row, int64_t rank)
     tiny_init(&tiny);
     tiny_plan_rank(&tiny, layout_apply(&tiny, row), rank);
     return &tiny.plan;
+}
+
+void layout_job(struct job *job, const char *name, int64_t ranks, const char *settings)
+{
+    static char          words[1024];
+    struct job_selection selection = {.name = name, .ranks = ranks};
+    struct text_buffer   errors    = {.text = NULL};
+    char                *rest      = words;
+    snprintf(words, sizeof(words), "%s", settings);
+    for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
+        selection.overrides.items[selection.overrides.count++] = word;
+    }
+    status read = job_read(job, &selection, &errors);
+    if (failed(&read)) {
+        FATAL(EXIT_INTERNAL, "%s", errors.text);
+    }
 }
 
 void layout_assignment(struct tiny *tiny, int64_t sequences)

@@ -16,6 +16,10 @@ struct tiny tiny_of(const char *row);
 // The plan of a rank of the row's job. The next call frees it.
 struct plan *tiny_plan_of(const char *row, int64_t rank);
 
+// Reads a shipped configuration for this many ranks, with settings such as "parallel.tp=2 parallel.pp=2".
+struct job;
+void layout_job(struct job *job, const char *name, int64_t ranks, const char *settings);
+
 // Splits that many sequences over the ranks and microbatches.
 void layout_assignment(struct tiny *tiny, int64_t sequences);
 

@@ -14,6 +14,7 @@
 #include "gswbench/library.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/verify.h"
+#include "layouts.h"
 #include "training.h"
 
 enum { THREADS_MAX = 64, DEPTH_MAX = 8, NAME_BYTES = 128, WORDS_MAX = 12, STRINGS_MAX = 1024, RANKS_MAX = 8 };
@@ -54,17 +55,9 @@ void profile_log_open(const char *path)
 
 struct profile_expected profile_expect(const char *overrides, int ranks, int64_t issues)
 {
-    static struct plan   plans[RANKS_MAX];
-    static char          words[512];
-    struct job_selection selection = {.name = "tiny-llama", .ranks = ranks};
-    struct text_buffer   wrong     = {.text = NULL};
-    struct job           job;
-    char                *rest = words;
-    snprintf(words, sizeof(words), "%s", overrides);
-    for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
-        selection.overrides.items[selection.overrides.count++] = word;
-    }
-    training_require(job_read(&job, &selection, &wrong));
+    static struct plan plans[RANKS_MAX];
+    struct job         job;
+    layout_job(&job, "tiny-llama", ranks, overrides);
     for (int rank = 0; rank < ranks; rank++) {
         job.request.rank = rank;
         plan_free(&plans[rank]);

@@ -3,8 +3,8 @@
 #include <criterion/criterion.h>
 
 #include "gswbench/job.h"
-#include "gswbench/text.h"
 #include "faulty.h"
+#include "layouts.h"
 
 static void init_shards(struct faulty *faulty, int64_t fsdp, int64_t dp)
 {
@@ -85,19 +85,11 @@ Test(verify_job, sees_no_difference_in_how_ranks_split_the_same_work)
 // other tp ranks therefore wait for the gradient reduction at a different op, before everything that follows the norm.
 Test(verify_job, sees_no_difference_in_where_local_work_waits)
 {
-    struct job           job;
-    struct job_proof     proof;
-    struct text_buffer   errors    = {.text = NULL};
-    struct job_selection selection = {
-        .name      = "tiny-llama",
-        .ranks     = 16,
-        .overrides = {.items = {"model.family=gswbench", "model.kv_heads=4", "model.q_rank=512", "model.kv_rank=32",
-                                "model.rope_dim=8", "model.value_dim=16", "model.layers=4", "parallel.tp=2",
-                                "parallel.pp=2", "parallel.zero=1", "parallel.sequence_parallel=yes",
-                                "train.micro_batch=1", "train.global_batch=32"},
-                      .count = 13},
-    };
-    status read = job_read(&job, &selection, &errors);
-    cr_assert(!failed(&read), "%s", errors.text);
+    struct job       job;
+    struct job_proof proof;
+    layout_job(&job, "tiny-llama", 16,
+               "model.family=gswbench model.kv_heads=4 model.q_rank=512 model.kv_rank=32 model.rope_dim=8 "
+               "model.value_dim=16 model.layers=4 parallel.tp=2 parallel.pp=2 parallel.zero=1 "
+               "parallel.sequence_parallel=yes train.micro_batch=1 train.global_batch=32");
     expect_sound(job_verify(&job.request, &proof), &proof, 16, 2);
 }
