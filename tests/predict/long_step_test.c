@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Steps with more ops than a plan may have: predicted from shorter steps, and run by no command.
-#include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "command.h"
-#include "layouts.h"
 #include "predict/internal.h"
-#include "success.h"
-
-static double sum_parts(const struct waterfall *waterfall)
-{
-    double sum = 0.0;
-    for (int part = 0; part < WATERFALL_PARTS; part++) {
-        cr_expect_geq(waterfall->seconds[part], 0.0, "%s", waterfall_part_names[part]);
-        sum += waterfall->seconds[part];
-    }
-    return sum;
-}
+#include "simulated.h"
 
 // The step of each job is short enough to be planned as a whole.
 Test(long_step, extends_two_short_steps_to_the_whole_one)

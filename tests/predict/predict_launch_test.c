@@ -1,35 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Launch-bound steps: ops that share a launch, and launches that wait for a host read.
-#include <criterion/criterion.h>
-
-#include "gswbench/predict.h"
-#include "layouts.h"
-#include "success.h"
+#include "simulated.h"
 
 enum { LAYERS = 2 };
 
 // Two layers of four experts on one rank, and two microbatches.
-static void init_experts(struct predict_pipeline *pipeline, int64_t shared_ffn)
-{
-    struct tiny tiny = tiny_of("");
-    cr_assert_eq(tiny.model.layers, LAYERS);
-    tiny_set_experts(&tiny, 4, 2);
-    tiny.model.capacity_factor  = 1.0;
-    tiny.model.shared_ffn       = shared_ffn;
-    tiny.train.accumulation     = 2;
-    struct plan_request request = tiny_request(&tiny, 1, 0);
-    REQUIRE(predict_pipeline_init(pipeline, &request));
-}
-
-static double simulate_with(struct predict_pipeline *pipeline,
-                            struct cost (*cost)(const void *, const struct plan *, const struct op *),
-                            const struct cost *state)
-{
-    struct actor_time times = {.tasks = NULL};
-    predict_pipeline_cost(pipeline, &(struct cost_model){.cost = cost, .state = state});
-    REQUIRE(simulate(&pipeline->simulation, &times));
-    return times.end_seconds;
-}
+static const char experts[] = "experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1.0; accumulation 2";
 
 static struct cost cost_products(const void *state, const struct plan *plan, const struct op *op)
 {
@@ -42,14 +18,13 @@ static struct cost cost_products(const void *state, const struct plan *plan, con
 // While the GPU computes, the host runs ahead, except for the first GEMM.
 Test(predict_launch, counts_what_experts_do_one_after_another_once)
 {
-    struct predict_pipeline pipeline;
-    init_experts(&pipeline, 0);
-    const double      blocks = 2.0 * LAYERS, products = 3.0 * (3.0 + 2.0 * 4.0) * blocks;
-    const struct cost host   = {.launch_seconds = 1.0};
-    const struct cost graph  = {.launch_seconds = 1.0, .is_in_graph = true};
-    const struct cost device = {.seconds = 1.0};
-    const struct cost ahead  = {.seconds = 1.0, .launch_seconds = 0.25};
-    const struct cost alone  = {.seconds = 1.0, .launch_seconds = 0.25, .launch_alone = 0.125};
+    struct predict_pipeline pipeline = pipeline_of(experts);
+    const double            blocks = 2.0 * LAYERS, products = 3.0 * (3.0 + 2.0 * 4.0) * blocks;
+    const struct cost       host   = {.launch_seconds = 1.0};
+    const struct cost       graph  = {.launch_seconds = 1.0, .is_in_graph = true};
+    const struct cost       device = {.seconds = 1.0};
+    const struct cost       ahead  = {.seconds = 1.0, .launch_seconds = 0.25};
+    const struct cost       alone  = {.seconds = 1.0, .launch_seconds = 0.25, .launch_alone = 0.125};
     cr_expect_float_eq(simulate_with(&pipeline, cost_products, &host), 15.0 * blocks, 1e-6);
     cr_expect_float_eq(simulate_with(&pipeline, cost_products, &graph), 2.0 * blocks, 1e-6);
     cr_expect_float_eq(simulate_with(&pipeline, cost_products, &device), products, 1e-6);
@@ -69,14 +44,11 @@ static struct cost cost_activations(const void *state, const struct plan *plan, 
 // A launch for the four routed experts, and one for the shared experts, in each pass of a block.
 Test(predict_launch, counts_shared_experts_on_their_own)
 {
-    struct predict_pipeline pipeline;
-    const struct cost       host = {.launch_seconds = 1.0};
-    init_experts(&pipeline, 0);
-    cr_expect_float_eq(simulate_with(&pipeline, cost_activations, &host), 2.0 * 2.0 * LAYERS, 1e-6);
-    predict_pipeline_free(&pipeline);
-    init_experts(&pipeline, 8);
-    cr_expect_float_eq(simulate_with(&pipeline, cost_activations, &host), 2.0 * 2.0 * 2.0 * LAYERS, 1e-6);
-    predict_pipeline_free(&pipeline);
+    static const char shared[] =
+        "experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1.0; accumulation 2; shared_ffn 8";
+    const struct cost host = {.launch_seconds = 1.0};
+    cr_expect_float_eq(simulate_row(experts, cost_activations, &host), 2.0 * 2.0 * LAYERS, 1e-6);
+    cr_expect_float_eq(simulate_row(shared, cost_activations, &host), 2.0 * 2.0 * 2.0 * LAYERS, 1e-6);
 }
 
 // GEMMs take one second. Only dispatch has launch time, and the host may read the routing.
@@ -92,14 +64,13 @@ static struct cost cost_sorting(const void *state, const struct plan *plan, cons
 // Each forward pass waits for one launch after the host read; the host cannot run ahead of it.
 Test(predict_launch, waits_behind_what_the_host_reads)
 {
-    struct predict_pipeline pipeline;
-    init_experts(&pipeline, 0);
-    const double      passes = 2.0 * LAYERS;
-    const struct cost none   = {.seconds = 0.0};
-    const struct cost ahead  = {.launch_seconds = 0.5};
-    const struct cost reads  = {.launch_seconds = 0.5, .is_read = true};
-    const struct cost slow   = {.launch_seconds = 1000.0};
-    double            device = simulate_with(&pipeline, cost_sorting, &none);
+    struct predict_pipeline pipeline = pipeline_of(experts);
+    const double            passes   = 2.0 * LAYERS;
+    const struct cost       none     = {.seconds = 0.0};
+    const struct cost       ahead    = {.launch_seconds = 0.5};
+    const struct cost       reads    = {.launch_seconds = 0.5, .is_read = true};
+    const struct cost       slow     = {.launch_seconds = 1000.0};
+    double                  device   = simulate_with(&pipeline, cost_sorting, &none);
     cr_expect_float_eq(simulate_with(&pipeline, cost_sorting, &ahead), device, 1e-6);
     cr_expect_float_eq(simulate_with(&pipeline, cost_sorting, &reads), device + 0.5 * passes, 1e-6);
     // The GPU idles until the last launch. Afterwards it runs the experts of that layer and the whole backward pass.

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Overlap of collectives that compute waits for: only another microbatch in the opposite direction hides them.
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/predict.h"
-#include "layouts.h"
-#include "success.h"
+#include "gswbench/arena.h"
+#include "simulated.h"
 
 static struct cost cost_alone(const void *state, const struct plan *plan, const struct op *op)
 {
@@ -22,52 +20,29 @@ static struct cost cost_alone(const void *state, const struct plan *plan, const 
 // both.
 Test(predict_overlap, computes_nothing_beside_a_communication_that_is_alone)
 {
-    struct tiny             tiny    = tiny_of("experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2");
-    struct plan_request     request = tiny_request(&tiny, 2, 0);
-    struct predict_pipeline pipeline;
-    double                  seconds[2], sum = 0.0;
-    REQUIRE(predict_pipeline_init(&pipeline, &request));
-    for (int i = 0; i < 2; i++) {
-        bool              is_alone = i == 1;
-        struct actor_time times    = {.tasks = NULL};
-        predict_pipeline_cost(&pipeline, &(struct cost_model){.cost = cost_alone, .state = &is_alone});
-        REQUIRE(simulate(&pipeline.simulation, &times));
-        seconds[i] = times.end_seconds;
-    }
+    struct predict_pipeline pipeline = pipeline_of("experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2");
+    double                  beside   = simulate_with(&pipeline, cost_alone, &(bool){false});
+    double                  apart = simulate_with(&pipeline, cost_alone, &(bool){true}), sum = 0.0;
     for (int32_t i = 0; i < pipeline.simulation.actors[0].task_count; i++) {
         sum += pipeline.simulation.actors[0].tasks[i].seconds;
     }
-    cr_expect_float_eq(seconds[1], sum, 1e-9 * sum);
-    cr_expect_lt(seconds[0], sum - 1.0);
+    cr_expect_float_eq(apart, sum, 1e-9 * sum);
+    cr_expect_lt(beside, sum - 1.0);
     predict_pipeline_free(&pipeline);
 }
 
-static void init_overlap(struct predict_pipeline *pipeline, bool overlaps, bool is_alone)
-{
-    struct tiny tiny                = tiny_of("experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2; accumulation 4");
-    tiny.train.overlap_microbatches = overlaps;
-    struct plan_request request     = tiny_request(&tiny, 2, 0);
-    REQUIRE(predict_pipeline_init(pipeline, &request));
-    predict_pipeline_cost(pipeline, &(struct cost_model){.cost = cost_alone, .state = &is_alone});
-}
-
-static double overlapped_seconds(bool overlaps, bool is_alone)
-{
-    struct actor_time       times = {.tasks = NULL};
-    struct predict_pipeline pipeline;
-    init_overlap(&pipeline, overlaps, is_alone);
-    REQUIRE(simulate(&pipeline.simulation, &times));
-    predict_pipeline_free(&pipeline);
-    return times.end_seconds;
-}
+static const char apart_row[] = "experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2; accumulation 4";
+static const char overlapped_row[] =
+    "experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2; accumulation 4; overlap_microbatches yes";
 
 // Two layers with two experts have 16 all-to-alls of one second per microbatch. All overlap with another microbatch,
 // except forward ones of the first and backward ones of the last of the 4 microbatches.
 Test(predict_overlap, hides_exchanges_that_compute_waits_for_behind_another_microbatch)
 {
-    double apart = overlapped_seconds(false, true), beside = overlapped_seconds(true, true);
+    double apart  = simulate_row(apart_row, cost_alone, &(bool){true});
+    double beside = simulate_row(overlapped_row, cost_alone, &(bool){true});
     cr_expect_float_eq(apart - beside, 3 * 16.0, 1e-9 * apart, "%g and %g", apart, beside);
-    cr_expect_leq(overlapped_seconds(true, false), beside);
+    cr_expect_leq(simulate_row(overlapped_row, cost_alone, &(bool){false}), beside);
 }
 
 // Returns the first compute op of this microbatch after compute of another one, or -1.
@@ -101,13 +76,11 @@ static struct cost cost_quickly(const void *state, const struct plan *plan, cons
 }
 
 // Consecutive all-to-alls act as one collective; no expert starts before it ends.
-static void expect_one_exchange(struct cost (*cost)(const void *, const struct plan *, const struct op *))
+static void expect_one_exchange(cost_fn *cost)
 {
-    struct predict_pipeline pipeline;
+    struct predict_pipeline pipeline  = pipeline_of(overlapped_row);
     int                     exchanges = 0;
-    bool                    is_alone  = true;
-    init_overlap(&pipeline, true, is_alone);
-    predict_pipeline_cost(&pipeline, &(struct cost_model){.cost = cost, .state = &is_alone});
+    predict_pipeline_cost(&pipeline, &(struct cost_model){.cost = cost, .state = &(bool){true}});
     const struct plan *plan  = &pipeline.stages[0].plan;
     struct actor_time  times = {.tasks = memory_allocate((size_t)plan->op_count * sizeof(struct op_time))};
     REQUIRE(simulate(&pipeline.simulation, &times));
@@ -152,24 +125,11 @@ static struct cost cost_sums(const void *state, const struct plan *plan, const s
                          .links   = is_sum ? LINK_NODE_OUT | LINK_NODE_IN : 0};
 }
 
-static double summed_seconds(int64_t gradient_reduce)
-{
-    struct tiny tiny                = tiny_of("dp 2; accumulation 3");
-    tiny.parallel.gradient_reduce   = gradient_reduce;
-    struct plan_request     request = tiny_request(&tiny, 2, 0);
-    struct actor_time       times   = {.tasks = NULL};
-    struct predict_pipeline pipeline;
-    REQUIRE(predict_pipeline_init(&pipeline, &request));
-    predict_pipeline_cost(&pipeline, &(struct cost_model){.cost = cost_sums, .state = NULL});
-    REQUIRE(simulate(&pipeline.simulation, &times));
-    predict_pipeline_free(&pipeline);
-    return times.end_seconds;
-}
-
 // All reductions overlap except for the embedding's, at the end of the backward pass: in the last microbatch, or in
 // each of three.
 Test(predict_overlap, hides_sums_of_gradients_behind_the_backward_pass_of_their_microbatch)
 {
-    double once = summed_seconds(GRADIENT_REDUCE_STEP), each = summed_seconds(GRADIENT_REDUCE_MICROBATCH);
+    double once = simulate_row("dp 2; accumulation 3", cost_sums, NULL);
+    double each = simulate_row("dp 2; accumulation 3; gradient_reduce microbatch", cost_sums, NULL);
     cr_expect_float_eq(each - once, 2.0, 1e-9 * once, "%g and %g", each, once);
 }

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Every published pipeline, simulated and compared with its closed form.
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/config.h"
-#include "gswbench/predict.h"
-#include "layouts.h"
-#include "success.h"
+#include "simulated.h"
 
 // A layer takes 1 second forward and 2 seconds backward.
 struct pipeline {
@@ -36,24 +33,11 @@ static struct cost cost_evenly(const void *state, const struct plan *plan, const
 
 static double simulate_pipeline(const struct pipeline *pipeline)
 {
-    struct tiny tiny                         = tiny_of("");
-    tiny.model.layers                        = pipeline->layers;
-    tiny.parallel.pp                         = pipeline->stages;
-    tiny.parallel.vp                         = pipeline->chunks;
-    tiny.parallel.layers_per_chunk_embedding = pipeline->counts_embedding;
-    tiny.train.accumulation                  = pipeline->microbatches;
-    struct plan_request     request          = tiny_request(&tiny, pipeline->stages, 0);
-    struct predict_pipeline predicted;
-    struct actor_time       times[8] = {{.tasks = NULL}};
-    REQUIRE(predict_pipeline_init(&predicted, &request));
-    predict_pipeline_cost(&predicted, &(struct cost_model){.cost = cost_evenly, .state = pipeline});
-    REQUIRE(simulate(&predicted.simulation, times));
-    double end = 0.0;
-    for (int64_t stage = 0; stage < pipeline->stages; stage++) {
-        end = times[stage].end_seconds > end ? times[stage].end_seconds : end;
-    }
-    predict_pipeline_free(&predicted);
-    return end;
+    char row[256];
+    snprintf(row, sizeof(row), "layers %d; pp %d; vp %d; layers_per_chunk_embedding %s; accumulation %d",
+             (int)pipeline->layers, (int)pipeline->stages, (int)pipeline->chunks,
+             pipeline->counts_embedding != 0 ? "yes" : "no", (int)pipeline->microbatches);
+    return simulate_row(row, cost_evenly, pipeline);
 }
 
 // Microbatches on the slowest stage, plus the bubble, plus the hops of the first microbatch to the last stage and

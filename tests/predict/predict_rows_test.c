@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
 // No prediction exceeds the machine's peak: the first row of each configuration on all shipped machines, and
 // other rows on two.
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "draw.h"
-#include "success.h"
 #include "gswbench/arena.h"
 #include "gswbench/job.h"
 #include "gswbench/peak.h"
 #include "gswbench/plan_build.h"
-#include "gswbench/predict.h"
+#include "simulated.h"
 
 static const char *const profiles[] = {"a100-80gb", "b200",  "h100-sxm",      "h200",  "a100-40gb",
                                        "b300",      "gb200", "h100-sxm-96gb", "gb300", "h100-sxm-efa"};
@@ -64,15 +62,10 @@ static void expect_parts_from_zero(struct row *row, const struct machine *machin
         .attention_share =
             layers_attention_share(&row->config.model, &row->config.published, FLOPS_FULL, row->config.train.sequence)};
     struct prediction prediction;
-    status            result = predict_explain(&explanation, &prediction, &row->request, machine);
-    double            sum    = 0.0;
-    cr_assert_not(failed(&result), "%s", result.text);
-    for (int part = 0; part < WATERFALL_PARTS; part++) {
-        sum += explanation.waterfall.seconds[part];
-        cr_expect_geq(explanation.waterfall.seconds[part], 0.0, "%s at %d ranks on %s: %s", row->config.name,
-                      (int)row->request.mesh.world, row->config.hardware.profile, waterfall_part_names[part]);
-    }
-    cr_expect_float_eq(sum, prediction.step_seconds, 1e-9 * sum);
+    REQUIRE(predict_explain(&explanation, &prediction, &row->request, machine));
+    double sum = sum_parts(&explanation.waterfall);
+    cr_expect_float_eq(sum, prediction.step_seconds, 1e-9 * sum, "%s at %d ranks on %s", row->config.name,
+                       (int)row->request.mesh.world, row->config.hardware.profile);
 }
 
 // Builds the pipeline once. Returns the number of machines with a prediction.

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Parts of a predicted step that are not ops: stalls, stragglers, the error estimate.
-#include <criterion/criterion.h>
 #include <math.h>
 
 #include "round_machine.h"
-#include "layouts.h"
-#include "success.h"
+#include "simulated.h"
 
 enum { REPLICAS = 4, MICROBATCHES = 4 };
 
@@ -30,20 +28,11 @@ static void init(struct subject *job)
 
 static struct prediction explain(const struct subject *job, struct predict_explanation *explanation)
 {
-    struct plan_request request = tiny_request(&job->tiny, job->tiny.parallel.dp, 0);
+    struct plan_request request = tiny_request(&job->tiny, job->tiny.parallel.dp * job->tiny.parallel.pp, 0);
     struct prediction   prediction;
     struct machine      machine = {.hardware = &job->hardware, .software = &job->software};
     REQUIRE(predict_explain(explanation, &prediction, &request, &machine));
     return prediction;
-}
-
-static double sum_of(const struct waterfall *waterfall)
-{
-    double sum = 0.0;
-    for (int part = 0; part < WATERFALL_PARTS; part++) {
-        sum += waterfall->seconds[part];
-    }
-    return sum;
 }
 
 // The gradient reductions of two blocks stall compute for half the latency of each of 7 parts: 15 us, plus three hops
@@ -60,8 +49,8 @@ Test(predict_step, shows_the_stalls_of_fp8_gemms_among_what_replicas_expose)
     job.software.fp8_reduction_stall.value = 0.5;
     struct prediction after                = explain(&job, &stalled);
 
-    expect_seconds(sum_of(&none.waterfall), before);
-    expect_seconds(sum_of(&stalled.waterfall), after.step_seconds);
+    expect_seconds(sum_parts(&none.waterfall), before);
+    expect_seconds(sum_parts(&stalled.waterfall), after.step_seconds);
     cr_expect_float_eq(stalled.waterfall.seconds[WATERFALL_EXPOSED_DP] - none.waterfall.seconds[WATERFALL_EXPOSED_DP],
                        2 * 3.5 * latency, 1e-9);
 }
@@ -99,16 +88,8 @@ Test(predict_step, is_off_by_an_overhead_as_much_as_that_is_of_the_whole_step)
     init(&job);
     layout_apply(&job.tiny, "compute bf16; dp 1; accumulation 16");
     job.tiny.train.global_batch = 16 * job.tiny.train.micro_batch;
-    for (const struct option *option = hardware_options; option->key != NULL; option++) {
-        if (option->type == OPTION_QUANTITY) {
-            option_quantity(option, &job.hardware)->spread_percent = 0.0;
-        }
-    }
-    for (const struct option *option = software_options; option->key != NULL; option++) {
-        if (option->type == OPTION_QUANTITY) {
-            option_quantity(option, &job.software)->spread_percent = 0.0;
-        }
-    }
+    clear_spreads(hardware_options, &job.hardware);
+    clear_spreads(software_options, &job.software);
     job.hardware.kernel_gap.value    = 1e-5;
     job.software.step_overhead       = (struct quantity){.value = 1e-3, .spread_percent = 100.0};
     struct plan_request request      = tiny_request(&job.tiny, 1, 0);
@@ -129,11 +110,7 @@ Test(predict_step, is_off_by_what_no_value_stands_for)
     struct subject       job;
     init(&job);
     job.tiny.precision.compute = COMPUTE_BF16;
-    for (const struct option *option = hardware_options; option->key != NULL; option++) {
-        if (option->type == OPTION_QUANTITY) {
-            option_quantity(option, &job.hardware)->spread_percent = 0.0;
-        }
-    }
+    clear_spreads(hardware_options, &job.hardware);
     job.hardware.prediction_error        = (struct quantity){.value = 3.0};
     job.hardware.expert_prediction_error = (struct quantity){.value = 9.0};
     for (int64_t experts = 0; experts <= 4; experts += 4) {
@@ -170,7 +147,7 @@ Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
     cr_expect_gt(exchanged, 0.0);
     cr_expect_geq(explanation.waterfall.seconds[WATERFALL_EXPOSED_EP], exchanged);    // includes gradient reductions
     expect_seconds(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job.software.step_overhead.value);
-    expect_seconds(sum_of(&explanation.waterfall), prediction.step_seconds);
+    expect_seconds(sum_parts(&explanation.waterfall), prediction.step_seconds);
     predict_pipeline_free(&pipeline);
 }
 
@@ -190,7 +167,7 @@ Test(predict_step, shows_what_another_microbatch_does_not_hide_of_exchanges)
         seconds[overlaps]                   = prediction.step_seconds;
         exposed[overlaps]                   = explanation.waterfall.seconds[WATERFALL_EXPOSED_EP];
         expect_seconds(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job.software.step_overhead.value);
-        expect_seconds(sum_of(&explanation.waterfall), prediction.step_seconds);
+        expect_seconds(sum_parts(&explanation.waterfall), prediction.step_seconds);
     }
     cr_expect_gt(exposed[1], 0.0);
     cr_expect_lt(exposed[1], exposed[0]);
@@ -231,4 +208,68 @@ Test(predict_step, a_gemm_that_is_known_costs_what_it_would_anew)
     job.tiny.model.experts = 4;
     job.tiny.model.top_k   = 2;
     expect_known_gemms(&job);
+}
+
+// Two layers with one expert on each of two ranks. A launch takes one second of host time; GPU time is negligible.
+static void init_launches(struct subject *job)
+{
+    init(job);
+    layout_apply(&job->tiny,
+                 "compute bf16; experts 2; top_k 2; auxiliary_loss 0.05; capacity_factor 1.0; zero 1; dp 2; "
+                 "ep 2; accumulation 1");
+    job->software.expert_launch.value = 1.0;
+}
+
+// The parts add up to the step; only the step overhead is unexplained.
+static double launch_of(const struct subject *job)
+{
+    struct predict_explanation explanation = {.ideal_seconds = 0.0};
+    struct prediction          prediction  = explain(job, &explanation);
+    expect_seconds(sum_parts(&explanation.waterfall), prediction.step_seconds);
+    cr_expect_float_eq(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job->software.step_overhead.value, 1e-9);
+    return explanation.waterfall.seconds[WATERFALL_LAUNCH];
+}
+
+// Each layer has 13 launches and two all-to-alls per pass. All-to-alls either overlap with compute or stall it.
+Test(predict_step, shows_the_host_in_front_of_ops_and_of_exchanges)
+{
+    for (int serial = 0; serial < 2; serial++) {
+        struct subject job;
+        init_launches(&job);
+        job.software.expert_serial = serial;
+        cr_expect_float_eq(launch_of(&job), 2 * (2 * 13 + 4), 1e-2, "%g", launch_of(&job));
+        job.software.expert_nodes = true;    // all-to-all permutes its own rows
+        cr_expect_float_eq(launch_of(&job), 2 * 2 * 13, 1e-2, "%g", launch_of(&job));
+    }
+}
+
+// The GPU waits a quarter of a second after the last launch.
+Test(predict_step, shows_what_a_device_waits_for_in_any_case)
+{
+    struct subject job;
+    init_launches(&job);
+    job.software.expert_nodes       = true;
+    job.hardware.launch_alone.value = 0.25;
+    cr_expect_float_eq(launch_of(&job), 2 * 2 * 13 + 0.25, 1e-2, "%g", launch_of(&job));
+}
+
+Test(predict_step, shows_nothing_of_a_host_that_runs_ahead)
+{
+    struct subject job;
+    init_launches(&job);
+    job.software.expert_launch.value = 1e-9;
+    cr_expect_lt(launch_of(&job), 1e-7);
+    job.software.expert_launch.value = 0.0;
+    cr_expect_eq(launch_of(&job), 0.0);
+}
+
+// Two stages whose hosts read the routing and exchange it: 17 launches forward. Stage 1 waits 17 seconds for stage 0
+// while its own host launches the 8 ops up to the router. Then it waits for its host: 9 + 15, and 17 + 15 for the
+// second microbatch.
+Test(predict_step, tells_hosts_from_stages_that_wait_for_each_other)
+{
+    struct subject job;
+    init_launches(&job);
+    layout_apply(&job.tiny, "pp 2; accumulation 2; capacity_factor 0.0");
+    cr_expect_float_eq(launch_of(&job), 9 + 15 + 17 + 15, 1e-2, "%g", launch_of(&job));
 }

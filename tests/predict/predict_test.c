@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Predicted steps against calculations by hand.
-#include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "round_machine.h"
-#include "layouts.h"
-#include "success.h"
+#include "simulated.h"
 
 static struct prediction explain_shards(int64_t replicas, int64_t shards, const struct hardware_config *hardware,
                                         struct predict_explanation *explanation)
@@ -33,12 +31,7 @@ Test(predict, accounts_for_every_second_of_a_step)
     struct predict_explanation explanation = {.ideal_seconds = 1e-6};
     struct prediction          prediction  = explain_replicas(4, &hardware, &explanation);
     const double              *seconds     = explanation.waterfall.seconds;
-    double                     sum         = 0.0;
-    for (int part = 0; part < WATERFALL_PARTS; part++) {
-        cr_expect_geq(seconds[part], 0.0, "%s", waterfall_part_names[part]);
-        sum += seconds[part];
-    }
-    expect_seconds(sum, prediction.step_seconds);
+    expect_seconds(sum_parts(&explanation.waterfall), prediction.step_seconds);
     cr_expect_eq(seconds[WATERFALL_IDEAL], 1e-6);
     cr_expect(seconds[WATERFALL_GEMM] > 0.0 && seconds[WATERFALL_OPTIMIZER] > 0.0);
     cr_expect_gt(seconds[WATERFALL_EXPOSED_DP], 0.0, "nothing hides the sum of the gradient norm");
@@ -70,11 +63,7 @@ Test(predict, says_how_far_a_step_may_be_off)
     struct predict_range   range;
     tiny.train.global_batch     = 16 * tiny.train.micro_batch;
     struct plan_request request = tiny_request(&tiny, 1, 0);
-    for (const struct option *option = hardware_options; option->key != NULL; option++) {
-        if (option->type == OPTION_QUANTITY) {
-            option_quantity(option, &hardware)->spread_percent = 0.0;
-        }
-    }
+    clear_spreads(hardware_options, &hardware);
     hardware.memory_bandwidth.value           = 1e30;
     hardware.attention_forward.spread_percent = hardware.attention_backward.spread_percent = 100.0;
     hardware.gemm_efficiency.spread_percent                                                = 100.0;
