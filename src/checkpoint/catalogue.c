@@ -14,23 +14,21 @@
 #include "gswbench/json.h"
 #include "gswbench/text.h"
 
-enum { PATH_BYTES = OUTPUT_PATH_BYTES + 2 * OUTPUT_NAME_BYTES };
-
 status catalogue_refuse(const struct catalogue *catalogue, const char *tensor, const char *problem)
 {
     return safetensors_refuse(catalogue->path, tensor, problem);
 }
 
-static const char *join(const char *folder, const char *name, char path[PATH_BYTES])
+const char *catalogue_join(const char *folder, const char *name, char path[CATALOGUE_PATH_BYTES])
 {
-    snprintf(path, PATH_BYTES, "%s/%.150s", folder, name);
+    snprintf(path, CATALOGUE_PATH_BYTES, "%s/%.150s", folder, name);
     return path;
 }
 
 static bool has_file(const char *folder, const char *name)
 {
-    char path[PATH_BYTES];
-    return access(join(folder, name, path), F_OK) == 0;
+    char path[CATALOGUE_PATH_BYTES];
+    return access(catalogue_join(folder, name, path), F_OK) == 0;
 }
 
 // A path with a manifest or config is a checkpoint; otherwise takes the newest complete one in it.
@@ -118,44 +116,37 @@ static status check_file(const struct safetensors_reader *reader, const struct m
 
 static status open_shard(struct catalogue *catalogue, const char *name, const struct manifest_file *said)
 {
-    char                      path[PATH_BYTES];
+    char                      path[CATALOGUE_PATH_BYTES];
     struct safetensors_reader reader;
-    TRY(safetensors_open(&reader, join(catalogue->path, name, path)));
+    TRY(safetensors_open(&reader, catalogue_join(catalogue->path, name, path)));
     status result = check_file(&reader, said);
-    if (!failed(&result)) {
-        result = add_file(catalogue, name);
-    }
-    if (!failed(&result)) {
-        result = add_slices(catalogue, &reader, catalogue->file_count - 1);
-    }
+    result        = failed(&result) ? result : add_file(catalogue, name);
+    result        = failed(&result) ? result : add_slices(catalogue, &reader, catalogue->file_count - 1);
     safetensors_close(&reader);
     return result;
 }
 
-static status load_json(const struct catalogue *catalogue, const char *name, json_t **json, uint64_t *checksum,
-                        int64_t *length)
+status catalogue_load_json(const struct catalogue *catalogue, const char *name, json_t **json,
+                           struct manifest_file *found)
 {
-    char         path[PATH_BYTES], *text;
+    char         path[CATALOGUE_PATH_BYTES], *text;
     size_t       bytes;
     json_error_t error;
-    TRY(file_load(join(catalogue->path, name, path), &text, &bytes));
-    *json     = json_parse(text, bytes, &error);
-    *checksum = XXH3_64bits(text, bytes);
-    *length   = (int64_t)bytes;
+    TRY(file_load(catalogue_join(catalogue->path, name, path), &text, &bytes));
+    *json        = json_parse(text, bytes, &error);
+    found->bytes = (int64_t)bytes;
+    checksum_print(XXH3_64bits(text, bytes), found->checksum);
     free(text);
     return *json != NULL ? OK : fail_as(EXIT_CHECKPOINT, "%s: is not valid JSON: %.200s", path, error.text);
 }
 
 static status check_config(const struct catalogue *catalogue, const struct manifest_file *said)
 {
-    char     checksum[CHECKSUM_BYTES];
-    json_t  *json;
-    uint64_t found;
-    int64_t  bytes;
-    TRY(load_json(catalogue, said->name, &json, &found, &bytes));
+    json_t              *json;
+    struct manifest_file found;
+    TRY(catalogue_load_json(catalogue, said->name, &json, &found));
     json_decref(json);
-    checksum_print(found, checksum);
-    return bytes == said->bytes && strcmp(checksum, said->checksum) == 0
+    return found.bytes == said->bytes && strcmp(found.checksum, said->checksum) == 0
                ? OK
                : fail_as(EXIT_CHECKPOINT, "%s/%s: differs from its checksum in the manifest", catalogue->path,
                          said->name);
@@ -163,8 +154,8 @@ static status check_config(const struct catalogue *catalogue, const struct manif
 
 static status open_own(struct catalogue *catalogue)
 {
-    char path[PATH_BYTES];
-    TRY(manifest_read(&catalogue->manifest, join(catalogue->path, MANIFEST_NAME, path)));
+    char path[CATALOGUE_PATH_BYTES];
+    TRY(manifest_read(&catalogue->manifest, catalogue_join(catalogue->path, MANIFEST_NAME, path)));
     for (int64_t i = 0; i < catalogue->manifest.file_count; i++) {
         const struct manifest_file *file = &catalogue->manifest.files[i];
         TRY(strcmp(file->name, CONFIG_NAME) == 0 ? check_config(catalogue, file)
@@ -216,13 +207,12 @@ static status open_indexed(struct catalogue *catalogue, const json_t *map)
 
 static status open_foreign(struct catalogue *catalogue)
 {
-    json_t  *json;
-    uint64_t checksum;
-    int64_t  bytes;
+    json_t              *json;
+    struct manifest_file file;
     if (!has_file(catalogue->path, INDEX_NAME)) {
         return open_shard(catalogue, WEIGHTS_NAME, NULL);
     }
-    TRY(load_json(catalogue, INDEX_NAME, &json, &checksum, &bytes));
+    TRY(catalogue_load_json(catalogue, INDEX_NAME, &json, &file));
     status result = open_indexed(catalogue, json_object_get(json, "weight_map"));
     json_decref(json);
     return result;
@@ -261,15 +251,10 @@ static status check_tensor(const struct catalogue *catalogue, const struct store
             return catalogue_refuse(catalogue, slices[i].entry.name, "is of another type than other slices of it");
         }
     }
-    switch (tiling_find(tensor, &wrong)) {
-    case TILING_OVERLAP:
-        return catalogue_refuse(catalogue, wrong->entry.name, "overlaps another slice");
-    case TILING_HOLE:
-        return catalogue_refuse(catalogue, slices[0].tensor, "slices of it are missing");
-    case TILING_WHOLE:
-        break;
-    }
-    return OK;
+    enum tiling tiling = tiling_find(tensor, &wrong);
+    return tiling == TILING_WHOLE     ? OK
+           : tiling == TILING_OVERLAP ? catalogue_refuse(catalogue, wrong->entry.name, "overlaps another slice")
+                                      : catalogue_refuse(catalogue, slices[0].tensor, "slices of it are missing");
 }
 
 static status check_tensors(const struct catalogue *catalogue)
@@ -318,7 +303,5 @@ void catalogue_close(struct catalogue *catalogue)
     manifest_free(&catalogue->manifest);
     free(catalogue->files);
     free(catalogue->slices);
-    free(catalogue->data);
-    free(catalogue->filled);
     *catalogue = (struct catalogue){.open_file = -1};
 }

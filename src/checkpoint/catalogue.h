@@ -42,6 +42,14 @@ struct catalogue {
     struct checkpoint_watch watch;         // progress callbacks
 };
 
+// "FOLDER/NAME", for a file of the checkpoint.
+enum { CATALOGUE_PATH_BYTES = OUTPUT_PATH_BYTES + 2 * OUTPUT_NAME_BYTES };
+const char *catalogue_join(const char *folder, const char *name, char path[CATALOGUE_PATH_BYTES]);
+
+// Parses a JSON file of the checkpoint, and describes the file as a manifest does. The caller owns the reference.
+status catalogue_load_json(const struct catalogue *catalogue, const char *name, json_t **json,
+                           struct manifest_file *found);
+
 // Opens a checkpoint, or the newest complete one in a folder, and reads every header. Close it even after an error.
 status catalogue_open(struct catalogue *catalogue, const char *path, bool verifies);
 void   catalogue_close(struct catalogue *catalogue);

@@ -168,18 +168,12 @@ static status check_parts(const struct catalogue *catalogue, const struct plan *
 
 static status check_config(const struct catalogue *catalogue, const struct plan *plan)
 {
-    char         path[OUTPUT_PATH_BYTES + 2 * OUTPUT_NAME_BYTES], *text;
-    size_t       bytes;
-    json_error_t error;
-    snprintf(path, sizeof(path), "%s/" CONFIG_NAME, catalogue->path);
-    TRY(file_load(path, &text, &bytes));
-    json_t *found = json_parse(text, bytes, &error);
-    free(text);
-    if (found == NULL) {
-        return fail_as(EXIT_CHECKPOINT, "%s: is not valid JSON: %.200s", path, error.text);
-    }
+    char                 path[CATALOGUE_PATH_BYTES];
+    json_t              *found;
+    struct manifest_file file;
+    TRY(catalogue_load_json(catalogue, CONFIG_NAME, &found, &file));
     json_t *expected = describe_model(&plan->model, plan->train.sequence, FORMAT_F32);
-    status  result   = describe_compare(path, expected, found);
+    status  result   = describe_compare(catalogue_join(catalogue->path, CONFIG_NAME, path), expected, found);
     json_decref(expected);
     json_decref(found);
     return result;

@@ -10,17 +10,14 @@
 #include "catalogue.h"
 #include "gswbench/arena.h"
 #include "gswbench/input.h"
+#include "gswbench/number.h"
 
-enum {
-    PATH_BYTES  = OUTPUT_PATH_BYTES + 2 * OUTPUT_NAME_BYTES,
-    PIECE_BYTES = 256 << 10,
-    AHEAD_BYTES = 16 << 20,
-    AHEAD_MIN   = 4 << 20
-};
+enum { PIECE_BYTES = 256 << 10, AHEAD_BYTES = 16 << 20, AHEAD_MIN = 4 << 20 };
 
-static void name_file(const struct catalogue *catalogue, const struct stored *stored, char path[PATH_BYTES])
+static const char *name_file(const struct catalogue *catalogue, const struct stored *stored,
+                             char path[CATALOGUE_PATH_BYTES])
 {
-    snprintf(path, PATH_BYTES, "%s/%s", catalogue->path, catalogue->files[stored->file]);
+    return catalogue_join(catalogue->path, catalogue->files[stored->file], path);
 }
 
 static void close_file(struct catalogue *catalogue)
@@ -45,13 +42,9 @@ void catalogue_end_reading(struct catalogue *catalogue)
 static void find_ends(struct catalogue *catalogue)
 {
     catalogue->ends = memory_allocate((size_t)catalogue->file_count * sizeof(*catalogue->ends));
-    memset(catalogue->ends, 0, (size_t)catalogue->file_count * sizeof(*catalogue->ends));
     for (int64_t i = 0; i < catalogue->count; i++) {
-        const struct stored *one = &catalogue->slices[i];
-        int64_t              own = one->begin + one->entry.bytes;
-        if (own > catalogue->ends[one->file]) {
-            catalogue->ends[one->file] = own;
-        }
+        const struct stored *one   = &catalogue->slices[i];
+        catalogue->ends[one->file] = number_max(catalogue->ends[one->file], one->begin + one->entry.bytes);
     }
 }
 
@@ -75,7 +68,7 @@ static status open_data(struct catalogue *catalogue, const struct stored *stored
         return OK;
     }
     close_file(catalogue);
-    char        path[PATH_BYTES];
+    char        path[CATALOGUE_PATH_BYTES];
     struct stat about;
     name_file(catalogue, stored, path);
     checkpoint_enter(&catalogue->watch, path);
@@ -105,10 +98,9 @@ static status read_at(struct catalogue *catalogue, const struct stored *stored, 
         ssize_t count  = pread(catalogue->descriptor, data + done, (size_t)(bytes - done), offset + done);
         bool    is_bad = count == 0 || (count < 0 && errno != EINTR);
         if (is_bad) {
-            char path[PATH_BYTES];
-            name_file(catalogue, stored, path);
-            return safetensors_refuse(path, stored->entry.name,
-                                      count == 0 ? "the file became shorter" : strerror(errno));
+            char        path[CATALOGUE_PATH_BYTES];
+            const char *problem = count == 0 ? "the file became shorter" : strerror(errno);
+            return safetensors_refuse(name_file(catalogue, stored, path), stored->entry.name, problem);
         }
         done += count > 0 ? count : 0;
         checkpoint_moved(&catalogue->watch);
@@ -147,18 +139,17 @@ static status read_runs(struct catalogue *catalogue, const struct stored *stored
 status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
                            void *data)
 {
-    char                path[PATH_BYTES];
+    char                path[CATALOGUE_PATH_BYTES];
     struct checksum_run check;
     struct safetensor   read = stored->entry;
     read.has_checksum        = read.has_checksum && catalogue->verifies;
-    name_file(catalogue, stored, path);
     TRY(open_data(catalogue, stored));
     if (memcmp(at, &stored->at, sizeof(*at)) == 0) {
         read_ahead(catalogue, stored->begin + stored->entry.bytes);
     }
     checksum_begin(&check, &read);
     status result   = read_runs(catalogue, stored, at, &check, data);
-    status verified = checksum_end(&check, path);
+    status verified = checksum_end(&check, name_file(catalogue, stored, path));
     return failed(&result) ? result : verified;
 }
 

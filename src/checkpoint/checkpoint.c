@@ -28,8 +28,7 @@ static float *read_updated(const struct weight_source *source, const struct plan
     }
     step_read(source->step, has_master ? unit->master : unit->weight, values);
     if (tensor->format == FORMAT_BF16) {
-        for (int64_t i = tensor->elements - 1; i >= 0;
-             i--) {    // backwards, since a float overwrites two later bf16 values
+        for (int64_t i = tensor->elements - 1; i >= 0; i--) {    // backwards: a float overwrites two later bf16 values
             bf16 low_precision;
             memcpy(&low_precision, (const char *)values + i * (int64_t)sizeof(low_precision), sizeof(low_precision));
             values[i] = bf16_to_float(low_precision);
@@ -157,9 +156,9 @@ static status append_stored(struct safetensors_writer *writer, const struct weig
         int64_t      rows  = row + maximum < part->rows ? maximum : part->rows - row;
         struct slice slice = {.part = part, .at = {.row = row, .rows = rows, .columns = part->columns}};
         result             = catalogue_fill(source->stored, STATE_WEIGHT, &slice, &filled);
-        if (!failed(&result)) {
-            result = safetensors_append(writer, filled.data, format_bytes(source->format, rows * part->columns));
-        }
+        result             = failed(&result)
+                                 ? result
+                                 : safetensors_append(writer, filled.data, format_bytes(source->format, rows * part->columns));
     }
     free(filled.data);
     return result;
@@ -171,26 +170,22 @@ static status append_biases(struct safetensors_writer *writer, const struct weig
     const struct tensor *tensor = &source->plan->tensors[source->plan->router_bias];
     float               *values = memory_allocate((size_t)tensor->bytes);
     status               result = OK;
-    memset(values, 0, (size_t)tensor->bytes);
     if (source->stored != NULL) {
         result = catalogue_read_biases(source->stored, source->plan, values);
     } else if (source->step != NULL) {
         step_read(source->step, source->plan->router_bias, values);
     }
-    if (!failed(&result)) {
-        result = safetensors_append(writer, values, tensor->bytes);
-    }
+    result = failed(&result) ? result : safetensors_append(writer, values, tensor->bytes);
     free(values);
     return result;
 }
 
-static void name_shard(const struct export_list *list, int32_t shard, char name[NAME_BYTES])
+// Names the file of a tensor; router biases are in the last one.
+static const char *name_shard(const struct export_list *list, int32_t tensor, char name[NAME_BYTES])
 {
-    if (list->shards == 1) {
-        snprintf(name, NAME_BYTES, "model.safetensors");
-    } else {
-        snprintf(name, NAME_BYTES, "model-%05d-of-%05d.safetensors", shard + 1, list->shards);
-    }
+    int32_t shard = tensor < list->count ? list->exports[tensor].shard : list->shards - 1;
+    snprintf(name, NAME_BYTES, "model-%05d-of-%05d.safetensors", shard + 1, list->shards);
+    return list->shards == 1 ? WEIGHTS_NAME : name;
 }
 
 // Writes exports begin .. end - 1 to their shard's file.
@@ -199,9 +194,9 @@ static status write_shard(const struct weight_source *source, const struct expor
 {
     char                      name[NAME_BYTES];
     struct safetensors_writer writer;
-    name_shard(list, list->exports[begin].shard, name);
-    int32_t biases = end == list->count ? list->bias_count : 0;
-    status  result = safetensors_create_in(&writer, folder, name, &list->tensors[begin], end - begin + biases);
+    int32_t                   biases = end == list->count ? list->bias_count : 0;
+    status result = safetensors_create_in(&writer, folder, name_shard(list, begin, name), &list->tensors[begin],
+                                          end - begin + biases);
     for (int32_t i = begin; i < end && !failed(&result); i++) {
         const struct export *export = &list->exports[i];
         result                      = source->step != NULL     ? append_present(&writer, source, export)
@@ -211,9 +206,7 @@ static status write_shard(const struct weight_source *source, const struct expor
     if (!failed(&result) && biases > 0) {
         result = append_biases(&writer, source);
     }
-    if (!failed(&result)) {
-        result = safetensors_finish(&writer);
-    }
+    result = failed(&result) ? result : safetensors_finish(&writer);
     safetensors_abandon(&writer);
     return result;
 }
@@ -231,9 +224,9 @@ static status write_shards(const struct weight_source *source, const struct expo
     return OK;
 }
 
-char *json_text(json_t *json)
+char *json_text(json_t *json, size_t flags)
 {
-    char *text = json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    char *text = json_dumps(json, flags);
     json_decref(json);
     if (text == NULL) {
         FATAL(EXIT_MEMORY, "out of host memory");
@@ -243,7 +236,7 @@ char *json_text(json_t *json)
 
 static status write_json(json_t *json, const struct output_folder *folder, const char *name)
 {
-    char  *text   = json_text(json);
+    char  *text   = json_text(json, JSON_FLAGS);
     status result = output_write(folder, name, text, strlen(text));
     free(text);
     return result;
@@ -252,25 +245,19 @@ static status write_json(json_t *json, const struct output_folder *folder, const
 static status write_index(const struct export_list *list, const struct output_folder *folder)
 {
     json_t *map = json_object();
-    for (int32_t i = 0; i < list->count; i++) {
+    for (int32_t i = 0; i < list->count + list->bias_count; i++) {
         char name[NAME_BYTES];
-        name_shard(list, list->exports[i].shard, name);
-        json_object_set_new(map, list->tensors[i].name, json_string(name));
-    }
-    for (int32_t i = 0; i < list->bias_count; i++) {
-        char name[NAME_BYTES];
-        name_shard(list, list->shards - 1, name);
-        json_object_set_new(map, list->tensors[list->count + i].name, json_string(name));
+        json_object_set_new(map, list->tensors[i].name, json_string(name_shard(list, i, name)));
     }
     return write_json(
         json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)list->total_bytes, "weight_map", map), folder,
-        "model.safetensors.index.json");
+        INDEX_NAME);
 }
 
 static status write_config(const struct weight_source *source, const struct output_folder *folder)
 {
     const struct plan *plan = source->plan;
-    return write_json(describe_model(&plan->model, plan->train.sequence, source->format), folder, "config.json");
+    return write_json(describe_model(&plan->model, plan->train.sequence, source->format), folder, CONFIG_NAME);
 }
 
 // Counts a larger tensor as one shard; the writer checks each file again.
@@ -306,9 +293,7 @@ static status write_new(const struct weight_source *source, const char *folder)
     struct output_folder held;
     TRY(output_claim_folder(&held, folder));
     status result = check_space(source->plan, source->format, &held);
-    if (!failed(&result)) {
-        result = checkpoint_write_folder(source, &held, shard_bytes_default);
-    }
+    result        = failed(&result) ? result : checkpoint_write_folder(source, &held, shard_bytes_default);
     output_close_folder(&held);
     return result;
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "gswbench/plan_build.h"
-#include "gswbench/text.h"
 #include "internal.h"
 
 static void set_text(json_t *json, const char *key, const char *value)
@@ -195,14 +194,12 @@ static bool are_equal(const json_t *a, const json_t *b)
 
 static status refuse(const char *path, const char *key, const json_t *expected, const json_t *found)
 {
-    char  texts[2][128];
-    char *printed[] = {json_dumps(found, JSON_ENCODE_ANY), json_dumps(expected, JSON_ENCODE_ANY)};
-    for (int i = 0; i < 2; i++) {
-        text_printable(texts[i], sizeof(texts[i]), printed[i] != NULL ? printed[i] : "null");
-        free(printed[i]);
-    }
-    return fail_as(EXIT_CHECKPOINT, "%.600s: %s is %.120s, but the job's model has %.120s", path, key, texts[0],
-                   texts[1]);
+    char  *texts[] = {json_dumps(found, JSON_ENCODE_ANY), json_dumps(expected, JSON_ENCODE_ANY)};
+    status result  = fail_as(EXIT_CHECKPOINT, "%.600s: %s is %.120s, but the job's model has %.120s", path, key,
+                            texts[0] != NULL ? texts[0] : "null", texts[1] != NULL ? texts[1] : "null");
+    free(texts[0]);
+    free(texts[1]);
+    return result;
 }
 
 // Missing keys are not compared.

@@ -19,20 +19,30 @@ static struct safetensor describe(const struct weight_part *part, enum format fo
     return tensor;
 }
 
-// Appends a part; bytes_used is the size of its shard so far.
-static void append(struct export_list *list, const struct weight_part *part, enum format format, int64_t shard_bytes,
-                   int64_t *bytes_used)
+// Format of the list's tensors, and its last file.
+struct filling {
+    enum format format;
+    int64_t     shard_bytes, bytes_used;    // maximum and current data bytes of that file
+};
+
+static void append(struct export_list *list, const struct weight_part *part, const struct plan_unit *unit,
+                   struct filling *filling)
 {
-    int64_t bytes = format_bytes(format, part->rows * part->columns);
-    if (list->shards == 0 || *bytes_used + bytes > shard_bytes) {
+    int64_t bytes = format_bytes(filling->format, part->rows * part->columns);
+    if (list->shards == 0 || filling->bytes_used + bytes > filling->shard_bytes) {
         list->shards++;
-        *bytes_used = 0;
+        filling->bytes_used = 0;
     }
-    *bytes_used += bytes;
+    filling->bytes_used += bytes;
     list->total_bytes += bytes;
     int32_t tensors = list->count;
-    LIST_APPEND(list->tensors, tensors, describe(part, format));
-    LIST_APPEND(list->exports, list->count, (struct export){.part = part, .shard = list->shards - 1});
+    LIST_APPEND(list->tensors, tensors, describe(part, filling->format));
+    LIST_APPEND(list->exports, list->count,
+                (struct export){.part             = part,
+                                .shard            = list->shards - 1,
+                                .is_low_precision = unit->is_low_precision,
+                                .is_frozen        = unit->is_frozen,
+                                .is_muon          = unit->is_muon});
 }
 
 static int64_t owners_of(const struct plan *plan)
@@ -87,27 +97,30 @@ static void append_biases(struct export_list *list, const struct plan *plan)
     }
 }
 
+// Appends the weights of a holder's units at this place of the model.
+static void append_place(struct export_list *list, const struct plan *plan, int64_t holder, int64_t place,
+                         struct filling *filling)
+{
+    const struct plan *of = list->holders != NULL ? &list->holders[holder] : plan;
+    for (int32_t i = 0; i < of->weight_count; i++) {
+        const struct weight    *weight = &of->weights[i];
+        const struct plan_unit *unit   = &of->units[weight->unit];
+        for (int32_t j = 0; j < weight->part_count && unit->place == place && is_listed(of, holder, unit); j++) {
+            append(list, &weight->part[j], unit, filling);
+        }
+    }
+}
+
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes)
 {
-    struct export_list list       = {.holder_count = plan->mesh.size[AXIS_PP] * owners_of(plan)};
-    int64_t            bytes_used = 0;
+    struct export_list list    = {.holder_count = plan->mesh.size[AXIS_PP] * owners_of(plan)};
+    struct filling     filling = {.format = format, .shard_bytes = shard_bytes};
     if (list.holder_count > 1) {
         declare_holders(&list, plan);
     }
     for (int64_t place = 0; place < 4 * model_all_layers(&plan->model) + 2; place++) {
         for (int64_t holder = 0; holder < list.holder_count; holder++) {
-            const struct plan *of = list.holders != NULL ? &list.holders[holder] : plan;
-            for (int32_t i = 0; i < of->weight_count; i++) {
-                const struct weight    *weight = &of->weights[i];
-                const struct plan_unit *unit   = &of->units[weight->unit];
-                for (int32_t j = 0; j < weight->part_count && unit->place == place && is_listed(of, holder, unit);
-                     j++) {
-                    append(&list, &weight->part[j], format, shard_bytes, &bytes_used);
-                    list.exports[list.count - 1].is_low_precision = unit->is_low_precision;
-                    list.exports[list.count - 1].is_frozen        = unit->is_frozen;
-                    list.exports[list.count - 1].is_muon          = unit->is_muon;
-                }
-            }
+            append_place(&list, plan, holder, place, &filling);
         }
     }
     if (plan->router_bias >= 0) {

@@ -143,15 +143,11 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
     TRY(output_create_folders(path));
     TRY(output_open_folder(folder, path));
     status result = check_absent(folder, name);
-    if (!failed(&result)) {
-        result = output_make_folder(folder, name, &is_new);
-    }
+    result        = failed(&result) ? result : output_make_folder(folder, name, &is_new);
     if (!failed(&result) && !is_on_disk(folder->descriptor)) {    // before any older checkpoint is removed
         result = fail_as(EXIT_OUTPUT, "cannot write %.900s to disk: %s", folder->path, strerror(errno));
     }
-    if (!failed(&result)) {
-        result = output_enter_folder(folder, name);
-    }
+    result = failed(&result) ? result : output_enter_folder(folder, name);
     if (!failed(&result) && !is_new) {
         result = clear(folder, watch);
     }

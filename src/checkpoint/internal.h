@@ -98,8 +98,9 @@ status checksum_end(struct checksum_run *run, const char *path);
 json_t *describe_model(const struct model_config *model, int64_t sequence, enum format format);
 status  describe_compare(const char *path, const json_t *expected, const json_t *found);
 
-// checkpoint.c: prints a document, which it releases; the caller frees the text.
-char *json_text(json_t *json);
+// checkpoint.c: prints a document, which it releases; the caller frees the text. flags: of jansson's json_dumps.
+enum { JSON_FLAGS = JSON_INDENT(2) | JSON_REAL_PRECISION(15) };
+char *json_text(json_t *json, size_t flags);
 
 // checkpoint.c: exports a checkpoint's weights to a new folder.
 status checkpoint_write_stored(const struct plan *plan, struct catalogue *stored, const char *folder);

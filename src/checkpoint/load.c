@@ -119,26 +119,36 @@ static status load_state(struct catalogue *catalogue, const struct plan *plan, c
     return result;
 }
 
+// Reads a tensor that must be one fp32 slice of this size; else fails with the problem.
+static status read_one(struct catalogue *catalogue, const char *name, int64_t bytes, const char *problem,
+                       const void **data)
+{
+    struct stored_tensor stored = catalogue_find(catalogue, STATE_WEIGHT, name);
+    if (stored.count != 1 || stored.slices[0].entry.format != FORMAT_F32 || stored.slices[0].entry.bytes != bytes) {
+        return catalogue_refuse(catalogue, name, problem);
+    }
+    struct rectangle at = stored.slices[0].at;
+    return catalogue_read(catalogue, &stored.slices[0], &at, data);
+}
+
+static bool has_tensor(const struct catalogue *catalogue, const char *name)
+{
+    return catalogue_find(catalogue, STATE_WEIGHT, name).count > 0;
+}
+
 // Loads delayed scaling state, the same on every rank. Scaling starts fresh if the checkpoint has none.
 static status load_scaling(struct catalogue *catalogue, const struct plan *plan, struct step *step)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];
     scaling_list(plan, tensors);
     for (int i = 0; i < SCALING_TENSORS && plan->scaling.history >= 0; i++) {
-        const struct tensor *tensor = &plan->tensors[tensors[i].tensor];
-        struct stored_tensor stored = catalogue_find(catalogue, STATE_WEIGHT, tensors[i].name);
-        if (stored.count == 0) {
+        const void *data;
+        if (!has_tensor(catalogue, tensors[i].name)) {
             return OK;
         }
-        if (stored.count != 1 || stored.slices[0].entry.format != FORMAT_F32 ||
-            stored.slices[0].entry.bytes != tensor->bytes) {
-            return catalogue_refuse(
-                catalogue, tensors[i].name,
-                "has a different size in this job: use the same precision.fp8_history and precision.fp8_gemms");
-        }
-        struct rectangle at = stored.slices[0].at;
-        const void      *data;
-        TRY(catalogue_read(catalogue, &stored.slices[0], &at, &data));
+        TRY(read_one(catalogue, tensors[i].name, plan->tensors[tensors[i].tensor].bytes,
+                     "has a different size in this job: use the same precision.fp8_history and precision.fp8_gemms",
+                     &data));
         step_write(step, tensors[i].tensor, data);
     }
     return OK;
@@ -146,13 +156,8 @@ static status load_scaling(struct catalogue *catalogue, const struct plan *plan,
 
 static status read_bias(struct catalogue *catalogue, const char *name, float *values, int64_t bytes)
 {
-    struct stored_tensor stored = catalogue_find(catalogue, STATE_WEIGHT, name);
-    if (stored.count != 1 || stored.slices[0].entry.format != FORMAT_F32 || stored.slices[0].entry.bytes != bytes) {
-        return catalogue_refuse(catalogue, name, "is not fp32 with the layers and experts of this job");
-    }
-    struct rectangle at = stored.slices[0].at;
-    const void      *data;
-    TRY(catalogue_read(catalogue, &stored.slices[0], &at, &data));
+    const void *data;
+    TRY(read_one(catalogue, name, bytes, "is not fp32 with the layers and experts of this job", &data));
     memcpy(values, data, (size_t)bytes);
     return OK;
 }
@@ -162,10 +167,10 @@ status catalogue_read_biases(struct catalogue *catalogue, const struct plan *pla
     const struct tensor *tensor = &plan->tensors[plan->router_bias];
     char                 name[SAFETENSORS_NAME_BYTES];
     int32_t              count = exports_name_bias(plan, 0, name);
-    if (catalogue_find(catalogue, STATE_WEIGHT, ROUTER_BIAS).count > 0) {
+    if (has_tensor(catalogue, ROUTER_BIAS)) {
         return read_bias(catalogue, ROUTER_BIAS, values, tensor->bytes);
     }
-    if (catalogue_find(catalogue, STATE_WEIGHT, name).count == 0) {
+    if (!has_tensor(catalogue, name)) {
         memset(values, 0, (size_t)tensor->bytes);
         return OK;
     }
@@ -180,9 +185,9 @@ static status load_biases(struct catalogue *catalogue, const struct plan *plan, 
 {
     char name[SAFETENSORS_NAME_BYTES];
     exports_name_bias(plan, 0, name);
-    bool is_own = catalogue_find(catalogue, STATE_WEIGHT, ROUTER_BIAS).count > 0;
+    bool is_own = has_tensor(catalogue, ROUTER_BIAS);
     if (plan->router_bias < 0) {
-        return is_own || catalogue_find(catalogue, STATE_WEIGHT, name).count > 0
+        return is_own || has_tensor(catalogue, name)
                    ? catalogue_refuse(catalogue, is_own ? ROUTER_BIAS : name,
                                       "is in the checkpoint, but the job's model has none: set model.router_bias_rate")
                    : OK;
@@ -246,12 +251,8 @@ status checkpoint_load(struct catalogue *catalogue, const struct plan *plan, str
     for (int32_t i = 0; i < plan->unit_count && !failed(&result); i++) {
         result = load_unit(catalogue, plan, &plan->units[i], step);
     }
-    if (!failed(&result)) {
-        result = load_scaling(catalogue, plan, step);
-    }
-    if (!failed(&result)) {
-        result = load_biases(catalogue, plan, step);
-    }
+    result = failed(&result) ? result : load_scaling(catalogue, plan, step);
+    result = failed(&result) ? result : load_biases(catalogue, plan, step);
     catalogue_end_reading(catalogue);    // frees buffers before steps run
     checkpoint_enter(watch, NULL);
     double seconds = clock_seconds() - begun;
@@ -263,9 +264,7 @@ status checkpoint_open(struct catalogue **opened, const char *path, const struct
 {
     *opened       = memory_allocate(sizeof(**opened));
     status result = catalogue_open(*opened, path, verifies);
-    if (!failed(&result)) {
-        result = catalogue_check(*opened, plan);
-    }
+    result        = failed(&result) ? result : catalogue_check(*opened, plan);
     if (failed(&result)) {
         checkpoint_close(*opened);
         *opened = NULL;

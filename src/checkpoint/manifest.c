@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/fatal.h"
 #include "gswbench/input.h"
 #include "gswbench/json.h"
 #include "gswbench/text.h"
@@ -90,23 +89,12 @@ bool manifest_is_same_run(const struct manifest *first, const struct manifest *s
     return is_same;
 }
 
-static char *print(const struct manifest *manifest)
-{
-    json_t *json = json_from_struct(fields, manifest);
-    char   *text = json_dumps(json, JSON_COMPACT);
-    json_decref(json);
-    if (text == NULL) {
-        FATAL(EXIT_MEMORY, "out of host memory");
-    }
-    return text;
-}
-
 status manifest_write(struct manifest *manifest, const struct output_folder *folder)
 {
-    char *text = print(manifest);
+    char *text = json_text(json_from_struct(fields, manifest), JSON_COMPACT);
     checksum_print(checksums_of_header(text, strlen(text)), manifest->checksum);
     free(text);
-    text          = print(manifest);
+    text          = json_text(json_from_struct(fields, manifest), JSON_COMPACT);
     status result = output_write(folder, MANIFEST_NAME, text, strlen(text));
     free(text);
     return result;

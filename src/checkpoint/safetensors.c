@@ -24,9 +24,7 @@ enum { FORMAT_CODES = sizeof(safetensors_codes) / sizeof(safetensors_codes[0]) }
 
 status safetensors_refuse(const char *path, const char *name, const char *problem)
 {
-    char printable[128];
-    text_printable(printable, sizeof(printable), name);
-    return fail_as(EXIT_CHECKPOINT, "%s: tensor '%s': %s", path, printable, problem);
+    return fail_as(EXIT_CHECKPOINT, "%s: tensor '%.127s': %s", path, name, problem);
 }
 
 static bool parse_dtype(const json_t *json, enum format *format)
@@ -179,10 +177,8 @@ static status load_header(struct safetensors_reader *reader, int64_t header_byte
     } else {
         *header = json_parse(text, (size_t)header_bytes, &error);
         if (*header == NULL) {
-            char reason[JSON_ERROR_TEXT_LENGTH];
-            text_printable(reason, sizeof(reason), error.text);
-            result = fail_as(EXIT_CHECKPOINT, "%s: the header is not valid JSON: %s (byte %d)", reader->path, reason,
-                             error.position);
+            result = fail_as(EXIT_CHECKPOINT, "%s: the header is not valid JSON: %s (byte %d)", reader->path,
+                             error.text, error.position);
         }
         *checksum = checksums_of_header(text, (size_t)header_bytes);
     }
@@ -239,9 +235,7 @@ static status read_header(struct safetensors_reader *reader)
     TRY(read_length(reader->file, reader->path, reader->file_bytes, &header_bytes));
     TRY(load_header(reader, header_bytes, &header, &checksum));
     status result = parse_header(reader, header);
-    if (!failed(&result)) {
-        result = checksums_read(reader, json_object_get(header, "__metadata__"), checksum);
-    }
+    result = failed(&result) ? result : checksums_read(reader, json_object_get(header, "__metadata__"), checksum);
     json_decref(header);
     TRY(result);
     reader->data_start = SAFETENSORS_LENGTH_BYTES + header_bytes;

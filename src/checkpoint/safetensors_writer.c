@@ -93,12 +93,8 @@ static status write_header(struct safetensors_writer *writer, struct safetensor 
     }
     begin_tensor(writer);
     status result = output_check_space(output->folder, output->path, writer->file_bytes, writer->file_bytes);
-    if (!failed(&result)) {
-        result = output_append(&writer->output, length, sizeof(length));
-    }
-    if (!failed(&result)) {
-        result = output_append(&writer->output, text, header_bytes);
-    }
+    result        = failed(&result) ? result : output_append(&writer->output, length, sizeof(length));
+    result        = failed(&result) ? result : output_append(&writer->output, text, header_bytes);
     free(text);
     if (failed(&result)) {
         safetensors_abandon(writer);
@@ -161,9 +157,7 @@ status safetensors_finish(struct safetensors_writer *writer)
     char  *text   = format_header(writer->tensors, writer->count, &header_bytes, &writer->header_checksum);
     status result = output_rewrite(&writer->output, text, header_bytes, SAFETENSORS_LENGTH_BYTES);
     free(text);
-    if (!failed(&result)) {
-        result = output_finish(&writer->output);
-    }
+    result = failed(&result) ? result : output_finish(&writer->output);
     safetensors_abandon(writer);
     return result;
 }

@@ -143,9 +143,7 @@ static status write_shard(struct checkpoint_save *save)
     struct manifest_file *file  = &save->file;
     TRY(safetensors_create_in(&write.writer, &save->folder, file->name, save->shard.entries, save->shard.count));
     status result = save->copy != NULL ? append_copy(&write) : pass_data(save, take_to_file, &write);
-    if (!failed(&result)) {
-        result = safetensors_finish(&write.writer);
-    }
+    result        = failed(&result) ? result : safetensors_finish(&write.writer);
     safetensors_abandon(&write.writer);
     file->bytes = write.writer.file_bytes;
     checksum_print(write.writer.header_checksum, file->checksum);
@@ -196,9 +194,9 @@ static status open_folder(struct checkpoint_save *save, int64_t whole_bytes)
     checkpoint_enter(&save->watch, save->folder_path);
     if (save->comm->topology.rank == 0) {
         own = folders_claim(&save->folder, save->folder_path, save->origin.step, &save->watch);
-        if (!failed(&own)) {
-            own = output_check_space(save->folder.descriptor, save->folder.path, whole_bytes, save->shard.bytes);
-        }
+        own = failed(&own)
+                  ? own
+                  : output_check_space(save->folder.descriptor, save->folder.path, whole_bytes, save->shard.bytes);
     }
     TRY(agree(save, own));
     checkpoint_enter(&save->watch, save->folder_path);
@@ -211,7 +209,7 @@ static status open_folder(struct checkpoint_save *save, int64_t whole_bytes)
 static status describe_config(const struct checkpoint_save *save, struct manifest_file *file)
 {
     json_t *json = describe_model(&save->plan->model, save->plan->train.sequence, save->plan->precision.weight);
-    char   *text = json_text(json);
+    char   *text = json_text(json, JSON_FLAGS);
     snprintf(file->name, sizeof(file->name), CONFIG_NAME);
     file->bytes = (int64_t)strlen(text);
     checksum_print(XXH3_64bits(text, strlen(text)), file->checksum);
@@ -229,9 +227,7 @@ static status complete(const struct checkpoint_save *save, const struct manifest
     manifest_init(&manifest, save->plan, &save->origin, ranks + 1);
     memcpy(manifest.files, shards, (size_t)ranks * sizeof(*shards));
     status result = describe_config(save, &manifest.files[ranks]);
-    if (!failed(&result)) {
-        result = manifest_write(&manifest, &save->folder);
-    }
+    result        = failed(&result) ? result : manifest_write(&manifest, &save->folder);
     if (!failed(&result) && save->keep > 0) {
         result = folders_prune(save->folder_path, save->keep, &manifest, &save->watch);
     }
@@ -320,11 +316,9 @@ status checkpoint_save_end(struct checkpoint_save *save, struct checkpoint_cost 
         save->has_thread = false;
     }
     status result = agree(save, save->written);
-    if (!failed(&result)) {
-        result = gather_shards(save);
-    }
-    double now = clock_seconds();
-    *cost      = (struct checkpoint_cost){now - save->began, save->stalled + now - begun, save->shard.bytes};
+    result        = failed(&result) ? result : gather_shards(save);
+    double now    = clock_seconds();
+    *cost         = (struct checkpoint_cost){now - save->began, save->stalled + now - begun, save->shard.bytes};
     checkpoint_save_close(save);
     return result;
 }

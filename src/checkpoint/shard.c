@@ -15,15 +15,10 @@ void shard_free(struct shard *shard)
 
 static struct safetensor *append(struct shard *shard, int32_t tensor, int64_t first)
 {
-    if ((shard->count & (shard->count - 1)) == 0) {    // grow at each power of two
-        size_t room    = shard->count == 0 ? 1 : 2 * (size_t)shard->count;
-        shard->entries = memory_resize(shard->entries, room * sizeof(*shard->entries));
-        shard->runs    = memory_resize(shard->runs, room * sizeof(*shard->runs));
-    }
-    struct safetensor *entry    = &shard->entries[shard->count];
-    shard->runs[shard->count++] = (struct shard_run){tensor, first};
-    *entry                      = (struct safetensor){.name = ""};
-    return entry;
+    int32_t runs = shard->count;
+    LIST_APPEND(shard->runs, runs, (struct shard_run){tensor, first});
+    LIST_APPEND(shard->entries, shard->count, (struct safetensor){.name = ""});
+    return &shard->entries[shard->count - 1];
 }
 
 static void append_slice(struct shard *shard, const struct plan *plan, const struct plan_unit *unit, enum state state,

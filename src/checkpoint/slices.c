@@ -48,14 +48,6 @@ struct rectangle rectangle_common(const struct rectangle *a, const struct rectan
     return common;
 }
 
-static void append(struct slice_list *list, const struct slice *slice)
-{
-    if ((list->count & (list->count - 1)) == 0) {    // grow at each power of two
-        list->items = memory_resize(list->items, (size_t)number_max(1, 2 * list->count) * sizeof(*list->items));
-    }
-    list->items[list->count++] = *slice;
-}
-
 // Appends elements begin .. end - 1 of a part's local block.
 static void append_run(struct slice_list *list, const struct weight_part *part, int64_t first, int64_t begin,
                        int64_t end)
@@ -72,7 +64,7 @@ static void append_run(struct slice_list *list, const struct weight_part *part, 
         }
         slice.at.row    = part->first_row + row;
         slice.at.column = part->first_column + column;
-        append(list, &slice);
+        LIST_APPEND(list->items, list->count, slice);
         begin += slice.at.rows * slice.at.columns;
     }
 }

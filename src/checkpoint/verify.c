@@ -35,9 +35,7 @@ static status open_with_plan(struct catalogue *catalogue, const char *path, stru
         return OK;
     }
     status planned = manifest_model(&catalogue->manifest, &model);
-    if (!failed(&planned)) {
-        planned = checkpoint_plan(plan, &model, catalogue->manifest.sequence);
-    }
+    planned        = failed(&planned) ? planned : checkpoint_plan(plan, &model, catalogue->manifest.sequence);
     if (failed(&planned)) {
         return fail_as(EXIT_CHECKPOINT, "%.600s/%s: its model is invalid: %.300s", catalogue->path, MANIFEST_NAME,
                        planned.text);
@@ -76,9 +74,7 @@ status checkpoint_verify(const char *path, struct checkpoint_contents *contents)
     for (int64_t i = 0; i < catalogue.count; i++) {
         contents->tensors += i == 0 || strcmp(catalogue.slices[i].tensor, catalogue.slices[i - 1].tensor) != 0;
     }
-    if (!failed(&result)) {
-        result = read_all(&catalogue);
-    }
+    result          = failed(&result) ? result : read_all(&catalogue);
     contents->bytes = catalogue.read_bytes;
     catalogue_close(&catalogue);
     plan_free(&plan);
