@@ -30,6 +30,8 @@ void statistics_sort(double *values, int64_t count);
 
 // NaN if count is 0.
 double statistics_median(const double *values, int64_t count);
+// Median distance of the values from a center; NaN if count is 0.
+double statistics_deviation(const double *values, int64_t count, double center);
 // The lower of two middle values; count >= 1.
 double statistics_lower_median(const double *values, int64_t count);
 // Lower confidence bound of the median: the true median is below it with a probability of at most `chance`. Assumes

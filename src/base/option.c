@@ -303,36 +303,33 @@ static const char *find_meant(const char *text, const char *const *names)
     return text_closest(text, names);
 }
 
-status option_set(const struct option *option, void *section, const char *text)
+// Returns false if the option does not accept the text; the field is then unchanged.
+static bool set(const struct option *option, void *section, const char *text)
 {
-    bool accepted = false;
     switch (option->type) {
     case OPTION_INTEGER:
-        accepted = set_integer(option, integer_field(option, section), text);
-        break;
+        return set_integer(option, integer_field(option, section), text);
     case OPTION_REAL:
-        accepted = set_real(option, real_field(option, section), text);
-        break;
+        return set_real(option, real_field(option, section), text);
     case OPTION_PERCENT:
-        accepted = set_percent(option, real_field(option, section), text);
-        break;
+        return set_percent(option, real_field(option, section), text);
     case OPTION_QUANTITY:
-        accepted = set_quantity(option, option_quantity(option, section), text);
-        break;
+        return set_quantity(option, option_quantity(option, section), text);
     case OPTION_BOOLEAN:
-        accepted = set_name(boolean_names, 2, integer_field(option, section), text);
-        break;
+        return set_name(boolean_names, 2, integer_field(option, section), text);
     case OPTION_CHOICE:
-        accepted = set_name(option->names, INT64_MAX, integer_field(option, section), text);
-        break;
+        return set_name(option->names, INT64_MAX, integer_field(option, section), text);
     case OPTION_SET:
-        accepted = set_mask(option, integer_field(option, section), text);
-        break;
+        return set_mask(option, integer_field(option, section), text);
     case OPTION_TEXT:
-        accepted = set_text(option, (char *)section + option->offset, text);
-        break;
+        return set_text(option, (char *)section + option->offset, text);
     }
-    if (accepted) {
+    return false;
+}
+
+status option_set(const struct option *option, void *section, const char *text)
+{
+    if (set(option, section, text)) {
         return OK;
     }
     char        value[64], allowed[512];

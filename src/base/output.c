@@ -23,18 +23,24 @@ status output_cannot(const char *action, const char *path)
     return fail_as(EXIT_OUTPUT, "cannot %s %.900s: %s", action, path, strerror(errno));
 }
 
-bool output_put(int file, const void *data, size_t bytes)
+// Writes at an offset of the file, or for -1 at its end.
+static bool put_at(int file, const void *data, size_t bytes, int64_t offset)
 {
-    const char *next = data;
-    while (bytes > 0) {
-        ssize_t written = write(file, next, bytes);
+    for (size_t done = 0; done < bytes;) {
+        const char *next    = (const char *)data + done;
+        ssize_t     written = offset < 0 ? write(file, next, bytes - done)
+                                         : pwrite(file, next, bytes - done, (off_t)offset + (off_t)done);
         if (written < 0 && errno != EINTR) {
             return false;
         }
-        next += written > 0 ? written : 0;
-        bytes -= written > 0 ? (size_t)written : 0;
+        done += written > 0 ? (size_t)written : 0;
     }
     return true;
+}
+
+bool output_put(int file, const void *data, size_t bytes)
+{
+    return put_at(file, data, bytes, -1);
 }
 
 // The final name must be free, or be a regular file that may be replaced.
@@ -84,9 +90,7 @@ static status begin(struct output *output, const char *name)
         return output_cannot("write", output->path);
     }
     status result = check_name(output);
-    if (!failed(&result)) {
-        result = create_temporary(output);
-    }
+    result        = failed(&result) ? result : create_temporary(output);
     if (failed(&result)) {
         close(output->folder);
     }
@@ -134,33 +138,25 @@ static void send_to_disk(struct output *output, int64_t bytes)
     }
 }
 
-status output_append(struct output *output, const void *data, size_t bytes)
+static status put_or_abandon(struct output *output, const void *data, size_t bytes, int64_t offset)
 {
-    status result = output_put(output->file, data, bytes) ? OK : output_cannot("write", output->path);
+    status result = put_at(output->file, data, bytes, offset) ? OK : output_cannot("write", output->path);
     if (failed(&result)) {
         output_abandon(output);
-    } else {
-        send_to_disk(output, (int64_t)bytes);
     }
     return result;
 }
 
+status output_append(struct output *output, const void *data, size_t bytes)
+{
+    TRY(put_or_abandon(output, data, bytes, -1));
+    send_to_disk(output, (int64_t)bytes);
+    return OK;
+}
+
 status output_rewrite(struct output *output, const void *data, size_t bytes, int64_t offset)
 {
-    const char *next   = data;
-    bool        is_bad = false;
-    while (bytes > 0 && !is_bad) {
-        ssize_t written = pwrite(output->file, next, bytes, (off_t)offset);
-        is_bad          = written < 0 && errno != EINTR;
-        next += written > 0 ? written : 0;
-        offset += written > 0 ? written : 0;
-        bytes -= written > 0 ? (size_t)written : 0;
-    }
-    status result = is_bad ? output_cannot("write", output->path) : OK;
-    if (is_bad) {
-        output_abandon(output);
-    }
-    return result;
+    return put_or_abandon(output, data, bytes, offset);
 }
 
 static status settle(const struct output *output)

@@ -76,22 +76,11 @@ int signals_caught_end(void)
 
 const char *signals_name(int number)
 {
-    switch (number) {
-    case 0:
-        return "the end of its launcher";
-    case SIGINT:
-        return "SIGINT";
-    case SIGTERM:
-        return "SIGTERM";
-    case SIGHUP:
-        return "SIGHUP";
-    case SIGALRM:
-        return "its time limit";
-    case SIGUSR1:
-        return "SIGUSR1";
-    default:
-        return "a signal";
-    }
+    static const char *const names[] = {
+        [0] = "the end of its launcher", [SIGINT] = "SIGINT",  [SIGTERM] = "SIGTERM", [SIGHUP] = "SIGHUP",
+        [SIGALRM] = "its time limit",    [SIGUSR1] = "SIGUSR1"};
+    bool has_name = number >= 0 && number < (int)(sizeof(names) / sizeof(names[0])) && names[number] != NULL;
+    return has_name ? names[number] : "a signal";
 }
 
 bool signals_take_question(void)

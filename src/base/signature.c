@@ -82,10 +82,8 @@ static status run_keygen(const char *const arguments[], const char *input, char 
     if (outcome == 0) {
         return OK;
     }
-    char safe[512];
     said[strcspn(said, "\r\n")] = '\0';
-    text_printable(safe, sizeof(safe), said);
-    return fail("ssh-keygen: %.400s", safe);
+    return fail("ssh-keygen: %.400s", said);
 }
 
 status signature_make(const char *path, const char *key)

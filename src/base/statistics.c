@@ -115,7 +115,7 @@ static double *sort(const double *values, int64_t count)
 {
     double *sorted = memory_allocate((size_t)count * sizeof(*sorted));
     memcpy(sorted, values, (size_t)count * sizeof(*sorted));
-    qsort(sorted, (size_t)count, sizeof(*sorted), compare);
+    statistics_sort(sorted, count);
     return sorted;
 }
 
@@ -128,6 +128,17 @@ double statistics_median(const double *values, int64_t count)
     double  median = median_of(sorted, count);
     free(sorted);
     return median;
+}
+
+double statistics_deviation(const double *values, int64_t count, double center)
+{
+    double *distances = memory_allocate((size_t)count * sizeof(*distances));
+    for (int64_t i = 0; i < count; i++) {
+        distances[i] = fabs(values[i] - center);
+    }
+    double deviation = statistics_median(distances, count);
+    free(distances);
+    return deviation;
 }
 
 double statistics_lower_median(const double *values, int64_t count)
@@ -151,17 +162,13 @@ double statistics_minimum_median(const double *values, int64_t count, double cha
 // are correlated, so single steps understate the error of the median; blocks show slow changes.
 static double wander_of(const double *values, int64_t count, double median)
 {
-    double  deviations[BLOCKS];
+    double  medians[BLOCKS];
     int64_t blocks = count < BLOCKS ? count : BLOCKS;
     for (int64_t block = 0; block < blocks; block++) {
-        int64_t first     = block * count / blocks;
-        int64_t length    = (block + 1) * count / blocks - first;
-        double *sorted    = sort(values + first, length);
-        deviations[block] = fabs(median_of(sorted, length) - median);
-        free(sorted);
+        int64_t first  = block * count / blocks;
+        medians[block] = statistics_median(values + first, (block + 1) * count / blocks - first);
     }
-    qsort(deviations, (size_t)blocks, sizeof(*deviations), compare);
-    return median_of(deviations, blocks) / median;
+    return statistics_deviation(medians, blocks, median) / median;
 }
 
 // Returns a copy clipped to three standard deviations from the median, so one slow step does not dominate. The caller
@@ -169,10 +176,7 @@ static double wander_of(const double *values, int64_t count, double median)
 static double *clip(const double *values, int64_t count, double median)
 {
     double *clipped = memory_allocate((size_t)count * sizeof(*clipped));
-    for (int64_t i = 0; i < count; i++) {
-        clipped[i] = fabs(values[i] - median);
-    }
-    double far = clipped_at * deviations_per_median * statistics_median(clipped, count);
+    double  far     = clipped_at * deviations_per_median * statistics_deviation(values, count, median);
     for (int64_t i = 0; i < count; i++) {
         clipped[i] = fmin(fmax(values[i], median - far), median + far);
     }
@@ -246,17 +250,7 @@ static double swing_of(const double *values, const double *sorted, int64_t count
 
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags)
 {
-    if (count == 0) {
-        return;
-    }
-    double *sorted = sort(values, count);
-    double  median = median_of(sorted, count);
-    for (int64_t i = 0; i < count; i++) {
-        sorted[i] = fabs(values[i] - median);
-    }
-    qsort(sorted, (size_t)count, sizeof(*sorted), compare);
-    double deviation = median_of(sorted, count);
-    free(sorted);
+    double median = statistics_median(values, count), deviation = statistics_deviation(values, count, median);
     for (int64_t i = 0; i < count; i++) {
         flags[i] = fabs(values[i] - median) > 14.826 * deviation;
     }

@@ -3,6 +3,7 @@
 #include "gswbench/text.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,25 +226,15 @@ void text_print(const char *text, FILE *file)
 
 void text_print_roff(FILE *file, const char *text, size_t bytes)
 {
+    static const char *const escapes[UCHAR_MAX + 1] = {
+        ['\\'] = "\\e", ['-'] = "\\-", ['\''] = "\\(aq", ['`'] = "\\(ga"};
     for (size_t i = 0; i < bytes; i++) {
-        bool begins_line = i == 0 || text[i - 1] == '\n';
-        if (begins_line && (text[i] == '.' || text[i] == '\'')) {
-            fputs("\\&", file);
-        }
-        switch (text[i]) {
-        case '\\':
-            fputs("\\e", file);
-            break;
-        case '-':
-            fputs("\\-", file);
-            break;
-        case '\'':
-            fputs("\\(aq", file);
-            break;
-        case '`':
-            fputs("\\(ga", file);
-            break;
-        default:
+        bool        begins_line = i == 0 || text[i - 1] == '\n';
+        const char *escape      = escapes[(unsigned char)text[i]];
+        fputs(begins_line && (text[i] == '.' || text[i] == '\'') ? "\\&" : "", file);
+        if (escape != NULL) {
+            fputs(escape, file);
+        } else {
             fputc(text[i], file);
         }
     }

@@ -51,12 +51,12 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride)
 // median ratio.
 static double find_distance(const struct turns *turns, int64_t rank, double value)
 {
-    double *distances = memory_allocate((size_t)turns->rounds * sizeof(*distances));
+    double *own = memory_allocate((size_t)turns->rounds * sizeof(*own));
     for (int64_t round = 0; round < turns->rounds; round++) {
-        distances[round] = fabs(turns->shares[round * turns->ranks + rank] - value);
+        own[round] = turns->shares[round * turns->ranks + rank];
     }
-    double median = statistics_median(distances, turns->rounds);
-    free(distances);
+    double median = statistics_deviation(own, turns->rounds, value);
+    free(own);
     return median;
 }
 

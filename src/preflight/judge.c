@@ -26,19 +26,22 @@ static double slowdown_percent(const struct preflight_class *value_class, double
     return 100.0 * (value_class->is_time ? value / reference - 1.0 : reference / value - 1.0);
 }
 
+// Returns [value_count]; the caller frees it.
+static double *copy_values(const struct preflight_class *value_class)
+{
+    double *values = memory_allocate((size_t)value_class->value_count * sizeof(*values));
+    for (int64_t i = 0; i < value_class->value_count; i++) {
+        values[i] = value_class->values[i].value;
+    }
+    return values;
+}
+
 double judge_spread(const struct preflight_class *value_class)
 {
     const double normal = 1.4826;    // standard deviation of a normal distribution over its median absolute deviation
     int64_t      count  = value_class->value_count;
-    double      *values = memory_allocate((size_t)(count + 1) * sizeof(*values));
-    for (int64_t i = 0; i < count; i++) {
-        values[i] = value_class->values[i].value;
-    }
-    double median = statistics_median(values, count);
-    for (int64_t i = 0; i < count; i++) {
-        values[i] = fabs(values[i] / median - 1.0);
-    }
-    double spread = 100.0 * normal * statistics_median(values, count);
+    double      *values = copy_values(value_class), median = statistics_median(values, count);
+    double       spread = 100.0 * normal * statistics_deviation(values, count, median) / median;
     free(values);
     return spread;
 }
@@ -297,14 +300,12 @@ static void judge_links(struct preflight_report *report, const struct preflight_
     free(ends.ends);
 }
 
-static double preflight_measure_class(struct preflight_class *value_class)
+// Sets minimum, median and maximum; returns the reference.
+static double summarise(struct preflight_class *value_class)
 {
-    int64_t count  = value_class->value_count;
-    double *values = memory_allocate((size_t)count * sizeof(*values));
-    for (int64_t i = 0; i < count; i++) {
-        values[i] = value_class->values[i].value;
-    }
-    double reference     = find_reference(value_class, values, count);
+    int64_t count        = value_class->value_count;
+    double *values       = copy_values(value_class);
+    double  reference    = find_reference(value_class, values, count);
     value_class->median  = statistics_median(values, count);
     value_class->minimum = count > 0 ? values[0] : NAN;
     value_class->maximum = count > 0 ? values[count - 1] : NAN;
@@ -314,7 +315,7 @@ static double preflight_measure_class(struct preflight_class *value_class)
 
 void preflight_judge(struct preflight_report *report, struct preflight_class *value_class)
 {
-    double reference = preflight_measure_class(value_class);
+    double reference = summarise(value_class);
     if (value_class->value_count == 0 || value_class->limit_percent <= 0.0) {
         return;
     }
