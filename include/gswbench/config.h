@@ -231,8 +231,9 @@ bool config_suggest(const char *word, char name[CONFIG_NAME_BYTES]);
 // Finds the file of [hardware] profile; false if there is none.
 bool config_find_profile(const struct config *config, char *path, size_t bytes);
 // Finds the installed profile for the driver's device name; false if there is none.
-bool config_find_hardware(struct hardware_config *hardware, const char *device);
-int  config_is_file(const struct dirent *entry);    // scandir filter: NAME.ini
+bool   config_find_hardware(struct hardware_config *hardware, const char *device);
+int    config_is_file(const struct dirent *entry);    // scandir filter: NAME.ini
+size_t config_stem(const char *name);                 // length of a file's name without .ini
 // The names of all NAME.ini of a folder, sorted, then NULL. NULL: the folder cannot be read; errno says why.
 struct arena;
 const char **config_names(struct arena *arena, const char *folder);

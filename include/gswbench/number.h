@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Parses "8192", "8_192", "8k" (8000), "8Ki" (8192) or "1e6". Returns false if not integral or on overflow.
+// Parses "8192", "8_192", "8k" and "8Ki" (both 8192), "8M" (8e6) or "1e6". Returns false if not integral or on
+// overflow.
 bool number_parse_integer(const char *text, int64_t *value);
 
 // Parses a finite decimal number, the whole text.

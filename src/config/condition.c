@@ -88,8 +88,7 @@ void condition_check_variant(struct document *document, const char *variant)
         }
     }
     if (strcmp(variant, own.variant) != 0) {
-        document_error(document, "[published] variant = %s: no [when variant=...] section has this name%s%.*s",
-                       document_show(document, variant), all[0] != '\0' ? "; there are" : "",
-                       (int)(all[0] != '\0' ? strlen(all) - 1 : 0), all);
+        document_error(document, "[published] variant = %s: no [when variant=...] section has this name%s%.*s", variant,
+                       all[0] != '\0' ? "; there are" : "", (int)(all[0] != '\0' ? strlen(all) - 1 : 0), all);
     }
 }

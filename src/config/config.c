@@ -117,7 +117,7 @@ void document_parse_file(struct document *document, const char *path)
     size_t bytes;
     status result = file_read(path, &text, &bytes);
     if (failed(&result)) {
-        document_error(document, "%s: %s", document_show(document, path), result.text);
+        document_error(document, "%s: %s", path, result.text);
     } else {
         document_parse(document, path, text, bytes);
         free(text);
@@ -179,12 +179,11 @@ void document_read(struct document *document, const struct config_request *reque
     if (config_find(request->name, path, bytes)) {
         document_parse_file(document, path);
     } else if (stat(request->name, &about) == 0 && S_ISDIR(about.st_mode)) {
-        document_error(document, "%s: is a folder: name a file in it", document_show(document, request->name));
+        document_error(document, "%s: is a folder: name a file in it", request->name);
     } else {
         const char *suggestion = file_suggest(&document->arena, config_folder(), request->name);
         document_error(document, "%s: no config with this name, neither in the current folder nor in %s%s",
-                       document_show(document, request->name), config_folder(),
-                       document_hint(document, "\"", suggestion, "\""));
+                       request->name, config_folder(), document_hint(document, "\"", suggestion, "\""));
     }
     parse_overrides(document, request);
 }
@@ -208,10 +207,7 @@ static void name_config(struct config *config)
     }
     const char *slash = strrchr(config->path, '/');
     text_printable(config->name, sizeof(config->name), slash == NULL ? config->path : slash + 1);
-    size_t length = strlen(config->name);
-    if (length > 4 && strcmp(config->name + length - 4, ".ini") == 0) {
-        config->name[length - 4] = '\0';
-    }
+    config->name[config_stem(config->name)] = '\0';
 }
 
 static status complete(struct config *config, struct document *document, const struct config_request *request)

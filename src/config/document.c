@@ -10,6 +10,7 @@
 
 static const char blanks[] = " \t\r\f\v";
 
+// Makes the whole text printable, so callers may quote the user's input.
 void document_error(struct document *document, const char *format, ...)
 {
     if (document->error_count++ >= DOCUMENT_ERRORS_SHOWN) {
@@ -121,12 +122,11 @@ static void add(struct document *document, struct assignment assignment, const c
     const char *reason  = forbidden(document, &assignment);
     int         earlier = assignment.origin == ORIGIN_OVERRIDE ? 0 : earlier_line(document, &assignment);
     if (reason != NULL) {
-        document_error(document, "%s%s: %s", assignment.place, document_show(document, value), reason);
+        document_error(document, "%s%s: %s", assignment.place, value, reason);
         return;
     }
     if (earlier != 0) {
-        document_error(document, "%s%s: already set in line %d", assignment.place, document_show(document, value),
-                       earlier);
+        document_error(document, "%s%s: already set in line %d", assignment.place, value, earlier);
         return;
     }
     value = canonical_device(document, &assignment, resolve_path(document, &assignment, value));
@@ -161,7 +161,7 @@ static void resolve(struct document *document, struct assignment assignment, con
     assignment.option = option_find(assignment.section->options, present_name(assignment.section, key));
     if (assignment.option == NULL) {
         const char *suggestion = option_suggest(assignment.section->options, key);
-        document_error(document, "%s%s: unknown key%s", assignment.place, document_show(document, value),
+        document_error(document, "%s%s: unknown key%s", assignment.place, value,
                        hint_known(document, "\"", suggestion, "\""));
     } else {
         add(document, assignment, value);
@@ -180,14 +180,14 @@ static void resolve_dotted(struct document *document, struct assignment assignme
                 meant = arena_format(&document->arena, "%s.%s", section->name, name);
             }
         }
-        document_error(document, "%s%s: expected section.key%s", assignment.place, document_show(document, value),
+        document_error(document, "%s%s: expected section.key%s", assignment.place, value,
                        document_hint(document, "", *meant != '\0' ? meant : NULL, ""));
         return;
     }
     const char *section = arena_format(&document->arena, "%.*s", (int)(dot - name), name);
     assignment.section  = section_find(section);
     if (assignment.section == NULL) {
-        document_error(document, "%s%s: unknown section%s", assignment.place, document_show(document, value),
+        document_error(document, "%s%s: unknown section%s", assignment.place, value,
                        hint_known(document, "\"", section_suggest(section), "\""));
         return;
     }
@@ -212,7 +212,7 @@ void document_override(struct document *document, const char *text)
     const char *start  = text + flag;
     const char *equals = strchr(start, '=');
     if (equals == NULL) {
-        document_error(document, "--set %s: expected section.key=value", document_show(document, text));
+        document_error(document, "--set %s: expected section.key=value", text);
         return;
     }
     const char *name  = trim(document, start, equals);
@@ -229,8 +229,8 @@ static void on_key(struct document *document, const char *name, const char *valu
                                                 document->header, document_show(document, name));
     switch (document->lines) {
     case LINES_BEFORE_SECTIONS:
-        document_error(document, "%s:%d: %s = %s: key before any [section]", document->path, document->line,
-                       document_show(document, name), document_show(document, value));
+        document_error(document, "%s:%d: %s = %s: key before any [section]", document->path, document->line, name,
+                       value);
         document->lines = LINES_SKIPPED;
         break;
     case LINES_SECTION:
@@ -272,8 +272,7 @@ static void enter_section(struct document *document, char *line)
     size_t length = strcspn(line, "];");
     char  *after  = line + length + 1;
     if (line[length] != ']' || strchr(";#", after[strspn(after, blanks)]) == NULL) {
-        document_error(document, "%s:%d: %s: expected [section]", document->path, document->line,
-                       document_show(document, line));
+        document_error(document, "%s:%d: %s: expected [section]", document->path, document->line, line);
         document->lines = LINES_SKIPPED;
         return;
     }
@@ -304,7 +303,7 @@ static void enter_section(struct document *document, char *line)
 static void parse_line(struct document *document, const char *start, const char *end)
 {
     char       *line  = trim(document, start, end), *name, *value;
-    const char *shown = document_show(document, line);
+    const char *whole = arena_format(&document->arena, "%s", line);    // text_split_assignment cuts the line
     if (line[0] == '\0' || line[0] == ';' || line[0] == '#') {
         return;
     }
@@ -313,7 +312,7 @@ static void parse_line(struct document *document, const char *start, const char 
     } else if (text_split_assignment(line, &name, &value)) {
         on_key(document, name, value);
     } else {
-        document_error(document, "%s:%d: %s: expected key = value", document->path, document->line, shown);
+        document_error(document, "%s:%d: %s: expected key = value", document->path, document->line, whole);
     }
 }
 

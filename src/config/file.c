@@ -52,18 +52,20 @@ status file_read(const char *path, char **text, size_t *bytes)
 bool file_find(const char *folder, const char *name, char *path, size_t bytes)
 {
     struct stat about;
-    size_t      length = strlen(name);
-    if (length > 4 && strcmp(name + length - 4, ".ini") == 0) {
-        length -= 4;
-    }
+    size_t      length = config_stem(name);
     return length > 0 && length < 256 && strchr(name, '/') == NULL &&
            snprintf(path, bytes, "%s/%.*s.ini", folder, (int)length, name) < (int)bytes && stat(path, &about) == 0;
 }
 
+size_t config_stem(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 4 && strcmp(name + length - 4, ".ini") == 0 ? length - 4 : length;
+}
+
 int config_is_file(const struct dirent *entry)
 {
-    size_t length = strlen(entry->d_name);
-    return length > 4 && strcmp(entry->d_name + length - 4, ".ini") == 0;
+    return config_stem(entry->d_name) < strlen(entry->d_name);
 }
 
 // Sorted, so the suggestion among equally close names is stable.
@@ -76,7 +78,7 @@ const char **config_names(struct arena *arena, const char *folder)
     }
     const char **names = arena_allocate(arena, ((size_t)count + 1) * sizeof(*names));
     for (int i = 0; i < count; i++) {
-        names[i] = arena_format(arena, "%.*s", (int)strlen(entries[i]->d_name) - 4, entries[i]->d_name);
+        names[i] = arena_format(arena, "%.*s", (int)config_stem(entries[i]->d_name), entries[i]->d_name);
         free(entries[i]);
     }
     free(entries);

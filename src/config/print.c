@@ -13,7 +13,7 @@ static const char introduction[] =
     "Every key of every section of a config file. This page is printed by `gswbench options --markdown`.\n"
     "\n"
     "A config is an INI file: `[section]` lines and `key = value` lines; `;` and `#` start a comment line, ` ;` a\n"
-    "comment after a value. Integers may be written 8192, 8_192, 8Ki (1024), 8k (1000) or 1e6. `[ORIGIN SPREAD%]`\n"
+    "comment after a value. Integers may be written 8192, 8_192, 8Ki or 8k (both 8192) or 1e6. `[ORIGIN SPREAD%]`\n"
     "is an optional origin (spec, prior, fit, measured) and spread (one standard deviation): `0.72 prior 5%`. An\n"
     "unknown key, a value out of range or a key set twice is an error. All errors of a file are reported at once.\n"
     "\n"

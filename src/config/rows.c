@@ -175,7 +175,7 @@ status config_rows(const struct config_request *request, struct config_row rows[
         add_combinations(&list);
     }
     if (list.overflows) {
-        document_error(&document, "%s: more than %d rows", document_show(&document, path), CONFIG_ROWS_MAX);
+        document_error(&document, "%s: more than %d rows", path, CONFIG_ROWS_MAX);
     }
     *count = list.count;
     return document_finish(&document);

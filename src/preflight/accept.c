@@ -204,16 +204,11 @@ static status write_files(const struct accept *accept)
     return failed(&written) ? written : write_page(accept);
 }
 
-// The exit code follows from the verdict, which rank 0 broadcasts, not from the run.
-static status leave(struct accept *accept, struct comm *comm)
+status accept_leave(struct comm *comm, status written, int exit_code)
 {
-    int code = 0;
-    TRY(comm_agree(comm, comm->topology.rank == 0 ? write_files(accept) : OK));
-    if (comm->topology.rank == 0) {
-        code = result_acceptance_code((enum acceptance)accept->acceptance.verdict);
-    }
-    comm->ops->share(comm, &code, sizeof(code), 0);
-    return (status){.exit_code = code};
+    TRY(comm_agree(comm, written));
+    comm->ops->share(comm, &exit_code, sizeof(exit_code), 0);
+    return (status){.exit_code = exit_code};
 }
 
 status accept_job(struct accept *accept, const struct preflight_report *report, struct comm *comm)
@@ -234,7 +229,9 @@ status accept_job(struct accept *accept, const struct preflight_report *report, 
     } else if (is_first) {
         refuse(accept);
     }
-    return leave(accept, comm);
+    // The exit code follows from the verdict, which only rank 0 has, not from the run.
+    return accept_leave(comm, is_first ? write_files(accept) : OK,
+                        result_acceptance_code((enum acceptance)accept->acceptance.verdict));
 }
 
 status accept_rank(const void *shared, struct comm *comm)

@@ -57,8 +57,8 @@ bool   flight_is_doubted(const struct flight *flight, int64_t first_class, int64
 status flight_repeat(struct flight *flight, const struct flight_series *series);
 
 // Gives ranks that share cores time slots, of `seconds` each if all take part and longer if fewer do, and sleeps until
-// this rank's begins; flight_end_turn
-// sleeps until all are over. Without shared cores, all start together. Collective.
+// this rank's slot begins; flight_end_turn sleeps until the last slot is over. Without shared cores, all ranks start
+// together. Collective.
 struct flight_turn {
     bool   takes_part;
     double begin, end, all;    // on the host's clock
@@ -126,6 +126,10 @@ bool accept_expect(struct result_acceptance *acceptance, const struct job *job, 
 // Runs the job after its preflight, unless that has outliers, and writes its files. Collective; the exit code follows
 // from the verdict.
 status accept_job(struct accept *accept, const struct preflight_report *report, struct comm *comm);
+
+// Ends a rank. Fails on every rank if rank 0 could not write its files; else every rank returns rank 0's exit code.
+// Collective.
+status accept_leave(struct comm *comm, status written, int exit_code);
 
 // Appends the hosts to drain, with commas.
 void accept_add_drain(const struct preflight_report *report, char *hosts, size_t bytes);

@@ -258,9 +258,8 @@ status preflight_rank(const void *shared, struct comm *comm)
     struct preflight_report report    = {.ranks = NULL};
     status                  result    = check_ranks(preflight, comm);
     result                            = failed(&result) ? result : preflight_measure(&report, preflight, comm);
-    if (!failed(&result)) {
-        result = comm_agree(comm, comm->topology.rank == 0 ? write_report(preflight, &report) : OK);
-    }
+    result =
+        failed(&result) ? result : comm_agree(comm, comm->topology.rank == 0 ? write_report(preflight, &report) : OK);
     if (!failed(&result)) {
         result.exit_code = (int)report.exit_code;
     }

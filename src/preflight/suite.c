@@ -133,9 +133,7 @@ static status run_row(struct session *session, struct suite_row *row)
     accept->preflight.is_part            = true;
     accept->report                       = session->report;
     status result                        = comm_agree(session->comm, begin_row(session, row, folder));
-    if (!failed(&result)) {
-        result = accept_job(accept, &session->report, session->comm);
-    }
+    result = failed(&result) ? result : accept_job(accept, &session->report, session->comm);
     if (session->is_first && !failed(&result)) {
         keep_outcome(row, accept);
         session->suite->is_stopped = was_stopped(row->run_verdict);
@@ -193,7 +191,6 @@ static status write_files(const struct suite *suite, const struct preflight_repo
     return output_save(&stream, "%s/suite.html", suite->output);
 }
 
-// Rank 0's verdict is everyone's exit code.
 static status leave(struct session *session)
 {
     int    code   = 0;
@@ -204,9 +201,7 @@ static status leave(struct session *session)
         code   = session->suite->is_stopped ? EXIT_STOPPED
                                             : result_acceptance_code((enum acceptance)session->suite->verdict);
     }
-    TRY(comm_agree(session->comm, result));
-    session->comm->ops->share(session->comm, &code, sizeof(code), 0);
-    return (status){.exit_code = code};
+    return accept_leave(session->comm, result, code);
 }
 
 // The preflight measures the first job that can run, and examines the machine for all.
@@ -238,9 +233,7 @@ status suite_rank(const void *shared, struct comm *comm)
             result = run_row(&session, &suite->rows[i]);
         }
     }
-    if (!failed(&result)) {
-        result = leave(&session);
-    }
+    result = failed(&result) ? result : leave(&session);
     preflight_free(&session.report);
     return result;
 }

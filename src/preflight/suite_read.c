@@ -24,8 +24,7 @@ static const double start_minutes = 1.0;    // to load, connect and check a job,
 static status find_file(struct suite *suite, const char *name)
 {
     struct stat about;
-    size_t      length  = strlen(name);
-    bool        is_path = strchr(name, '/') != NULL || (length > 4 && strcmp(name + length - 4, ".ini") == 0);
+    bool        is_path = strchr(name, '/') != NULL || config_stem(name) < strlen(name);
     snprintf(suite->path, sizeof(suite->path), "%s/suites/%s.ini", config_folder(), name);
     if (is_path) {
         text_copy(suite->path, sizeof(suite->path), name);
