@@ -55,6 +55,7 @@ Test(number, refuses_what_is_no_integer)
         "8k ",
         "8ki",
         "8kB",
+        "8Q",
         "0x10",
         "8__192",
         "_8",

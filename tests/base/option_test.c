@@ -132,6 +132,7 @@ Test(option, names_what_it_refuses_and_what_it_expects)
         {"kind", "bf61", "bf61: expected none, half or full"},
         {"kind", "hal", "hal: expected none, half or full (did you mean \"half\"?)"},
         {"saved", "qkv,", "qkv,: expected none, or some of norm, qkv, fc1"},
+        {"saved", "qkv,,fc1", "qkv,,fc1: expected none, or some of norm, qkv, fc1"},
         {"saved", "", ": expected none, or some of norm, qkv, fc1"},
         {"saved", "qkv fc1", "qkv fc1: expected none, or some of norm, qkv, fc1"},
         {"saved", "none, qkv", "none, qkv: expected none, or some of norm, qkv, fc1"},
