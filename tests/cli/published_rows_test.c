@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/job.h"
 #include "gswbench/show.h"
@@ -75,7 +76,7 @@ Test(published_rows, of_the_first_systems_have_their_figures)
 {
     int rows = 0, named = 0;
     for (const struct published_row *row = published_rows; row < published_rows + PUBLISHED_ROWS; row++) {
-        if (strncmp(row->config, "kempnerforge", strlen("kempnerforge")) != 0) {
+        if (row->step_seconds != NULL && strncmp(row->config, "kempnerforge", strlen("kempnerforge")) != 0) {
             expect_row(row);
             rows++;
             named += find_label(row)[0] != '\0';

@@ -49,39 +49,22 @@ static const struct bad names[] = {
                                               "E-CONFIG bad.ini:4: [run] seed = 3: already set in line 2\n"},
 };
 
+// One value of each type, and what an INI file adds to it. option_test and number_test have the other refused values.
 static const struct bad values[] = {
     {"[run]\nsteps =\n", "E-CONFIG bad.ini:2: [run] steps = : expected an integer in 1..1000000\n"},
-    {"[run]\nsteps = 0\n", "E-CONFIG bad.ini:2: [run] steps = 0: expected an integer in 1..1000000\n"},
-    {"[run]\nsteps = -3\n", "E-CONFIG bad.ini:2: [run] steps = -3: expected an integer in 1..1000000\n"},
-    {"[run]\nsteps = ten\n", "E-CONFIG bad.ini:2: [run] steps = ten: expected an integer in 1..1000000\n"},
-    {"[run]\nsteps = 7.5\n", "E-CONFIG bad.ini:2: [run] steps = 7.5: expected an integer in 1..1000000\n"},
-    {"[run]\nsteps = 7 steps\n", "E-CONFIG bad.ini:2: [run] steps = 7 steps: expected an integer in 1..1000000\n"},
-    {"[run]\nsteps = 1e99\n", "E-CONFIG bad.ini:2: [run] steps = 1e99: expected an integer in 1..1000000\n"},
     {"[run]\nsteps = 7;few\n", "E-CONFIG bad.ini:2: [run] steps = 7;few: expected an integer in 1..1000000\n"},
     {"[run]\nsteps = 7 # few\n", "E-CONFIG bad.ini:2: [run] steps = 7 # few: expected an integer in 1..1000000\n"},
     {"[run]\nsteps = \"7\"\n", "E-CONFIG bad.ini:2: [run] steps = \"7\": expected an integer in 1..1000000\n"},
     {"[run]\nseed = 99999999999999999999\n",
      "E-CONFIG bad.ini:2: [run] seed = 99999999999999999999: expected an integer in 0..9007199254740991\n"},
-    {"[train]\nsequence = 8Q\n", "E-CONFIG bad.ini:2: [train] sequence = 8Q: expected an integer in 1..4194304\n"},
-    {"[train]\nsequence = 8 Ki\n", "E-CONFIG bad.ini:2: [train] sequence = 8 Ki: expected an integer in 1..4194304\n"},
-    {"[train]\nsequence = 8__192\n",
-     "E-CONFIG bad.ini:2: [train] sequence = 8__192: expected an integer in 1..4194304\n"},
     {"[train]\nsequence = 5Mi\n", "E-CONFIG bad.ini:2: [train] sequence = 5Mi: expected an integer in 1..4194304\n"},
     {"[train]\nglobal_batch = 0\n",
      "E-CONFIG bad.ini:2: [train] global_batch = 0: expected an integer in 1..1048576, or auto\n"},
-    {"[train]\nbeta1 = nan\n", "E-CONFIG bad.ini:2: [train] beta1 = nan: expected a number in 0..0.999999\n"},
     {"[train]\nbeta1 = 1\n", "E-CONFIG bad.ini:2: [train] beta1 = 1: expected a number in 0..0.999999\n"},
-    {"[train]\nlearning_rate = 1e-4x\n",
-     "E-CONFIG bad.ini:2: [train] learning_rate = 1e-4x: expected a number in 0..1\n"},
-    {"[train]\nlearning_rate = 3,5\n", "E-CONFIG bad.ini:2: [train] learning_rate = 3,5: expected a number in 0..1\n"},
-    {"[train]\nclip = inf\n", "E-CONFIG bad.ini:2: [train] clip = inf: expected a number in 0..1e+09\n"},
     {"[train]\nrecompute = some\n", "E-CONFIG bad.ini:2: [train] recompute = some: expected none, attention, full, "
                                     "block_every, selective or modules (did you mean \"none\"?)\n"},
     {"[train]\nrecompute_save = qkv, atention\n",
      "E-CONFIG bad.ini:2: [train] recompute_save = qkv, atention: expected none, or some of norm, qkv, attention, "
-     "projection, fc1, activation, fc2, dispatch, latent\n"},
-    {"[train]\nrecompute_save = qkv,,fc1\n",
-     "E-CONFIG bad.ini:2: [train] recompute_save = qkv,,fc1: expected none, or some of norm, qkv, attention, "
      "projection, fc1, activation, fc2, dispatch, latent\n"},
     {"[run]\ndata = random\n", "E-CONFIG bad.ini:2: [run] data = random: expected uniform or markov\n"},
     {"[run]\nattention = cudn\n",
@@ -161,23 +144,11 @@ static void check_table(const struct bad *table, size_t count)
     }
 }
 
-Test(bad_config, explains_syntax)
+Test(bad_config, explains_syntax_names_values_and_conditions)
 {
     check_table(syntax, LENGTH(syntax));
-}
-
-Test(bad_config, explains_names)
-{
     check_table(names, LENGTH(names));
-}
-
-Test(bad_config, explains_values)
-{
     check_table(values, LENGTH(values));
-}
-
-Test(bad_config, explains_conditions)
-{
     check_table(conditions, LENGTH(conditions));
 }
 
