@@ -8,6 +8,7 @@
 
 #include "checkpoint/catalogue.h"
 #include "folder.h"
+#include "gswbench/text.h"
 #include "gswbench/arena.h"
 #include "same_training.h"
 #include "success.h"
@@ -105,14 +106,16 @@ static void expect_same_under(const char *model, const char *layout, const struc
     }
 }
 
-static void expect_same_under_all(const char *model, const char *layout, const char *const *others, size_t count,
-                                  double tolerance)
+// others: layouts with "|" between them.
+static void expect_same_under_all(const char *model, const char *layout, const char *others, double tolerance)
 {
     struct training whole = train(model, layout, STEPS + MORE_STEPS, NULL, NULL);
+    char            texts[1024], *rest;
+    cr_assert(text_copy(texts, sizeof(texts), others));
     train(model, layout, STEPS, NULL, saved);
     expect_same_under(model, layout, &whole, 0);
-    for (size_t i = 0; i < count; i++) {
-        expect_same_under(model, others[i], &whole, tolerance);
+    for (char *other = strtok_r(texts, "|", &rest); other != NULL; other = strtok_r(NULL, "|", &rest)) {
+        expect_same_under(model, other, &whole, tolerance);
     }
 }
 
@@ -125,8 +128,7 @@ static const char dense[] = SMALL "learning_rate 5e-4";
 
 Test(reshard, carries_adapters_and_starts_them_on_a_model_without_any)
 {
-    static const char *const others[] = {"fsdp 1", "tp 4", "pp 3", "dp 2; tp 2; zero 1"};
-    expect_same_under_all(ADAPTED, "fsdp 2", others, COUNT(others), 1e-5);
+    expect_same_under_all(ADAPTED, "fsdp 2", "fsdp 1|tp 4|pp 3|dp 2; tp 2; zero 1", 1e-5);
 
     // B is zero, so the first loss is that of the model.
     clear(saved);
@@ -139,22 +141,12 @@ Test(reshard, carries_adapters_and_starts_them_on_a_model_without_any)
 
 Test(reshard, carries_a_dense_model_from_one_layout_to_any)
 {
-    static const char *const others[] = {"fsdp 1",
-                                         "fsdp 4",
-                                         "dp 2; fsdp 2",
-                                         "dp 4; zero 1",
-                                         "tp 4",
-                                         "pp 3",
-                                         "dp 2; tp 2; zero 1",
-                                         "fsdp 2; tp 2",
-                                         "tp 2; pp 2",
-                                         "cp 2; accumulation 4",
-                                         "cp 2; shard_over_cp yes; accumulation 4",
-                                         "dp 2; fsdp 2; cp 2; shard_over_cp yes",
-                                         "tp 2; cp 2; pp 2; shard_over_cp yes; accumulation 4",
-                                         "dp 2; pp 2; zero 1; zero_gather forward",
-                                         "fsdp 2; tp 2; pp 2"};
-    expect_same_under_all(dense, "fsdp 2; tp 2", others, COUNT(others), 2e-6);
+    expect_same_under_all(dense, "fsdp 2; tp 2",
+                          "fsdp 1|fsdp 4|dp 2; fsdp 2|dp 4; zero 1|tp 4|pp 3|dp 2; tp 2; zero 1|fsdp 2; tp 2|"
+                          "tp 2; pp 2|cp 2; accumulation 4|cp 2; shard_over_cp yes; accumulation 4|"
+                          "dp 2; fsdp 2; cp 2; shard_over_cp yes|tp 2; cp 2; pp 2; shard_over_cp yes; accumulation 4|"
+                          "dp 2; pp 2; zero 1; zero_gather forward|fsdp 2; tp 2; pp 2",
+                          2e-6);
 }
 
 // Loads Hugging Face files with an index; the initial weights equal the drawn ones.
@@ -182,80 +174,62 @@ Test(reshard, begins_with_weights_that_an_index_deals_to_files)
 
 Test(reshard, carries_the_embedding_that_the_head_is_tied_to)
 {
-    static const char *const others[] = {"fsdp 1", "pp 3", "dp 2; tp 2; pp 2; zero 1"};
-    expect_same_under_all(SMALL "tied yes", "fsdp 2; pp 2", others, COUNT(others), 2e-6);
+    expect_same_under_all(SMALL "tied yes", "fsdp 2; pp 2", "fsdp 1|pp 3|dp 2; tp 2; pp 2; zero 1", 2e-6);
 }
 
 Test(reshard, carries_the_momentum_of_muon_to_other_owners)
 {
-    static const char *const others[] = {"dp 1", "tp 2", "dp 2; zero 1; pp 3", "dp 2; ep 2; tp 2; zero 1"};
     expect_same_under_all(SMALL "learning_rate 2e-3; "
                                 "experts 4; top_k 2; capacity_scope sequence; pattern dense, experts; optimizer muon",
-                          "dp 4; ep 2; zero 1", others, COUNT(others), 1e-5);
+                          "dp 4; ep 2; zero 1", "dp 1|tp 2|dp 2; zero 1; pp 3|dp 2; ep 2; tp 2; zero 1", 1e-5);
 }
 
 // MTP modules with experts. Their pipeline stage has a copy of the embedding.
 Test(reshard, carries_layers_that_predict_further_tokens)
 {
-    static const char *const others[] = {"fsdp 1",
-                                         "dp 4; ep 2; zero 1",
-                                         "fsdp 2; tp 2",
-                                         "pp 3",
-                                         "dp 2; ep 2; pp 2; last_chunk_layers 1; zero 1; zero_gather forward",
-                                         "fsdp 2; tp 2; pp 2"};
     expect_same_under_all("layers 3; predicted_tokens 2; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; "
                           "learning_rate 5e-4; experts 4; top_k 2",
-                          "fsdp 4; ep 2", others, COUNT(others), 1e-5);
+                          "fsdp 4; ep 2",
+                          "fsdp 1|dp 4; ep 2; zero 1|fsdp 2; tp 2|pp 3|"
+                          "dp 2; ep 2; pp 2; last_chunk_layers 1; zero 1; zero_gather forward|fsdp 2; tp 2; pp 2",
+                          1e-5);
 }
 
 Test(reshard, carries_experts_from_one_layout_to_any)
 {
-    static const char *const others[] = {"fsdp 1",
-                                         "dp 4; ep 2",
-                                         "dp 4; ep 4; zero 1",
-                                         "fsdp 4; ep 2",
-                                         "fsdp 2; tp 2",
-                                         "dp 2; fsdp 2; ep 2",
-                                         "dp 2; ep 2; tp 2",
-                                         "pp 3",
-                                         "dp 2; ep 2; pp 2",
-                                         "tp 4",
-                                         "dp 2; ep 2; cp 2; accumulation 4",
-                                         "fsdp 2; ep 2; tp 2; pp 2",
-                                         "tp 2; ep 2; etp 1",
-                                         "fsdp 2; tp 2; ep 4; etp 1; pp 2",
-                                         "dp 2; tp 2; cp 2; ep 2; etp 1; zero 1; accumulation 2"};
-    expect_same_under_all(SMALL "learning_rate 5e-4; experts 4; top_k 2", "fsdp 4; ep 2", others, COUNT(others), 1e-5);
+    expect_same_under_all(SMALL "learning_rate 5e-4; experts 4; top_k 2", "fsdp 4; ep 2",
+                          "fsdp 1|dp 4; ep 2|dp 4; ep 4; zero 1|fsdp 4; ep 2|fsdp 2; tp 2|dp 2; fsdp 2; ep 2|"
+                          "dp 2; ep 2; tp 2|pp 3|dp 2; ep 2; pp 2|tp 4|dp 2; ep 2; cp 2; accumulation 4|"
+                          "fsdp 2; ep 2; tp 2; pp 2|tp 2; ep 2; etp 1|fsdp 2; tp 2; ep 4; etp 1; pp 2|"
+                          "dp 2; tp 2; cp 2; ep 2; etp 1; zero 1; accumulation 2",
+                          1e-5);
 }
 
 // Heads that several tp ranks replicate are saved once.
 Test(reshard, carries_heads_of_several_ranks_to_one_each_and_back)
 {
-    static const char *const others[] = {"fsdp 1", "tp 2", "tp 4; pp 3", "fsdp 2; tp 4", "dp 2; tp 4; zero 1"};
-    static const char        heads[]  = "layers 3; ffn 20; kv_heads 2; vocab 37; vocab_multiple 2; sequence 16; "
-                                        "learning_rate 5e-4; qk_norm yes; attention_bias yes";
-    expect_same_under_all(heads, "tp 4", others, COUNT(others), 2e-6);
+    static const char heads[] = "layers 3; ffn 20; kv_heads 2; vocab 37; vocab_multiple 2; sequence 16; "
+                                "learning_rate 5e-4; qk_norm yes; attention_bias yes";
+    expect_same_under_all(heads, "tp 4", "fsdp 1|tp 2|tp 4; pp 3|fsdp 2; tp 4|dp 2; tp 4; zero 1", 2e-6);
     clear(saved);
-    expect_same_under_all(heads, "fsdp 2; tp 2", (const char *const[]){"tp 4"}, 1, 2e-6);
+    expect_same_under_all(heads, "fsdp 2; tp 2", "tp 4", 2e-6);
 }
 
 // Position table, replicated on tp ranks, and again if the head is tied to the embedding of another stage.
 Test(reshard, carries_learned_positions)
 {
-    static const char *const others[] = {"fsdp 1", "pp 3", "tp 4", "dp 2; tp 2; pp 2; zero 1", "cp 2; accumulation 4"};
     expect_same_under_all(SMALL "learning_rate 5e-4; tied yes; positions learned; max_positions 19", "fsdp 2; pp 2",
-                          others, COUNT(others), 2e-6);
+                          "fsdp 1|pp 3|tp 4|dp 2; tp 2; pp 2; zero 1|cp 2; accumulation 4", 2e-6);
 }
 
 // Sinks and biases that are sharded over tp, and replicated ones.
 Test(reshard, carries_sinks_and_biases)
 {
-    static const char *const others[] = {"fsdp 1", "dp 2; ep 2; tp 2",  "tp 4; zero 1",
-                                         "pp 4",   "tp 2; ep 2; etp 1", "fsdp 4; ep 2"};
     expect_same_under_all("layers 4; pattern (window_attention + experts, dense); window 5; attention_sinks yes; "
                           "attention_bias yes; mlp_bias yes; router_offset yes; ffn 20; kv_heads 4; vocab 37; "
                           "vocab_multiple 2; sequence 16; learning_rate 5e-4; experts 4; top_k 2",
-                          "fsdp 2; tp 2; ep 2", others, COUNT(others), 1e-5);
+                          "fsdp 2; tp 2; ep 2",
+                          "fsdp 1|dp 2; ep 2; tp 2|tp 4; zero 1|pp 4|tp 2; ep 2; etp 1|fsdp 4; ep 2", 1e-5);
 }
 
 enum { BIASES = 12 };
@@ -281,10 +255,9 @@ static const char biased[] = SMALL "learning_rate 5e-4; experts 4; top_k 2; "
 // return to zero after two steps.
 Test(reshard, carries_the_biases_of_routers)
 {
-    static const char *const others[] = {"fsdp 1", "dp 2; ep 2; tp 2", "pp 3", "tp 2; ep 2; etp 1"};
-    float                    biases[BIASES];
-    int                      moved = 0;
-    expect_same_under_all(biased, "fsdp 4; ep 2", others, COUNT(others), 1e-5);
+    float biases[BIASES];
+    int   moved = 0;
+    expect_same_under_all(biased, "fsdp 4; ep 2", "fsdp 1|dp 2; ep 2; tp 2|pp 3|tp 2; ep 2; etp 1", 1e-5);
     read_biases(saved, biases);
     for (int i = 0; i < BIASES; i++) {
         moved += biases[i] != 0;
@@ -311,23 +284,18 @@ Test(reshard, has_the_biases_of_routers_beside_exported_weights)
 // With etp 1, each tp rank holds different whole experts and saves its own.
 Test(reshard, carries_whole_experts_to_sharded_ones_and_to_one_rank)
 {
-    static const char *const others[] = {"fsdp 1",
-                                         "tp 2",
-                                         "dp 2; ep 2; tp 2",
-                                         "tp 4; ep 4; etp 1",
-                                         "dp 2; tp 2; ep 2; etp 1",
-                                         "tp 2; cp 2; ep 4; etp 1; accumulation 4",
-                                         "tp 2; cp 2; ep 2; ep_over_cp yes; accumulation 4",
-                                         "dp 4; ep 4; zero 1"};
-    expect_same_under_all(SMALL "learning_rate 5e-4; experts 4; top_k 2", "dp 2; tp 2; ep 4; etp 1; zero 1", others,
-                          COUNT(others), 1e-5);
+    expect_same_under_all(SMALL "learning_rate 5e-4; experts 4; top_k 2", "dp 2; tp 2; ep 4; etp 1; zero 1",
+                          "fsdp 1|tp 2|dp 2; ep 2; tp 2|tp 4; ep 4; etp 1|dp 2; tp 2; ep 2; etp 1|"
+                          "tp 2; cp 2; ep 4; etp 1; accumulation 4|tp 2; cp 2; ep 2; ep_over_cp yes; accumulation 4|"
+                          "dp 4; ep 4; zero 1",
+                          1e-5);
 }
 
 // BF16 weights with fp32 master weights. Losses differ between layouts by rounding; saved tensors do not.
 Test(reshard, carries_weights_in_few_digits)
 {
-    static const char *const others[] = {"fsdp 1", "dp 2; tp 2; zero 1", "tp 4; pp 2", "fsdp 2; cp 2; accumulation 2"};
-    expect_same_under_all(SMALL "learning_rate 5e-4; compute bf16", "fsdp 2; tp 2", others, COUNT(others), 5e-3);
+    expect_same_under_all(SMALL "learning_rate 5e-4; compute bf16", "fsdp 2; tp 2",
+                          "fsdp 1|dp 2; tp 2; zero 1|tp 4; pp 2|fsdp 2; cp 2; accumulation 2", 5e-3);
 }
 
 Test(reshard, goes_on_bit_by_bit_in_fp8)
@@ -343,6 +311,6 @@ Test(reshard, goes_on_bit_by_bit_in_fp8)
                  "learning_rate 5e-4; compute fp8; %s",
                  recipes[i / COUNT(layouts)]);
         clear(saved);
-        expect_same_under_all(model, layout, NULL, 0, 0);
+        expect_same_under_all(model, layout, "", 0);
     }
 }
