@@ -9,7 +9,7 @@
 // state.
 //
 // Until signals_keep, a signal ends the process at once: no result is lost yet. Afterwards the run ends after the
-// current step and keeps its result; a second signal kills the process. signals_name knows 0 as the end of the
+// current step and keeps its result; a second signal kills the process. signals_name(0) is the end of the
 // launcher.
 void        signals_catch(bool is_first, int64_t seconds);    // seconds: time limit, 0 for none; only the first prints
 void        signals_keep(void);          // every rank calls it when libraries are loaded; it restores our handlers

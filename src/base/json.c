@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Writes and reads structs by their field tables.
-#include "json_map.h"
+// Writes and reads structs by their field tables, generates the schema of a table, and parses untrusted JSON.
+#include "gswbench/json.h"
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/json.h"
+#include "gswbench/number.h"
 #include "gswbench/text.h"
+
+enum { LENGTH_MAX = 1000000 };    // limits the memory that a hostile file can request
 
 static const void *at(const void *from, size_t offset)
 {
@@ -33,7 +38,7 @@ static int64_t integer_of(const struct json_field *field, const void *value)
     }
 }
 
-json_t *json_from_text(const char *text)
+static json_t *from_text(const char *text)
 {
     size_t bytes     = strlen(text) + 1;
     char  *printable = memory_allocate(bytes);
@@ -41,6 +46,76 @@ json_t *json_from_text(const char *text)
     json_t *value = json_string(printable);
     free(printable);
     return value;
+}
+
+// Name/value lists as JSON objects. "section.key" nests in an object per section. A string that prints the same as a
+// number becomes a number.
+enum {
+    SECTION_BYTES = 64,
+    NAME_BYTES    = 256,
+    NUMBER_BYTES  = 32,
+    TEXTS_MAX     = 10000,
+};
+
+static void print_number(char number[NUMBER_BYTES], const json_t *value)
+{
+    if (json_is_integer(value)) {
+        snprintf(number, NUMBER_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    } else {
+        number_print_real(json_real_value(value), number, NUMBER_BYTES);
+    }
+}
+
+static json_t *from_entry(const char *text)
+{
+    char    number[NUMBER_BYTES];
+    double  real;
+    int64_t integer;
+    json_t *value = NULL;
+    if (number_parse_integer(text, &integer)) {
+        value = json_integer(integer);
+    } else if (number_parse_real(text, &real)) {
+        value = json_real(real);
+    }
+    if (value != NULL) {
+        print_number(number, value);
+        if (strcmp(number, text) == 0) {
+            return value;
+        }
+        json_decref(value);
+    }
+    return from_text(text);
+}
+
+// Returns the object of a name's section, created if needed, and advances name past the dot.
+static json_t *find_section(json_t *object, const char **name)
+{
+    char        section[SECTION_BYTES];
+    const char *dot = strchr(*name, '.');
+    if (dot == NULL || dot - *name >= SECTION_BYTES) {
+        return object;
+    }
+    snprintf(section, sizeof(section), "%.*s", (int)(dot - *name), *name);
+    json_t *found = json_object_get(object, section);
+    if (found == NULL) {
+        json_object_set_new(object, section, found = json_object());
+    }
+    *name = json_is_object(found) ? dot + 1 : *name;
+    return json_is_object(found) ? found : object;
+}
+
+static json_t *from_map(const struct json_field *field, const char *elements, int64_t count)
+{
+    json_t *map = json_object();
+    for (int64_t i = 0; i < count; i++) {
+        const char *element = elements + (size_t)i * field->size;
+        json_t     *text    = from_text(element);
+        const char *name    = json_string_value(text);
+        json_t     *section = find_section(map, &name);
+        json_object_set_new(section, name, from_entry(element + field->value_offset));
+        json_decref(text);
+    }
+    return map;
 }
 
 static json_t *from_real(double value)
@@ -53,7 +128,7 @@ static json_t *from_list(const struct json_field *field, const void *from)
     const char *elements = *(const char *const *)at(from, field->offset);
     int64_t     count    = integer_at(from, field->count_offset);
     if (field->kind == JSON_FIELD_MAP) {
-        return json_from_map(field, elements, count);
+        return from_map(field, elements, count);
     }
     json_t *list = field->kind == JSON_FIELD_COUNTS ? json_object() : json_array();
     for (int64_t i = 0; i < count; i++) {
@@ -82,7 +157,7 @@ static json_t *from_value(const struct json_field *field, const void *from, cons
     const double *reals = value;
     switch (field->kind) {
     case JSON_FIELD_TEXT:
-        return json_from_text(value);
+        return from_text(value);
     case JSON_FIELD_INTEGER:
         return json_integer(integer_of(field, value));
     case JSON_FIELD_REAL:
@@ -135,7 +210,7 @@ static status wrong(const struct json_field *field, const char *expected)
     return fail("%s must be %s", field->key, expected);
 }
 
-status json_to_text(const struct json_field *field, char *to, size_t bytes, const json_t *value)
+static status to_text(const struct json_field *field, char *to, size_t bytes, const json_t *value)
 {
     if (!json_is_string(value) || strlen(json_string_value(value)) != json_string_length(value) ||
         !text_copy(to, bytes, json_string_value(value))) {
@@ -145,6 +220,65 @@ status json_to_text(const struct json_field *field, char *to, size_t bytes, cons
     }
     text_printable(to, bytes, json_string_value(value));    // never longer than the original
     return OK;
+}
+
+static size_t count_texts(json_t *map)
+{
+    const char *name;
+    json_t     *value;
+    size_t      count = 0;
+    json_object_foreach(map, name, value)
+    {
+        count += json_is_object(value) ? json_object_size(value) : 1;
+    }
+    return count;
+}
+
+static status to_entry(const struct json_field *field, char *to, const json_t *value)
+{
+    size_t bytes = field->size - field->value_offset;
+    char   number[NUMBER_BYTES];
+    if (!json_is_number(value)) {
+        return to_text(field, to, bytes, value);
+    }
+    print_number(number, value);
+    return text_copy(to, bytes, number) ? OK : fail("%s has a number that is too long", field->key);
+}
+
+// Appends the members of map. section is "" at the top level.
+static status to_elements(const struct json_field *field, char **element, const char *section, json_t *map)
+{
+    const char *name;
+    json_t     *value;
+    json_object_foreach(map, name, value)
+    {
+        if (json_is_object(value) && section[0] == '\0') {
+            TRY(to_elements(field, element, name, value));
+            continue;
+        }
+        const char *dot = section[0] == '\0' ? "" : ".";
+        char        whole[NAME_BYTES];
+        size_t      room = field->value_offset < NAME_BYTES ? field->value_offset : NAME_BYTES;
+        if (snprintf(whole, sizeof(whole), "%s%s%s", section, dot, name) >= (int)room) {
+            return fail("%s must be an object with shorter names", field->key);
+        }
+        text_printable(*element, field->value_offset, whole);
+        TRY(to_entry(field, *element + field->value_offset, value));
+        *element += field->size;
+    }
+    return OK;
+}
+
+static status to_map(const struct json_field *field, void *to, json_t *value)
+{
+    size_t count = json_is_object(value) ? count_texts(value) : TEXTS_MAX + 1;
+    if (count > TEXTS_MAX) {
+        return fail("%s must be an object of at most %d texts", field->key, TEXTS_MAX);
+    }
+    char *element                                  = memory_allocate(count * field->size);
+    *(void **)((char *)to + field->offset)         = element;
+    *(int64_t *)((char *)to + field->count_offset) = (int64_t)count;
+    return to_elements(field, &element, "", value);
 }
 
 static status to_real(const struct json_field *field, double *to, const json_t *value)
@@ -190,7 +324,7 @@ static status to_field(const struct json_field *field, void *to, json_t *value)
     void *target = (char *)to + field->offset;
     switch (field->kind) {
     case JSON_FIELD_TEXT:
-        return json_to_text(field, target, field->size, value);
+        return to_text(field, target, field->size, value);
     case JSON_FIELD_INTEGER:
         *(int64_t *)target = json_integer_value(value);
         return json_is_integer(value) ? OK : wrong(field, "a whole number");
@@ -211,7 +345,7 @@ static status to_field(const struct json_field *field, void *to, json_t *value)
     case JSON_FIELD_LIST:
         return to_list(field, to, value);
     case JSON_FIELD_MAP:
-        return json_to_map(field, to, value);
+        return to_map(field, to, value);
     case JSON_FIELD_SCHEMA:    // the caller checks the schema name
     case JSON_FIELD_COUNTS:    // write-only kinds
     case JSON_FIELD_LINES:
@@ -239,4 +373,127 @@ status json_to_struct(const struct json_field *fields, void *to, const json_t *o
 bool json_print(const json_t *document, FILE *file)
 {
     return json_dumpf(document, file, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) == 0 && fputc('\n', file) != EOF;
+}
+
+// The JSON Schema of a field table.
+static json_t *of_type(const char *name)
+{
+    return json_pack("{s:s}", "type", name);
+}
+
+// NaN and infinities are null.
+static json_t *of_real(void)
+{
+    return json_pack("{s:[s, s]}", "type", "number", "null");
+}
+
+static json_t *of_choice(const char *const *names)
+{
+    json_t *list = json_array();
+    for (; *names != NULL; names++) {
+        json_array_append_new(list, json_string(*names));
+    }
+    return json_pack("{s:o}", "enum", list);
+}
+
+static json_t *of_value(const struct json_field *field)
+{
+    switch (field->kind) {
+    case JSON_FIELD_TEXT:
+        return of_type("string");
+    case JSON_FIELD_INTEGER:
+        return of_type("integer");
+    case JSON_FIELD_REAL:
+        return of_real();
+    case JSON_FIELD_BOOLEAN:
+        return of_type("boolean");
+    case JSON_FIELD_CHOICE:
+        return of_choice(field->names);
+    case JSON_FIELD_INTERVAL:
+        return json_pack("{s:s, s:o, s:i, s:i}", "type", "array", "items", of_real(), "minItems", 2, "maxItems", 2);
+    case JSON_FIELD_OBJECT:
+        return json_schema(field->fields);
+    case JSON_FIELD_LIST:
+    case JSON_FIELD_ARRAY:
+        return json_pack("{s:s, s:o}", "type", "array", "items", json_schema(field->fields));
+    case JSON_FIELD_LINES:
+        return json_pack("{s:s, s:o}", "type", "array", "items", of_type("string"));
+    case JSON_FIELD_MAP:
+        return json_pack("{s:s, s:{s:[s, s, s], s:{s:[s, s]}}}", "type", "object", "additionalProperties", "type",
+                         "string", "number", "object", "additionalProperties", "type", "string", "number");
+    case JSON_FIELD_COUNTS:
+        return json_pack("{s:s, s:{s:s}}", "type", "object", "additionalProperties", "type", "integer");
+    case JSON_FIELD_SCHEMA:
+        return json_pack("{s:s}", "const", field->names[0]);
+    }
+    return NULL;
+}
+
+json_t *json_schema(const struct json_field *fields)
+{
+    if (fields->key[0] == '\0') {
+        return of_value(fields);
+    }
+    json_t *properties = json_object(), *required = json_array();
+    for (const struct json_field *field = fields; field->key != NULL; field++) {
+        json_t *value = of_value(field);
+        if (field->is_reference) {
+            value = json_pack("{s:[o, o]}", "anyOf", value, of_type("null"));
+        }
+        json_object_set_new(properties, field->key, value);
+        json_array_append_new(required, json_string(field->key));
+    }
+    return json_pack("{s:s, s:o, s:o, s:b}", "type", "object", "properties", properties, "required", required,
+                     "additionalProperties", 0);
+}
+
+// Parses untrusted JSON. Three bytes of text can become 300 bytes of values, so their cost is estimated first.
+//
+// Costs are upper bounds of heap bytes per value. An element is a pointer in an array that doubles, with the old array
+// still allocated.
+enum { OBJECT_COST = 240, LIST_COST = 136, TEXT_COST = 112, NUMBER_COST = 32, ELEMENT_COST = 24 };
+
+// Memory limit of a document: TIMES_MAX times its text plus MORE_BYTES.
+enum { TIMES_MAX = 10, MORE_BYTES = 128 << 20 };
+
+// Index of the closing quote of the string whose opening quote is at `at`.
+static size_t skip_text(const char *text, size_t bytes, size_t at)
+{
+    for (at++; at < bytes && text[at] != '"'; at++) {
+        at += text[at] == '\\';
+    }
+    return at;
+}
+
+static size_t count_bytes(const char *text, size_t bytes)
+{
+    size_t count     = 0;
+    bool   is_number = false;
+    for (size_t at = 0; at < bytes; at++) {
+        char c          = text[at];
+        bool was_number = is_number;
+        is_number       = c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E' || (c >= '0' && c <= '9');
+        if (c == '"') {
+            size_t end = skip_text(text, bytes, at);
+            count += TEXT_COST + end - at;
+            at = end;
+        } else if (c == '{' || c == '[') {
+            count += c == '{' ? OBJECT_COST : LIST_COST;
+        } else if (c == ',') {
+            count += ELEMENT_COST;
+        } else if (is_number && !was_number) {
+            count += NUMBER_COST;
+        }
+    }
+    return count;
+}
+
+json_t *json_parse(const char *text, size_t bytes, json_error_t *error)
+{
+    if (count_bytes(text, bytes) > TIMES_MAX * bytes + MORE_BYTES) {
+        *error = (json_error_t){.line = 1, .column = 0, .position = (int)bytes};
+        strcpy(error->text, "it has more values than a file of its size should");
+        return NULL;
+    }
+    return json_loadb(text, bytes, JSON_REJECT_DUPLICATES, error);
 }

@@ -26,8 +26,8 @@ static const double two_sided_95 = 1.96, two_sided_99 = 2.576, deviations_per_me
 // Limit of clipping, in standard deviations from the median.
 static const double clipped_at = 3;
 
-// Upper limit of the autocorrelation, which bounds the error.
-static const double most_alike = 0.98;
+// Upper limit of an estimated autocorrelation: at 1 the error would be infinite.
+static const double correlation_max = 0.98;
 
 static int compare(const void *a, const void *b)
 {
@@ -187,14 +187,14 @@ static double *clip(const double *values, int64_t count, double median)
 // (Kendall 1954).
 static double plausible_correlation(double c, int64_t count)
 {
-    return fmax(0, fmin(most_alike, c + (9 + 3 * c) / (double)count));
+    return fmax(0, fmin(correlation_max, c + (9 + 3 * c) / (double)count));
 }
 
-// Autocorrelation for widening an interval: 0 unless c is significant.
-static double shown_correlation(double c, int64_t count)
+// Autocorrelation by which an interval is widened; 0 unless c is significant.
+static double significant_correlation(double c, int64_t count)
 {
     double uncertainty = 1 / sqrt((double)count);
-    return c > uncertainty ? fmin(most_alike, c + (1 + 3 * c) / (double)count + uncertainty) : 0;
+    return c > uncertainty ? fmin(correlation_max, c + (1 + 3 * c) / (double)count + uncertainty) : 0;
 }
 
 // Sums over a clipped series around its mean: squared deviations, products of successive deviations, and squared
@@ -231,14 +231,13 @@ static double error_of(const struct moments *sums, int64_t count, double median,
 }
 
 // Relative distance between the lowest and highest sustained level. Single steps do not count: short series ignore the
-// two extremes; longer ones take medians of three successive steps, or count as 0 if the autocorrelation is not
-// significant (is_alike).
-static double swing_of(const double *values, const double *sorted, int64_t count, bool is_alike)
+// two extremes; longer ones take medians of three successive steps, and their swing is 0 unless steps are correlated.
+static double swing_of(const double *values, const double *sorted, int64_t count, bool is_correlated)
 {
     double low = sorted[1], high = sorted[count - 2];
     if (count > SHORT_COUNT_MAX) {
         low = high = sorted[count / 2];
-        for (int64_t i = 0; is_alike && i + NEIGHBOURS <= count; i++) {
+        for (int64_t i = 0; is_correlated && i + NEIGHBOURS <= count; i++) {
             const double *x      = &values[i];
             double        middle = fmax(fmin(x[0], x[1]), fmin(fmax(x[0], x[1]), x[2]));
             low                  = fmin(low, middle);
@@ -271,18 +270,18 @@ static int64_t count_outliers(const double *values, int64_t count)
 // sorted: the values in order.
 static void bracket(struct statistics *statistics, const double *values, const double *sorted, int64_t count)
 {
-    double median = median_of(sorted, count), shown = 0, reach = 1;
+    double median = median_of(sorted, count), correlation = 0, reach = 1;
     if (count >= 2) {
         struct moments sums     = moments_of(values, count, median);
         double         rounding = 1e-12 * median;
         bool           varies   = sums.squares > (double)count * rounding * rounding;
         double         c        = varies ? sums.products / sums.squares : 0;
-        shown                   = shown_correlation(c, count);
-        reach             = shown > 0 ? 1 + two_sided_95 * error_of(&sums, count, median, shown) : 1;    // a factor
+        correlation             = significant_correlation(c, count);
+        reach = correlation > 0 ? 1 + two_sided_95 * error_of(&sums, count, median, correlation) : 1;    // a factor
         statistics->error = error_of(&sums, count, median, plausible_correlation(c, count));
     }
     statistics->median = median;
-    statistics->swing  = count > NEIGHBOURS ? swing_of(values, sorted, count, shown > 0) : NAN;
+    statistics->swing  = count > NEIGHBOURS ? swing_of(values, sorted, count, correlation > 0) : NAN;
     if (count >= INTERVAL_COUNT_MIN) {
         int64_t rank     = interval_rank(count, 0.025);
         statistics->low  = fmin(sorted[rank - 1], median / reach);
