@@ -53,11 +53,8 @@ struct checkpoint_target {
     struct checkpoint_watch watch;
 };
 status checkpoint_check_target(const char *folder, int64_t step);    // fails if that step is already saved
-status checkpoint_save(const struct plan *plan, const struct step *step, struct comm *comm,
-                       const struct checkpoint_target *target, const struct checkpoint_origin *origin,
-                       struct checkpoint_cost *cost);
 
-// The same in two collective calls. If asynchronous, begin copies the state to host memory, a thread writes it while
+// A save is two collective calls. If asynchronous, begin copies the state to host memory, a thread writes it while
 // steps run, and end joins the thread. is_written: this rank's thread has finished. Close a save to abandon it.
 struct checkpoint_save;
 status checkpoint_save_begin(struct checkpoint_save **begun, const struct plan *plan, const struct step *step,

@@ -94,7 +94,7 @@ void catalogue_end_reading(struct catalogue *catalogue);
 // "PATH: tensor 'NAME': PROBLEM"
 status catalogue_refuse(const struct catalogue *catalogue, const char *tensor, const char *problem);
 
-// tiling.c: checks that slices tile their tensor. Slices are sorted by row and column. wrong: a slice that overlaps an
+// Checks that slices tile their tensor. Slices are sorted by row and column. wrong: a slice that overlaps an
 // earlier one. O(n log n).
 enum tiling { TILING_WHOLE, TILING_OVERLAP, TILING_HOLE };
 enum tiling tiling_find(const struct stored_tensor *tensor, const struct stored **wrong);

@@ -44,8 +44,8 @@ struct export_list {
     int32_t            bias_count;    // router bias tensors, in the last file; 0: none
 };
 
-// exports.c: lists the parts of every pipeline stage in model order, experts last. A part that would exceed shard_bytes
-// starts a new shard. The same on every rank.
+// checkpoint.c: lists the parts of every pipeline stage in model order, experts last. A part that would exceed
+// shard_bytes starts a new shard. The same on every rank.
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes);
 void               exports_free(struct export_list *list);
 // Names an expert layer's router bias, or the one tensor of all biases. Returns the number of bias tensors.
@@ -73,7 +73,7 @@ extern const char *const safetensors_codes[];
 // "FILE: tensor 'NAME': PROBLEM"; the name is made printable.
 status safetensors_refuse(const char *path, const char *name, const char *problem);
 
-// checksums.c. checksum_print: as hexadecimal text. checksums_describe: metadata to write. checksums_of_header:
+// safetensors.c. checksum_print: as hexadecimal text. checksums_describe: metadata to write. checksums_of_header:
 // checksum of the header's text, which it modifies. checksums_read: checks the header and reads the checksums of
 // tensors; metadata NULL: there are none. checksums_verify: checks the data of a tensor.
 enum { CHECKSUM_BYTES = 17 };

@@ -9,12 +9,11 @@
 
 #include <xxhash.h>
 
-#include "folders.h"
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/text.h"
 #include "manifest.h"
-#include "shard.h"
+#include "slices.h"
 
 enum { PIECE_BYTES = 1 << 20 };
 
@@ -321,13 +320,4 @@ status checkpoint_save_end(struct checkpoint_save *save, struct checkpoint_cost 
     *cost         = (struct checkpoint_cost){now - save->began, save->stalled + now - begun, save->shard.bytes};
     checkpoint_save_close(save);
     return result;
-}
-
-status checkpoint_save(const struct plan *plan, const struct step *step, struct comm *comm,
-                       const struct checkpoint_target *target, const struct checkpoint_origin *origin,
-                       struct checkpoint_cost *cost)
-{
-    struct checkpoint_save *save;
-    TRY(checkpoint_save_begin(&save, plan, step, comm, target, origin));
-    return checkpoint_save_end(save, cost);
 }

@@ -59,3 +59,17 @@ struct slice_list slices_owned(const struct plan *plan, const struct plan_unit *
 enum { SLICE_NAME_BYTES = 128 };
 void slice_name(const struct slice *slice, enum state state, char name[SLICE_NAME_BYTES]);
 bool slice_parse(const char *name, char tensor[SLICE_NAME_BYTES], struct rectangle *at, int32_t *dims);
+
+// The slices that one rank saves.
+struct shard {
+    struct safetensor *entries;    // [count], in file order
+    struct shard_run {
+        int32_t tensor;
+        int64_t first;    // first element in that tensor
+    } * runs;             // parallel to entries; runs of the same tensor are consecutive
+    int32_t count;
+    int64_t bytes;
+};
+
+struct shard shard_describe(const struct plan *plan);
+void         shard_free(struct shard *shard);

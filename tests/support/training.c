@@ -85,10 +85,13 @@ static void decide_routing(const struct plan *plan, const struct step *step, int
 static void end(struct training *training, const struct plan *plan, const struct step *step, struct comm *comm,
                 int64_t steps)
 {
-    struct checkpoint_cost cost;
+    struct checkpoint_cost  cost;
+    struct checkpoint_save *save;
     if (training->save != NULL) {
-        training_require(checkpoint_save(plan, step, comm, &(struct checkpoint_target){.folder = training->save},
-                                         &(struct checkpoint_origin){.step = steps, .data = "uniform"}, &cost));
+        training_require(checkpoint_save_begin(&save, plan, step, comm,
+                                               &(struct checkpoint_target){.folder = training->save},
+                                               &(struct checkpoint_origin){.step = steps, .data = "uniform"}));
+        training_require(checkpoint_save_end(save, &cost));
     }
     if (training->weights != NULL) {
         struct output_folder folder = {.is_open = false};
