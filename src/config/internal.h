@@ -46,7 +46,7 @@ struct document {
     const char                  *ignored;    // a section read by other code; NULL: none
     int                          line;
     char                         header[64];    // current section, printable
-    enum origin                  origin;        // of the section's lines
+    enum origin                  origin;        // origin of the assignments in this section
     const struct config_section *section;       // NULL inside [when ...] and while skipping lines
     enum { LINES_SKIPPED, LINES_SECTION, LINES_WHEN, LINES_BEFORE_SECTIONS } lines;
 };
@@ -54,7 +54,8 @@ struct document {
 void document_error(struct document *document, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void document_free(struct document *document);
 
-// Makes text printable; " (did you mean "x"?)", or "" without a suggestion. Both in the document's arena.
+// document_show returns a printable copy of a text. document_hint returns " (did you mean "x"?)", or "" without a
+// suggestion. Both are in the document's arena.
 const char *document_show(struct document *document, const char *text);
 const char *document_hint(struct document *document, const char *before, const char *suggestion, const char *after);
 
@@ -72,7 +73,7 @@ const char *file_list(struct arena *arena, const char *folder);    // "a, b"; th
 // Whether folder/name.ini exists, and its path. Names with '/' never match.
 bool file_find(const char *folder, const char *name, char *path, size_t bytes);
 
-// collectives.c: reads the measured times of [hardware] collectives. Reports an unknown GPU, and a file that it cannot
+// hardware.c: reads the measured times of [hardware] collectives. Reports an unknown GPU, and a file that it cannot
 // read.
 void collectives_read(struct hardware_config *hardware, struct document *document);
 
@@ -86,7 +87,7 @@ struct selection {
 
 // config.c: request to document to config.
 void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes);
-// The values in force; without a request, only from the file.
+// Returns the selecting values of file and overrides; without a request, of the file alone.
 struct selection document_select(const struct document *document, const struct config_request *request);
 void             config_set_defaults(struct config *config);
 void             document_apply(struct config *config, const struct document *document, struct selection selection);
@@ -108,17 +109,16 @@ bool condition_parse(struct document *document, char *terms, struct condition *c
 bool condition_matches(const struct condition *condition, const struct selection *selection);
 // Reports a variant that nothing names.
 void condition_check_variant(struct document *document, const char *variant);
-// Whether a section names that gpu, which makes it part of the row.
+// Whether a section names that gpu. The gpu then selects the row as well as the hardware profile.
 bool document_names_gpu(const struct document *document, const char *gpu);
 
 void document_parse_file(struct document *document, const char *path);
 
-// published.c: published figures of another step become 0 (not published).
+// rows.c: published figures of another step become 0 (not published).
 void config_keep_published(struct config *config, struct document *document, struct selection selection);
 
 // Whether the option names a preset file.
 bool option_names_file(const struct option *option);
 
-// sections.c
 const struct config_section *section_find(const char *name);
 const char                  *section_suggest(const char *name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shared by the files of a preflight: the state of a rank, the measurements, and their judgement. The report holds
-// classes: a class has the values of one quantity, such as the rate of a GEMM on each rank or the bandwidth of each
-// link.
+// classes: a class has the values of one quantity that should be equal, such as the rate of a GEMM on each rank or the
+// bandwidth of each link.
 #pragma once
 
 #include "gswbench/calibrate.h"
@@ -13,7 +13,7 @@
 #include "gswbench/suite.h"
 #include "gswbench/watch.h"
 
-// State of one rank.
+// A rank's state of a preflight.
 struct flight {
     const struct preflight *preflight;
     struct rank_environment environment;
@@ -52,7 +52,7 @@ struct flight_series {
     int64_t first_class;    // classes of the report from this one on
     double  share;          // of the time budget
 };
-// Whether a rank's device or host is an outlier in one of these classes.
+// Whether a rank's device or host is an outlier in one of the classes from first_class on.
 bool   flight_is_doubted(const struct flight *flight, int64_t first_class, int64_t rank);
 status flight_repeat(struct flight *flight, const struct flight_series *series);
 
@@ -145,7 +145,7 @@ status accept_write_document(const struct json_field *fields, const void *from, 
 // suite_read.c: sets a row's dollars for a million tokens at this step time.
 void suite_row_set_dollars(struct suite_row *row, double step_seconds);
 
-// page.c: a page with the cards of a preflight (NULL: none) after another card (NULL: none).
+// report.c: a page with the cards of a preflight (NULL: none) after another card (NULL: none).
 void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
                        FILE *file);
 void flight_describe_drain(const char *hosts, char *text, size_t bytes);

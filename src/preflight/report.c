@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Stores the values of a report by class, and prints the report as text and JSON.
+// Stores the values of a report by class, and prints the report as text, JSON and an HTML page; also the page of an
+// acceptance.
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
-
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/grid.h"
 #include "gswbench/json.h"
 #include "gswbench/preflight.h"
 #include "gswbench/text.h"
@@ -152,13 +153,13 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
 #define LIST(owner, key, element, list, count, fields) \
     JSON_LIST(owner, key, list, count, sizeof(struct element), fields)
 
-static const struct json_field values[] = {
+static const struct json_field value_fields[] = {
     INTEGER(preflight_value, first),
     INTEGER(preflight_value, second),
     REAL(preflight_value, value),
     JSON_END
 };
-static const struct json_field classes[] = {
+static const struct json_field class_fields[] = {
     TEXT(preflight_class, name),
     TEXT(preflight_class, unit),
     CHOICE(preflight_class, subject, preflight_subject_names),
@@ -168,10 +169,10 @@ static const struct json_field classes[] = {
     REAL(preflight_class, minimum),
     REAL(preflight_class, median),
     REAL(preflight_class, maximum),
-    LIST(preflight_class, "values", preflight_value, values, value_count, values),
+    LIST(preflight_class, "values", preflight_value, values, value_count, value_fields),
     JSON_END
 };
-static const struct json_field outliers[] = {
+static const struct json_field outlier_fields[] = {
     CHOICE(preflight_outlier, blame, preflight_blame_names),
     TEXT(preflight_outlier, host),
     TEXT(preflight_outlier, other_host),
@@ -182,13 +183,13 @@ static const struct json_field outliers[] = {
     TEXT(preflight_outlier, text),
     JSON_END
 };
-static const struct json_field ranks[] = {
+static const struct json_field rank_fields[] = {
     TEXT(preflight_rank, host),
     INTEGER(preflight_rank, node),
     INTEGER(preflight_rank, local_rank),
     JSON_END
 };
-static const struct json_field hosts[] = {
+static const struct json_field host_fields[] = {
     TEXT(preflight_host, host),
     JSON_END
 };
@@ -207,10 +208,10 @@ const struct json_field preflight_fields[] = {
     JSON_FIELD(preflight_report, JSON_FIELD_INTEGER, "examined_transfers", examined_communications),
     REAL(preflight_report, op_bound),
     REAL(preflight_report, op_difference),
-    LIST(preflight_report, "drain", preflight_host, drain, drain_count, hosts),
-    LIST(preflight_report, "outliers", preflight_outlier, outliers, outlier_count, outliers),
-    LIST(preflight_report, "classes", preflight_class, classes, class_count, classes),
-    LIST(preflight_report, "ranks", preflight_rank, ranks, rank_count, ranks),
+    LIST(preflight_report, "drain", preflight_host, drain, drain_count, host_fields),
+    LIST(preflight_report, "outliers", preflight_outlier, outliers, outlier_count, outlier_fields),
+    LIST(preflight_report, "classes", preflight_class, classes, class_count, class_fields),
+    LIST(preflight_report, "ranks", preflight_rank, ranks, rank_count, rank_fields),
     JSON_END
 };
 // clang-format on
@@ -220,4 +221,157 @@ void preflight_write_json(const struct preflight_report *report, FILE *file)
     json_t *document = json_from_struct(preflight_fields, report);
     json_print(document, file);
     json_decref(document);
+}
+
+enum { CELL_BYTES = 160, CARDS = 3 };
+
+static const struct grid_column outlier_columns[] = {
+    {"blame", "blame", false},
+    {"host", "host", false},
+    {"slower by", "percent", true},
+    {"finding", "text", false},
+};
+static const struct grid_column class_columns[] = {
+    {"measurement", "name", false}, {"minimum", "minimum", true}, {"median", "median", true},
+    {"maximum", "maximum", true},   {"unit", "unit", false},      {"profile", "profile", true},
+    {"compared", "count", true},    {"note", "note", false},
+};
+static const struct grid_column run_columns[] = {
+    {"step time", "kind", false},
+    {"seconds", "seconds", true},
+    {"95 % interval", "interval", true},
+    {"remark", "remark", false},
+};
+
+static void fill_outliers(struct grid *grid, const struct preflight_report *report)
+{
+    for (int64_t i = 0; i < report->outlier_count; i++) {
+        const struct preflight_outlier *outlier = &report->outliers[i];
+        grid_add(grid, preflight_blame_names[outlier->blame]);
+        grid_add(grid, outlier->host[0] != '\0' ? outlier->host : "-");
+        grid_add_real(grid, "%.1f %%", outlier->percent);
+        grid_add(grid, outlier->text);
+    }
+}
+
+static void fill_classes(struct grid *grid, const struct preflight_report *report)
+{
+    for (int64_t i = 0; i < report->class_count; i++) {
+        const struct preflight_class *row   = &report->classes[i];
+        const struct flight_scale    *scale = flight_find_scale(row);
+        char                          count[CELL_BYTES];
+        snprintf(count, sizeof(count), "%" PRId64 " %s%s", row->value_count, preflight_subject_names[row->subject],
+                 row->value_count == 1 ? "" : "s");
+        grid_add(grid, row->name);
+        grid_add_real(grid, "%.4g", row->minimum * scale->factor);
+        grid_add_real(grid, "%.4g", row->median * scale->factor);
+        grid_add_real(grid, "%.4g", row->maximum * scale->factor);
+        grid_add(grid, scale->shown);
+        grid_add_real(grid, "%.4g", row->profile * scale->factor);
+        grid_add(grid, count);
+        grid_add(grid, row->note[0] != '\0' ? row->note : "-");
+    }
+}
+
+static void fill_run(struct grid *grid, const struct accept *accept)
+{
+    const struct result_acceptance *acceptance           = &accept->acceptance;
+    char                            interval[CELL_BYTES] = "-", remark[CELL_BYTES] = "no run: the preflight decides";
+    if (accept->step.count > 0) {
+        snprintf(remark, sizeof(remark), "run %s, %s, %" PRId64 " steps", accept->run_id, accept->run_verdict,
+                 accept->step.count);
+    }
+    if (!isnan(accept->step.low)) {
+        snprintf(interval, sizeof(interval), "%.4g to %.4g", accept->step.low, accept->step.high);
+    }
+    grid_add(grid, "measured");
+    grid_add_real(grid, "%.4g", accept->step.median);
+    grid_add(grid, interval);
+    grid_add(grid, remark);
+    if (!isnan(acceptance->expected_seconds)) {
+        snprintf(remark, sizeof(remark), "tolerance +-%.1f %%", acceptance->percent);
+        grid_add(grid, acceptance->basis);
+        grid_add_real(grid, "%.4g", acceptance->expected_seconds);
+        grid_add(grid, "-");
+        grid_add(grid, remark);
+    }
+}
+
+static void describe(const struct preflight_report *report, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "preflight of %s, %" PRId64 " rank%s, %s backend, %s communicator, %s UTC, %.1f s",
+             report->config, report->rank_count, report->rank_count == 1 ? "" : "s", report->backend,
+             report->communicator, report->started, report->seconds);
+}
+
+void flight_describe_drain(const char *hosts, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "Hosts to drain: %s", hosts[0] != '\0' ? hosts : "none.");
+}
+
+void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
+                       FILE *file)
+{
+    struct grid outliers = GRID_OF(outlier_columns), classes = GRID_OF(class_columns);
+    char        subtitle[400];
+    if (report == NULL) {
+        page->cards      = own;
+        page->card_count = own != NULL;
+        page_write(page, file);
+        return;
+    }
+    fill_outliers(&outliers, report);
+    fill_classes(&classes, report);
+    describe(report, subtitle, sizeof(subtitle));
+    const struct page_card cards[CARDS] = {
+        own != NULL ? *own : (struct page_card){"", "", NULL},
+        {"Outliers", "", &outliers},
+        {"Devices, links and groups",
+         "A device or link is an outlier if it is slower than its peers by more than the limit of its measurement.",
+         &classes}};
+    page->subtitle   = subtitle;
+    page->cards      = own != NULL ? cards : cards + 1;
+    page->card_count = own != NULL ? CARDS : CARDS - 1;
+    page_write(page, file);
+    grid_free(&outliers);
+    grid_free(&classes);
+}
+
+void preflight_write_html(const struct preflight_report *report, FILE *file)
+{
+    char        answer[160], hosts[1000] = "", drain[1024], count[24] = "No";
+    bool        is_good = report->outlier_count == 0;
+    int64_t     judged  = 0;
+    struct page page    = {.title   = "Preflight",
+                           .verdict = is_good ? "pass" : "outliers",
+                           .style   = is_good ? "valid" : "invalid",
+                           .answer  = answer,
+                           .detail  = drain};
+    for (int64_t i = 0; i < report->class_count; i++) {
+        judged += report->classes[i].limit_percent > 0;
+    }
+    if (!is_good) {
+        snprintf(count, sizeof(count), "%" PRId64, report->outlier_count);
+    }
+    snprintf(answer, sizeof(answer),
+             "%s outlier%s among %" PRId64 " ranks: %" PRId64 " of %" PRId64 " measurements have a limit", count,
+             report->outlier_count > 1 ? "s" : "", report->rank_count, judged, report->class_count);
+    accept_add_drain(report, hosts, sizeof(hosts));
+    flight_describe_drain(hosts, drain, sizeof(drain));
+    flight_write_page(&page, report, NULL, file);
+}
+
+void accept_write_html(const struct accept *accept, FILE *file)
+{
+    struct grid run = GRID_OF(run_columns);
+    char        drain[1200];
+    struct page page = {.title   = "Acceptance of a machine",
+                        .verdict = result_acceptance_names[accept->acceptance.verdict],
+                        .style   = accept_styles[accept->acceptance.verdict],
+                        .answer  = accept->acceptance.reason,
+                        .detail  = drain};
+    flight_describe_drain(accept->acceptance.drain, drain, sizeof(drain));
+    fill_run(&run, accept);
+    flight_write_page(&page, &accept->report, &(struct page_card){"The run", "", &run}, file);
+    grid_free(&run);
 }

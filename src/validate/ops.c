@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Runs the step's own compute ops on the same inputs on every rank (numbers.c). GEMM outputs are known. For other ops,
 // all ranks that run the same shape on the same hardware and libraries must produce the same bits; a minority
-// identifies the faulty device (vote.c). Nondeterministic ops must agree within their allowed difference.
+// identifies the faulty device. Nondeterministic ops must agree within their allowed difference.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <xxhash.h>
 
 #include "gswbench/op_table.h"
@@ -20,6 +19,133 @@ struct task {
     uint8_t  formats[OP_OPERANDS], access[OP_OPERANDS];
     uint8_t  kind, accumulates, sums_fast, fused_scaling;
 };
+
+// An output of an op on one rank: which task it was, and the result. Ranks that ran the same task on the same inputs
+// vote.
+enum { OUTCOME_SKETCHES = 2 };    // outputs of a nondeterministic op: attention's gradients
+struct sketches {
+    struct digest of[OUTCOME_SKETCHES];
+};
+struct outcome {
+    uint64_t               task, bits;    // task 0: an empty entry
+    double                 bound;         // tolerance relative to the norm; 0: same bits
+    int32_t                rank, op;
+    int64_t                number;      // index of its sketches in the rank's list; -1: deterministic
+    const struct sketches *sketches;    // set after gathering
+};
+struct outcomes {
+    struct outcome  *list;    // [count]
+    struct sketches *sketches;
+    int64_t          count, sketch_count;
+};
+
+static void outcomes_free(struct outcomes *outcomes)
+{
+    free(outcomes->list);
+    free(outcomes->sketches);
+    *outcomes = (struct outcomes){.list = NULL};
+}
+
+// Gathers every rank's list, padded to the longest. Returns [*count].
+static void *gather(struct comm *comm, const void *own, int64_t own_count, int64_t size, int64_t *count)
+{
+    int64_t maximum = (int64_t)comm_largest(comm, (double)own_count);
+    char   *padded  = memory_allocate((size_t)(maximum * size)),
+         *all       = memory_allocate((size_t)(comm->topology.ranks * maximum * size));
+    if (own_count > 0) {
+        memcpy(padded, own, (size_t)(own_count * size));
+    }
+    comm->ops->gather_all(comm, padded, all, maximum * size);
+    free(padded);
+    *count = comm->topology.ranks * maximum;
+    return all;
+}
+
+static int compare(const void *one, const void *other)
+{
+    const struct outcome *a = one, *b = other;
+    if (a->task != b->task) {
+        return a->task < b->task ? -1 : 1;
+    }
+    return a->rank - b->rank;
+}
+
+// Gathers all ranks\' outputs, sorted by task, then rank. Collective.
+static struct outcomes outcomes_gather(struct comm *comm, const struct outcomes *own)
+{
+    struct outcomes all;
+    all.list     = gather(comm, own->list, own->count, sizeof(*own->list), &all.count);
+    all.sketches = gather(comm, own->sketches, own->sketch_count, sizeof(*own->sketches), &all.sketch_count);
+    for (int64_t i = 0; i < all.count; i++) {
+        struct outcome *one   = &all.list[i];
+        int64_t         begin = all.sketch_count / comm->topology.ranks * one->rank;
+        one->sketches         = one->task != 0 && one->number >= 0 ? &all.sketches[begin + one->number] : NULL;
+    }
+    qsort(all.list, (size_t)all.count, sizeof(*all.list), compare);
+    return all;
+}
+
+// Maximum difference between two outputs of a nondeterministic op over its operands, relative to the norm; NaN: an
+// element is NaN.
+static double outcome_distance(const struct outcome *one, const struct outcome *other)
+{
+    double distance = 0;
+    for (int i = 0; i < OUTCOME_SKETCHES && one->sketches != NULL && other->sketches != NULL; i++) {
+        const struct digest *a = &one->sketches->of[i], *b = &other->sketches->of[i];
+        double               norm  = fmax(digest_norm(a), digest_norm(b));
+        double               share = a->hash == b->hash ? 0 : digest_distance(a, b) / norm;
+        distance                   = share <= distance || isnan(distance) ? distance : share;
+    }
+    return distance;
+}
+
+static bool agree(const struct outcome *one, const struct outcome *other)
+{
+    return one->bits == other->bits ||
+           (one->sketches != NULL && other->sketches != NULL && outcome_distance(one, other) <= one->bound);
+}
+
+struct vote {
+    // Outputs with the fewest and the most agreeing ranks; the first of several.
+    const struct outcome *rarest, *common;
+    int64_t               maximum, count;    // ranks that agree with common, of count
+    double                difference;        // maximum difference to the first output
+};
+
+// Takes the vote of the ranks that ran one task. Returns false if all agree.
+static bool vote_take(struct vote *vote, const struct outcome *outcomes, int64_t count)
+{
+    int64_t fewest = INT64_MAX, equal = 0;
+    *vote = (struct vote){.rarest = outcomes, .common = outcomes, .count = count};
+    for (int64_t i = 0; i < count; i++) {
+        vote->difference = fmax(vote->difference, outcome_distance(outcomes, &outcomes[i]));
+        equal += agree(outcomes, &outcomes[i]);
+    }
+    if (equal == count) {
+        return false;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        int64_t friends = 0;
+        for (int64_t j = 0; j < count; j++) {
+            friends += agree(&outcomes[i], &outcomes[j]);
+        }
+        if (friends > vote->maximum) {
+            vote->maximum = friends;
+            vote->common  = &outcomes[i];
+        }
+        if (friends < fewest) {
+            fewest       = friends;
+            vote->rarest = &outcomes[i];
+        }
+    }
+    return true;
+}
+
+// An output that disagrees with the majority is wrong. Without a majority, the rarest output is.
+static bool vote_is_wrong(const struct vote *vote, const struct outcome *outcome)
+{
+    return 2 * vote->maximum > vote->count ? !agree(vote->common, outcome) : outcome == vote->rarest;
+}
 
 // Excludes communication, and ops whose index inputs depend on each other, such as MoE routing: random indices would be
 // invalid.
