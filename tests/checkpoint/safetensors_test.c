@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The safetensors format: written bytes, and every malformed file refused with its reason.
+// The safetensors format: written bytes, and every malformed file, difference from a checksum and NaN refused with its
+// reason.
 #include "gswbench/safetensors.h"
 
 #include <criterion/criterion.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,6 +49,14 @@ static void expect_refused(const char *reason, size_t row)
     cr_expect_null(reader.file);
 }
 
+static size_t read_bytes(char bytes[1024])
+{
+    FILE  *file  = fopen(path, "rb");
+    size_t count = fread(bytes, 1, 1024, file);
+    fclose(file);
+    return count;
+}
+
 Test(safetensors, writes_the_bytes_of_the_format)
 {
     struct safetensor         tensors[] = {{.name = "b", .format = FORMAT_I32, .dims = 2, .dim = {1, 2}},
@@ -64,10 +76,8 @@ Test(safetensors, writes_the_bytes_of_the_format)
     status second   = safetensors_append(&writer, &a, sizeof(a));
     status finished = safetensors_finish(&writer);
 
-    char   bytes[512];
-    FILE  *file  = fopen(path, "rb");
-    size_t count = fread(bytes, 1, sizeof(bytes), file);
-    fclose(file);
+    char   bytes[1024];
+    size_t count = read_bytes(bytes);
     cr_assert(!failed(&created) && !failed(&first) && !failed(&second) && !failed(&finished));
     cr_expect_eq(count, sizeof(expected) - 1, "%zu bytes", count);
     cr_expect_arr_eq(bytes, expected, sizeof(expected) - 1, "%.*s", (int)count - 8, bytes + 8);
@@ -279,4 +289,90 @@ Test(safetensors, refuses_what_is_no_regular_file)
     mkdir(path, 0700);
     expect_refused("is a directory, not a file", 2);
     rmdir(path);
+}
+
+// Writes the data of all tensors at once.
+static void write_tensors(struct safetensor *tensors, int32_t count, const void *data, int64_t bytes)
+{
+    struct safetensors_writer writer;
+    REQUIRE(safetensors_create(&writer, path, tensors, count));
+    REQUIRE(safetensors_append(&writer, data, bytes));
+    REQUIRE(safetensors_finish(&writer));
+}
+
+static void write_two(void)
+{
+    struct safetensor tensors[] = {{.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {2}},
+                                   {.name = "bb", .format = FORMAT_F32, .dims = 1, .dim = {2}}};
+    write_tensors(tensors, 2, (float[]){1, 2, 3, 4}, 4 * sizeof(float));
+}
+
+static status read_two(float values[4])
+{
+    struct safetensors_reader reader;
+    TRY(safetensors_open(&reader, path));
+    status result = safetensors_read(&reader, "a", values, 8);
+    if (!failed(&result)) {
+        result = safetensors_read(&reader, "bb", values + 2, 8);
+    }
+    safetensors_close(&reader);
+    return result;
+}
+
+// Flips bits of the length, the header with its padding, and the data.
+Test(safetensors, finds_every_bit_that_differs, .timeout = 60)
+{
+    char  bytes[1024];
+    float values[4];
+    write_two();
+    size_t count = read_bytes(bytes);
+    status whole = read_two(values);
+    cr_assert(!failed(&whole) && values[0] == 1 && values[3] == 4, "%s", whole.text);
+
+    for (size_t bit = 0; bit < 8 * count; bit++) {
+        bytes[bit / 8] ^= (char)(1 << bit % 8);
+        write_bytes(path, bytes, count);
+        bytes[bit / 8] ^= (char)(1 << bit % 8);
+
+        status read = read_two(values);
+
+        cr_expect_eq(read.exit_code, EXIT_CHECKPOINT, "bit %zu of byte %zu is not noticed", bit % 8, bit / 8);
+        cr_expect_eq(strncmp(read.text, path, strlen(path)), 0, "%s", read.text);
+    }
+}
+
+Test(safetensors, names_the_tensor_whose_data_are_others)
+{
+    char  bytes[1024], expected[128];
+    float values[4];
+    write_two();
+    size_t count = read_bytes(bytes);
+    memcpy(bytes + count - 16, (float[]){3, 4, 1, 2}, 16);
+    write_bytes(path, bytes, count);
+
+    status read = read_two(values);
+
+    snprintf(expected, sizeof(expected), "%s: tensor 'a': its data differ from their checksum", path);
+    cr_expect_str_eq(read.text, expected);
+}
+
+Test(safetensors, refuses_what_is_no_number)
+{
+    static const uint32_t bits[] = {0x7fc00000, 0xff800000, 0x7f800001};
+    for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
+        struct safetensor         tensor   = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {2}};
+        uint32_t                  values[] = {0x3f800000, bits[i]}, back[2];
+        char                      expected[128];
+        struct safetensors_reader reader;
+        write_tensors(&tensor, 1, values, sizeof(values));
+        status opened = safetensors_open(&reader, path);
+
+        status read = safetensors_read(&reader, "a", back, sizeof(back));
+
+        snprintf(expected, sizeof(expected), "%s: tensor 'a': has a NaN or an infinity", path);
+        cr_expect(!failed(&opened));
+        cr_expect_str_eq(read.text, expected);
+        cr_expect_eq(read.exit_code, EXIT_CHECKPOINT);
+        safetensors_close(&reader);
+    }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Slices: names that round-trip, and rectangles over all ranks that cover every tensor exactly once.
-#include "checkpoint/shard.h"
+#include "checkpoint/slices.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

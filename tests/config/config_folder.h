@@ -9,6 +9,7 @@
 
 #include "folder.h"
 #include "gswbench/config.h"
+#include "gswbench/text.h"
 
 #define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
 
@@ -26,14 +27,27 @@ static inline void install(void)
     setenv("GSWBENCH_CONFIGS", folder, 1);
 }
 
-static inline struct config read_text(const char *text, int64_t ranks, int count, const char *const *overrides)
+// Reads the request's file, or the text (NULL: the file).
+static inline struct config read_request(const struct config_request *request, const char *text)
 {
-    struct config         config;
-    struct text_buffer    errors  = {0};
-    struct config_request request = {
-        .name = "text.ini", .overrides = overrides, .override_count = count, .ranks = ranks};
-    status result = config_read_text(&config, &request, text, strlen(text), &errors);
+    struct config      config;
+    struct text_buffer errors = {0};
+    status             result = text != NULL ? config_read_text(&config, request, text, strlen(text), &errors)
+                                             : config_read(&config, request, &errors);
     cr_assert_str_empty(result.text, "%s", errors.text);
     text_free(&errors);
     return config;
+}
+
+// Reads a text with overrides that have "|" between them.
+static inline struct config read_text(const char *text, int64_t ranks, const char *overrides)
+{
+    char                  copy[512], *rest;
+    const char           *list[8];
+    struct config_request request = {.name = "text.ini", .overrides = list, .ranks = ranks};
+    cr_assert(text_copy(copy, sizeof(copy), overrides));
+    for (char *one = strtok_r(copy, "|", &rest); one != NULL; one = strtok_r(NULL, "|", &rest)) {
+        list[request.override_count++] = one;
+    }
+    return read_request(&request, text);
 }

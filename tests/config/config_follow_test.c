@@ -12,59 +12,53 @@ Test(config_follow, lets_an_unset_warmup_follow_the_steps)
     } cases[] = {{"run.steps=1", 0},  {"run.steps=4", 0},   {"run.steps=5", 1},    {"run.steps=20", 4},
                  {"run.steps=49", 9}, {"run.steps=50", 10}, {"run.steps=1000", 10}};
     for (int i = 0; i < LENGTH(cases); i++) {
-        struct config config = read_text("", 0, 1, &cases[i].steps);
+        struct config config = read_text("", 0, cases[i].steps);
         cr_expect_eq(config.run.warmup, cases[i].warmup, "%s", cases[i].steps);
     }
-    const char *const both[] = {"run.steps=20", "run.warmup=0"};
-    cr_expect_eq(read_text("", 0, 2, both).run.warmup, 0);
-    cr_expect_eq(read_text("[run]\nwarmup = 7\n", 0, 1, both).run.warmup, 7);
-    cr_expect_eq(read_text("[run]\nwarmup = 7\n", 0, 1, (const char *[]){"run.warmup=auto"}).run.warmup, 10);
+    cr_expect_eq(read_text("", 0, "run.steps=20|run.warmup=0").run.warmup, 0);
+    cr_expect_eq(read_text("[run]\nwarmup = 7\n", 0, "run.steps=20").run.warmup, 7);
+    cr_expect_eq(read_text("[run]\nwarmup = 7\n", 0, "run.warmup=auto").run.warmup, 10);
 }
 
 Test(config_follow, lets_the_batch_size_that_no_override_sets_follow_from_the_others)
 {
     static const struct {
-        const char *overrides[3];
-        int         count;
+        const char *overrides;
         int64_t     micro_batch, accumulation, global_batch;    // 0: derived
     } cases[] = {
-        {{"run.seed=2"}, 1, 2, 4, 64},
-        {{"train.global_batch=64"}, 1, 2, 4, 64},
-        {{"train.global_batch=256"}, 1, 2, 0, 256},
-        {{"train.micro_batch=1"}, 1, 1, 0, 64},
-        {{"train.accumulation=8"}, 1, 2, 8, 0},
-        {{"train.micro_batch=1", "train.global_batch=64"}, 2, 1, 0, 64},
-        {{"train.micro_batch=1", "train.accumulation=2"}, 2, 1, 2, 0},
-        {{"train.accumulation=2", "train.global_batch=256"}, 2, 0, 2, 256},
-        {{"train.micro_batch=1", "train.accumulation=2", "train.global_batch=256"}, 3, 1, 2, 256},
+        {"run.seed=2", 2, 4, 64},
+        {"train.global_batch=64", 2, 4, 64},
+        {"train.global_batch=256", 2, 0, 256},
+        {"train.micro_batch=1", 1, 0, 64},
+        {"train.accumulation=8", 2, 8, 0},
+        {"train.micro_batch=1|train.global_batch=64", 1, 0, 64},
+        {"train.micro_batch=1|train.accumulation=2", 1, 2, 0},
+        {"train.accumulation=2|train.global_batch=256", 0, 2, 256},
+        {"train.micro_batch=1|train.accumulation=2|train.global_batch=256", 1, 2, 256},
     };
     for (int i = 0; i < LENGTH(cases); i++) {
         const char   *text   = "[train]\nmicro_batch = 2\naccumulation = 4\n[when ranks=8]\ntrain.global_batch = 64\n";
-        struct config config = read_text(text, 8, cases[i].count, cases[i].overrides);
+        struct config config = read_text(text, 8, cases[i].overrides);
         cr_expect_eq(config.train.micro_batch, cases[i].micro_batch, "case %d", i);
         cr_expect_eq(config.train.accumulation, cases[i].accumulation, "case %d", i);
         cr_expect_eq(config.train.global_batch, cases[i].global_batch, "case %d", i);
     }
-    const char *const micro_batch[] = {"train.micro_batch=1"};
-    struct config     open          = read_text("[train]\nmicro_batch = 2\naccumulation = 4\n", 8, 1, micro_batch);
+    struct config open = read_text("[train]\nmicro_batch = 2\naccumulation = 4\n", 8, "train.micro_batch=1");
     cr_expect(open.train.accumulation == 4 && open.train.global_batch == 0, "nothing contradicts it");
 }
 
 Test(config_follow, finds_files_that_a_file_names_from_that_file_and_those_of_overrides_from_here)
 {
-    const char *const  overrides[] = {"hardware.profile=./machine.ini"};
-    struct text_buffer errors      = {0};
-    char               path[256];
+    const char *const overrides[] = {"hardware.profile=./machine.ini"};
+    char              path[256];
     mkdir("sub", 0700);
     write_text("sub/machine.ini", "[hardware]\ngpus_per_node = 3\n");
     write_text("sub/shape.ini", "[model]\nlayers = 7\n");
     write_text("sub/job.ini", "[model]\npreset = ./shape.ini\n[when ranks=1]\nhardware.profile = ../sub/machine.ini\n");
     write_text("machine.ini", "[hardware]\ngpus_per_node = 5\n");
     struct config_request request = {.name = "sub/job.ini", .ranks = 1};
-    struct config         config;
 
-    status result = config_read(&config, &request, &errors);
-    cr_assert(!failed(&result), "%s", errors.text);
+    struct config config = read_request(&request, NULL);
     cr_expect_eq(config.model.layers, 7);
     cr_expect_eq(config.hardware.gpus_per_node, 3);
     cr_expect_str_eq(config.model.preset, "sub/shape.ini");
@@ -73,9 +67,7 @@ Test(config_follow, finds_files_that_a_file_names_from_that_file_and_those_of_ov
 
     request.overrides      = overrides;
     request.override_count = 1;
-    result                 = config_read(&config, &request, &errors);
-    cr_assert(!failed(&result), "%s", errors.text);
-    cr_expect_eq(config.hardware.gpus_per_node, 5);
+    cr_expect_eq(read_request(&request, NULL).hardware.gpus_per_node, 5);
 }
 
 Test(config_follow, reads_the_software_profiles_that_a_profile_inherits_from)
@@ -94,7 +86,7 @@ Test(config_follow, reads_the_software_profiles_that_a_profile_inherits_from)
     for (int i = 0; i < LENGTH(cases); i++) {
         char text[64];
         snprintf(text, sizeof(text), "[software]\nprofile = %s\n", cases[i].profile);
-        struct config config = read_text(text, 0, 0, NULL);
+        struct config config = read_text(text, 0, "");
         cr_expect_str_eq(config.software.profile, cases[i].profile);
         cr_expect_eq(config.software.memory_bytes.value, cases[i].memory_bytes, "%s", cases[i].profile);
         cr_expect_eq(config.software.loss_bytes.value, cases[i].loss_bytes, "%s", cases[i].profile);
@@ -105,20 +97,16 @@ Test(config_follow, reads_the_software_profiles_that_a_profile_inherits_from)
 
 Test(config_follow, is_written_so_that_it_can_be_read_from_another_folder)
 {
-    const char *const  overrides[] = {"hardware.profile=./machine.ini"};
-    struct text_buffer errors      = {0};
-    struct config      config;
-    char               absolute[256];
+    char absolute[256];
     write_text("machine.ini", "[hardware]\ngpus_per_node = 5\n");
-    config = read_text("[model]\npreset = small\n", 0, 1, overrides);
+    struct config config = read_text("[model]\npreset = small\n", 0, "hardware.profile=./machine.ini");
     mkdir("sub", 0700);
     FILE *file = fopen("sub/merged.ini", "w");
     config_write(&config, file);
     fclose(file);
 
-    status result = config_read(&config, &(struct config_request){.name = "sub/merged.ini"}, &errors);
+    config = read_request(&(struct config_request){.name = "sub/merged.ini"}, NULL);
 
-    cr_assert(!failed(&result), "%s", errors.text);
     snprintf(absolute, sizeof(absolute), "%s/./machine.ini", folder);
     cr_expect_str_eq(config.hardware.profile, absolute);
     cr_expect_str_eq(config.model.preset, "small");
@@ -126,14 +114,12 @@ Test(config_follow, is_written_so_that_it_can_be_read_from_another_folder)
 
 Test(config_follow, replaces_the_layers_of_a_proxy)
 {
-    const char *const overrides[] = {"run.layers=2"};
-    cr_assert_eq(read_text("[model]\npreset = small\n", 0, 1, overrides).model.layers, 2);
+    cr_assert_eq(read_text("[model]\npreset = small\n", 0, "run.layers=2").model.layers, 2);
 }
 
 Test(config_follow, calls_no_whole_model_a_proxy)
 {
-    const char *const overrides[] = {"run.layers=4"};
-    struct config     config      = read_text("[model]\nlayers = 4\n", 0, 1, overrides);
+    struct config config = read_text("[model]\nlayers = 4\n", 0, "run.layers=4");
     cr_expect_eq(config.model.layers, 4);
     cr_expect_eq(config.run.layers, 0);
 }

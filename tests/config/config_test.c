@@ -6,7 +6,7 @@ TestSuite(config, .init = install, .fini = remove_folder);
 
 Test(config, starts_from_the_defaults)
 {
-    struct config config = read_text("", 0, 0, NULL);
+    struct config config = read_text("", 0, "");
     cr_assert_eq(config.run.steps, 50);
     cr_assert_eq(config.run.warmup, 10);
     cr_assert_eq(config.run.seed, 1);
@@ -29,7 +29,7 @@ Test(config, accepts_bom_crlf_comments_indentation_and_no_last_newline)
                                      "output = a#b = c\r\n"
                                      "  [train]\r\n"
                                      "sequence=4Ki",
-                                     0, 0, NULL);
+                                     0, "");
     cr_assert_eq(config.run.steps, 7);
     cr_assert_eq(config.run.warmup, 2);
     cr_assert_str_eq(config.run.output, "a#b = c");
@@ -42,25 +42,24 @@ Test(config, reads_a_line_of_the_greatest_length_whole)
     memset(text + strlen(text), 'x', 174);
     strcat(text, "y            ;\n");
     cr_assert_eq(strlen(strchr(text, '\n') + 1), 198);
-    struct config config = read_text(text, 0, 0, NULL);
+    struct config config = read_text(text, 0, "");
     cr_assert_eq(strlen(config.run.output), 175);
     cr_assert_eq(config.run.output[174], 'y');
 
     memset(comment, '#', sizeof(comment));
     comment[399] = '\0';
-    read_text(comment, 0, 0, NULL);
+    read_text(comment, 0, "");
 }
 
 Test(config, lets_later_sources_win)
 {
-    const char *const overrides[] = {"train.sequence=1", " run.seed = 5 ", "train.sequence = 16"};
-    const char       *text        = "[when ranks=8]\ntrain.sequence = 8\nrun.seed = 2\nrun.steps = 20\n"
-                                    "[model]\npreset = small\nheads = 8\n"
-                                    "[train]\nsequence = 4\n"
-                                    "[run]\nseed = 3\nsteps = 30\n"
-                                    "[when precision=bf16]\nrun.steps = 40\n"
-                                    "[model]\nhead_dim = 16\n";
-    struct config     config      = read_text(text, 8, 0, NULL);
+    const char   *text   = "[when ranks=8]\ntrain.sequence = 8\nrun.seed = 2\nrun.steps = 20\n"
+                           "[model]\npreset = small\nheads = 8\n"
+                           "[train]\nsequence = 4\n"
+                           "[run]\nseed = 3\nsteps = 30\n"
+                           "[when precision=bf16]\nrun.steps = 40\n"
+                           "[model]\nhead_dim = 16\n";
+    struct config config = read_text(text, 8, "");
     cr_assert_eq(config.model.layers, 4);
     cr_assert_eq(config.model.heads, 8);
     cr_assert_eq(config.model.head_dim, 16);
@@ -69,29 +68,28 @@ Test(config, lets_later_sources_win)
     cr_assert_eq(config.run.seed, 2);
     cr_assert_eq(config.run.steps, 40);
     cr_assert_eq(config.ranks, 8);
-    cr_assert_eq(read_text(text, 4, 0, NULL).train.sequence, 4);
-    cr_assert_eq(read_text(text, 0, 0, NULL).train.sequence, 4);
+    cr_assert_eq(read_text(text, 4, "").train.sequence, 4);
+    cr_assert_eq(read_text(text, 0, "").train.sequence, 4);
 
-    config = read_text(text, 8, LENGTH(overrides), overrides);
+    config = read_text(text, 8, "train.sequence=1| run.seed = 5 |train.sequence = 16");
     cr_assert_eq(config.train.sequence, 16);
     cr_assert_eq(config.run.seed, 5);
 }
 
 Test(config, matches_conditions_against_ranks_and_the_effective_precision)
 {
-    const char *const fp8[]  = {"precision.compute=fp8"};
-    const char       *text   = "[precision]\ncompute = bf16\n"
-                               "[when ranks=512 precision=fp8]\npublished.step_seconds = 7.091\n"
-                               "[when precision=bf16 ranks=512]\npublished.step_seconds = 9\n"
-                               "[when precision=fp8]\ntrain.micro_batch = 2\n"
-                               "[when ranks=1Ki]\nparallel.fsdp = 128\n";
-    struct config     config = read_text(text, 512, 0, NULL);
+    const char   *text   = "[precision]\ncompute = bf16\n"
+                           "[when ranks=512 precision=fp8]\npublished.step_seconds = 7.091\n"
+                           "[when precision=bf16 ranks=512]\npublished.step_seconds = 9\n"
+                           "[when precision=fp8]\ntrain.micro_batch = 2\n"
+                           "[when ranks=1Ki]\nparallel.fsdp = 128\n";
+    struct config config = read_text(text, 512, "");
     cr_assert_eq(config.published.step_seconds, 9.0);
     cr_assert_eq(config.train.micro_batch, 1);
-    config = read_text(text, 512, 1, fp8);
+    config = read_text(text, 512, "precision.compute=fp8");
     cr_assert_eq(config.published.step_seconds, 7.091);
     cr_assert_eq(config.train.micro_batch, 2);
-    config = read_text(text, 1024, 1, fp8);
+    config = read_text(text, 1024, "precision.compute=fp8");
     cr_assert_eq(config.published.step_seconds, 0.0);
     cr_assert_eq(config.train.micro_batch, 2);
     cr_assert_eq(config.parallel.fsdp, 128);
@@ -99,44 +97,38 @@ Test(config, matches_conditions_against_ranks_and_the_effective_precision)
 
 Test(config, has_no_published_time_for_a_step_that_overrides_change)
 {
-    const char *const harmless[] = {"run.steps=20", "train.sequence=4096", "hardware.gpus_per_node=4"};
-    const char *const sequence[] = {"train.sequence=2048"};
-    const char *const preset[]   = {"model.preset="};
-    const char *const layout[]   = {"parallel.fsdp=8"};
-    const char       *text       = "[model]\npreset = small\n[train]\nsequence = 4096\n"
-                                   "[when ranks=64]\npublished.step_seconds = 7\npublished.mfu_percent = 52\n";
-    struct config     config     = read_text(text, 64, LENGTH(harmless), harmless);
+    const char   *text   = "[model]\npreset = small\n[train]\nsequence = 4096\n"
+                           "[when ranks=64]\npublished.step_seconds = 7\npublished.mfu_percent = 52\n";
+    struct config config = read_text(text, 64, "run.steps=20|train.sequence=4096|hardware.gpus_per_node=4");
     cr_expect_eq(config.published.step_seconds, 7.0);
     cr_expect_eq(config.published.mfu_percent, 52.0);
 
-    config = read_text(text, 64, 1, sequence);
+    config = read_text(text, 64, "train.sequence=2048");
     cr_expect_eq(config.published.step_seconds, 0.0);
     cr_expect_eq(config.published.mfu_percent, 0.0);
-    cr_expect_eq(read_text(text, 64, 1, preset).published.step_seconds, 0.0);
-    cr_expect_eq(read_text(text, 64, 1, layout).published.step_seconds, 0.0);
+    cr_expect_eq(read_text(text, 64, "model.preset=").published.step_seconds, 0.0);
+    cr_expect_eq(read_text(text, 64, "parallel.fsdp=8").published.step_seconds, 0.0);
 }
 
 Test(config, takes_presets_from_overrides_and_conditions)
 {
-    const char *const overrides[] = {"model.preset=small", "hardware.profile=none"};
-    const char       *text        = "[when ranks=2]\nhardware.profile = box\n";
-    cr_assert_eq(read_text(text, 2, 1, overrides).model.layers, 4);
-    cr_assert_eq(read_text(text, 2, 0, NULL).hardware.gpus_per_node, 2);
-    cr_assert_eq(read_text(text, 1, 0, NULL).hardware.gpus_per_node, 8);
-    cr_assert_eq(read_text(text, 2, 2, overrides).hardware.gpus_per_node, 8);
+    const char *text = "[when ranks=2]\nhardware.profile = box\n";
+    cr_assert_eq(read_text(text, 2, "model.preset=small").model.layers, 4);
+    cr_assert_eq(read_text(text, 2, "").hardware.gpus_per_node, 2);
+    cr_assert_eq(read_text(text, 1, "").hardware.gpus_per_node, 8);
+    cr_assert_eq(read_text(text, 2, "model.preset=small|hardware.profile=none").hardware.gpus_per_node, 8);
 }
 
 Test(config, takes_a_profile_from_a_file_and_leaves_what_was_measured_to_others)
 {
-    const char *const overrides[] = {"hardware.profile=./mine.ini"};
-    char              path[256];
+    char path[256];
     write_text("mine.ini", "[hardware]\npeak_bf16 = 3e12 measured 2%\n[measured]\ngemm bf16,bf16,bf16 8x8x8 = 1e-6\n");
-    struct config config = read_text("[model]\npreset = small\n", 0, 1, overrides);
+    struct config config = read_text("[model]\npreset = small\n", 0, "hardware.profile=./mine.ini");
     cr_expect_eq(config.hardware.peak[RATE_BF16].value, 3e12);
     cr_expect_eq(config.hardware.peak[RATE_BF16].spread_percent, 2.0);
     cr_expect(config_find_profile(&config, path, sizeof(path)));
     cr_expect_str_eq(path, "./mine.ini");
-    config = read_text("[model]\npreset = small\n", 0, 0, NULL);
+    config = read_text("[model]\npreset = small\n", 0, "");
     cr_expect_not(config_find_profile(&config, path, sizeof(path)));
 }
 
@@ -147,14 +139,12 @@ Test(config, leaves_out_on_request_what_was_fitted)
     struct config_request request = {.name = "a.ini", .skips_fits = true};
     const char           *text    = "[hardware]\nprofile = fitted\n[when ranks=2]\nhardware.jitter = 0.04\n";
     write_text("hardware/fitted.ini", "[fit]\njitter = 0.03 fit 10%\n[hardware]\njitter = 0.02 prior 40%\n");
-    cr_expect_eq(read_text(text, 1, 0, NULL).hardware.jitter.value, 0.03);
-    cr_expect_eq(read_text(text, 1, 0, NULL).hardware.jitter.origin, QUANTITY_FIT);
-    cr_expect_eq(read_text(text, 2, 0, NULL).hardware.jitter.value, 0.04);
-    status result = config_read_text(&config, &request, text, strlen(text), &errors);
-    cr_assert(!failed(&result), "%s", errors.text);
-    cr_expect_eq(config.hardware.jitter.value, 0.02);
+    cr_expect_eq(read_text(text, 1, "").hardware.jitter.value, 0.03);
+    cr_expect_eq(read_text(text, 1, "").hardware.jitter.origin, QUANTITY_FIT);
+    cr_expect_eq(read_text(text, 2, "").hardware.jitter.value, 0.04);
+    cr_expect_eq(read_request(&request, text).hardware.jitter.value, 0.02);
     write_text("hardware/fitted.ini", "[fit]\njiter = 0.03\n");
-    result = config_read_text(&config, &request, text, strlen(text), &errors);
+    config_read_text(&config, &request, text, strlen(text), &errors);
     cr_expect(strstr(errors.text,
                      "hardware/fitted.ini:2: [fit] jiter = 0.03: unknown key (did you mean \"jitter\"?)") != NULL,
               "%s", errors.text);
@@ -169,15 +159,10 @@ Test(config, finds_a_config_by_path_or_by_name)
     } cases[] = {
         {"job", "job", 50, 128}, {"job.ini", "job", 50, 128}, {"./job.ini", "job", 50, 128}, {"here", "here", 11, 0}};
     for (int i = 0; i < LENGTH(cases); i++) {
-        struct config         config;
-        struct text_buffer    errors  = {0};
-        struct config_request request = {.name = cases[i].name};
-        status                result  = config_read(&config, &request, &errors);
-        cr_assert_str_empty(result.text, "%s", errors.text);
+        struct config config = read_request(&(struct config_request){.name = cases[i].name}, NULL);
         cr_assert_str_eq(config.name, cases[i].config);
         cr_assert_eq(config.run.steps, cases[i].steps);
         cr_assert_eq(config.model.hidden, cases[i].hidden);
-        text_free(&errors);
     }
     char path[64];
     cr_assert_not(config_find("models", path, sizeof(path)), "a folder is no config");
@@ -260,38 +245,33 @@ Test(config, lists_rows_by_gpu_and_variant)
 // A published time of one gpu or variant does not apply to another.
 Test(config, takes_sections_of_the_gpu_and_the_variant_in_force)
 {
-    const char       *text       = "[hardware]\nprofile = box\n[published]\nvariant = plain\n"
-                                   "[when gpu=box]\ntrain.micro_batch = 2\n[when variant=compiled]\nrun.steps = 7\n"
-                                   "[when ranks=4 gpu=box]\npublished.step_seconds = 1\n"
-                                   "[when ranks=4 variant=compiled]\npublished.step_seconds = 2\n"
-                                   "[when ranks=4 gpu=none variant=compiled]\npublished.step_seconds = 3\n";
-    const char *const compiled[] = {"published.variant=compiled"};
-    const char *const none[]     = {"hardware.profile=none"};
-    const char *const both[]     = {"hardware.profile=none", "published.variant=compiled"};
-    cr_expect_eq(read_text(text, 4, 0, NULL).published.step_seconds, 1);
-    cr_expect_eq(read_text(text, 4, 0, NULL).train.micro_batch, 2);
-    cr_expect_eq(read_text(text, 4, 1, compiled).published.step_seconds, 2);
-    cr_expect_eq(read_text(text, 4, 1, compiled).run.steps, 7);
-    cr_expect_eq(read_text(text, 4, 1, none).published.step_seconds, 0);
-    cr_expect_eq(read_text(text, 4, 1, none).hardware.gpus_per_node, 8);
-    cr_expect_eq(read_text(text, 4, 2, both).published.step_seconds, 3);
+    const char *text = "[hardware]\nprofile = box\n[published]\nvariant = plain\n"
+                       "[when gpu=box]\ntrain.micro_batch = 2\n[when variant=compiled]\nrun.steps = 7\n"
+                       "[when ranks=4 gpu=box]\npublished.step_seconds = 1\n"
+                       "[when ranks=4 variant=compiled]\npublished.step_seconds = 2\n"
+                       "[when ranks=4 gpu=none variant=compiled]\npublished.step_seconds = 3\n";
+    cr_expect_eq(read_text(text, 4, "").published.step_seconds, 1);
+    cr_expect_eq(read_text(text, 4, "").train.micro_batch, 2);
+    cr_expect_eq(read_text(text, 4, "published.variant=compiled").published.step_seconds, 2);
+    cr_expect_eq(read_text(text, 4, "published.variant=compiled").run.steps, 7);
+    cr_expect_eq(read_text(text, 4, "hardware.profile=none").published.step_seconds, 0);
+    cr_expect_eq(read_text(text, 4, "hardware.profile=none").hardware.gpus_per_node, 8);
+    cr_expect_eq(read_text(text, 4, "hardware.profile=none|published.variant=compiled").published.step_seconds, 3);
 }
 
 Test(config, writes_what_it_reads_back)
 {
-    const char *const overrides[] = {"run.output=a b#c", "train.recompute_save=none",
-                                     "train.learning_rate=0.1234567890123456789", "parallel.dp=auto",
-                                     "run.seed=9007199254740991"};
-    struct config     config =
-        read_text("[model]\npreset = small\ntied = yes\n[train]\nrecompute = selective\nglobal_batch = 24\n", 0,
-                  LENGTH(overrides), overrides);
+    struct config config = read_text(
+        "[model]\npreset = small\ntied = yes\n[train]\nrecompute = selective\nglobal_batch = 24\n", 0,
+        "run.output=a b#c|train.recompute_save=none|train.learning_rate=0.1234567890123456789|parallel.dp=auto|"
+        "run.seed=9007199254740991");
     char  *text = NULL;
     size_t bytes;
     FILE  *file = open_memstream(&text, &bytes);
     config_write(&config, file);
     fclose(file);
 
-    struct config again = read_text(text, 0, 0, NULL);
+    struct config again = read_text(text, 0, "");
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
         cr_assert_arr_eq((const char *)&again + section->offset, (const char *)&config + section->offset,
                          section->bytes, "[%s]", section->name);
