@@ -17,6 +17,7 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, fp8_attention, "no", "attention runs in FP8 where GEMMs do, forward and backward; no: in BF16"),
     BOOLEAN_OPTION (software_config, fp8_head, "no", "GEMMs of the output layer run in FP8 where those in blocks do; no: in BF16"),
     BOOLEAN_OPTION (software_config, fp8_transposes_once, "no", "FP8 weights are transposed in the first microbatch of a step; no: in each"),
+    BOOLEAN_OPTION (software_config, separate_linears, "no", "q, k and v are separate GEMMs, gate and up as well; input gradients are then added"),
     BOOLEAN_OPTION (software_config, frozen_transposes, "yes", "frozen FP8 weights are transposed in each backward pass; no: GEMMs read them by columns, which Blackwell supports"),
     BOOLEAN_OPTION (software_config, fp8_activation_inputs, "no", "inputs of MLP activations are cast to FP8, kept and cast back, by separate kernels; no: kept in BF16"),
     SET_OPTION     (software_config, adapter_kernels, "none", adapter_names, "kernels of adapters beside their GEMMs; dropout: of the input, and its gradient; sums: scaling and addition of the output, and their gradients"),

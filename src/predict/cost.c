@@ -237,7 +237,17 @@ static double compute_seconds(const struct machine *machine, const struct plan *
 static double device_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                              const struct quantity *measured)
 {
-    return measured != NULL ? measured->value : compute_seconds(machine, plan, op) + gap_seconds(machine, plan, op);
+    if (measured != NULL) {
+        return measured->value;
+    }
+    struct op part[3];
+    int       count   = predict_software_gemms(machine->software, plan, op, part);
+    double    seconds = 0.0;
+    for (int i = 0; i < count; i++) {
+        const struct op *gemm = count > 1 ? &part[i] : op;
+        seconds += compute_seconds(machine, plan, gemm) + gap_seconds(machine, plan, gemm);
+    }
+    return seconds;
 }
 
 struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op)

@@ -184,6 +184,13 @@ static bool moves_tokens(const struct plan *plan, const struct op *op)
            plan->tensors[op->operand[COMMUNICATION_OUT]].format != FORMAT_I32;
 }
 
+// Whether the op reduces input gradients over tp. PyTorch adds those of separate linears first, after all GEMMs of
+// their backward pass, and waits for the result.
+static bool reduces_sums(const struct op *op)
+{
+    return op->kind == OP_REDUCE_SCATTER && op->stream == STREAM_TENSOR && op->tag.phase == PHASE_BACKWARD;
+}
+
 struct cost predict_cost_communication(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config     *hardware = machine->hardware;
@@ -196,8 +203,8 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
     int         processors  = find_processors(machine, op, group, domain, bytes);
     struct span span        = find_span(hardware, group, domain, processors);
     bool        is_exchange = software != NULL && moves_tokens(plan, op);
-    bool        is_alone    = is_exchange && software->expert_serial;
-    if (is_alone) {    // the plan has one all-to-all per local expert
+    bool        is_serial   = is_exchange && software->expert_serial;
+    if (is_serial) {    // the plan has one all-to-all per local expert
         span.beginnings = span.members / (double)plan->model.experts;
     }
     span.is_limited = processors < plan_connection_processors(op->stream, (int64_t)bytes);
@@ -214,7 +221,7 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
 
     struct cost cost = {.seconds    = communication_seconds(machine, &span, op, bytes, is_network),
                         .links      = (uint8_t)(out | in),
-                        .is_alone   = is_alone,
+                        .is_alone   = is_serial || (software != NULL && software->separate_linears && reduces_sums(op)),
                         .processors = (int16_t)processors};
     cost.seconds += span.is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
     double bucket = find_bucket(machine, plan, op);

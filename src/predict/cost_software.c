@@ -23,6 +23,7 @@ enum condition {
     DROPOUT       = 1 << 9,     // dropout of the inputs of adapters
     SUMS          = 1 << 10,    // adapters are scaled and added by separate kernels
     SCALED_ROPE   = 1 << 11,    // GPT-OSS: RoPE is not fused
+    SUMS_INPUTS   = 1 << 12,    // input gradients of separate GEMMs are added
 };
 
 // A GEMM of an adapter other than a weight gradient: one side of its matrix is the rank.
@@ -48,7 +49,8 @@ static int conditions(const struct software_config *software, const struct plan 
            (has_biases && software->expert_biases == EXPERT_BIASES_SEPARATE ? BIASES : 0) |
            (has_biases && software->expert_biases != EXPERT_BIASES_PLAN ? SCALED_ROPE : 0) |
            (software->fp8_activation_inputs && is_low_precision ? FP8_INPUTS : 0) |
-           (is_adapter(plan, op) ? (int)software->adapter_kernels * DROPOUT : 0);
+           (is_adapter(plan, op) ? (int)software->adapter_kernels * DROPOUT : 0) |
+           (software->separate_linears && op->tag.makes == MAKES_INPUT_GRADIENT ? SUMS_INPUTS : 0);
 }
 
 enum amount {
@@ -64,6 +66,7 @@ enum amount {
     ROTATED_ELEMENTS,    // of Q and K
     ADAPTER_INPUTS,      // of the input of A in the forward pass, and its gradient
     ADAPTER_SUMS,        // of the output, also scaled, and of the input gradient; scaling of the output gradient
+    SUMMED_ELEMENTS,     // of the input gradients of separate GEMMs and their sum
     ROUTER_KERNELS,      // in addition to one
     SCALE_KERNELS,       // of a cast, in addition to one
     LOSS_SECONDS,        // of a loss kernel that is bound by its math per logit, on any device
@@ -107,6 +110,7 @@ static const struct adjustment adjustments[] = {
     {ACTIVATION,             FP8_INPUTS,    BYTES,          {3, 3},   GATE_ELEMENTS},
     {ONLY(OP_GEMM),          DROPOUT,       COPIES,         {1, 1},   ADAPTER_INPUTS},
     {ONLY(OP_GEMM),          SUMS,          COPIES,         {1, 1},   ADAPTER_SUMS},
+    {ONLY(OP_GEMM),          SUMS_INPUTS,   BYTES,          {2, 2},   SUMMED_ELEMENTS},
     {ONLY(OP_ROUTE_FORWARD), ALWAYS,        KERNELS_INSIDE, {1, 1},   ROUTER_KERNELS},
     {ONLY(OP_QUANTIZE),      ALWAYS,        KERNELS_INSIDE, {1, 1},   SCALE_KERNELS},
     {ONLY(OP_CROSS_ENTROPY), ALWAYS,        MINIMUM,        {1, 1},   LOSS_SECONDS},
@@ -231,6 +235,11 @@ static double find_amount(enum amount amount, const struct software_config *soft
         return adapter_elements(plan, op, (const double[4]){1, 0, 0, 1});
     case ADAPTER_SUMS:
         return adapter_elements(plan, op, (const double[4]){0, 2, 1, 1});
+    case SUMMED_ELEMENTS: {
+        struct op gemms[3];
+        int       count = predict_software_gemms(software, plan, op, gemms);
+        return count > 1 ? (double)((count + 1) * gemm->m * gemm->n) : 0.0;
+    }
     case ROUTER_KERNELS:
         return (double)(software->router_kernels - 1);
     case SCALE_KERNELS:
@@ -264,6 +273,52 @@ static double find_factor(const struct software_config *software, const struct p
     return cost == OP_COST_GEMM ? 1.0 / gemm_share(software, plan, op) : 1.0;
 }
 
+// Whether the all-gather input holds expert rows: received by an all-to-all, or a slice of the slots that a rank with
+// all experts filled.
+static bool gathers_slots(const struct plan *plan, const struct op *op)
+{
+    int32_t made = plan->tensors[op->operand[COMMUNICATION_IN]].first_op;
+    return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
+}
+
+// Whether the framework can cast before this gather over tp, since the gathered tensor is quantized next. It does not
+// for expert rows, which token dispatchers gather before the cast, nor with 1x128 scaling, which casts after the
+// gather.
+static bool gathers_casts(const struct plan *plan, const struct op *op)
+{
+    int32_t out = op->operand[COMMUNICATION_OUT];
+    if (op->stream != STREAM_TENSOR || plan->precision.recipe == RECIPE_ROWS ||
+        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots(plan, op)))) {
+        return false;
+    }
+    for (int32_t i = plan->tensors[out].first_op + 1; i <= plan->tensors[out].last_op; i++) {
+        if (plan->ops[i].kind == OP_QUANTIZE && plan->ops[i].operand[QUANTIZE_IN] == out) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Whether the op casts what the framework has cast before an all-gather over tp.
+static bool is_cast_before_gather(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    int32_t made = op->kind == OP_QUANTIZE ? plan->tensors[op->operand[QUANTIZE_IN]].first_op : -1;
+    return software->fp8_gathers && made >= 0 && gathers_casts(plan, &plan->ops[made]);
+}
+
+// Seconds of a cast before the all-gather, given those of a cast of the gathered tensor: each rank casts its own part.
+// GPUs before Blackwell (no FP4) multiply FP8 along k only, so the gathered tensor is then transposed for the weight
+// gradient. With a scale per block, the framework gathers both copies instead.
+static double gathered_cast_seconds(const struct hardware_config *hardware, const struct plan *plan,
+                                    const struct op *op, double seconds)
+{
+    bool transposes = hardware->peak[RATE_FP4].value == 0.0 && op->shape.quantize.scaling == SCALING_WHOLE &&
+                      op->operand_count > QUANTIZE_TRANSPOSED && op->operand[QUANTIZE_TRANSPOSED] >= 0;
+    double bytes = transposes ? 2.0 * (double)op_operand_elements(op, QUANTIZE_OUT) : 0.0;
+    return seconds / (double)plan->mesh.size[AXIS_TP] +
+           bytes / (hardware->cast_efficiency.value * hardware->memory_bandwidth.value);
+}
+
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                 double seconds)
 {
@@ -272,6 +327,9 @@ double predict_software_seconds(const struct machine *machine, const struct plan
     double                        added = 0.0, minimum = 0.0;
     if (software == NULL) {
         return seconds;
+    }
+    if (is_cast_before_gather(software, plan, op)) {
+        seconds = gathered_cast_seconds(hardware, plan, op, seconds);
     }
     for (size_t i = 0; i < sizeof(adjustments) / sizeof(adjustments[0]); i++) {
         const struct adjustment *row         = &adjustments[i];
@@ -308,6 +366,32 @@ double predict_software_seconds(const struct machine *machine, const struct plan
     return fmax(seconds * find_factor(software, plan, op), minimum) + added;
 }
 
+int predict_software_gemms(const struct software_config *software, const struct plan *plan, const struct op *op,
+                           struct op gemm[3])
+{
+    const struct model_config *model    = &plan->model;
+    bool                       is_split = software != NULL && software->separate_linears && op->kind == OP_GEMM;
+    double                     heads    = (double)(model->heads + 2 * model->kv_heads);
+    double                     share[3] = {0.5, 0.5};
+    int                        count    = 1;
+    if (is_split && op->tag.part == PART_QKV) {
+        share[0] = (double)model->heads / heads;
+        share[1] = share[2] = (double)model->kv_heads / heads;
+        count               = 3;
+    } else if (is_split && op->tag.part == PART_FC1 && model_is_gated(model)) {
+        count = 2;
+    }
+    for (int i = 0; i < count && count > 1; i++) {
+        gemm[i]                  = *op;
+        struct gemm_shape *shape = &gemm[i].shape.gemm;
+        int64_t           *size  = op->tag.makes == MAKES_OUTPUT           ? &shape->n
+                                   : op->tag.makes == MAKES_INPUT_GRADIENT ? &shape->k
+                                                                           : &shape->m;
+        *size                    = (int64_t)((double)*size * share[i] + 0.5);
+    }
+    return count;
+}
+
 bool predict_is_low_precision_head(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     return software != NULL && (conditions(software, plan, op) & FP8_HEAD) != 0;
@@ -322,46 +406,14 @@ double predict_group(const struct software_config *software, const struct plan *
     return is_grouped ? (double)plan->model.experts / (double)mesh_group_size(&plan->mesh, plan->mesh.owner_axes) : 1.0;
 }
 
-// Whether the all-gather input holds expert rows: received by an all-to-all, or a slice of the slots that a rank with
-// all experts filled.
-static bool gathers_slots(const struct plan *plan, const struct op *op)
-{
-    int32_t made = plan->tensors[op->operand[COMMUNICATION_IN]].first_op;
-    return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
-}
-
-// Whether the framework can cast before this gather over tp, since the gathered tensor is quantized next. It does not
-// for expert rows, which token dispatchers gather before the cast, nor with 1x128 scaling, which casts after the
-// gather.
-static bool gathers_casts(const struct plan *plan, const struct op *op)
-{
-    int32_t out = op->operand[COMMUNICATION_OUT];
-    if (op->stream != STREAM_TENSOR || plan->precision.recipe == RECIPE_ROWS ||
-        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots(plan, op)))) {
-        return false;
-    }
-    for (int32_t i = plan->tensors[out].first_op + 1; i <= plan->tensors[out].last_op; i++) {
-        if (plan->ops[i].kind == OP_QUANTIZE && plan->ops[i].operand[QUANTIZE_IN] == out) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
-    if (software == NULL || (op->kind != OP_QUANTIZE && op->kind != OP_TRANSPOSE)) {
+    if (software == NULL || op->kind != OP_TRANSPOSE ||
+        plan->tensors[op->operand[TRANSPOSE_IN]].storage != STORAGE_WEIGHT) {
         return false;
     }
-    const struct tensor *in =
-        &plan->tensors[op->operand[op->kind == OP_QUANTIZE ? (int)QUANTIZE_IN : (int)TRANSPOSE_IN]];
-    if (op->kind == OP_TRANSPOSE && in->storage == STORAGE_WEIGHT && model_is_frozen(&plan->model)) {
-        return !software->frozen_transposes;
-    }
-    if (op->kind == OP_TRANSPOSE) {
-        return software->fp8_transposes_once && in->storage == STORAGE_WEIGHT && op->tag.microbatch > 0;
-    }
-    return software->fp8_gathers && in->first_op >= 0 && gathers_casts(plan, &plan->ops[in->first_op]);
+    return model_is_frozen(&plan->model) ? !software->frozen_transposes
+                                         : software->fp8_transposes_once && op->tag.microbatch > 0;
 }
 
 // Bits of an element that is cast before it is gathered; in NVFP4 with its share of the block's scale.

@@ -219,6 +219,21 @@ Test(cost_communication, computes_the_cost_of_a_part_of_an_exchange_that_compute
     cr_expect_not(cost_of(&fixture).is_alone);
 }
 
+Test(cost_communication, lets_compute_wait_for_the_reduction_of_summed_input_gradients)
+{
+    struct fixture fixture;
+    set_up(&fixture, OP_REDUCE_SCATTER, STREAM_TENSOR, 8, 1);
+    fixture.op.tag.phase = PHASE_BACKWARD;
+    cr_expect_not(cost_of(&fixture).is_alone);
+    fixture.software.separate_linears = true;
+    cr_expect(cost_of(&fixture).is_alone);
+    fixture.op.tag.phase = PHASE_FORWARD;
+    cr_expect_not(cost_of(&fixture).is_alone);
+    fixture.op.tag.phase = PHASE_BACKWARD;
+    fixture.op.stream    = STREAM_GRADIENT_REDUCE;
+    cr_expect_not(cost_of(&fixture).is_alone);
+}
+
 Test(cost_communication, gathers_in_fp8_what_the_program_casts_before)
 {
     int64_t           ranks[]   = {0, 1, 2, 3};

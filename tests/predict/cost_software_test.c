@@ -147,8 +147,9 @@ Test(cost_software, leaves_measured_ops_what_the_program_does_otherwise)
     expect_seconds(predict_cost_op(&machine, &plan, &ops[1]).seconds, 7e-6);
     software.scale_kernels = 4;
     expect_seconds(predict_cost_op(&machine, &plan, &ops[1]).seconds, 10e-6);
-    software.fp8_gathers = true;
-    cr_expect_eq(predict_cost_op(&machine, &plan, &ops[1]).seconds, 0.0);
+    plan.mesh.size[AXIS_TP] = 4;
+    software.fp8_gathers    = true;    // each rank casts a quarter
+    expect_seconds(predict_cost_op(&machine, &plan, &ops[1]).seconds, 7e-6 / 4 + 3e-6);
 }
 
 // Adapters of rank 8 of a 512 x 1,024 matrix on 100 tokens. A copy reads and writes an element, 4 bytes.
@@ -229,7 +230,8 @@ Test(cost_software, copies_the_rows_of_experts_that_run_one_by_one)
     expect_seconds(round_seconds(round, &op), alone);
 }
 
-// Weight casts exist since the first microbatch; tensors that tp gathered were cast before the gather.
+// Weight casts exist since the first microbatch. Of a tensor that tp gathers in FP8, each of four ranks has cast its
+// part.
 Test(cost_software, takes_nothing_for_copies_that_the_program_has)
 {
     struct tensor tensors[] = {{.format = FORMAT_E4M3, .storage = STORAGE_WEIGHT, .first_op = -1},
@@ -247,19 +249,25 @@ Test(cost_software, takes_nothing_for_copies_that_the_program_has)
     struct round *round   = round_new();
     ops[1].tag.microbatch = 1;
     cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
-    cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, 0.0);
+    plan.mesh.size[AXIS_TP]             = 4;
+    const double whole                  = predict_cost_op(&round->machine, &plan, &ops[2]).seconds;
     round->software.fp8_transposes_once = round->software.fp8_gathers = true;
     cr_expect_eq(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
-    cr_expect_eq(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, 0.0);
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, whole / 4);
     ops[0].kind = OP_ALL_GATHER;    // all-gather instead of a ring
-    cr_expect_eq(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, 0.0);
-    tensors[3].first_op = 0;    // slice of the expert slots
-    cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, 0.0);
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, whole / 4);
+    ops[2].operand[QUANTIZE_TRANSPOSED] = 1;    // the gathered tensor is read and written as bytes
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, (whole + 1e-12 * 5e5) / 4 + 1e-12 * 1e6);
+    round->hardware.peak[RATE_FP4].value = 1e15;    // Blackwell multiplies along both dimensions
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, (whole + 1e-12 * 5e5) / 4);
+    ops[2].operand[QUANTIZE_TRANSPOSED] = -1;
+    tensors[3].first_op                 = 0;    // slice of the expert slots
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, whole);
     tensors[3].first_op   = -1;
     ops[1].tag.microbatch = 0;
     ops[0].stream         = STREAM_CONTEXT;
     cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
-    cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, 0.0);
+    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, whole);
     plan.model.adapters.rank = 8;    // frozen weights
     ops[1].tag.microbatch    = 1;
     cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
@@ -268,6 +276,41 @@ Test(cost_software, takes_nothing_for_copies_that_the_program_has)
     plan.model.adapters.rank = 0;
     tensors[0].storage       = STORAGE_ACTIVATION;
     cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
+}
+
+static double gemm_seconds(struct round *round, const int64_t size[3])
+{
+    struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = size[0], .n = size[1], .k = size[2]}};
+    return round_seconds(round, &op);
+}
+
+// 8 heads and 2 key-value heads of 128 on one rank: 1,536 features of 1,024 tokens, from 512 inputs.
+Test(cost_software, splits_gemms_of_separate_linears_and_adds_their_input_gradients)
+{
+    static const struct {
+        uint8_t part, makes;
+        int64_t whole[3], first[3], next[3];    // m, n, k
+        double  count, sums;                    // GEMMs like the next one; tensors that the addition reads and writes
+    } cases[] = {
+        {PART_QKV, MAKES_OUTPUT, {1024, 1536, 512}, {1024, 1024, 512}, {1024, 256, 512}, 2, 0},
+        {PART_QKV, MAKES_INPUT_GRADIENT, {1024, 512, 1536}, {1024, 512, 1024}, {1024, 512, 256}, 2, 4},
+        {PART_QKV, MAKES_WEIGHT_GRADIENT, {1536, 512, 1024}, {1024, 512, 1024}, {256, 512, 1024}, 2, 0},
+        {PART_FC1, MAKES_INPUT_GRADIENT, {1024, 512, 1536}, {1024, 512, 768}, {1024, 512, 768}, 1, 3},
+        {PART_FC2, MAKES_INPUT_GRADIENT, {1024, 512, 1536}, {1024, 512, 1536}, {1024, 512, 1536}, 0, 0},
+    };
+    struct round *round          = round_new();
+    round->plan.model.heads      = 8;
+    round->plan.model.kv_heads   = 2;
+    round->plan.model.activation = ACTIVATION_SWIGLU;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        round->software.separate_linears = false;
+        double    gemms = gemm_seconds(round, cases[i].first) + cases[i].count * gemm_seconds(round, cases[i].next);
+        struct op op    = {.kind       = OP_GEMM,
+                           .tag        = {.part = cases[i].part, .makes = cases[i].makes},
+                           .shape.gemm = {.m = cases[i].whole[0], .n = cases[i].whole[1], .k = cases[i].whole[2]}};
+        round->software.separate_linears = true;
+        expect_seconds(round_seconds(round, &op), gemms + cases[i].sums * 2.0 * 1024 * 512 / 1e12);
+    }
 }
 
 // 1,024 tokens with top-2 of 8 experts: 2,048 rows of 512 elements get a bias.
