@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Interpolates the measured times of collectives within a node (configs/hardware/collectives.csv) by size. Without a
-// measurement cost_communication.c uses the model in cost_nccl.c.
+// Interpolates the measured times of collectives within a node (configs/hardware/collectives.csv) by size. A size that
+// a series lacks is estimated from a series that has it, or from NCCL's choice of a protocol. Without a measurement
+// cost_communication.c uses the model in cost_nccl.c.
 #include <math.h>
 
 #include "gswbench/predict.h"
@@ -36,20 +37,133 @@ static bool lacks_nvls(const struct machine *machine, enum node_collective colle
            machine->software != NULL && !machine->software->nvls;
 }
 
-// Time is constant up to the smallest measured size, and linear in the bytes between two sizes. Above the largest, the
-// rate between the last two sizes continues. Without any bytes it returns 0, so the model gives the latency.
-static double interpolate(const double seconds[COLLECTIVE_SIZES], double bytes)
+struct series {
+    const struct collective_times *times;
+    int                            collective, group;
+};
+
+static double seconds_at(const struct series *series, int size)
 {
-    double low = 0.0, high = 0.0, low_bytes = 0.0, high_bytes = 0.0, size = COLLECTIVE_SMALLEST;
-    for (int i = 0; i < COLLECTIVE_SIZES && high_bytes < bytes; i++, size *= 2.0) {
-        if (seconds[i] > 0.0) {
-            low        = high;
-            low_bytes  = high_bytes;
-            high       = seconds[i];
-            high_bytes = size;
+    return series->times->seconds[series->collective][series->group][size];
+}
+
+// Whether NCCL changes the protocol of both series at about the same size: an all-gather and a reduce-scatter of the
+// same ranks follow the same ring. An all-reduce does both, and all-to-alls split their bytes among any ranks alike.
+static bool is_related(const struct series *series, const struct series *other)
+{
+    return series->collective == COLLECTIVE_ALL_TO_ALL
+               ? other->collective == COLLECTIVE_ALL_TO_ALL && other->group != series->group
+               : other->group == series->group && other->collective != series->collective &&
+                     other->collective < COLLECTIVE_ALL_REDUCE;
+}
+
+// Logarithm of the ratio of both series at the next size from `size` on, in steps of `step`, that both have. Sets
+// `size` to it, or to -1 if there is none.
+static double find_ratio(const struct series *series, const struct series *other, int *size, int step)
+{
+    while (*size >= 0 && *size < COLLECTIVE_SIZES) {
+        if (seconds_at(series, *size) > 0.0 && seconds_at(other, *size) > 0.0) {
+            return log(seconds_at(series, *size) / seconds_at(other, *size));
+        }
+        *size += step;
+    }
+    *size = -1;
+    return 0.0;
+}
+
+// Time of a size that the series lacks, from the related series whose ratio to it changes least around this size. The
+// result is 0 without one, or if all ratios change by more than a factor of 1.2.
+static double borrow(const struct series *series, int size)
+{
+    double seconds = 0.0, change = log(1.2);
+    for (int i = 0; i < COLLECTIVES * COLLECTIVE_GROUPS; i++) {
+        struct series other = {series->times, i / COLLECTIVE_GROUPS, i % COLLECTIVE_GROUPS};
+        if (!is_related(series, &other) || seconds_at(&other, size) <= 0.0) {
+            continue;
+        }
+        int    below = size, above = size;
+        double low = find_ratio(series, &other, &below, -1), high = find_ratio(series, &other, &above, 1);
+        if (below >= 0 && above >= 0 && fabs(high - low) < change) {
+            change  = fabs(high - low);
+            seconds = seconds_at(&other, size) * exp(low + (high - low) * (size - below) / (above - below));
         }
     }
-    return low > 0.0 ? high + (bytes - high_bytes) * (high - low) / (high_bytes - low_bytes) : high;
+    return seconds;
+}
+
+struct point {
+    double bytes, seconds;
+};
+
+static struct point point_at(const struct series *series, int size)
+{
+    return (struct point){ldexp(COLLECTIVE_SMALLEST, size), seconds_at(series, size)};
+}
+
+static double draw_line(struct point low, struct point high, double bytes)
+{
+    return high.seconds + (bytes - high.bytes) * (high.seconds - low.seconds) / (high.bytes - low.bytes);
+}
+
+static int protocol_at(const struct hardware_config *hardware, const struct series *series, int size)
+{
+    double passes = series->collective == COLLECTIVE_ALL_REDUCE ? 2.0 : 1.0;
+    return predict_ring_protocol(hardware, 2 << series->group, passes, ldexp(COLLECTIVE_SMALLEST, size));
+}
+
+// Extends the line through the measured size `near` and the next one in steps of `step` to the size. The result is 0
+// unless NCCL chooses the same protocol for all three.
+static double extend(const struct hardware_config *hardware, const struct series *series, int near, int step, int size)
+{
+    int protocol = protocol_at(hardware, series, size), far = near + step;
+    while (far >= 0 && far < COLLECTIVE_SIZES && seconds_at(series, far) <= 0.0) {
+        far += step;
+    }
+    bool is_same = far >= 0 && far < COLLECTIVE_SIZES && protocol_at(hardware, series, near) == protocol &&
+                   protocol_at(hardware, series, far) == protocol;
+    return is_same ? draw_line(point_at(series, near), point_at(series, far), ldexp(COLLECTIVE_SMALLEST, size)) : 0.0;
+}
+
+// Time of a size between two measured sizes, of a related series or by NCCL's choice of a protocol; 0 if neither tells
+// it. A related all-reduce or all-to-all is a weak hint: the result is its geometric mean with the line.
+static double estimate(const struct hardware_config *hardware, const struct series *series, int first, int last,
+                       int size)
+{
+    struct point low = point_at(series, first), high = point_at(series, last);
+    double       seconds = borrow(series, size);
+    if (seconds > 0.0 && series->collective >= COLLECTIVE_ALL_REDUCE) {
+        seconds = sqrt(seconds * draw_line(low, high, ldexp(COLLECTIVE_SMALLEST, size)));
+    }
+    if (seconds <= 0.0 && series->collective != COLLECTIVE_ALL_TO_ALL &&
+        protocol_at(hardware, series, first) != protocol_at(hardware, series, last)) {
+        seconds = extend(hardware, series, first, -1, size);
+        seconds = seconds > 0.0 ? seconds : extend(hardware, series, last, 1, size);
+    }
+    return seconds <= 0.0 ? 0.0 : fmin(fmax(seconds, fmin(low.seconds, high.seconds)), fmax(low.seconds, high.seconds));
+}
+
+// Time is constant up to the smallest measured size, and linear in the bytes between two sizes, estimated ones
+// included. Above the largest, the rate between the last two sizes continues. Without any bytes it returns 0, so the
+// model gives the latency.
+static double interpolate(const struct hardware_config *hardware, const struct series *series, double bytes)
+{
+    int          first = -1, last = -1;
+    struct point low = {0.0, 0.0}, high = {0.0, 0.0};
+    for (int i = 0; i < COLLECTIVE_SIZES && high.bytes < bytes; i++) {
+        if (seconds_at(series, i) > 0.0) {
+            first = last;
+            last  = i;
+            low   = high;
+            high  = point_at(series, i);
+        }
+    }
+    for (int i = first + 1; first >= 0 && i < last && high.bytes > bytes; i++) {
+        struct point between = {ldexp(COLLECTIVE_SMALLEST, i), estimate(hardware, series, first, last, i)};
+        if (between.seconds > 0.0) {
+            *(between.bytes >= bytes ? &high : &low) = between;
+        }
+    }
+    return low.seconds > 0.0 ? draw_line(low, high, bytes) : high.seconds;
 }
 
 double predict_collective_seconds(const struct machine *machine, const struct span *span, const struct op *op,
@@ -63,5 +177,6 @@ double predict_collective_seconds(const struct machine *machine, const struct sp
         lacks_nvls(machine, collective, span->members)) {
         return 0.0;
     }
-    return interpolate(hardware->collective_times.seconds[collective][(int)group], bytes);
+    const struct series series = {&hardware->collective_times, (int)collective, (int)group};
+    return interpolate(hardware, &series, bytes);
 }

@@ -10,6 +10,8 @@
 // each chunk. Half of LL's traffic is flags. Latencies are NCCL's for Hopper and Blackwell, relative to a ring with
 // Simple: 3.4 us in a node, 14 us between nodes. The model multiplies them by node_latency and network_latency.
 static const double node_hop = 3.4, network_hop = 14.0;
+// Share of a link's bandwidth that NCCL counts: 20.6 of 25 GB/s on Hopper, 40.1 of 50 on Blackwell.
+static const double counted_share = 0.802;
 enum { SIMPLE, LL128, LL, PROTOCOLS };
 struct protocol {
     double bandwidth, node_latency, network_latency;
@@ -111,6 +113,25 @@ static double ring_seconds(const struct hardware_config *hardware, const struct 
     return fastest;
 }
 
+// Protocol that NCCL's tuning chooses for a ring within a node, by its own constants. LL moves 141 of 361 GB/s on
+// Hopper.
+int predict_ring_protocol(const struct hardware_config *hardware, double members, double passes, double bytes)
+{
+    static const double starts[PROTOCOLS] = {8.4e-6, 14e-6, 6.6e-6}, shares[PROTOCOLS] = {1.0, 0.92, 0.39};
+    double              hops = passes * (members - 1.0), bandwidth = counted_share * hardware->node_bandwidth.value;
+    double              fastest  = INFINITY;
+    int                 protocol = SIMPLE;
+    for (int i = 0; i < PROTOCOLS; i++) {
+        double seconds = starts[i] + hops * (1e-6 * node_hop * ring_protocols[i].node_latency +
+                                             bytes / members / (shares[i] * bandwidth));
+        if (seconds < fastest) {
+            fastest  = seconds;
+            protocol = i;
+        }
+    }
+    return protocol;
+}
+
 // A tree across nodes, up and down, with a chain through the ranks of a node. CPU ranks of a node also form a tree.
 static double tree_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
@@ -138,10 +159,10 @@ static double tree_seconds(const struct hardware_config *hardware, const struct 
 // ranks that each handle one share of the bytes. A link carries a share for each head plus one. A head moves data at
 // the largest rate in NCCL's tables (SM90 and SM100 merged) with which all shares fit into the link.
 //
-// NCCL counts 0.802 of a link's bandwidth (20.6 of 25 GB/s on Hopper, 40.1 of 50 on Blackwell). 16 SMs saturate it
-// (enqueue.cc). The latency within a node is 25 us for any number of ranks; both latencies are scaled like a ring's.
+// 16 SMs saturate a link (enqueue.cc). The latency within a node is 25 us for any number of ranks; both latencies are
+// scaled like a ring's.
 enum { HEADS_MAX = 32, NVLS_PROCESSORS = 16 };
-static const double counted_share = 0.802, nvls_latency = 25.0, nvls_network_latency = 20.9;
+static const double nvls_latency = 25.0, nvls_network_latency = 20.9;
 static const double head_rates[] = {90e9, 80e9, 70e9, 60e9, 50e9, 45e9, 40e9, 30e9, 24e9,
                                     20e9, 19e9, 18e9, 15e9, 12e9, 11e9, 6e9,  3e9};
 

@@ -49,6 +49,7 @@ double predict_collective_seconds(const struct machine *machine, const struct sp
 
 // cost_nccl.c: seconds of an all-gather or reduce-scatter, and of an all-reduce, by NCCL.
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes);
+int    predict_ring_protocol(const struct hardware_config *hardware, double members, double passes, double bytes);
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
 
 // cost_software.c: how the modelled framework differs.
