@@ -1,10 +1,211 @@
 // SPDX-License-Identifier: MIT
-// Verifies a checkpoint by itself, and exports its weights to Hugging Face's layout.
+// Checks that a checkpoint matches a model: exactly its tensors, with the right shapes. Verifies a checkpoint by
+// itself, and exports its weights to Hugging Face's layout.
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "catalogue.h"
+#include "gswbench/json.h"
 #include "gswbench/plan_build.h"
+#include "catalogue.h"
+
+static status refuse_shape(const struct catalogue *catalogue, const struct stored_tensor *stored,
+                           const struct weight_part *part)
+{
+    char problem[160];
+    snprintf(problem, sizeof(problem), "is [%" PRId64 ", %" PRId64 "], but the model has [%" PRId64 ", %" PRId64 "]",
+             stored->rows, stored->columns, part->rows, part->columns);
+    return catalogue_refuse(catalogue, stored->slices[0].tensor, problem);
+}
+
+static status check_state(const struct catalogue *catalogue, const struct stored_tensor *stored,
+                          const struct weight_part *part)
+{
+    if (stored->count == 0) {
+        return OK;
+    }
+    bool is_vector = stored->slices[0].entry.dims == 1;
+    if (stored->rows != part->rows || stored->columns != part->columns || is_vector != part->is_vector) {
+        return refuse_shape(catalogue, stored, part);
+    }
+    enum format format = stored->slices[0].entry.format;
+    return format == FORMAT_F32 || format == FORMAT_BF16
+               ? OK
+               : catalogue_refuse(catalogue, stored->slices[0].tensor, "has a type that weights cannot have");
+}
+
+// Checks all states of a part and counts their slices.
+static status check_part(const struct catalogue *catalogue, const struct export *export, bool has_moments,
+                         int64_t *slices)
+{
+    const struct weight_part *part = export->part;
+    struct stored_tensor      stored[STATE_COUNT];
+    for (enum state state = 0; state < STATE_COUNT; state++) {
+        stored[state] = catalogue_find(catalogue, state, part->name);
+        *slices += stored[state].count;
+        TRY(check_state(catalogue, &stored[state], part));
+    }
+    if (stored[STATE_WEIGHT].count == 0 && stored[STATE_MASTER].count == 0) {
+        return catalogue_refuse(catalogue, part->name, "the model has it, the checkpoint does not");
+    }
+    if (has_moments && stored[STATE_FIRST_MOMENT].count == 0) {
+        return catalogue_refuse(catalogue, part->name, "has no moments, though other tensors have");
+    }
+    return !has_moments || (stored[STATE_SECOND_MOMENT].count > 0) == !export->is_muon
+               ? OK
+               : catalogue_refuse(catalogue, part->name,
+                                  export->is_muon ? "has second moments: it was saved with train.optimizer=adamw"
+                                                  : "has no second moments: it was saved with train.optimizer=muon");
+}
+
+bool catalogue_has(const struct catalogue *catalogue, const char *name)
+{
+    return catalogue_find(catalogue, STATE_WEIGHT, name).count > 0 ||
+           catalogue_find(catalogue, STATE_MASTER, name).count > 0;
+}
+
+static bool is_part(const struct export_list *list, const char *name)
+{
+    for (int32_t i = 0; i < list->count; i++) {
+        if (strcmp(list->exports[i].part->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_of_all_layers(const struct plan *plan, const char *tensor)
+{
+    struct scaling_tensor tensors[SCALING_TENSORS];
+    char                  name[SAFETENSORS_NAME_BYTES];
+    bool                  is_one = strcmp(tensor, ROUTER_BIAS) == 0;
+    for (int32_t i = 0, count = exports_name_bias(plan, 0, name); i < count; i++) {
+        exports_name_bias(plan, i, name);
+        is_one |= strcmp(tensor, name) == 0;
+    }
+    scaling_list(plan, tensors);
+    for (int i = 0; i < SCALING_TENSORS; i++) {
+        is_one |= strcmp(tensor, tensors[i].name) == 0;
+    }
+    return is_one;
+}
+
+static bool is_known(const struct plan *plan, const struct export_list *list, const char *tensor)
+{
+    for (enum state state = 0; state < STATE_COUNT; state++) {
+        size_t length = strlen(state_prefixes[state]);
+        if (strncmp(tensor, state_prefixes[state], length) == 0 && is_part(list, tensor + length)) {
+            return true;
+        }
+    }
+    return is_of_all_layers(plan, tensor);
+}
+
+static status find_foreign(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
+{
+    for (int64_t i = 0; i < catalogue->count; i++) {
+        const char *tensor = catalogue->slices[i].tensor;
+        bool        is_new = i == 0 || strcmp(catalogue->slices[i - 1].tensor, tensor) != 0;
+        if (is_new && !is_known(plan, list, tensor)) {
+            return catalogue_refuse(catalogue, tensor, "the model has no such tensor");
+        }
+    }
+    return OK;
+}
+
+// Only weights of other programs come without moments.
+static bool has_any_moments(const struct catalogue *catalogue, const struct export_list *list)
+{
+    bool has = catalogue->is_ours;
+    for (int32_t i = 0; i < list->count && !has; i++) {
+        has = catalogue_find(catalogue, STATE_FIRST_MOMENT, list->exports[i].part->name).count > 0;
+    }
+    return has;
+}
+
+// Delayed scaling state is all or nothing, one fp32 slice per tensor: equal numbers of scales, inverse scales and
+// amaxes, each with a history.
+static status check_scaling(const struct catalogue *catalogue, const struct plan *plan)
+{
+    struct scaling_tensor tensors[SCALING_TENSORS];
+    int64_t               slots = 0;
+    scaling_list(plan, tensors);
+    for (int i = 0; i < SCALING_TENSORS; i++) {
+        struct stored_tensor stored   = catalogue_find(catalogue, STATE_WEIGHT, tensors[i].name);
+        int64_t              elements = stored.count > 0 ? stored.rows * stored.columns : 0;
+        slots                         = i == 0 ? elements : slots;
+        bool is_history               = i == SCALING_TENSORS - 1;
+        if ((elements == 0) != (slots == 0) || (is_history && slots > 0 ? elements % slots != 0 : elements != slots)) {
+            return catalogue_refuse(catalogue, tensors[i].name, "is not of as many scales as the others");
+        }
+        if (stored.count > 1 || (stored.count == 1 && stored.slices[0].entry.format != FORMAT_F32)) {
+            return catalogue_refuse(catalogue, tensors[i].name, "is not one slice of fp32");
+        }
+    }
+    return OK;
+}
+
+// Adapters start on a checkpoint of the model without any.
+static bool has_adapters(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
+{
+    bool has = !model_is_frozen(&plan->model);
+    for (int32_t i = 0; i < list->count && !has; i++) {
+        has = !list->exports[i].is_frozen && catalogue_has(catalogue, list->exports[i].part->name);
+    }
+    return has;
+}
+
+static status check_parts(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
+{
+    int64_t slices      = 0;
+    bool    has_moments = has_any_moments(catalogue, list), has_all = has_adapters(catalogue, plan, list);
+    for (int32_t i = 0; i < list->count; i++) {
+        const struct export *export = &list->exports[i];
+        if (export->is_frozen || has_all) {
+            TRY(check_part(catalogue, export, has_moments && !export->is_frozen, &slices));
+        }
+    }
+    return slices == catalogue->count ? OK : find_foreign(catalogue, plan, list);
+}
+
+static status check_config(const struct catalogue *catalogue, const struct plan *plan)
+{
+    char                 path[CATALOGUE_PATH_BYTES];
+    json_t              *found;
+    struct manifest_file file;
+    TRY(catalogue_load_json(catalogue, CONFIG_NAME, &found, &file));
+    json_t *expected = describe_model(&plan->model, plan->train.sequence, FORMAT_F32);
+    status  result   = describe_compare(catalogue_join(catalogue->path, CONFIG_NAME, path), expected, found);
+    json_decref(expected);
+    json_decref(found);
+    return result;
+}
+
+status catalogue_check(const struct catalogue *catalogue, const struct plan *plan)
+{
+    TRY(check_config(catalogue, plan));
+    struct export_list list   = exports_list(plan, FORMAT_F32, INT64_MAX);
+    status             result = check_parts(catalogue, plan, &list);
+    exports_free(&list);
+    return failed(&result) ? result : check_scaling(catalogue, plan);
+}
+
+enum format catalogue_weight_format(const struct catalogue *catalogue)
+{
+    size_t length      = strlen(state_prefixes[STATE_MASTER]);
+    bool   has_masters = false;
+    for (int64_t i = 0; i < catalogue->count; i++) {
+        const char *tensor = catalogue->slices[i].tensor;
+        if (strncmp(tensor, state_prefixes[STATE_MASTER], length) == 0) {
+            struct stored_tensor weight = catalogue_find(catalogue, STATE_WEIGHT, tensor + length);
+            has_masters                 = true;
+            if (weight.count == 0) {
+                return FORMAT_F32;
+            }
+        }
+    }
+    return has_masters ? FORMAT_BF16 : FORMAT_F32;
+}
 
 status checkpoint_plan(struct plan *plan, const struct model_config *model, int64_t sequence)
 {

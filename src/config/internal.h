@@ -104,9 +104,7 @@ void config_evaluate(struct config *config, struct document *document, struct se
 void preset_apply_all(struct config *config, struct document *document, struct selection selection);
 // Where a preset sets the option: "FILE:LINE" in the document's arena; NULL: nowhere.
 const char *preset_find_place(struct document *document, struct selection selection, const struct option *option);
-// condition.c: parses the terms in place; false if one is invalid or repeated.
-bool condition_parse(struct document *document, char *terms, struct condition *condition);
-bool condition_matches(const struct condition *condition, const struct selection *selection);
+bool        condition_matches(const struct condition *condition, const struct selection *selection);
 // Reports a variant that nothing names.
 void condition_check_variant(struct document *document, const char *variant);
 // Whether a section names that gpu. The gpu then selects the row as well as the hardware profile.

@@ -110,44 +110,22 @@ Test(output, gives_a_file_its_name_when_it_is_whole)
     cr_expect_eq(count_entries("."), 1);
 }
 
-// Objects that may already exist at the output path, named "target" in the current folder.
-static void plant_link(void)
-{
-    write_text("victim", "precious");
-    cr_assert_eq(symlink("victim", "target"), 0);
-}
-
-static void plant_dangling_link(void)
-{
-    cr_assert_eq(symlink("nothing", "target"), 0);
-}
-
-static void plant_folder(void)
-{
-    cr_assert_eq(mkdir("target", 0755), 0);
-}
-
-static void plant_pipe(void)
-{
-    cr_assert_eq(mkfifo("target", 0644), 0);
-}
-
 Test(output, neither_follows_nor_replaces_what_is_no_file)
 {
     static const struct {
-        void (*plant)(void);
-        const char *kind;
+        const char *command, *kind;    // makes the object that already has the output's path
         mode_t      mode;
     } rows[] = {
-        {plant_link, "a symbolic link", S_IFLNK},
-        {plant_dangling_link, "a symbolic link", S_IFLNK},
-        {plant_folder, "a directory", S_IFDIR},
-        {plant_pipe, "a pipe", S_IFIFO},
+        {"ln -s victim target", "a symbolic link", S_IFLNK},
+        {"ln -s nothing target", "a symbolic link", S_IFLNK},
+        {"mkdir target", "a directory", S_IFDIR},
+        {"mkfifo target", "a pipe", S_IFIFO},
     };
+    write_text("victim", "precious");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stat about;
         char        expected[160];
-        rows[i].plant();
+        cr_assert_eq(system(rows[i].command), 0);
         int entries = count_entries(".");
 
         status replaced = output_replace("target", "new", 3);
@@ -183,7 +161,8 @@ Test(output, notices_what_takes_its_name_meanwhile)
     struct output output;
     status        begun = output_begin(&output, "target");
     output_append(&output, "new", 3);
-    plant_link();
+    write_text("victim", "precious");
+    cr_assert_eq(symlink("victim", "target"), 0);
 
     status finished = output_finish(&output);
 

@@ -15,6 +15,13 @@ static void fill(double *values, int64_t count)
     }
 }
 
+static struct statistics compute(const double *values, int64_t count)
+{
+    struct statistics statistics;
+    statistics_compute(&statistics, values, count);
+    return statistics;
+}
+
 Test(statistics, brackets_the_median_by_binomial_ranks)
 {
     static const struct {
@@ -26,8 +33,7 @@ Test(statistics, brackets_the_median_by_binomial_ranks)
         double values[COUNT_MAX];
         fill(values, cases[i].count);
 
-        struct statistics statistics;
-        statistics_compute(&statistics, values, cases[i].count);
+        struct statistics statistics = compute(values, cases[i].count);
 
         cr_expect(statistics.low == cases[i].low && statistics.high == cases[i].high, "n = %d: [%g %g]",
                   (int)cases[i].count, statistics.low, statistics.high);
@@ -55,8 +61,7 @@ Test(statistics, takes_no_time_below_zero_for_possible)
     for (int i = 0; i < 40; i++) {
         values[i] = i + 1;
     }
-    struct statistics statistics;
-    statistics_compute(&statistics, values, 40);
+    struct statistics statistics = compute(values, 40);
 
     double reach = 1 + 1.96 * statistics.error;
     cr_expect_gt(reach, 2);
@@ -69,8 +74,7 @@ Test(statistics, describes_forty_values)
     double values[40];
     fill(values, 40);
 
-    struct statistics statistics;
-    statistics_compute(&statistics, values, 40);
+    struct statistics statistics = compute(values, 40);
 
     cr_expect(statistics.count == 40);
     cr_expect(statistics.median == 20.5);
@@ -85,12 +89,11 @@ Test(statistics, describes_forty_values)
 
 Test(statistics, leaves_out_what_few_samples_cannot_say)
 {
-    double            values[] = {3, 1, 2, 5, 4};
-    struct statistics one, five, none;
+    double values[] = {3, 1, 2, 5, 4};
 
-    statistics_compute(&none, values, 0);
-    statistics_compute(&one, values, 1);
-    statistics_compute(&five, values, 5);
+    struct statistics none = compute(values, 0);
+    struct statistics one  = compute(values, 1);
+    struct statistics five = compute(values, 5);
 
     cr_expect(none.count == 0 && isnan(none.median) && isnan(none.mean));
     cr_expect(one.median == 3 && isnan(one.variation) && isnan(one.low));
@@ -102,12 +105,11 @@ Test(statistics, needs_twenty_values_for_a_95th_percentile)
 {
     double values[30];
     fill(values, 30);
-    struct statistics nineteen, twenty, thirty;
 
-    statistics_compute(&nineteen, values, 19);
-    statistics_compute(&thirty, values, 30);
+    struct statistics nineteen = compute(values, 19);
+    struct statistics thirty   = compute(values, 30);
     fill(values, 20);
-    statistics_compute(&twenty, values, 20);
+    struct statistics twenty = compute(values, 20);
 
     cr_expect(isnan(nineteen.p95));
     cr_expect(twenty.p95 == 19 && twenty.p05 == 1);
@@ -120,8 +122,7 @@ Test(statistics, flags_outliers_and_drops_none)
     bool   flags[9];
 
     statistics_flag_outliers(values, 9, flags);
-    struct statistics statistics;
-    statistics_compute(&statistics, values, 9);
+    struct statistics statistics = compute(values, 9);
 
     cr_expect(flags[6] && !flags[8] && !flags[0]);
     cr_expect(statistics.outliers == 1);
@@ -136,8 +137,7 @@ Test(statistics, sees_drift_through_an_outlier)
     }
     values[3] = 100;
 
-    struct statistics statistics;
-    statistics_compute(&statistics, values, 21);
+    struct statistics statistics = compute(values, 21);
 
     cr_expect(fabs(statistics.median - 11.1) < 1e-12);
     cr_expect(fabs(statistics.drift - 0.1 / 11.1) < 1e-12, "%.17g", statistics.drift);
@@ -155,11 +155,10 @@ Test(statistics, knows_what_of_a_drift_is_beyond_doubt)
     for (int i = 0; i < 9; i++) {
         short_one[i] = 10 + i;
     }
-    struct statistics up, down, flat, none;
-    statistics_compute(&up, rising, 10);
-    statistics_compute(&down, falling, 10);
-    statistics_compute(&flat, odd, 10);
-    statistics_compute(&none, short_one, 9);
+    struct statistics up   = compute(rising, 10);
+    struct statistics down = compute(falling, 10);
+    struct statistics flat = compute(odd, 10);
+    struct statistics none = compute(short_one, 9);
 
     // The eighth smallest slope.
     cr_expect_float_eq(up.trend, 9 * 0.9666666666666667 / 14.5, 1e-12, "%.17g", up.trend * 14.5 / 9);
@@ -175,8 +174,7 @@ Test(statistics, measures_the_drift_of_long_series_per_step)
         values[i] = 1.0 + 0.001 * i;
     }
 
-    struct statistics statistics;
-    statistics_compute(&statistics, values, COUNT_MAX);
+    struct statistics statistics = compute(values, COUNT_MAX);
 
     cr_expect(fabs(statistics.drift * statistics.median - 0.001) < 1e-12);
 }
@@ -188,9 +186,8 @@ Test(statistics, sees_what_wanders_from_block_to_block)
     double values[] = {10, 10, 11, 11, 10, 10, 11, 11, 10, 10, 11, 11, 14, 14, 10, 10};
     double few[]    = {10, 13, 11};
 
-    struct statistics blocks, singles;
-    statistics_compute(&blocks, values, 16);
-    statistics_compute(&singles, few, 3);
+    struct statistics blocks  = compute(values, 16);
+    struct statistics singles = compute(few, 3);
 
     cr_expect(blocks.median == 10.5);
     cr_expect(blocks.wander == 0.5 / 10.5, "%.17g", blocks.wander);
@@ -199,10 +196,8 @@ Test(statistics, sees_what_wanders_from_block_to_block)
 
 static int64_t verdict_of(const double *first, const double *second, int64_t count, double threshold)
 {
-    struct statistics        a, b;
+    struct statistics        a = compute(first, count), b = compute(second, count);
     struct statistics_change change;
-    statistics_compute(&a, first, count);
-    statistics_compute(&b, second, count);
     statistics_compare(&change, &a, &b, threshold);
     return change.verdict;
 }
@@ -232,10 +227,8 @@ Test(statistics, tells_how_much_faster)
 {
     double                   first[]  = {8, 8, 8.1, 7.9, 8, 8, 8, 8, 8.1, 7.9, 8};
     double                   second[] = {4, 4, 4, 4, 4, 4.2, 4, 4, 4, 4, 4.2};
-    struct statistics        a, b;
+    struct statistics        a = compute(first, 11), b = compute(second, 11);
     struct statistics_change change;
-    statistics_compute(&a, first, 11);
-    statistics_compute(&b, second, 11);
 
     statistics_compare(&change, &a, &b, 0.3);
 
@@ -253,9 +246,8 @@ Test(statistics, tells_how_much_faster)
 Test(statistics, counts_no_change_that_a_run_shows_from_block_to_block)
 {
     double                   swinging[] = {10, 13, 10, 13, 10, 13, 10, 13};
-    struct statistics        statistics;
+    struct statistics        statistics = compute(swinging, 8);
     struct statistics_change change;
-    statistics_compute(&statistics, swinging, 8);
 
     statistics_compare(&change, &statistics, &statistics, 0.01);
 

@@ -126,15 +126,21 @@ static void expect(const char *got, const char *expected)
     cr_expect_str_eq(got, expected, "\nexpected %s     got %s", expected, got);
 }
 
-static void check_text(const char *text, size_t bytes, const char *expected)
+// Returns the status, whose text has the number of errors.
+static status check_request(const struct config_request *request, const char *text, size_t bytes, const char *expected)
 {
-    struct config         config;
-    struct text_buffer    errors  = {0};
-    struct config_request request = {.name = "bad.ini", .ranks = 16};
-    status                result  = config_read_text(&config, &request, text, bytes, &errors);
+    struct config      config;
+    struct text_buffer errors = {0};
+    status             result = config_read_text(&config, request, text, bytes, &errors);
     cr_expect_eq(result.exit_code, EXIT_CONFIG, "accepted: %s", text);
     expect(errors.length > 0 ? errors.text : "", expected);
     text_free(&errors);
+    return result;
+}
+
+static status check_text(const char *text, size_t bytes, const char *expected)
+{
+    return check_request(&(struct config_request){.name = "bad.ini", .ranks = 16}, text, bytes, expected);
 }
 
 static void check_table(const struct bad *table, size_t count)
@@ -159,14 +165,11 @@ Test(bad_config, reports_all_errors_at_once)
 
 Test(bad_config, counts_its_errors)
 {
-    struct config         config;
-    struct text_buffer    errors  = {0};
-    struct config_request request = {.name = "bad.ini"};
-    status                one     = config_read_text(&config, &request, "[a]", 3, &errors);
-    cr_assert_str_eq(one.text, "1 configuration error");
-    status two = config_read_text(&config, &request, "[a]\n[b]", 7, &errors);
-    cr_assert_str_eq(two.text, "2 configuration errors");
-    text_free(&errors);
+    static const char a[] = "E-CONFIG bad.ini:1: [a]: unknown section (gswbench options lists all)\n",
+                      b[] = "E-CONFIG bad.ini:1: [a]: unknown section (gswbench options lists all)\n"
+                            "E-CONFIG bad.ini:2: [b]: unknown section (gswbench options lists all)\n";
+    cr_assert_str_eq(check_text("[a]", 3, a).text, "1 configuration error");
+    cr_assert_str_eq(check_text("[a]\n[b]", 7, b).text, "2 configuration errors");
 }
 
 Test(bad_config, shows_a_hundred_errors_and_counts_the_rest)
@@ -235,13 +238,8 @@ Test(bad_config, explains_overrides)
     const char *good = "[model]\npreset =\n";
     setenv("GSWBENCH_CONFIGS", "/nonexistent", 1);
     for (size_t i = 0; i < LENGTH(overrides); i++) {
-        struct config         config;
-        struct text_buffer    errors  = {0};
         struct config_request request = {.name = "good.ini", .overrides = &overrides[i].text, .override_count = 1};
-        status                result  = config_read_text(&config, &request, good, strlen(good), &errors);
-        cr_expect_eq(result.exit_code, EXIT_CONFIG);
-        expect(errors.length > 0 ? errors.text : "", overrides[i].expected);
-        text_free(&errors);
+        check_request(&request, good, strlen(good), overrides[i].expected);
     }
 }
 

@@ -5,8 +5,8 @@
 #include "gswbench/validate.h"
 #include "layouts.h"
 
-// Llama 3.1 8B on one device with bf16 state: 60 GiB.
-static void plan_8b(struct tiny *tiny)
+// Llama 3.1 8B on one device with bf16 state. Returns the bytes of its state.
+static double plan_8b(struct tiny *tiny)
 {
     tiny_init(tiny);
     layout_apply(tiny, "layers 32; hidden 4096; ffn 14336; heads 32; kv_heads 8; head_dim 128; vocab 128256; sequence "
@@ -15,16 +15,15 @@ static void plan_8b(struct tiny *tiny)
     tiny->precision.reduce    = FORMAT_BF16;
     tiny->precision.moments   = FORMAT_BF16;
     tiny_plan(tiny);
+    const int64_t *bytes = tiny->plan.storage_bytes;
+    return (double)(bytes[STORAGE_WEIGHT] + bytes[STORAGE_GRADIENT] + bytes[STORAGE_OPTIMIZER]);
 }
 
 Test(cost, verifying_a_step_of_8b_moves_less_than_three_times_its_state_with_less_than_2_gib_of_the_host)
 {
-    struct tiny tiny;
-    plan_8b(&tiny);
-    const struct plan *plan  = &tiny.plan;
-    double             state = (double)(plan->storage_bytes[STORAGE_WEIGHT] + plan->storage_bytes[STORAGE_GRADIENT] +
-                            plan->storage_bytes[STORAGE_OPTIMIZER]);
-    const struct validation_setup setup = {.plan = plan, .sample_bytes = VALIDATION_SAMPLE_BYTES};
+    struct tiny                   tiny;
+    double                        state = plan_8b(&tiny);
+    const struct validation_setup setup = {.plan = &tiny.plan, .sample_bytes = VALIDATION_SAMPLE_BYTES};
 
     struct result_verification expected = validation_expect(&setup, true, 2);
 
@@ -40,12 +39,9 @@ Test(cost, verifying_a_step_of_8b_moves_less_than_three_times_its_state_with_les
 
 Test(cost, light_keeps_nothing_and_full_reads_the_state_twice_more)
 {
-    struct tiny tiny;
-    plan_8b(&tiny);
-    const struct plan *plan  = &tiny.plan;
-    double             state = (double)(plan->storage_bytes[STORAGE_WEIGHT] + plan->storage_bytes[STORAGE_GRADIENT] +
-                            plan->storage_bytes[STORAGE_OPTIMIZER]);
-    struct validation_setup setup = {.plan = plan, .sample_bytes = VALIDATION_SAMPLE_BYTES};
+    struct tiny             tiny;
+    double                  state = plan_8b(&tiny);
+    struct validation_setup setup = {.plan = &tiny.plan, .sample_bytes = VALIDATION_SAMPLE_BYTES};
 
     struct result_verification light = validation_expect(&setup, true, 0), quick = validation_expect(&setup, true, 1);
     setup.is_full                   = true;
