@@ -3,12 +3,16 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include "gswbench/status.h"
 
 // Opens a regular file; the caller closes it. Errors are EXIT_CONFIG, without the path: "is a pipe, not a file".
 status input_open(const char *path, int *file, struct stat *about);
+
+// The same as a stream for reading.
+status input_open_stream(const char *path, FILE **stream, struct stat *about);
 
 // Reads an open file in full; the caller frees the text. Returns NULL with errno on failure.
 char *input_read(int file, size_t bytes);

@@ -38,6 +38,19 @@ status input_open(const char *path, int *file, struct stat *about)
     return result;
 }
 
+status input_open_stream(const char *path, FILE **stream, struct stat *about)
+{
+    int file;
+    TRY(input_open(path, &file, about));
+    *stream = fdopen(file, "r");
+    if (*stream == NULL) {
+        status result = fail("cannot be read: %s", strerror(errno));
+        close(file);
+        return result;
+    }
+    return OK;
+}
+
 char *input_read(int file, size_t bytes)
 {
     char *text = memory_allocate(bytes + 1);

@@ -188,9 +188,7 @@ static void add_reason(struct result *result, const struct device_check *check, 
         snprintf(more, sizeof(more), "; also on %" PRId64 " more", others);
     }
     text_copy(reason.id, sizeof(reason.id), check->id);
-    snprintf(reason.message, sizeof(reason.message), "rank %" PRId64 " (%.32s%s): %s%s", observation->rank, host,
-             device, fault, more);
-    result_add_reason(result, &reason);
+    result_note(result, reason, "rank %" PRId64 " (%.32s%s): %s%s", observation->rank, host, device, fault, more);
 }
 
 static void apply(struct result *result, const struct device_check *check, struct kind *kinds, bool others_known)

@@ -13,6 +13,9 @@
 extern const struct json_field observation_fields[], rank_fields[], communication_time_fields[], compute_time_fields[];
 extern const struct json_field connection_fields[], traced_fields[], moment_fields[], expectation_fields[];
 
+// result.c: returns the first reason with this id; NULL: none.
+const struct result_reason *result_find_reason(const struct result *result, const char *id);
+
 // device_check.c: judges the recorded GPU values; derives energy, which is NaN unless every rank reports it.
 void devices_check(struct result *result);
 void devices_derive_energy(struct result *result);

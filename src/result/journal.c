@@ -47,19 +47,16 @@ static bool sync_now_and_then(struct journal *journal)
 
 static status append(struct journal *journal, const char *key, json_t *value)
 {
-    char  *text = print_value(value), *line;
-    size_t bytes;
-    FILE  *stream = open_memstream(&line, &bytes);
-    if (stream == NULL) {
-        FATAL(EXIT_MEMORY, "out of host memory");
-    }
-    fprintf(stream, "{\"xxh3\":\"%016" PRIx64 "\",\"%s\":%s}\n", XXH3_64bits(text, strlen(text)), key, text);
-    fclose(stream);
-    bool is_written = output_put(journal->file, line, bytes) && sync_now_and_then(journal);
+    char              *text = print_value(value);
+    struct text_stream line;
+    text_stream_open(&line);
+    fprintf(line.file, "{\"xxh3\":\"%016" PRIx64 "\",\"%s\":%s}\n", XXH3_64bits(text, strlen(text)), key, text);
+    text_stream_close(&line);
+    bool is_written = output_put(journal->file, line.data, line.bytes) && sync_now_and_then(journal);
     int  error      = errno;
-    journal->digest = XXH3_64bits_withSeed(line, bytes, journal->digest);
+    journal->digest = XXH3_64bits_withSeed(line.data, line.bytes, journal->digest);
     journal->lines++;
-    free(line);
+    free(line.data);
     free(text);
     json_decref(value);
     return is_written ? OK : fail_as(EXIT_OUTPUT, "cannot write " JOURNAL_FILE ": %s", strerror(error));
@@ -92,22 +89,16 @@ static status digest_file(const char *path, char text[24])
 {
     struct stat about;
     int         file;
-    char        piece[1 << 16];
-    ssize_t     count;
     TRY(input_open(path, &file, &about));
-    XXH3_state_t *state = XXH3_createState();
-    if (state == NULL) {
-        FATAL(EXIT_MEMORY, "out of host memory");
-    }
-    XXH3_64bits_reset(state);
-    while ((count = read(file, piece, sizeof(piece))) > 0) {
-        XXH3_64bits_update(state, piece, (size_t)count);
-    }
-    int error = errno;
+    char *content = input_read(file, (size_t)about.st_size);
+    int   error   = errno;
     close(file);
-    print_digest(text, XXH3_64bits_digest(state));
-    XXH3_freeState(state);
-    return count == 0 ? OK : fail("%s", strerror(error));
+    if (content == NULL) {
+        return fail("%s", strerror(error));
+    }
+    print_digest(text, XXH3_64bits(content, (size_t)about.st_size));
+    free(content);
+    return OK;
 }
 
 status journal_seal(struct journal *journal, const struct output_folder *folder)
@@ -145,10 +136,32 @@ static json_t *read_line(const char *line, ssize_t bytes, const char *key)
     return value;
 }
 
-static status read_head(struct result *result, FILE *file, char **line, size_t *room)
+// Reads the next line and adds it to the chained digest. Returns NULL at the end of the file or if the line is torn.
+static json_t *next_value(FILE *file, const char *key, uint64_t *digest)
 {
-    ssize_t bytes = getline(line, room, file);
-    json_t *head  = read_line(*line, bytes, "run");
+    char   *line  = NULL;
+    size_t  room  = 0;
+    ssize_t bytes = getline(&line, &room, file);
+    json_t *value = bytes > 0 ? read_line(line, bytes, key) : NULL;
+    if (bytes > 0) {
+        *digest = XXH3_64bits_withSeed(line, (size_t)bytes, *digest);
+    }
+    free(line);
+    return value;
+}
+
+static status next_step(struct result_step *step, FILE *file, uint64_t *digest)
+{
+    json_t *value = next_value(file, "step", digest);
+    status  read  = value != NULL ? result_step_from_json(step, value) : fail("torn");
+    json_decref(value);
+    return read;
+}
+
+static status read_head(struct result *result, FILE *file)
+{
+    uint64_t digest = 0;
+    json_t  *head   = next_value(file, "run", &digest);
     if (head == NULL) {
         return fail("its first line is incomplete: the run died before its first step");
     }
@@ -164,14 +177,12 @@ static status read_head(struct result *result, FILE *file, char **line, size_t *
 }
 
 // Stops at the first line that is torn or not the next step.
-static void read_steps(struct result *result, FILE *file, char **line, size_t *room)
+static void read_steps(struct result *result, FILE *file)
 {
+    uint64_t digest = 0;
     while (result->step_count < result->planned_steps) {
         struct result_step step;
-        ssize_t            bytes = getline(line, room, file);
-        json_t            *value = read_line(*line, bytes, "step");
-        status             read  = value != NULL ? result_step_from_json(&step, value) : fail("not whole");
-        json_decref(value);
+        status             read = next_step(&step, file, &digest);
         if (failed(&read) || step.index != result->step_count) {
             return;
         }
@@ -182,55 +193,41 @@ static void read_steps(struct result *result, FILE *file, char **line, size_t *r
 
 static status read_file(struct result *result, FILE *file, const char *why, const struct result_reason *further)
 {
-    char  *line = NULL;
-    size_t room = 0;
-    status read = read_head(result, file, &line, &room);
-    if (!failed(&read)) {
-        struct result_reason reason = {.verdict = VERDICT_PARTIAL, .id = "died", .rank = -1};
-        read_steps(result, file, &line, &room);
-        reason.step = result->step_count - 1;
-        snprintf(reason.message, sizeof(reason.message), "%s; %" PRId64 " of %" PRId64 " steps are in its journal", why,
-                 result->step_count, result->planned_steps);
-        result_add_reason(result, &reason);
-        if (further != NULL) {
-            result_add_reason(result, further);
-        }
-        result_check(result);
+    TRY(read_head(result, file));
+    read_steps(result, file);
+    result_note(
+        result,
+        (struct result_reason){.verdict = VERDICT_PARTIAL, .id = "died", .rank = -1, .step = result->step_count - 1},
+        "%s; %" PRId64 " of %" PRId64 " steps are in its journal", why, result->step_count, result->planned_steps);
+    if (further != NULL) {
+        result_add_reason(result, further);
     }
-    free(line);
-    return read;
+    result_check(result);
+    return OK;
+}
+
+static status open_journal(const char *path, FILE **file)
+{
+    struct stat about;
+    TRY(input_open_stream(path, file, &about));
+    if (about.st_size > FILE_BYTES_MAX) {
+        fclose(*file);
+        return fail("has %lld bytes: a journal has at most %d MiB", (long long)about.st_size, FILE_BYTES_MAX >> 20);
+    }
+    return OK;
 }
 
 status journal_read(struct result *result, const char *path, const char *reason, const struct result_reason *further)
 {
-    struct stat about;
-    int         descriptor;
-    status      opened = input_open(path, &descriptor, &about);
-    FILE       *file   = failed(&opened) || about.st_size > FILE_BYTES_MAX ? NULL : fdopen(descriptor, "r");
-    char        safe[900];
-    if (file == NULL) {
-        return failed(&opened) ? fail("%s: %s", path, opened.text)
-                               : fail("%s: has %lld bytes: a journal has at most %d MiB", path,
-                                      (long long)about.st_size, FILE_BYTES_MAX >> 20);
+    char   safe[900];
+    FILE  *file;
+    status read = open_journal(path, &file);
+    if (!failed(&read)) {
+        read = read_file(result, file, reason, further);
+        fclose(file);
     }
-    status read = read_file(result, file, reason, further);
-    fclose(file);
     text_printable(safe, sizeof(safe), read.text);
     return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, safe) : OK;
-}
-
-// Reads the next line and adds it to the chained digest. Returns NULL at the end of the file or if the line is torn.
-static json_t *next_value(FILE *file, const char *key, uint64_t *digest)
-{
-    char   *line  = NULL;
-    size_t  room  = 0;
-    ssize_t bytes = getline(&line, &room, file);
-    json_t *value = bytes > 0 ? read_line(line, bytes, key) : NULL;
-    if (bytes > 0) {
-        *digest = XXH3_64bits_withSeed(line, (size_t)bytes, *digest);
-    }
-    free(line);
-    return value;
 }
 
 static bool is_same(double a, double b)
@@ -246,10 +243,8 @@ static status compare_lines(const struct result *result, FILE *file)
     bool     is_head = head != NULL;
     json_decref(head);
     for (int64_t i = 0; is_head && i < result->journal_lines - 1; i++) {
-        struct result_step step  = {0};
-        json_t            *value = next_value(file, "step", &digest);
-        status             read  = value != NULL ? result_step_from_json(&step, value) : fail("torn");
-        json_decref(value);
+        struct result_step step = {0};
+        status             read = next_step(&step, file, &digest);
         if (failed(&read) || i >= result->step_count || !is_same(step.seconds, result->steps[i].seconds) ||
             !is_same(step.loss, result->steps[i].loss)) {
             return fail("step %" PRId64 " differs from the journal", i);
@@ -278,16 +273,14 @@ status journal_check(const struct result *result, const char *path, char *source
 {
     const char *slash = strrchr(path, '/');
     char        beside[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
-    struct stat about;
-    int         descriptor;
+    FILE       *file;
     bool        is_sealed = false;
     snprintf(source, bytes, "%s",
              result->journal_lines > 0 ? "not checked: there is no " JOURNAL_FILE " beside it"
                                        : "not checked: it names no journal");
     snprintf(beside, sizeof(beside), "%.*s" JOURNAL_FILE, slash != NULL ? (int)(slash - path) + 1 : 0, path);
-    status opened = result->journal_lines > 0 ? input_open(beside, &descriptor, &about) : fail("none");
-    FILE  *file   = failed(&opened) || about.st_size > FILE_BYTES_MAX ? NULL : fdopen(descriptor, "r");
-    if (file == NULL) {
+    status opened = result->journal_lines > 0 ? open_journal(beside, &file) : fail("none");
+    if (failed(&opened)) {
         return OK;
     }
     status compared = compare_lines(result, file);

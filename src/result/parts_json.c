@@ -116,38 +116,34 @@ const struct json_field expectation_fields[] = {
     JSON_END
 };
 
-#define GAUGE_FIELDS(NAME, key, ...) \
-    static const struct json_field key##_fields[] = { \
-        ROW_REAL(observation, "before", gauges[GAUGE_##NAME].before), \
-        ROW_REAL(observation, "minimum", gauges[GAUGE_##NAME].minimum), \
-        ROW_REAL(observation, "median", gauges[GAUGE_##NAME].median), \
-        ROW_REAL(observation, "maximum", gauges[GAUGE_##NAME].maximum), \
-        ROW_REAL(observation, "after", gauges[GAUGE_##NAME].after), \
-        JSON_END \
-    };
-#define COUNTER_FIELDS(NAME, key, ...) \
-    static const struct json_field key##_fields[] = { \
-        ROW_REAL(observation, "before", counters[COUNTER_##NAME].before), \
-        ROW_REAL(observation, "after", counters[COUNTER_##NAME].after), \
-        ROW_REAL(observation, "growth", counters[COUNTER_##NAME].growth), \
-        JSON_END \
-    };
-#define THROTTLE_FIELDS(NAME, key, ...) \
-    static const struct json_field key##_fields[] = { \
-        ROW_REAL(observation, "before", throttles[THROTTLE_##NAME].before), \
-        ROW_REAL(observation, "samples", throttles[THROTTLE_##NAME].samples), \
-        ROW_REAL(observation, "after", throttles[THROTTLE_##NAME].after), \
-        JSON_END \
-    };
-GAUGES(GAUGE_FIELDS)
-COUNTERS(COUNTER_FIELDS)
-THROTTLES(THROTTLE_FIELDS)
+static const struct json_field gauge_fields[] = {
+    ROW_REAL(gauge_values, "before", before),
+    ROW_REAL(gauge_values, "minimum", minimum),
+    ROW_REAL(gauge_values, "median", median),
+    ROW_REAL(gauge_values, "maximum", maximum),
+    ROW_REAL(gauge_values, "after", after),
+    JSON_END
+};
+static const struct json_field counter_fields[] = {
+    ROW_REAL(counter_values, "before", before),
+    ROW_REAL(counter_values, "after", after),
+    ROW_REAL(counter_values, "growth", growth),
+    JSON_END
+};
+static const struct json_field throttle_fields[] = {
+    ROW_REAL(throttle_values, "before", before),
+    ROW_REAL(throttle_values, "samples", samples),
+    ROW_REAL(throttle_values, "after", after),
+    JSON_END
+};
 
-#define OBJECT(NAME, key, ...)        JSON_OBJECT(#key, key##_fields),
+#define GAUGE_ROW(NAME, key, ...)     JSON_MEMBER(observation, #key, gauges[GAUGE_##NAME], gauge_fields),
+#define COUNTER_ROW(NAME, key, ...)   JSON_MEMBER(observation, #key, counters[COUNTER_##NAME], counter_fields),
+#define THROTTLE_ROW(NAME, key, ...)  JSON_MEMBER(observation, #key, throttles[THROTTLE_##NAME], throttle_fields),
 #define NAME_ROW(key, bytes, words)   ROW_TEXT(observation, #key, key),
-static const struct json_field gauges[]    = { GAUGES(OBJECT) JSON_END };
-static const struct json_field counters[]  = { COUNTERS(OBJECT) JSON_END };
-static const struct json_field throttles[] = { THROTTLES(OBJECT) JSON_END };
+static const struct json_field gauges[]    = { GAUGES(GAUGE_ROW) JSON_END };
+static const struct json_field counters[]  = { COUNTERS(COUNTER_ROW) JSON_END };
+static const struct json_field throttles[] = { THROTTLES(THROTTLE_ROW) JSON_END };
 
 const struct json_field observation_fields[] = {
     ROW_INTEGER(observation, "rank", rank),

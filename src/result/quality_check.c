@@ -46,9 +46,8 @@ void result_judge(struct result *result, enum quality quality, double value, int
     vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
     text_copy(reason.id, sizeof(reason.id), limit->id);
-    snprintf(reason.message, sizeof(reason.message), "%s, above %g%s: %s", what,
-             limit->scale * (is_far ? limit->degraded : limit->noted), limit->unit, limit->remedy);
-    result_add_reason(result, &reason);
+    result_note(result, reason, "%s, above %g%s: %s", what, limit->scale * (is_far ? limit->degraded : limit->noted),
+                limit->unit, limit->remedy);
 }
 
 // Limits of the excess over the class median. In addition, the lower confidence bound must be above least.
@@ -92,12 +91,11 @@ static void add_reason(struct result *result, const struct result_rank *rank, in
     if (others > 0) {
         snprintf(more, sizeof(more), "; %" PRId64 " more are slow", others);
     }
-    snprintf(reason.message, sizeof(reason.message),
-             "%s computes %.1f %% longer than the median of the %" PRId64
-             " ranks with the same work, at least %.1f %%%s",
-             result_name_rank(result, rank->rank, name, sizeof(name)), 100 * rank->excess, count,
-             100 * rank->excess_low, more);
-    result_add_reason(result, &reason);
+    result_note(result, reason,
+                "%s computes %.1f %% longer than the median of the %" PRId64
+                " ranks with the same work, at least %.1f %%%s",
+                result_name_rank(result, rank->rank, name, sizeof(name)), 100 * rank->excess, count,
+                100 * rank->excess_low, more);
 }
 
 // Iterates over slow ranks from the slowest on; equal ranks come in order of their number. NULL: no further rank.
@@ -156,11 +154,10 @@ static void check_foreign_load(struct result *result)
 
 static void check_count(struct result *result)
 {
-    struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = "few-steps", .rank = -1, .step = -1};
-    snprintf(reason.message, sizeof(reason.message),
-             "%" PRId64 " measured step%s: too few to judge their spread; measure %d or more (--steps)",
-             result->figures.step.count, result->figures.step.count == 1 ? "" : "s", STEPS_MIN);
-    result_add_reason(result, &reason);
+    int64_t count = result->figures.step.count;
+    result_note(result, (struct result_reason){.verdict = VERDICT_DEGRADED, .id = "few-steps", .rank = -1, .step = -1},
+                "%" PRId64 " measured step%s: too few to judge their spread; measure %d or more (--steps)", count,
+                count == 1 ? "" : "s", STEPS_MIN);
 }
 
 // Compares the variation of steps with public runs, which all used GPUs.
@@ -171,11 +168,10 @@ static void check_spread(struct result *result)
     struct step_spread public       = statistics_public_spread(result->mesh.world, step->median);
     struct result_reason reason     = {.verdict = VERDICT_VALID, .id = "uneven", .rank = -1, .step = -1};
     if (strcmp(result->backend, "cuda") == 0 && spread > public.largest) {
-        snprintf(reason.message, sizeof(reason.message),
-                 "p95 of the steps is %.1f %% above the median; in public runs of this size at most %.1f %%, mostly "
-                 "%.1f %%: compare the slow steps with the network and the input",
-                 100 * (spread - 1), 100 * (public.largest - 1), 100 * (public.typical - 1));
-        result_add_reason(result, &reason);
+        result_note(result, reason,
+                    "p95 of the steps is %.1f %% above the median; in public runs of this size at most %.1f %%, mostly "
+                    "%.1f %%: compare the slow steps with the network and the input",
+                    100 * (spread - 1), 100 * (public.largest - 1), 100 * (public.typical - 1));
     }
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/number.h"
 #include "gswbench/peak.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/text.h"
@@ -131,6 +132,16 @@ void result_add_reason(struct result *result, const struct result_reason *reason
     }
 }
 
+const struct result_reason *result_find_reason(const struct result *result, const char *id)
+{
+    for (int64_t i = 0; i < result->reason_count; i++) {
+        if (strcmp(result->reasons[i].id, id) == 0) {
+            return &result->reasons[i];
+        }
+    }
+    return NULL;
+}
+
 void result_note(struct result *result, struct result_reason reason, const char *format, ...)
 {
     va_list arguments;
@@ -138,6 +149,67 @@ void result_note(struct result *result, struct result_reason reason, const char 
     vsnprintf(reason.message, sizeof(reason.message), format, arguments);
     va_end(arguments);
     result_add_reason(result, &reason);
+}
+
+// Compute times by rank and step are a table of at most RESULT_CELLS rows and columns. A full table merges columns in
+// pairs, so a column then has several steps.
+
+// Merges next into cell: the mean weighted by their numbers of steps.
+static void join_cells(struct result_compute_time *cell, const struct result_compute_time *next)
+{
+    double share = (double)next->steps / (double)(cell->steps + next->steps);
+    cell->seconds += share * (next->seconds - cell->seconds);
+    cell->excess += share * (next->excess - cell->excess);
+    cell->steps += next->steps;
+}
+
+static void halve_columns(struct result *result, int64_t rows)
+{
+    struct result_compute_time *cells = result->compute_times;
+    int64_t                     count = result->compute_time_count / 2;
+    for (int64_t i = 0; i < count; i++) {
+        struct result_compute_time cell = cells[i / rows * 2 * rows + i % rows];
+        join_cells(&cell, &cells[i / rows * 2 * rows + rows + i % rows]);
+        cells[i] = cell;
+    }
+    result->compute_time_count = count;
+}
+
+// Returns the maximum over the ranks of one row.
+static struct result_compute_time measure_row(const double *seconds, const double *excess, int64_t first, int64_t end)
+{
+    struct result_compute_time cell = {.rank = first, .ranks = end - first, .steps = 1, .seconds = NAN, .excess = NAN};
+    for (int64_t rank = first; rank < end; rank++) {
+        cell.seconds = fmax(cell.seconds, seconds[rank]);
+        cell.excess  = fmax(cell.excess, excess[rank]);
+    }
+    return cell;
+}
+
+void result_add_compute_times(struct result *result, const double *seconds, const double *excess, int64_t ranks)
+{
+    int64_t rows = number_min(ranks, RESULT_CELLS);
+    if (result->compute_times == NULL) {
+        result->compute_times = memory_allocate((size_t)(rows * RESULT_CELLS) * sizeof(*result->compute_times));
+    }
+    int64_t columns = result->compute_time_count / rows;
+    // All columns except the last cover the same number of steps.
+    struct result_compute_time *last    = columns > 0 ? &result->compute_times[(columns - 1) * rows] : NULL;
+    bool                        is_full = last == NULL || last->steps == result->compute_times[0].steps;
+    if (is_full && columns == RESULT_CELLS) {
+        halve_columns(result, rows);
+        columns /= 2;
+    }
+    int64_t step = columns > 0 ? last->step + last->steps : result->planned_warmup;
+    for (int64_t row = 0; row < rows; row++) {
+        struct result_compute_time cell = measure_row(seconds, excess, row * ranks / rows, (row + 1) * ranks / rows);
+        cell.step                       = step;
+        if (is_full) {
+            result->compute_times[result->compute_time_count++] = cell;
+        } else {
+            join_cells(&last[row], &cell);
+        }
+    }
 }
 
 static void set_account(struct result *result, const struct account *account)
@@ -170,10 +242,7 @@ static void set_account(struct result *result, const struct account *account)
 void result_add_communication_time(struct result *result, const struct result_communication_time *time,
                                    enum op_kind kind, uint32_t axes, enum format format)
 {
-    int64_t count = result->communication_time_count + 1;
-    result->communication_times =
-        memory_resize(result->communication_times, (size_t)count * sizeof(*result->communication_times));
-    struct result_communication_time *to = &result->communication_times[result->communication_time_count++];
+    struct result_communication_time *to = LIST_ADD(result->communication_times, result->communication_time_count);
     *to                                  = *time;
     text_copy(to->kind, sizeof(to->kind), op_name(kind));
     axis_names(axes, to->axes, sizeof(to->axes));

@@ -17,13 +17,11 @@ __attribute__((format(printf, 5, 6))) static void add(struct result *result, enu
                                                       int64_t step, const char *format, ...)
 {
     struct result_reason reason = {.verdict = verdict, .rank = -1, .step = step};
-    text_copy(reason.id, sizeof(reason.id), id);
-    for (int64_t i = 0; i < result->reason_count; i++) {
-        if (strcmp(result->reasons[i].id, id) == 0) {    // already reported during the run, with its location
-            return;
-        }
+    va_list              arguments;
+    if (result_find_reason(result, id) != NULL) {    // the run has already reported it, with its rank
+        return;
     }
-    va_list arguments;
+    text_copy(reason.id, sizeof(reason.id), id);
     va_start(arguments, format);
     vsnprintf(reason.message, sizeof(reason.message), format, arguments);
     va_end(arguments);
@@ -34,15 +32,11 @@ __attribute__((format(printf, 5, 6))) static void add(struct result *result, enu
 static bool check_values(struct result *result)
 {
     for (int64_t i = 0; i < result->step_count; i++) {
-        const struct result_step *step = &result->steps[i];
-        if (!isfinite(step->loss) || !isfinite(step->gradient_norm)) {
-            add(result, VERDICT_INVALID, "not-finite", i, "step %" PRId64 ": loss %g, gradient norm %g", i, step->loss,
-                step->gradient_norm);
-            return false;
-        }
-        if (step->loss <= 0 || step->gradient_norm <= 0) {
-            add(result, VERDICT_INVALID, "zero", i, "step %" PRId64 ": loss %g, gradient norm %g", i, step->loss,
-                step->gradient_norm);
+        const struct result_step *step      = &result->steps[i];
+        bool                      is_finite = isfinite(step->loss) && isfinite(step->gradient_norm);
+        if (!is_finite || step->loss <= 0 || step->gradient_norm <= 0) {
+            add(result, VERDICT_INVALID, is_finite ? "zero" : "not-finite", i,
+                "step %" PRId64 ": loss %g, gradient norm %g", i, step->loss, step->gradient_norm);
             return false;
         }
     }
