@@ -37,7 +37,7 @@ struct comparison_repeats {
     double  spread;
 };
 
-// One side: a run, or a folder of repeated runs (comparison_side.c). result represents the runs.
+// One side: a run, or a folder of repeated runs. result represents the runs.
 struct comparison_side {
     struct result            *runs;
     int64_t                   count;

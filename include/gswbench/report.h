@@ -66,6 +66,12 @@ struct report_list {
 };
 void report_write_list(const struct report_list *list, FILE *file);
 
+// report_value.c: values as text, valid until the thread has made 15 more. report_number prints a real by a printf
+// format, or "-" for NaN.
+const char *report_bytes(double bytes);
+const char *report_count(double count);
+const char *report_number(const char *format, double value) __attribute__((format(printf, 1, 0)));
+
 // Write one CSV cell. Text is quoted as needed; a number that is not finite gives an empty cell.
 void csv_write_text(const char *from, FILE *file);
 void csv_write_real(double value, FILE *file);
@@ -99,8 +105,8 @@ status report_print(report_writer *write, const struct result *result);
 // ended: "the run died". further: another reason, worse than PARTIAL; NULL: none.
 status report_recover(struct result *result, const char *path, const char *why, const struct result_reason *further);
 
-// report_find.c: read a result.json, or the one in a run's folder. report_result_file returns its path and whether path
-// is a folder.
+// report_files.c: read a result.json, or the one in a run's folder. report_result_file returns its path and whether
+// path is a folder.
 status report_read_result(struct result *result, const char *path);
 bool   report_result_file(const char *path, char *file, size_t bytes);
 

@@ -16,9 +16,7 @@
 #include "gswbench/status.h"
 #include "gswbench/sweep.h"
 
-// show_print.c: writes a percentage by a printf format, or "-" for NaN.
-const char *show_percent(double percent, const char *format, char *text, size_t bytes);
-// Writes ", a proxy (2 of 64 layers),", or "" for a whole model.
+// show_print.c: writes ", a proxy (2 of 64 layers),", or "" for a whole model.
 const char *show_proxy(const struct config *config, char *text, size_t bytes);
 // Prints a line with an escaped path between two texts.
 void show_path(const char *before, const char *path, const char *after);
@@ -78,7 +76,7 @@ struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t l
 // Returns the number of layouts whose difference from the best is within the prediction error, the best included.
 int show_sweep_equals(const struct shown_sweep *shown);
 
-// show_sweep.c: the table and the JSON document. show_sweep_page.c writes the predictions of the best layouts and of
+// show_sweep.c: the table and the JSON document. show_sweep_folder writes the predictions of the best layouts and of
 // the job's own layout, each to its folder, and sweep.html. The best is written last, so that "latest" points to it.
 void   show_sweep(const struct shown_sweep *shown);
 void   show_sweep_json(const struct shown_sweep *shown);

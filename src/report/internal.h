@@ -15,7 +15,6 @@
 // foreign text; report_seconds has enough digits to tell steps apart.
 const char *report_safe(const char *from);
 const char *report_seconds(double seconds);
-const char *report_bytes(double bytes);
 
 // Values of pages: seconds with four digits, and the decimals that give a step of that time four digits.
 const char *report_digits(double seconds);
@@ -26,17 +25,22 @@ double report_device_bytes(const struct result *result);
 
 // Follows a prediction's published time: whether values were fitted to it. Empty for a run.
 const char *report_error_status(const struct result *result);
-const char *report_count(double count);
 const char *report_real(double value);
 const char *report_percent(double share);
 const char *report_upper(const char *word);
-const char *report_grouped(double value);
+const char *report_grouped(double value, char separator);
 const char *report_join(const char *first, const char *second);
 
 // Suffix that says how device ops were timed: ", ops timed by events"; "" on the host.
 const char *report_name_timing(const struct result_trace *trace);
 
+// report_files.c: whether the folder at path has the journal of a run.
+bool report_has_journal(const char *path);
+
 #define REPORT_VERDICT_PREFIX "RESULT "
+
+// Writes the axes of the layout with more than one rank: "  fsdp 64  tp 2" with before = "  " and between = " ".
+void report_write_axes(const struct result *result, const char *before, const char *between, FILE *file);
 
 // Writes the line "precision bf16  sequence 128 ...".
 void report_write_layout(const struct result *result, FILE *file);
@@ -59,10 +63,6 @@ void report_write_whole_end(const struct result *result, FILE *file);
 const struct result_rank *report_longest_rank(const struct result *result);
 const struct waterfall   *report_expected_parts(const struct result *result);
 
-// report_verification.c: the expected cost of verification, and its findings after the run.
-void report_write_verification_ahead(const struct result *result, FILE *file);
-void report_write_verification(const struct result *result, FILE *file);
-
 // report_communication.c: communication ops of the traced step as text and as a table; nothing without a trace.
 void report_write_communications(const struct result *result, FILE *file);
 void html_write_communication_times(const struct result *result, FILE *file);
@@ -73,27 +73,20 @@ const char *report_find_setting(const struct result *result, const char *name);
 // Dollars for a million tokens; NaN without [hardware] gpu_hour_dollars.
 double report_token_dollars(const struct result *result);
 
-// comparison_parts.c: the family of an op kind ("norm" for norm_forward), and whether the kind is a compute op. kind
+// comparison.c: the family of an op kind ("norm" for norm_forward), and whether the kind is a compute op. kind
 // may come from a file; unknown kinds are not compute ops.
 void report_name_family(const char *kind, char *name, size_t bytes);
 bool report_computes(const char *kind);
 
-// Sets parts, families and pace of a comparison.
+// comparison_text.c: the verdict in words.
 struct comparison;
-void comparison_explain(struct comparison *comparison);
-
-// comparison_text.c: the verdict in words, and the column label of one side.
 const char *comparison_verdict(const struct comparison *comparison);
 bool        comparison_shares_errors(const struct comparison *comparison);    // two predictions with the same profiles
-const char *comparison_label(const struct comparison *comparison, bool is_second);
-
-// comparison_why.c: the waterfalls side by side, and what keeps the second from the pace of its GEMMs.
-void comparison_write_parts(const struct comparison *comparison, FILE *file);
 
 // report_tables.c: memory, work, communication, ranks, environment, configuration, and how to read them.
 void html_write_tables(const struct result *result, FILE *file);
 
-// report_waterfall.c: the waterfall of the traced step. The result must have one.
+// report_traced.c: the waterfall of the traced step. The result must have one.
 void html_write_waterfall(const struct result *result, FILE *file);
 
 // A table cell with one stacked bar of the waterfall, relative to the longest step.
@@ -103,7 +96,7 @@ void html_write_stack(const struct result *result, double longest, FILE *file);
 struct report_listed;
 void html_write_list(const struct report_listed *rows, int64_t count, FILE *file);
 
-// report_timeline.c: timeline of memory and pipeline actions in the traced step.
+// report_traced.c: timeline of memory and pipeline actions in the traced step.
 void html_write_timeline(const struct result *result, FILE *file);
 
 // report_roofline.c: roofline plot of the op families.
@@ -125,8 +118,9 @@ void html_write_foot(FILE *file);
 void html_write_text(const char *from, FILE *file);
 void html_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Writes a numeric cell, with a dash for NaN.
-void html_write_number(FILE *file, const char *format, double value) __attribute__((format(printf, 2, 0)));
+// Writes a numeric cell, with a dash for NaN. title: name of its column, which narrow pages show beside it; NULL: none.
+void html_write_number(FILE *file, const char *title, const char *format, double value)
+    __attribute__((format(printf, 3, 0)));
 
 // Writes a box with a figure.
 void html_write_figure(FILE *file, const char *value, const char *unit, const char *label, const char *note, ...)
@@ -142,10 +136,11 @@ struct page_key {
 };
 void html_write_keys(const struct page_key *keys, int count, FILE *file);
 
-// report_waterfall.c: legend of the waterfall's four colours.
+// report_traced.c: legend of the waterfall's four colours.
 extern const struct page_key page_waterfall_keys[];
 
-// Writes the time axis below a drawing.
+// Writes a horizontal line of a drawing's grid with its label, and the time axis below a drawing.
+void html_write_gridline(double y, const char *label, FILE *file);
 void html_write_seconds_axis(double seconds, double y, FILE *file);
 
 // A series over the steps, drawn as SVG. The first `warmup` steps are shaded. With a median, the vertical range is the

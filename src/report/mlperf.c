@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/input.h"
@@ -400,22 +399,16 @@ const struct mlperf_benchmark *mlperf_find_benchmark(const char *name)
 status mlperf_read(struct mlperf_log *log, const char *path)
 {
     struct stat   about;
-    int           descriptor;
+    FILE         *file;
     struct reader reader = {.log = log, .run_begin = NAN, .begin = NAN, .block_seconds = NAN};
     *log                 = (struct mlperf_log){.path = path};
-    status result        = input_open(path, &descriptor, &about);
+    status result        = input_open_stream(path, &file, &about);
     if (failed(&result)) {
         return fail("%s: %s", path, result.text);
     }
-    FILE *file = fdopen(descriptor, "r");
     char *line = memory_allocate(LINE_BYTES);
-    if (file == NULL) {
-        close(descriptor);
-        result = fail("%s: cannot be read: %s", path, strerror(errno));
-    } else {
-        result = take_file(&reader, file, line);
-        fclose(file);
-    }
+    result     = take_file(&reader, file, line);
+    fclose(file);
     result = failed(&result) ? result : check(&reader);
     if (!failed(&result)) {
         const struct mlperf_benchmark *known = mlperf_find_benchmark(log->benchmark);

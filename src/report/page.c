@@ -10,26 +10,11 @@
 
 void html_write_text(const char *from, FILE *file)
 {
+    static const char        special[]  = "&<>\"'";
+    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
     for (const char *character = report_safe(from); *character != '\0'; character++) {
-        switch (*character) {
-        case '&':
-            fputs("&amp;", file);
-            break;
-        case '<':
-            fputs("&lt;", file);
-            break;
-        case '>':
-            fputs("&gt;", file);
-            break;
-        case '"':
-            fputs("&quot;", file);
-            break;
-        case '\'':
-            fputs("&#39;", file);
-            break;
-        default:
-            fputc(*character, file);
-        }
+        const char *found = strchr(special, *character);
+        fputs(found != NULL ? entities[found - special] : (char[]){*character, '\0'}, file);
     }
 }
 
@@ -112,9 +97,13 @@ void html_write_figure(FILE *file, const char *value, const char *unit, const ch
     html_print(file, "<span>%s</span></div>\n", text);
 }
 
-void html_write_number(FILE *file, const char *format, double value)
+void html_write_number(FILE *file, const char *title, const char *format, double value)
 {
-    fputs("<td class=n>", file);
+    fputs("<td class=n", file);
+    if (title != NULL) {
+        fprintf(file, " data-name=\"%s\"", title);
+    }
+    fputs(">", file);
     if (isnan(value)) {
         fputs("&ndash;", file);
     } else {
@@ -136,6 +125,12 @@ void html_write_keys(const struct page_key *keys, int count, FILE *file)
         html_print(file, "<span><i class=\"key b%d\"></i>%s</span>", keys[i].colour, keys[i].meaning);
     }
     fprintf(file, "</p>\n");
+}
+
+void html_write_gridline(double y, const char *label, FILE *file)
+{
+    fprintf(file, "<line class=grid x1=0 x2=100%% y1=%.1f y2=%.1f /><text x=-8 y=%.1f text-anchor=end>%s</text>", y, y,
+            y + 4, label);
 }
 
 void html_write_seconds_axis(double seconds, double y, FILE *file)

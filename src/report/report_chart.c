@@ -73,10 +73,7 @@ static void write_axes(const struct chart *chart, const struct range *range, FIL
 {
     char text[32];
     for (double tick = range->tick; tick <= range->high && range->decimals <= 12; tick += range->tick_step) {
-        double y = y_of(range, tick);
-        fprintf(file, "<line class=grid x1=0 x2=100%% y1=%.1f y2=%.1f />", y, y);
-        fprintf(file, "<text x=-8 y=%.1f text-anchor=end>%s</text>", y + 4,
-                name_tick(text, sizeof(text), tick, range->decimals));
+        html_write_gridline(y_of(range, tick), name_tick(text, sizeof(text), tick, range->decimals), file);
     }
     int64_t stride = 1;
     for (int i = 0; (chart->count - 1) / stride > LABELS; i++) {

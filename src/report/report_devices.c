@@ -195,7 +195,7 @@ static void write_states(const struct result *result, FILE *file)
             write_gauge_cell(&observation->gauges[gauge], file);
         }
         write_throttles_cell(observation, file);
-        html_write_number(file, "%.6g", observation->energy_joules);
+        html_write_number(file, NULL, "%.6g", observation->energy_joules);
         html_print(file, "<td class=text>%s</td></tr>\n", observation->missing);
     }
     end_table(file);
@@ -208,7 +208,7 @@ static void write_counter_cell(const struct counter_values *counter, FILE *file)
     if (!isnan(value) && counter->growth != 0 && !isnan(counter->growth)) {
         fprintf(file, "<td class=n>%.0f <span class=soft>%+.0f</span></td>", value, counter->growth);
     } else {
-        html_write_number(file, "%.0f", value);
+        html_write_number(file, NULL, "%.0f", value);
     }
 }
 

@@ -212,8 +212,8 @@ static void put_throughput(struct end *end, const struct result *result)
     if (!isnan(dollars)) {
         snprintf(cost, sizeof(cost), "; $%.4g per million", dollars);
     }
-    put(end, "throughput", "%s tokens/s, %s per %s%s", report_grouped(figures->tokens_per_second),
-        report_grouped(figures->tokens_per_second_per_rank), name_device(result), cost);
+    put(end, "throughput", "%s tokens/s, %s per %s%s", report_grouped(figures->tokens_per_second, ' '),
+        report_grouped(figures->tokens_per_second_per_rank, ' '), name_device(result), cost);
 }
 
 static void put_figures(struct end *end, const struct result *result)

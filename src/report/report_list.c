@@ -13,14 +13,7 @@ static void write_job(const struct result *result, FILE *file)
     const char *zero      = report_find_setting(result, "parallel.zero"),
                *recompute = report_find_setting(result, "train.recompute");
     fprintf(file, "%" PRId64 "&nbsp;rank%s", result->mesh.world, result->mesh.world == 1 ? "" : "s");
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (result->mesh.asked[axis] > 1) {
-            fprintf(file, ", %s&nbsp;%" PRId64, axis_rows[axis].name, result->mesh.asked[axis]);
-        }
-    }
-    if (mesh_has_whole_experts(&result->mesh)) {
-        fprintf(file, ", etp&nbsp;1");
-    }
+    report_write_axes(result, ", ", "&nbsp;", file);
     if (result->mesh.vp > 1) {
         fprintf(file, ", vp&nbsp;%" PRId64, result->mesh.vp);
     }
@@ -32,18 +25,6 @@ static void write_job(const struct result *result, FILE *file)
     if (recompute[0] != '\0' && strcmp(recompute, "none") != 0) {
         html_print(file, ", recompute %s", recompute);
     }
-}
-
-// A cell with the title of its column, which narrow pages show beside it.
-static void write_number(const char *title, const char *format, double value, FILE *file)
-{
-    fprintf(file, "<td class=n data-name=\"%s\">", title);
-    if (isnan(value)) {
-        fputs("&ndash;", file);
-    } else {
-        fprintf(file, format, value);
-    }
-    fputs("</td>", file);
 }
 
 static void write_memory(const struct result *result, FILE *file)
@@ -77,11 +58,11 @@ static void write_row(const struct report_listed *row, double longest, bool has_
     fprintf(file, "</td>");
     html_write_stack(result, longest, file);
     fprintf(file, "<td class=n data-name=seconds>%s s</td>", report_digits(figures->step.median));
-    write_number("tokens/s per device", "%.1f", figures->tokens_per_second_per_rank, file);
-    write_number("MFU", "%.2f %%", 100 * figures->utilization[figures->convention], file);
+    html_write_number(file, "tokens/s per device", "%.1f", figures->tokens_per_second_per_rank);
+    html_write_number(file, "MFU", "%.2f %%", 100 * figures->utilization[figures->convention]);
     write_memory(result, file);
     if (has_speedups) {
-        write_number("speed-up", "%.3f &times;", row->speedup, file);
+        html_write_number(file, "speed-up", "%.3f &times;", row->speedup);
     }
     fprintf(file, "</tr>\n");
 }

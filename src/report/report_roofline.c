@@ -107,9 +107,9 @@ static struct frame find_frame(const struct roofline *roofline)
 static void write_axes(const struct frame *frame, FILE *file)
 {
     for (double rate = frame->low; rate <= frame->high * 1.01; rate *= 10) {
-        double y = y_of(frame, rate);
-        fprintf(file, "<line class=grid x1=0 x2=100%% y1=%.1f y2=%.1f /><text x=-8 y=%.1f text-anchor=end>%g</text>", y,
-                y, y + 4, rate / 1e12);
+        char text[32];
+        snprintf(text, sizeof(text), "%g", rate / 1e12);
+        html_write_gridline(y_of(frame, rate), text, file);
     }
     for (double intensity = frame->left; intensity <= frame->right * 1.01; intensity *= 10) {
         double x = x_of(frame, intensity);
@@ -174,11 +174,11 @@ static void write_family(const struct roofline *roofline, const struct family *f
     html_print(file, "<tr><td>%s</td>", family->name);
     if (has_roof) {
         html_write_bar(family->colour, 0.0, isnan(share) ? 0.0 : fmin(share, 1.0), file);
-        html_write_number(file, "%.1f %%", 100 * share);
+        html_write_number(file, NULL, "%.1f %%", 100 * share);
     }
-    html_write_number(file, "%.4g TFLOP/s", known(family->flops / family->seconds / 1e12));
-    html_write_number(file, "%.4g GB/s", known(family->bytes / family->seconds / 1e9));
-    html_write_number(file, "%.4g ", known(family->flops / family->bytes));
+    html_write_number(file, NULL, "%.4g TFLOP/s", known(family->flops / family->seconds / 1e12));
+    html_write_number(file, NULL, "%.4g GB/s", known(family->bytes / family->seconds / 1e9));
+    html_write_number(file, NULL, "%.4g ", known(family->flops / family->bytes));
     fprintf(file, "</tr>\n");
 }
 

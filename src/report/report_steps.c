@@ -97,29 +97,17 @@ static void write_nemo(const struct result *result, const struct result_step *st
             step->seconds, teraflops(result, step), (number(result, step) + 1) * result->global_batch);
 }
 
-// Prints thousands separators.
-static void write_grouped(double value, FILE *file)
-{
-    int64_t number = (int64_t)llround(value);
-    if (number >= 1000000) {
-        fprintf(file, "%" PRId64 ",%03" PRId64 ",%03" PRId64, number / 1000000, number / 1000 % 1000, number % 1000);
-    } else if (number >= 1000) {
-        fprintf(file, "%" PRId64 ",%03" PRId64, number / 1000, number % 1000);
-    } else {
-        fprintf(file, "%" PRId64, number);
-    }
-}
-
 static void write_torchtitan(const struct result *result, const struct result_step *step, double learning_rate,
                              FILE *file)
 {
     double rate = teraflops(result, step), gib = (double)result->allocated_bytes / (1 << 30);
     (void)learning_rate;
     write_clock("[titan] %Y-%m-%d %H:%M:%S,000 - root - INFO - ", file);
-    fprintf(file, "step: %2" PRId64 "  loss: %7.4f  grad_norm: %7.4f  memory: %5.2fGiB(0.00%%)  tps: ",
-            number(result, step) + 1, known(step->loss), known(step->gradient_norm), gib);
-    write_grouped(tokens(result, step), file);
-    fprintf(file, "  tflops: %.2f  mfu: %.2f%%\n", rate, known(100.0 * rate * 1e12 / result->peak));
+    fprintf(file,
+            "step: %2" PRId64 "  loss: %7.4f  grad_norm: %7.4f  memory: %5.2fGiB(0.00%%)  tps: %s  tflops: %.2f  mfu: "
+            "%.2f%%\n",
+            number(result, step) + 1, known(step->loss), known(step->gradient_norm), gib,
+            report_grouped(round(tokens(result, step)), ','), rate, known(100.0 * rate * 1e12 / result->peak));
 }
 
 // The second line has the format of Megatron-Bridge's scripts.

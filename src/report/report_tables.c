@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gswbench/config.h"
+#include "gswbench/report.h"
 #include "internal.h"
 
 static void write_memory(const struct result *result, FILE *file)
@@ -95,7 +96,7 @@ static void write_ranks(const struct result *result, FILE *file)
                    rank->threads);
         write_rank_seconds(rank->median_seconds, file);
         write_rank_seconds(rank->compute_seconds, file);
-        html_write_number(file, "%+.1f %%", 100 * rank->excess);
+        html_write_number(file, NULL, "%+.1f %%", 100 * rank->excess);
         fprintf(file, "<td class=n>%s</td></tr>\n", report_bytes((double)rank->allocated_bytes));
     }
     fprintf(file, "</table></div></details></section>\n");

@@ -23,6 +23,18 @@ double report_total_bytes(const struct result *result)
     return total;
 }
 
+void report_write_axes(const struct result *result, const char *before, const char *between, FILE *file)
+{
+    for (int axis = 0; axis < AXIS_COUNT; axis++) {
+        if (result->mesh.asked[axis] > 1) {
+            fprintf(file, "%s%s%s%" PRId64, before, axis_rows[axis].name, between, result->mesh.asked[axis]);
+        }
+    }
+    if (mesh_has_whole_experts(&result->mesh)) {
+        fprintf(file, "%setp%s1", before, between);
+    }
+}
+
 void report_write_layout(const struct result *result, FILE *file)
 {
     fprintf(file,
@@ -30,14 +42,7 @@ void report_write_layout(const struct result *result, FILE *file)
             "  accumulation %" PRId64 "  ranks %" PRId64,
             report_safe(result->precision), result->sequence, result->micro_batch, result->global_batch,
             result->accumulation, result->mesh.world);
-    for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        if (result->mesh.asked[axis] > 1) {
-            fprintf(file, "  %s %" PRId64, axis_rows[axis].name, result->mesh.asked[axis]);
-        }
-    }
-    if (mesh_has_whole_experts(&result->mesh)) {
-        fprintf(file, "  etp 1");
-    }
+    report_write_axes(result, "  ", " ", file);
     fputc('\n', file);
 }
 
@@ -116,6 +121,57 @@ static void write_reasons(const struct result *result, FILE *file)
     }
 }
 
+static bool is_verified(const struct result *result)
+{
+    return result->computes && result->verify[0] != '\0' && strcmp(result->verify, "off") != 0 &&
+           !result_is_simulated(result);
+}
+
+static void write_verification_ahead(const struct result *result, FILE *file)
+{
+    const struct result_verification *verification = &result->verification;
+    if (!is_verified(result)) {
+        return;
+    }
+    fprintf(file, "# verify %s: ", report_safe(result->verify));
+    if (verification->device_bytes > 0) {
+        fprintf(file, "repeating a step copies %s of device memory and uses %s of host memory; ",
+                report_bytes(verification->device_bytes), report_bytes(verification->host_bytes));
+    }
+    fprintf(file, "about %.2g s, and the steps\n", verification->expected_seconds);
+}
+
+static void write_bound(double bound, const char *before, const char *after, FILE *file)
+{
+    if (bound == 0) {
+        fprintf(file, "bit for bit");
+    } else {
+        fprintf(file, "%s%.2g%s", before, bound, after);
+    }
+}
+
+static void write_verification(const struct result *result, FILE *file)
+{
+    const struct result_verification *verification = &result->verification;
+    if (!is_verified(result) || result->examined_ops == 0) {    // a result made from a journal has no record of ops
+        return;
+    }
+    if (result->repeated_steps > 0) {
+        fprintf(file, "proven: the numbers of %" PRId64 " of %" PRId64 " steps, on %s%" PRId64 " rank%s, run twice: ",
+                result->repeated_equal, result->step_count, result->mesh.world > 1 ? "all " : "", result->mesh.world,
+                result->mesh.world > 1 ? "s" : "");
+        write_bound(verification->repeat_bound, "loss and gradients within ",
+                    " of their norm, the optimizer bit for bit", file);
+    } else {
+        fprintf(file, "proven: no step's numbers");
+    }
+    fprintf(file, "; which ops ran, in every step; %" PRId64 " ops and %" PRId64 " transfers alone, ",
+            result->examined_ops, result->examined_communications);
+    write_bound(verification->op_bound, "bit for bit, or within ", " of the norm for ops that are not deterministic",
+                file);
+    fprintf(file, "; %.1f s (expected %.2g s and the steps)\n", verification->seconds, verification->expected_seconds);
+}
+
 void report_write_header(const struct result *result, FILE *file)
 {
     int64_t convention = result->figures.convention;
@@ -138,7 +194,7 @@ void report_write_header(const struct result *result, FILE *file)
     }
     fprintf(file, "# memory ");
     write_memory(result, file);
-    report_write_verification_ahead(result, file);
+    write_verification_ahead(result, file);
     write_reasons(result, file);
 }
 
@@ -334,7 +390,7 @@ static void write_waterfall(const struct result *result, FILE *file)
 void report_write_result(const struct result *result, FILE *file)
 {
     report_write_whole_end(result, file);
-    report_write_verification(result, file);
+    write_verification(result, file);
     if (result_is_shown(result)) {
         write_figures(result, file);
         if (result->rank_count > 1) {

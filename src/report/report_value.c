@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "gswbench/number.h"
+#include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
@@ -63,7 +64,7 @@ const char *report_join(const char *first, const char *second)
 }
 
 // Digits in groups of three: "85 180".
-const char *report_grouped(double value)
+const char *report_grouped(double value, char separator)
 {
     char plain[64], *text = next_value();
     if (!(value >= 1000 && value < 1e15)) {
@@ -72,7 +73,7 @@ const char *report_grouped(double value)
     size_t digits = (size_t)snprintf(plain, sizeof(plain), "%.0f", value), used = 0;
     for (size_t i = 0; i < digits; i++) {
         if (i > 0 && (digits - i) % 3 == 0) {
-            text[used++] = ' ';
+            text[used++] = separator;
         }
         text[used++] = plain[i];
     }
@@ -101,6 +102,13 @@ const char *report_percent(double share)
 {
     char *text = next_value();
     snprintf(text, VALUE_BYTES, "%.2f%%", 100 * share);
+    return text;
+}
+
+const char *report_number(const char *format, double value)
+{
+    char *text = next_value();
+    snprintf(text, VALUE_BYTES, isnan(value) ? "-" : format, value);
     return text;
 }
 

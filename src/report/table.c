@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Makes the rows of a results table. Runs of one job are repeats and share a row; rows of one job at different numbers
-// of ranks show how it scales.
+// Makes a results table and writes it as text, Markdown, CSV, HTML and JSON. Runs of one job are repeats and share a
+// row; rows of one job at different numbers of ranks show how it scales.
 #include "gswbench/comparison.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
 struct table_run {
     struct table_key key;
@@ -19,20 +21,12 @@ struct table_run {
 
 static void print_layout(char *text, size_t bytes, const struct result *result)
 {
-    size_t used = 0;
-    text[0]     = '\0';
-    for (int axis = 0; axis < AXIS_COUNT && used < bytes; axis++) {
-        if (result->mesh.asked[axis] > 1) {
-            used += (size_t)snprintf(text + used, bytes - used, "%s%s %" PRId64, used > 0 ? " " : "",
-                                     axis_rows[axis].name, result->mesh.asked[axis]);
-        }
-    }
-    if (mesh_has_whole_experts(&result->mesh) && used < bytes) {
-        used += (size_t)snprintf(text + used, bytes - used, " etp 1");
-    }
-    if (used == 0) {
-        text_copy(text, bytes, "one rank");
-    }
+    struct text_stream axes;
+    text_stream_open(&axes);
+    report_write_axes(result, " ", " ", axes.file);
+    text_stream_close(&axes);
+    text_copy(text, bytes, axes.bytes > 0 ? axes.data + 1 : "one rank");
+    free(axes.data);
 }
 
 // Copies "NVIDIA H200" from "NVIDIA H200, 132 multiprocessors ...".
@@ -152,4 +146,179 @@ void table_free(struct table *table)
 {
     free(table->rows);
     free(table->runs);
+}
+
+// columns[] describes every column of text, Markdown, CSV and HTML.
+enum { CELL_BYTES = 128 };
+
+enum cell { CELL_TEXT, CELL_INTEGER, CELL_SECONDS, CELL_RATE, CELL_PERCENT, CELL_RATIO };
+
+// title: column heading; key: column name in CSV.
+#define COLUMN(title, key, cell, field)                                                                                \
+    {                                                                                                                  \
+        title, key, cell, offsetof(struct table_row, field)                                                            \
+    }
+static const struct column {
+    const char *title, *key;
+    enum cell   cell;
+    size_t      offset;
+} columns[] = {
+    COLUMN("config", "config", CELL_TEXT, key.label),
+    COLUMN("ranks", "ranks", CELL_INTEGER, key.ranks),
+    COLUMN("type", "precision", CELL_TEXT, key.precision),
+    COLUMN("layout", "layout", CELL_TEXT, key.layout),
+    COLUMN("device", "device", CELL_TEXT, key.device),
+    COLUMN("verdict", "verdict", CELL_TEXT, key.verdict),
+    COLUMN("runs", "runs", CELL_INTEGER, runs),
+    COLUMN("s/step", "step_s", CELL_SECONDS, step_seconds),
+    COLUMN("spread %", "spread_percent", CELL_PERCENT, spread),
+    COLUMN("tokens/s", "tokens_per_s", CELL_RATE, tokens_per_second),
+    COLUMN("MFU %", "mfu_percent", CELL_PERCENT, mfu),
+    COLUMN("scaling %", "scaling_percent", CELL_PERCENT, efficiency),
+    COLUMN("to published", "published_ratio", CELL_RATIO, published_ratio),
+    COLUMN("to expected", "expected_ratio", CELL_RATIO, expected_ratio),
+};
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+static void print_cell(const struct column *column, const struct table_row *row, char cell[CELL_BYTES])
+{
+    const void   *field = (const char *)row + column->offset;
+    const double *real  = field;
+    switch (column->cell) {
+    case CELL_TEXT:
+        text_printable(cell, CELL_BYTES, field);
+        break;
+    case CELL_INTEGER:
+        snprintf(cell, CELL_BYTES, "%" PRId64, *(const int64_t *)field);
+        break;
+    case CELL_SECONDS:
+        text_copy(cell, CELL_BYTES, report_seconds(*real));
+        break;
+    case CELL_RATE:
+        snprintf(cell, CELL_BYTES, "%.0f", *real);
+        break;
+    case CELL_PERCENT:
+        snprintf(cell, CELL_BYTES, isnan(*real) ? "-" : "%.1f", 100.0 * *real);
+        break;
+    case CELL_RATIO:
+        snprintf(cell, CELL_BYTES, isnan(*real) ? "-" : "%.3f", *real);
+    }
+}
+
+static void fill(struct grid *grid, struct grid_column titles[COLUMNS], const struct table *table)
+{
+    char cell[CELL_BYTES];
+    *grid = (struct grid){.columns = titles, .column_count = COLUMNS};
+    for (int c = 0; c < COLUMNS; c++) {
+        titles[c] = (struct grid_column){columns[c].title, columns[c].key, columns[c].cell != CELL_TEXT};
+    }
+    for (int64_t i = 0; i < table->row_count; i++) {
+        for (int c = 0; c < COLUMNS; c++) {
+            print_cell(&columns[c], &table->rows[i], cell);
+            grid_add(grid, cell);
+        }
+    }
+}
+
+void table_write(const struct table *table, grid_writer *write, FILE *file)
+{
+    struct grid_column titles[COLUMNS];
+    struct grid        grid;
+    fill(&grid, titles, table);
+    write(&grid, file);
+    grid_free(&grid);
+}
+
+static bool is_sound(const struct table_row *row)
+{
+    return strcmp(row->key.verdict, result_verdict_names[VERDICT_VALID]) == 0 ||
+           strcmp(row->key.verdict, result_verdict_names[VERDICT_PREDICTED]) == 0;
+}
+
+// Whole models before proxies, then valid runs before others, then the highest throughput per rank.
+static bool is_better(const struct table_row *row, const struct table_row *other)
+{
+    bool is_proxy = strcmp(row->key.label, row->key.config) != 0;
+    if (is_proxy != (strcmp(other->key.label, other->key.config) != 0)) {
+        return !is_proxy;
+    }
+    if (is_sound(row) != is_sound(other)) {
+        return is_sound(row);
+    }
+    return row->tokens_per_second / (double)row->key.ranks > other->tokens_per_second / (double)other->key.ranks;
+}
+
+// The row that the page names first.
+static const struct table_row *find_best(const struct table *table)
+{
+    const struct table_row *best = table->rows;
+    for (int64_t i = 1; i < table->row_count; i++) {
+        best = is_better(&table->rows[i], best) ? &table->rows[i] : best;
+    }
+    return best;
+}
+
+void table_write_html(const struct table *table, FILE *file)
+{
+    const struct table_row *best = find_best(table);
+    struct grid_column      titles[COLUMNS];
+    struct grid             grid;
+    char                    answer[256], subtitle[96], detail[96] = "";
+    fill(&grid, titles, table);
+    snprintf(answer, sizeof(answer),
+             "Fastest per rank: %s at %" PRId64 " rank%s, %s s per step, %.1f tokens/s per rank, %s", best->key.label,
+             best->key.ranks, best->key.ranks == 1 ? "" : "s", report_seconds(best->step_seconds),
+             best->tokens_per_second / (double)best->key.ranks, best->key.verdict);
+    if (!isnan(best->mfu)) {
+        snprintf(detail, sizeof(detail), "Its MFU is %.1f %%.", 100 * best->mfu);
+    }
+    snprintf(subtitle, sizeof(subtitle), "%" PRId64 " run%s", table->run_count, table->run_count == 1 ? "" : "s");
+    struct page_card card = {.heading = "Results",
+                             .remark =
+                                 "A row has the repeats of one job: the median of their step times, and their spread. "
+                                 "Scaling is tokens/s per rank, relative to the fewest ranks of the job.",
+                             .grid = &grid};
+    page_write(&(struct page){.title      = "Results",
+                              .subtitle   = subtitle,
+                              .answer     = answer,
+                              .detail     = detail,
+                              .cards      = &card,
+                              .card_count = 1},
+               file);
+    grid_free(&grid);
+}
+
+// clang-format off
+static const struct json_field rows[] = {
+    ROW_TEXT(table_row, "config", key.config),
+    ROW_INTEGER(table_row, "ranks", key.ranks),
+    ROW_TEXT(table_row, "precision", key.precision),
+    ROW_TEXT(table_row, "layout", key.layout),
+    ROW_TEXT(table_row, "device", key.device),
+    ROW_TEXT(table_row, "verdict", key.verdict),
+    ROW_INTEGER(table_row, "layers", key.layers),
+    ROW_INTEGER(table_row, "sequence", key.sequence),
+    ROW_INTEGER(table_row, "global_batch", key.global_batch),
+    ROW_INTEGER(table_row, "runs", runs),
+    ROW_REAL(table_row, "step_s", step_seconds),
+    ROW_REAL(table_row, "spread", spread),
+    ROW_REAL(table_row, "tokens_per_s", tokens_per_second),
+    ROW_REAL(table_row, "mfu", mfu),
+    ROW_REAL(table_row, "efficiency", efficiency),
+    ROW_REAL(table_row, "published_ratio", published_ratio),
+    ROW_REAL(table_row, "expected_ratio", expected_ratio),
+    JSON_END
+};
+const struct json_field table_fields[] = {
+    JSON_SCHEMA("gswbench.table/3"),
+    JSON_LIST(table, "rows", rows, row_count, sizeof(struct table_row), rows),
+    JSON_END
+};
+// clang-format on
+
+void table_write_json(const struct table *table, FILE *file)
+{
+    json_t *document = json_from_struct(table_fields, table);
+    json_print(document, file);
+    json_decref(document);
 }

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "gswbench/number.h"
 #include "gswbench/plan_build.h"
+#include "gswbench/report.h"
 #include "gswbench/show.h"
 
 static void print_flops(const struct proved_job *proved)
@@ -49,7 +49,6 @@ static bool is_unfit(const bool *fits)
 
 static void print_plan(const struct proved_job *proved)
 {
-    char text[32];
     if (failed(&proved->job.support)) {
         printf("plan           cannot run: %s\n", proved->job.support.text);
         return;
@@ -59,20 +58,19 @@ static void print_plan(const struct proved_job *proved)
     printf("verified       %" PRId64 " rank%s: %" PRId64 " plan%s built, %" PRId64 " distinct\n", proved->proof.world,
            proved->proof.world == 1 ? "" : "s", proved->proof.built, proved->proof.built == 1 ? "" : "s",
            proved->proof.distinct);
-    printf("memory         %s on rank %" PRId64 " (maximum)%s\n",
-           number_bytes(text, sizeof(text), (double)proved->proof.largest_bytes), proved->proof.largest_rank,
+    printf("memory         %s on rank %" PRId64 " (maximum)%s\n", report_bytes((double)proved->proof.largest_bytes),
+           proved->proof.largest_rank,
            is_unfit(proved->fits) ? " for gswbench itself: more than [hardware] memory_gb" : "");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
-               number_bytes(text, sizeof(text), (double)proved->proof.largest_storage_bytes[storage]));
+               report_bytes((double)proved->proof.largest_storage_bytes[storage]));
     }
     if (proved->connection_bytes > 0) {
-        printf("connections    %s in addition (NCCL, estimated)\n",
-               number_bytes(text, sizeof(text), (double)proved->connection_bytes));
+        printf("connections    %s in addition (NCCL, estimated)\n", report_bytes((double)proved->connection_bytes));
     }
     if (proved->program_bytes > 0) {
         printf("program        %s needs %s with connections and context%s\n", proved->job.config.software.profile,
-               number_bytes(text, sizeof(text), (double)proved->program_bytes),
+               report_bytes((double)proved->program_bytes),
                is_unfit(proved->program_fits) ? ": more than [hardware] memory_gb" : "");
     }
     if (proved->excess[0] != '\0') {
@@ -81,7 +79,7 @@ static void print_plan(const struct proved_job *proved)
     if (proved->proof.largest_quantized_bytes > 0) {
         bool is_fp4 = proved->job.config.precision.compute == COMPUTE_FP4;
         printf("casts to %s   %s read and written per step\n", is_fp4 ? "FP4" : "FP8",
-               number_bytes(text, sizeof(text), (double)proved->proof.largest_quantized_bytes));
+               report_bytes((double)proved->proof.largest_quantized_bytes));
     }
 }
 
@@ -135,8 +133,8 @@ void show_check_header(void)
 
 void show_check_line(const struct proved_job *proved)
 {
-    const struct config *config = &proved->job.config;
-    char                 parameters[32], published[32] = "-", mfu[32] = "-", verified[160];
+    const struct config *config        = &proved->job.config;
+    char                 published[32] = "-", mfu[32] = "-", verified[160];
     snprintf(verified, sizeof(verified), "verified: %" PRId64 " plans built, %" PRId64 " distinct%s",
              proved->proof.built, proved->proof.distinct,
              !is_unfit(proved->fits) ? ""
@@ -150,9 +148,8 @@ void show_check_line(const struct proved_job *proved)
         snprintf(mfu, sizeof(mfu), "%.2f %%", 100 * proved->published_mfu);
     }
     printf("%6" PRId64 "  %-5s %-10s %-38s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", proved->job.request.mesh.world,
-           precision_compute_names[config->precision.compute],
-           number_count(parameters, sizeof(parameters), (double)layers_parameters(&config->model)), proved->layout,
-           config->train.global_batch, published, proved->flops[FLOPS_FULL], mfu,
+           precision_compute_names[config->precision.compute], report_count((double)layers_parameters(&config->model)),
+           proved->layout, config->train.global_batch, published, proved->flops[FLOPS_FULL], mfu,
            failed(&proved->job.support) ? proved->job.support.text : verified);
     print_warning(proved);
 }

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "gswbench/number.h"
 #include "gswbench/output.h"
 #include "gswbench/plan_build.h"
+#include "gswbench/report.h"
 #include "gswbench/show.h"
 #include "gswbench/statistics.h"
 
@@ -40,11 +40,10 @@ static void print_runs(const struct shown_mlperf *shown)
            "run s", "status", "log");
     for (int64_t i = 0; i < shown->count; i++) {
         const struct mlperf_log *run = &shown->runs[i];
-        char                     spread[32], phases[64];
+        char                     phases[64];
         snprintf(phases, sizeof(phases), "%" PRId64 ", %" PRId64, run->slow_phases, run->slow_steps);
         printf("%10.4f %7" PRId64 " %11s %21s %7.1f %10.1f  %-8s ", run->step_seconds, run->steps,
-               show_percent(run->spread, "%.4f", spread, sizeof(spread)), phases, run->slow_seconds, run->run_seconds,
-               run->status);
+               report_number("%.4f", run->spread), phases, run->slow_seconds, run->run_seconds, run->status);
         show_path("", run->path, "");
     }
 }
@@ -57,12 +56,11 @@ static void print_comparison(const char *title, double seconds, double percent, 
 static void print_prediction(const struct shown_mlperf *shown)
 {
     const struct predict_row *row = shown->predicted;
-    char                      range[64];
     if (row == NULL) {
         return;
     }
     print_comparison("predicted", row->prediction.step_seconds, shown->predicted_percent,
-                     show_percent(row->range.percent, ", +-%.1f %%", range, sizeof(range)));
+                     report_number(", +-%.1f %%", row->range.percent));
     if (!isnan(row->published_seconds)) {
         print_comparison("published", row->published_seconds, shown->published_percent, ", in the config");
     }
@@ -73,7 +71,6 @@ static void print_prediction(const struct shown_mlperf *shown)
 void show_mlperf(const struct shown_mlperf *shown)
 {
     const struct mlperf_log *first = &shown->runs[0];
-    char                     text[32];
     print_head(shown);
     print_runs(shown);
     printf("step           %.4f s, median of %" PRId64 " run%s", shown->step_seconds, shown->count,
@@ -93,8 +90,7 @@ void show_mlperf(const struct shown_mlperf *shown)
         printf(", %.6g tokens/s", shown->samples_per_second * (double)first->sequence);
     }
     if (!isnan(shown->flops)) {
-        printf("\nmodel FLOPs    %s per sequence (full attention matrix)",
-               number_count(text, sizeof(text), shown->flops));
+        printf("\nmodel FLOPs    %s per sequence (full attention matrix)", report_count(shown->flops));
     }
     if (!isnan(shown->teraflops)) {
         printf(": %.1f TFLOP/s per accelerator", shown->teraflops);

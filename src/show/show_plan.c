@@ -7,10 +7,10 @@
 #include "gswbench/checkpoint.h"
 #include "gswbench/connection.h"
 #include "gswbench/job.h"
-#include "gswbench/number.h"
 #include "gswbench/op_table.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/schedule.h"
+#include "gswbench/report.h"
 #include "gswbench/show.h"
 #include "gswbench/verify.h"
 
@@ -75,32 +75,29 @@ static void print_layers(const struct plan *plan)
 
 static void print_memory(const struct plan *plan, const struct account *account)
 {
-    char text[32];
     printf("memory\n");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-16s %16" PRId64 " bytes  %s\n", plan_storage_name((enum storage)storage),
-               plan->storage_bytes[storage], number_bytes(text, sizeof(text), (double)plan->storage_bytes[storage]));
+               plan->storage_bytes[storage], report_bytes((double)plan->storage_bytes[storage]));
     }
     printf("  %-16s %16" PRId64 " bytes  %s\n", "total", account->total_bytes,
-           number_bytes(text, sizeof(text), (double)account->total_bytes));
+           report_bytes((double)account->total_bytes));
     printf("  peak of live activations: %" PRId64 " bytes\n", plan->activation_live_bytes);
     if (account->quantized_bytes > 0) {
         printf("casts to %s       %16" PRId64 " bytes  %s, read and written; %" PRId64 " ops only cast\n",
                plan->precision.compute == COMPUTE_FP4 ? "FP4" : "FP8", account->quantized_bytes,
-               number_bytes(text, sizeof(text), (double)account->quantized_bytes),
-               account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
+               report_bytes((double)account->quantized_bytes), account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
     }
 }
 
 // Prints the checkpoint's size over all ranks, and its write time if [hardware] has the storage bandwidth.
 static void print_checkpoint(const struct plan *plan, const struct hardware_config *hardware)
 {
-    char   text[32];
     double bytes = (double)checkpoint_whole_bytes(plan), rate = hardware->storage_bandwidth.value;
-    printf("checkpoint         %16.0f bytes  %s, %.1f bytes per parameter, all ranks", bytes,
-           number_bytes(text, sizeof(text), bytes), bytes / (double)layers_parameters(&plan->model));
+    printf("checkpoint         %16.0f bytes  %s, %.1f bytes per parameter, all ranks", bytes, report_bytes(bytes),
+           bytes / (double)layers_parameters(&plan->model));
     if (rate > 0) {
-        printf("; %.1f s at %s/s\n", bytes / rate, number_bytes(text, sizeof(text), rate));
+        printf("; %.1f s at %s/s\n", bytes / rate, report_bytes(rate));
     } else {
         printf("; seconds unknown: set hardware.storage_bandwidth\n");
     }
@@ -116,13 +113,12 @@ static void print_communications(const struct account *account)
            "bytes");
     for (int32_t i = 0; i < account->communication_count; i++) {
         const struct plan_communication *communication = &account->communications[i];
-        char                             axes[64], bytes[32];
+        char                             axes[64];
         double                           total =
             (double)format_bytes(communication->format, communication->elements) * (double)communication->count;
         printf("  %-16s %-12s %6" PRId64 " %6s %14" PRId64 " %8" PRId64 " %12s\n", op_name(communication->kind),
                axis_names(communication->axes, axes, sizeof(axes)), communication->group_size,
-               format_name(communication->format), communication->elements, communication->count,
-               number_bytes(bytes, sizeof(bytes), total));
+               format_name(communication->format), communication->elements, communication->count, report_bytes(total));
     }
 }
 
@@ -153,7 +149,7 @@ static void print_experts(const struct job *job, const struct plan *plan)
 static void print_connections(const struct plan *plan, const struct config *config)
 {
     struct plan_connections connections;
-    char                    axes[64], bytes[32], largest[32], excess[192];
+    char                    axes[64], excess[192];
     plan_connections(&connections, plan, hardware_domain(&config->hardware, plan->mesh.world));
     printf("connections\n  %-16s %-12s %6s %6s %12s %8s %12s\n", "", "axes", "ranks", "nodes", "largest op", "CTAs",
            "memory");
@@ -161,11 +157,9 @@ static void print_connections(const struct plan *plan, const struct config *conf
         const struct plan_connection *one = &connections.list[i];
         printf("  %-16s %-12s %6" PRId64 " %6" PRId64 " %12s %8d %12s\n", op_stream_name((enum stream)one->stream),
                axis_names(plan->groups[one->group].axes, axes, sizeof(axes)), one->members, one->nodes,
-               number_bytes(largest, sizeof(largest), (double)one->largest_bytes), one->processors,
-               number_bytes(bytes, sizeof(bytes), (double)one->bytes));
+               report_bytes((double)one->largest_bytes), one->processors, report_bytes((double)one->bytes));
     }
-    printf("  %-58s %8d %12s estimated\n", "together", connections.processors,
-           number_bytes(bytes, sizeof(bytes), (double)connections.bytes));
+    printf("  %-58s %8d %12s estimated\n", "together", connections.processors, report_bytes((double)connections.bytes));
     if (plan_connections_excess(&connections, config->hardware.multiprocessors, config->run.sm_margin, excess,
                                 sizeof(excess)) != NULL) {
         printf("  warning: %s\n", excess);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/number.h"
+#include "gswbench/report.h"
 #include "gswbench/show.h"
 #include "gswbench/statistics.h"
 
@@ -22,19 +22,16 @@ static void print_footprint(const struct predict_row *row)
 {
     const struct footprint        *footprint = &row->prediction.footprint;
     const struct published_config *published = &row->job.config.published;
-    char                           allocated[32], reserved[32], device[32];
     if (row->program_fits == NULL) {
         return;
     }
     printf("  of %-10s %s allocated, %s reserved, %s with connections and context%s\n",
-           row->job.config.software.profile, number_bytes(allocated, sizeof(allocated), (double)footprint->allocated),
-           number_bytes(reserved, sizeof(reserved), (double)footprint->reserved),
-           number_bytes(device, sizeof(device), (double)footprint->device),
+           row->job.config.software.profile, report_bytes((double)footprint->allocated),
+           report_bytes((double)footprint->reserved), report_bytes((double)footprint->device),
            row->is_program_fit ? "" : ": does not fit the device");
     for (int part = 0; part < FOOTPRINT_PARTS; part++) {
         if (footprint->bytes[part] > 0) {
-            printf("    %-16s %s\n", footprint_names[part],
-                   number_bytes(device, sizeof(device), (double)footprint->bytes[part]));
+            printf("    %-16s %s\n", footprint_names[part], report_bytes((double)footprint->bytes[part]));
         }
     }
     if (!isnan(row->memory_error_percent)) {
@@ -68,14 +65,14 @@ void show_prediction(const struct predict_row *row)
 {
     const struct config     *config     = &row->job.config;
     const struct prediction *prediction = &row->prediction;
-    char                     text[32], mfu[32], proxy[64];
+    char                     proxy[64];
     printf("config         %s%s at %" PRId64 " rank%s, %s: %s; %s on %s\n", config->name,
            show_proxy(config, proxy, sizeof(proxy)), row->job.request.mesh.world,
            row->job.request.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute], row->layout,
            config->software.profile, config->hardware.profile);
     printf("predicted      %.3f s/step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,
-           isnan(row->range.percent) ? "" : show_percent(row->range.percent, " +-%.1f %%", text, sizeof(text)),
-           row->tokens_per_second, show_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)));
+           isnan(row->range.percent) ? "" : report_number(" +-%.1f %%", row->range.percent), row->tokens_per_second,
+           report_number("%.2f %%", 100 * row->mfu));
     if (!isnan(row->token_dollars)) {
         printf("price          $%.4g per million tokens, at $%.4g for an hour of a device\n", row->token_dollars,
                config->hardware.gpu_hour_dollars);
@@ -85,9 +82,8 @@ void show_prediction(const struct predict_row *row)
                row->error_percent, error_status(&config->published));
     }
     print_spread(row);
-    printf("memory         %s on rank %" PRId64 " (maximum)%s\n",
-           number_bytes(text, sizeof(text), (double)prediction->largest_bytes), prediction->largest_rank,
-           row->fits ? "" : " for gswbench itself: does not fit the device");
+    printf("memory         %s on rank %" PRId64 " (maximum)%s\n", report_bytes((double)prediction->largest_bytes),
+           prediction->largest_rank, row->fits ? "" : " for gswbench itself: does not fit the device");
     print_footprint(row);
     print_warnings(&row->warnings);
     printf("where it goes  on stage %" PRId64 " of %" PRId64 ", the slowest\n", prediction->busiest_stage,
@@ -105,7 +101,7 @@ void show_prediction_line(const struct predict_row *row)
 {
     const struct config *config        = &row->job.config;
     const char          *state         = "-";
-    char                 published[32] = "-", error[32] = "-", memory[32], range[32], mfu[32];
+    char                 published[32] = "-", error[32] = "-";
     printf("%7" PRId64 "  %-4s  ", row->job.request.mesh.world, precision_compute_names[config->precision.compute]);
     if (failed(&row->support)) {
         printf("%s: %s\n", row->layout, row->support.text);
@@ -117,10 +113,9 @@ void show_prediction_line(const struct predict_row *row)
         state = error_status(&config->published);
     }
     printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %7s  %s\n", row->layout, row->prediction.step_seconds,
-           show_percent(row->range.percent, "%.1f %%", range, sizeof(range)), row->tokens_per_second,
-           show_percent(100 * row->mfu, "%.2f %%", mfu, sizeof(mfu)),
-           number_bytes(memory, sizeof(memory), (double)row->prediction.largest_bytes), row->fits ? ' ' : '!',
-           published, error, state);
+           report_number("%.1f %%", row->range.percent), row->tokens_per_second,
+           report_number("%.2f %%", 100 * row->mfu), report_bytes((double)row->prediction.largest_bytes),
+           row->fits ? ' ' : '!', published, error, state);
 }
 
 void show_add_error(struct prediction_errors *errors, double percent)

@@ -5,18 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/number.h"
+#include "gswbench/report.h"
 #include "gswbench/show.h"
-
-const char *show_percent(double percent, const char *format, char *text, size_t bytes)
-{
-    if (isnan(percent)) {
-        text_copy(text, bytes, "-");
-    } else {
-        snprintf(text, bytes, format, percent);
-    }
-    return text;
-}
 
 const char *show_proxy(const struct config *config, char *text, size_t bytes)
 {
@@ -40,11 +30,9 @@ void show_path(const char *before, const char *path, const char *after)
 status show_shortage(const struct config *config, const char *program, int64_t bytes, const char *remark)
 {
     const struct hardware_config *hardware = &config->hardware;
-    char                          needed[32], has[32];
-    return fail_as(EXIT_MEMORY, "CANNOT RUN: %s needs %s, %s has %s%s", program,
-                   number_bytes(needed, sizeof(needed), (double)bytes),
+    return fail_as(EXIT_MEMORY, "CANNOT RUN: %s needs %s, %s has %s%s", program, report_bytes((double)bytes),
                    strcmp(hardware->profile, "none") != 0 ? hardware->profile : "the device",
-                   number_bytes(has, sizeof(has), hardware->memory_gb.value * 1e9), remark);
+                   report_bytes(hardware->memory_gb.value * 1e9), remark);
 }
 
 static bool has_document;

@@ -4,14 +4,14 @@
 #include <math.h>
 
 #include "gswbench/output.h"
+#include "gswbench/report.h"
 #include "gswbench/show.h"
 
 static void print_line(const char *name, const double seconds[4], int count)
 {
     printf("%-12s", name);
     for (int i = 0; i < count; i++) {
-        char text[32];
-        printf(" %14s", show_percent(1e3 * seconds[i], "%.3f", text, sizeof(text)));
+        printf(" %14s", report_number("%.3f", 1e3 * seconds[i]));
     }
     putchar('\n');
 }
