@@ -5,6 +5,7 @@
 #include "gswbench/fatal.h"
 #include "gswbench/comparison.h"
 #include "gswbench/text.h"
+#include "observation_fixture.h"
 #include "result_fixture.h"
 
 #define PUT(field) text_copy(field, sizeof(field), text)
@@ -12,6 +13,14 @@
 static void put(struct result *result, const char *text)
 {
     fixture_open(result);
+    fixture_observe(result, 2);
+    PUT(result->run_id);
+    PUT(result->version);
+    PUT(result->compiler);
+    PUT(result->config_hash);
+    PUT(result->precision);
+    PUT(result->communicator);
+    PUT(result->backend);
     PUT(result->config_name);
     PUT(result->config_path);
     PUT(result->published_source);
@@ -26,7 +35,10 @@ static void put(struct result *result, const char *text)
     for (int64_t i = 0; i < result->communication_time_count; i++) {
         PUT(result->communication_times[i].algorithm);
     }
-    struct result_reason reason = {.verdict = VERDICT_VALID, .rank = -1, .step = -1, .id = "note"};
+    PUT(result->observations[0].name);
+    PUT(result->observations[0].missing);
+    result->observations[1].rank = 9;    // no such rank in the result
+    struct result_reason reason  = {.verdict = VERDICT_VALID, .rank = -1, .step = -1, .id = "note"};
     PUT(reason.message);
     result_add_reason(result, &reason);
     struct result_action action = {.stage = 0, .begin = 0, .end = 1};

@@ -104,20 +104,6 @@ Test(table, says_nothing_of_what_is_not_known)
     table_free(&table);
 }
 
-Test(table, lets_no_foreign_text_out_of_its_cell)
-{
-    struct result result;
-    fixture_open(&result);
-    text_copy(result.config_name, sizeof(result.config_name), "=a|b\",\033[31m\nc");
-    table_add(&table, &result);
-    result_free(&result);
-    table_finish(&table);
-    expect_line(grid_write_csv, "\n\"'=a|b\"\",?[31m?c\",");
-    expect_line(grid_write_markdown, "| =a\\|b\",?[31m?c | ");
-    expect_line(grid_write_text, "=a|b\",?[31m?c ");
-    table_free(&table);
-}
-
 // Expects a text in the page or in the JSON document.
 static void expect_document(void (*write)(const struct table *table, FILE *file), const char *text)
 {

@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: MIT
-// result.json against its struct, read back, and files that are not results.
+// result.json against its struct, observations included, read back, and files that are not results.
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "gswbench/result.h"
+#include "observation_fixture.h"
 #include "result_suite.h"
 #include "success.h"
 
 TestSuite(result_json, .init = open_result, .fini = close_result);
-
-static json_t *write_and_parse(const struct result *from)
-{
-    char  *text  = NULL;
-    size_t bytes = 0;
-    FILE  *file  = open_memstream(&text, &bytes);
-    cr_assert(result_write_json(from, file));
-    fclose(file);
-    json_error_t error;
-    json_t      *document = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    cr_assert(document != NULL, "%s at %d", error.text, error.position);
-    free(text);
-    return document;
-}
 
 static double real_at(json_t *document, const char *group, const char *key)
 {
@@ -32,7 +19,7 @@ static double real_at(json_t *document, const char *group, const char *key)
 
 Test(result_json, writes_json_equal_to_the_last_digit)
 {
-    json_t *document = write_and_parse(&result);
+    json_t *document = fixture_json(&result);
     json_t *steps    = json_object_get(document, "steps");
 
     cr_assert(json_array_size(steps) == 50);
@@ -63,7 +50,7 @@ Test(result_json, names_parts_of_the_waterfall_as_everybody_does)
         result.expectation.waterfall.seconds[part] = part + 0.25;
     }
 
-    json_t *document = write_and_parse(&result);
+    json_t *document = fixture_json(&result);
     json_t *parts    = json_object_get(json_object_get(document, "waterfall"), "parts_s");
     json_t *expected = json_object_get(json_object_get(document, "expected"), "parts_s");
 
@@ -86,7 +73,7 @@ Test(result_json, keeps_figures_of_an_invalid_run_apart)
     result.steps[3].loss = NAN;
     result_check(&result);
 
-    json_t *document = write_and_parse(&result);
+    json_t *document = fixture_json(&result);
 
     cr_expect(json_object_get(document, "result") == NULL);
     cr_expect(real_at(document, "unverified", "tokens_per_s") > 0);
@@ -94,17 +81,82 @@ Test(result_json, keeps_figures_of_an_invalid_run_apart)
     json_decref(document);
 }
 
-Test(result_json, escapes_hostile_texts_in_json)
+static json_t *value_at(json_t *document, size_t rank, const char *group, const char *key, const char *moment)
 {
-    fixture_poison(&result);
+    json_t *observation = json_array_get(json_object_get(document, "observations"), rank);
+    return json_object_get(json_object_get(json_object_get(observation, group), key), moment);
+}
 
-    json_t     *document = write_and_parse(&result);
-    json_t     *config   = json_object_get(document, "config");
-    const char *value =
-        json_string_value(json_object_get(json_object_get(json_object_get(config, "merged"), "model"), "preset"));
+Test(result_json, has_every_observation_under_its_name)
+{
+    fixture_observe(&result, 2);
+    result.observations[1].counters[COUNTER_ECC_CORRECTED]       = (struct counter_values){5, 9, 4};
+    result.observations[1].throttles[THROTTLE_POWER_CAP].samples = 38;
 
-    cr_expect_str_eq(json_string_value(json_object_get(config, "name")), "</script><b>\"&'?[31m");
-    cr_expect_str_eq(value, "a?b?c?\\");
+    json_t *document = fixture_json(&result), *own = json_array_get(json_object_get(document, "observations"), 1);
+
+    static const struct {
+        const char *key, *text;
+    } texts[] = {{"name", "NVIDIA H100 80GB HBM3"},
+                 {"uuid", "GPU-1"},
+                 {"pci", "00000000:02:00.0"},
+                 {"driver", "580.65.06"},
+                 {"energy_source", "counter"}};
+    static const struct {
+        const char *group, *key, *moment;
+        double      value;
+    } values[] = {{"gauges", "sm_clock_mhz", "before", 345.0},   {"gauges", "sm_clock_mhz", "minimum", 1740.0},
+                  {"gauges", "sm_clock_mhz", "median", 1755.0},  {"gauges", "power_w", "maximum", 699.0},
+                  {"gauges", "temperature_c", "after", 64.0},    {"counters", "ecc_corrected", "before", 5.0},
+                  {"counters", "ecc_corrected", "after", 9.0},   {"counters", "ecc_corrected", "growth", 4.0},
+                  {"throttles", "sw_power_cap", "samples", 38.0}};
+    cr_expect_eq(json_array_size(json_object_get(document, "observations")), 2);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        cr_expect_str_eq(json_string_value(json_object_get(own, texts[i].key)), texts[i].text);
+    }
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        json_t *value = value_at(document, 1, values[i].group, values[i].key, values[i].moment);
+        cr_expect_eq(json_real_value(value), values[i].value, "%s %s", values[i].key, values[i].moment);
+    }
+    cr_expect_eq(json_integer_value(json_object_get(own, "rank")), 1);
+    cr_expect_eq(json_integer_value(json_object_get(own, "samples")), 40);
+    cr_expect_eq(json_real_value(json_object_get(own, "sampling_s")), 0.0625);
+    cr_expect_eq(json_real_value(json_object_get(own, "energy_j")), 8000.0);
+    json_t *figures = json_object_get(document, "result");
+    cr_expect_eq(json_real_value(json_object_get(figures, "energy_j_per_step")), 400.0);
+    cr_expect_eq(json_real_value(json_object_get(figures, "tokens_per_j")), 1310.72);
+    json_decref(document);
+}
+
+// An unknown value is null, not 0, which would be an observed value.
+Test(result_json, has_null_for_what_nobody_said)
+{
+    fixture_observe(&result, 2);
+    observation_init(&result.observations[0], "no library");
+    result_derive(&result);
+
+    json_t *document = fixture_json(&result), *own = json_array_get(json_object_get(document, "observations"), 0);
+
+    cr_expect_str_eq(json_string_value(json_object_get(own, "missing")), "no library");
+    static const char *const groups[]  = {"gauges", "counters", "throttles"};
+    static const int         members[] = {GAUGE_COUNT * 5, COUNTER_COUNT * 3, THROTTLE_COUNT * 3};
+    for (int group = 0; group < 3; group++) {
+        const char *key, *moment;
+        json_t     *values, *value;
+        int         nulls = 0;
+        json_object_foreach(json_object_get(own, groups[group]), key, values)
+        {
+            json_object_foreach(values, moment, value)
+            {
+                cr_expect(json_is_null(value), "%s %s", key, moment);
+                nulls++;
+            }
+        }
+        cr_expect_eq(nulls, members[group]);
+    }
+    cr_expect(json_is_null(json_object_get(own, "energy_j")));
+    cr_expect(json_is_null(json_object_get(json_object_get(document, "result"), "energy_j_per_step")));
+    cr_expect(json_is_null(value_at(document, 1, "counters", "pages_retired_double", "growth")));
     json_decref(document);
 }
 
@@ -120,17 +172,25 @@ Test(result_json, reads_back_what_it_wrote)
 {
     struct result again   = {0};
     char          path[]  = "/tmp/gswbench_result_XXXXXX";
+    json_t       *empty   = fixture_json(&result);    // of a processor
     result.layer_loads    = memory_resize(result.layer_loads, sizeof(*result.layer_loads));
     result.layer_loads[0] = (struct result_layer){.layer = 1, .last = {1.5, 0.5, 0.125, 0.01}, .mean = {3, 2, 1, NAN}};
     result.layer_load_count = 1;
-    int handle              = mkstemp(path);
-    cr_assert(handle >= 0);
-    FILE *file = fdopen(handle, "w");
-    cr_assert(result_write_json(&result, file));
-    fclose(file);
+    fixture_observe(&result, 3);
+    result.mesh.world = 64;    // as the steps say, which reading checks again
+    observation_init(&result.observations[2], "no library");
+    result_derive(&result);
+    cr_assert(mkstemp(path) >= 0);
+    char *text = fixture_render(report_write_json, &result);
+    write_file(path, text);
+    free(text);
 
     REQUIRE(result_read_json(&again, path));
-    json_t *first = write_and_parse(&result), *second = write_and_parse(&again);
+    cr_expect_eq(json_array_size(json_object_get(empty, "observations")), 0);
+    cr_expect_eq(again.observations[1].gauges[GAUGE_SM_CLOCK].median, 1755.0);
+    cr_expect(isnan(again.observations[2].gauges[GAUGE_SM_CLOCK].median));
+    json_decref(empty);
+    json_t *first = fixture_json(&result), *second = fixture_json(&again);
     cr_expect(json_equal(first, second));
     cr_expect(again.figures.step.low == 6.998);
     json_decref(first);

@@ -121,65 +121,83 @@ enum change {
     NORM_JUMPS,
     NORM_FALLS,
     REPLICAS,
-    CLOCK_BACK,
-    CLOCK_DRIFT,
+    CLOCK,
+    SECONDS,
+    ALL_SECONDS,
     ALLOCATION,
-    NOT_COMPUTED,
-    ABOVE_PEAK
+    NOT_COMPUTED
 };
 
-static void apply(enum change change)
+static void apply(enum change change, double value)
 {
     for (int64_t i = 0; i < result.step_count; i++) {
         result.steps[i].gradient_norm = change == NORM_CONSTANT ? 1.5 : result.steps[i].gradient_norm;
         result.steps[i].gradient_norm *= change == NORM_FALLS && i >= 8 ? 1e-4 : 1;
-        result.steps[i].loss = change == LOSS_CONSTANT ? 9.5 : result.steps[i].loss;
+        result.steps[i].loss    = change == LOSS_CONSTANT ? 9.5 : result.steps[i].loss;
+        result.steps[i].seconds = change == ALL_SECONDS ? value : result.steps[i].seconds;
     }
     result.steps[7].loss = change == LOSS_NAN ? NAN : change == LOSS_ZERO ? 0 : result.steps[7].loss;
     result.steps[0].loss += change == LOSS_AT_START ? 1.4 : 0;
     result.steps[8].loss += change == LOSS_JUMPS ? 5.5 : 0;
     result.steps[8].gradient_norm *= change == NORM_JUMPS ? 1e4 : 1;
-    result.steps[7].gradient_norm = change == NORM_INFINITE ? INFINITY : result.steps[7].gradient_norm;
-    result.steps[7].seconds       = change == CLOCK_BACK ? -0.5 : change == ABOVE_PEAK ? 4.3 : result.steps[7].seconds;
-    result.ranks[1].clock_drift_seconds = change == CLOCK_DRIFT ? -7.3 : 0.01;    // of 364 s
+    result.steps[7].gradient_norm       = change == NORM_INFINITE ? INFINITY : result.steps[7].gradient_norm;
+    result.steps[7].seconds             = change == SECONDS ? value : result.steps[7].seconds;
+    result.ranks[1].clock_drift_seconds = change == CLOCK ? value : 0.01;    // of 379 s
     result.replica_groups_equal -= change == REPLICAS;
     result.step_allocations = change == ALLOCATION;
     result.computes         = change != NOT_COMPUTED;
 }
 
+// Only the report of a valid run has a utilization, and no result has one above 1.
+static void expect_utilization(bool is_shown)
+{
+    (is_shown ? expect_in : expect_not_in)(report_write_result, "tilization");
+    for (int i = 0; i < FLOPS_COUNT; i++) {
+        cr_expect(!(result.figures.utilization[i] > 1), "%g", result.figures.utilization[i]);
+    }
+}
+
 Test(result, judges_a_run)
 {
     static const struct {
-        enum change  change;
-        enum verdict verdict;
-        int          exit_code;
-        const char  *id;
+        enum change change;
+        double      value;
+        const char *id;
     } cases[] = {
-        {NOTHING, VERDICT_VALID, 0, NULL},
-        {LOSS_NAN, VERDICT_INVALID, 5, "not-finite"},
-        {NORM_INFINITE, VERDICT_INVALID, 5, "not-finite"},
-        {LOSS_ZERO, VERDICT_INVALID, 5, "zero"},
-        {NORM_CONSTANT, VERDICT_INVALID, 5, "constant"},
-        {LOSS_CONSTANT, VERDICT_INVALID, 5, "constant"},
-        {LOSS_AT_START, VERDICT_INVALID, 5, "loss-at-start"},
-        {LOSS_JUMPS, VERDICT_INVALID, 5, "loss-jumps"},
-        {NORM_JUMPS, VERDICT_INVALID, 5, "norm-jumps"},
-        {NORM_FALLS, VERDICT_INVALID, 5, "norm-jumps"},
-        {REPLICAS, VERDICT_INVALID, 5, "replicas-differ"},
-        {CLOCK_BACK, VERDICT_INVALID, 5, "clock"},
-        {CLOCK_DRIFT, VERDICT_INVALID, 5, "clock"},
-        {ALLOCATION, VERDICT_INVALID, 5, "allocation"},
-        {NOT_COMPUTED, VERDICT_UNVERIFIED, 5, "not-computed"},
-        {ABOVE_PEAK, VERDICT_INVALID, 5, "above-peak"},
+        {NOTHING, 0, NULL},
+        {LOSS_NAN, 0, "not-finite"},
+        {NORM_INFINITE, 0, "not-finite"},
+        {LOSS_ZERO, 0, "zero"},
+        {NORM_CONSTANT, 0, "constant"},
+        {LOSS_CONSTANT, 0, "constant"},
+        {LOSS_AT_START, 0, "loss-at-start"},
+        {LOSS_JUMPS, 0, "loss-jumps"},
+        {NORM_JUMPS, 0, "norm-jumps"},
+        {NORM_FALLS, 0, "norm-jumps"},
+        {REPLICAS, 0, "replicas-differ"},
+        {CLOCK, 3.9, "clock"},
+        {CLOCK, -3.9, "clock"},
+        {SECONDS, 0, "clock"},
+        {SECONDS, -7, "clock"},
+        {SECONDS, INFINITY, "clock"},
+        {SECONDS, NAN, "clock"},
+        {SECONDS, 4.39, "above-peak"},
+        {ALL_SECONDS, 1e-3, "above-peak"},
+        {ALLOCATION, 0, "allocation"},
+        {NOT_COMPUTED, 0, "not-computed"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         reopen_result();
-        apply(cases[i].change);
+        apply(cases[i].change, cases[i].value);
+        enum verdict verdict = cases[i].id == NULL               ? VERDICT_VALID
+                               : cases[i].change == NOT_COMPUTED ? VERDICT_UNVERIFIED
+                                                                 : VERDICT_INVALID;
 
         result_check(&result);
 
-        cr_expect(result.verdict == cases[i].verdict, "case %zu: %s", i, result_verdict_names[result.verdict]);
-        cr_expect(result.exit_code == cases[i].exit_code, "case %zu: %d", i, (int)result.exit_code);
+        cr_expect(result.verdict == verdict, "case %zu: %s", i, result_verdict_names[result.verdict]);
+        cr_expect(result.exit_code == (cases[i].id == NULL ? 0 : 5), "case %zu: %d", i, (int)result.exit_code);
+        expect_utilization(cases[i].id == NULL);
         cr_expect(cases[i].id == NULL ? result.reason_count == 0
                                       : result.reason_count == 1 && strcmp(result.reasons[0].id, cases[i].id) == 0,
                   "case %zu: %d reasons", i, (int)result.reason_count);
@@ -189,7 +207,7 @@ Test(result, judges_a_run)
 // 2.171e15 FLOPs per sequence, 2 sequences per rank, 989e12 FLOP/s: 4.3903 s.
 Test(result, says_why_a_step_is_too_short_for_the_peak)
 {
-    apply(ABOVE_PEAK);
+    apply(SECONDS, 4.3);
 
     result_check(&result);
 

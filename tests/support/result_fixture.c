@@ -4,9 +4,11 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/fatal.h"
 #include "meshes.h"
 
 static void fixture_add_steps(struct result *result)
@@ -180,4 +182,16 @@ char *fixture_render(report_writer *write, const struct result *result)
     write(result, file);
     fclose(file);
     return text;
+}
+
+json_t *fixture_json(const struct result *result)
+{
+    char        *text = fixture_render(report_write_json, result);
+    json_error_t error;
+    json_t      *document = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (document == NULL) {
+        FATAL(EXIT_INTERNAL, "%s in %s", error.text, text);
+    }
+    free(text);
+    return document;
 }

@@ -11,3 +11,6 @@ void fixture_poison(struct result *result);
 
 // Renders a result in a format. The caller frees the text.
 char *fixture_render(report_writer *write, const struct result *result);
+
+// Returns the result as result.json has it. The caller owns the reference.
+json_t *fixture_json(const struct result *result);
