@@ -62,7 +62,15 @@ void      assembly_set_part(struct assembly *assembly, enum model_part part);   
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
 void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);    // tensor -1: none
 int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds dependencies; returns its index
-int32_t   assembly_group(struct assembly *assembly, uint32_t axes);
+// Appends an op with these operands, in addition to those that it has. The op table says how it accesses them.
+struct operand {
+    int     slot;
+    int32_t tensor;    // -1: none
+};
+#define SLOTS(...)                                                                                                     \
+    (const struct operand[]){__VA_ARGS__}, sizeof((const struct operand[]){__VA_ARGS__}) / sizeof(struct operand)
+int32_t assembly_append_with(struct assembly *assembly, struct op *op, const struct operand *operands, size_t count);
+int32_t assembly_group(struct assembly *assembly, uint32_t axes);
 // Makes an op that is not appended yet depend on op until, whatever its operands.
 void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until);
 // Makes the next compute op depend on op until, whatever its operands. This bounds how far a stream lags, and so how

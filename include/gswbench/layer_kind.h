@@ -61,6 +61,14 @@ struct norm_names {
     const char     *forward, *backward, *weight, *bias;
     struct exported exported_weight, exported_bias;
 };
+// role: of the forward op; vector: the weight; stream: of the weight, followed by the bias's.
+#define NORM_NAMES(model_part, role, vector, exported, stream)                                                         \
+    {                                                                                                                  \
+        model_part, role, role " gradient", vector, vector " bias", {"model." exported ".weight", stream},             \
+        {                                                                                                              \
+            "model." exported ".bias", stream + 1                                                                      \
+        }                                                                                                              \
+    }
 
 // Counts of a sublayer, without vocabulary padding. active: parameters that one token uses.
 struct layer_count {
@@ -115,6 +123,21 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
                       int32_t residual);
 // Declares weight and bias of a norm of the residual stream, at WEIGHT_NORM and WEIGHT_NORM_BIAS of weights.
 void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights);
+
+// Texts of the backward pass of a column-parallel linear and of a row-parallel one: the gathered input or output
+// gradient, the data gradient and its reduction, and the weight gradient.
+struct columns_roles {
+    const char *again, *data, *reduced, *weight;
+};
+struct rows_roles {
+    const char *gathered, *data, *weight;
+};
+// Backward pass of such a linear y = W x: appends the weight gradient, and returns the gradient of this rank's rows or
+// columns of x. is_last: no weight before it is trained, so the gradient of x is not needed, and -1 is returned.
+int32_t columns_backward(struct builder *builder, const struct columns_roles *roles, int32_t dy, int32_t x,
+                         int32_t weight, bool is_last);
+int32_t rows_backward(struct builder *builder, const struct rows_roles *roles, int32_t dy, int32_t x, int32_t weight,
+                      bool is_last);
 
 // Linears of an MLP or expert.
 enum { MLP_FC1, MLP_FC2, MLP_LINEARS };

@@ -178,10 +178,9 @@ static void append_rope(struct sublayer *sublayer)
 
     builder->plan->tensors[q].holds  = TENSOR_QUERIES;
     builder->plan->tensors[kv].holds = TENSOR_KEYS;
-    assembly_operand(&op, ROPE_PACKED, ACCESS_READ, sublayer->values->tensor[VALUE_QKV]);
-    assembly_operand(&op, ROPE_QUERY, ACCESS_WRITE, q);
-    assembly_operand(&op, ROPE_KEY_VALUE, ACCESS_WRITE, kv);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(
+        &builder->assembly, &op,
+        SLOTS({ROPE_PACKED, sublayer->values->tensor[VALUE_QKV]}, {ROPE_QUERY, q}, {ROPE_KEY_VALUE, kv}));
     bool exchanges = context_exchanges(builder);
     assembly_set_part(&builder->assembly, PART_QUERIES);
     sublayer->values->tensor[VALUE_Q] = exchanges ? context_to_heads(builder, "q exchange", q, 1) : q;
@@ -213,10 +212,9 @@ static void sink_forward(struct sublayer *sublayer)
         return;
     }
     struct op op = sink_op(sublayer, OP_SINK_FORWARD, "sinks");
-    assembly_operand(&op, SINK_SINKS, ACCESS_READ, builder->plan->weights[sinks].tensor);
-    assembly_operand(&op, SINK_OUT, ACCESS_UPDATE, values[VALUE_O]);
-    assembly_operand(&op, SINK_STATISTICS, ACCESS_UPDATE, values[VALUE_LSE]);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({SINK_SINKS, builder->plan->weights[sinks].tensor}, {SINK_OUT, values[VALUE_O]},
+                               {SINK_STATISTICS, values[VALUE_LSE]}));
 }
 
 static void sink_backward(struct sublayer *sublayer, int32_t gradient)
@@ -229,13 +227,11 @@ static void sink_backward(struct sublayer *sublayer, int32_t gradient)
     }
     struct op op   = sink_op(sublayer, OP_SINK_BACKWARD, "sinks gradient");
     op.accumulates = gradient_accumulates(builder, sinks);
-    assembly_operand(&op, SINK_GRADIENT_SINKS, ACCESS_READ, builder->plan->weights[sinks].tensor);
-    assembly_operand(&op, SINK_GRADIENT_OUT, ACCESS_READ, gradient);
-    assembly_operand(&op, SINK_GRADIENT_OUT_IN, ACCESS_READ, values[VALUE_O]);
-    assembly_operand(&op, SINK_GRADIENT_STATISTICS, ACCESS_READ, values[VALUE_LSE]);
-    assembly_operand(&op, SINK_GRADIENT_SINK, op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE,
-                     builder->plan->weights[sinks].gradient);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({SINK_GRADIENT_SINKS, builder->plan->weights[sinks].tensor},
+                               {SINK_GRADIENT_OUT, gradient}, {SINK_GRADIENT_OUT_IN, values[VALUE_O]},
+                               {SINK_GRADIENT_STATISTICS, values[VALUE_LSE]},
+                               {SINK_GRADIENT_SINK, builder->plan->weights[sinks].gradient}));
 }
 
 static void append_core(struct sublayer *sublayer)
@@ -252,11 +248,10 @@ static void append_core(struct sublayer *sublayer)
                                     DIMS(train->micro_batch, builder->heads, builder->sequence));
 
     builder->plan->tensors[lse].holds = TENSOR_STATISTICS;
-    assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ, sublayer->values->tensor[VALUE_Q]);
-    assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, sublayer->values->tensor[VALUE_KV]);
-    assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, out);
-    assembly_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, lse);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({ATTENTION_QUERY, sublayer->values->tensor[VALUE_Q]},
+                               {ATTENTION_KEY_VALUE, sublayer->values->tensor[VALUE_KV]}, {ATTENTION_OUT, out},
+                               {ATTENTION_STATISTICS, lse}));
     sublayer->values->tensor[VALUE_O]   = out;
     sublayer->values->tensor[VALUE_LSE] = lse;
 }
@@ -282,32 +277,27 @@ static void core_backward(struct sublayer *sublayer, int32_t gradient, int32_t d
         context_attention_backward(sublayer, gradient, dq, dkv);
         return;
     }
-    assembly_operand(&core, ATTENTION_GRADIENT_OUT, ACCESS_READ, gradient);
-    assembly_operand(&core, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, values->tensor[VALUE_Q]);
-    assembly_operand(&core, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, values->tensor[VALUE_KV]);
-    assembly_operand(&core, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, values->tensor[VALUE_O]);
-    assembly_operand(&core, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ, values->tensor[VALUE_LSE]);
-    assembly_operand(&core, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, dq);
-    assembly_operand(&core, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_WRITE, dkv);
-    assembly_append(&sublayer->builder->assembly, &core);
+    assembly_append_with(&sublayer->builder->assembly, &core,
+                         SLOTS({ATTENTION_GRADIENT_OUT, gradient},
+                               {ATTENTION_GRADIENT_QUERY_IN, values->tensor[VALUE_Q]},
+                               {ATTENTION_GRADIENT_KEY_VALUE_IN, values->tensor[VALUE_KV]},
+                               {ATTENTION_GRADIENT_OUT_IN, values->tensor[VALUE_O]},
+                               {ATTENTION_GRADIENT_STATISTICS, values->tensor[VALUE_LSE]},
+                               {ATTENTION_GRADIENT_QUERY, dq}, {ATTENTION_GRADIENT_KEY_VALUE, dkv}));
 }
 
 int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t *dkv)
 {
-    int32_t         weight  = sublayer->weights[WEIGHT_PROJECTION];
-    struct builder *builder = sublayer->builder;
-    int32_t         whole;
-
+    static const struct rows_roles roles   = {"projection output gradient", "projection data gradient",
+                                              "projection weight gradient"};
+    struct builder                *builder = sublayer->builder;
+    bool is_last = sublayer->is_first_trained && !adapter_exists(builder, sublayer->weights[WEIGHT_QKV]);
     assembly_set_part(&builder->assembly, PART_PROJECTION);
-    if (sublayer->is_first_trained && !adapter_exists(builder, sublayer->weights[WEIGHT_QKV])) {
-        linear_weight_gradient(builder, "projection weight gradient",
-                               tensor_gather(builder, "projection output gradient", gradient),
-                               sublayer->values->tensor[VALUE_O], weight);
+    int32_t d_out = rows_backward(builder, &roles, gradient, sublayer->values->tensor[VALUE_O],
+                                  sublayer->weights[WEIGHT_PROJECTION], is_last);
+    if (is_last) {
         return -1;
     }
-    int32_t d_out = tensor_gather_linear(builder, &(struct linear){"projection data gradient", weight, true, false},
-                                         "projection output gradient", gradient, &whole);
-    linear_weight_gradient(builder, "projection weight gradient", whole, sublayer->values->tensor[VALUE_O], weight);
     int32_t dq = attention_new_query(builder, "q gradient", builder->tokens);
     *dkv       = attention_new_key_value(builder, "kv gradient", builder->tokens);
     assembly_set_part(&builder->assembly, PART_CORE_ATTENTION);
@@ -344,32 +334,20 @@ static int32_t rope_backward(struct sublayer *sublayer, int32_t dq, int32_t dkv)
 
 static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 {
-    struct builder *builder = sublayer->builder;
-    const int32_t  *values  = sublayer->values->tensor;
-    int32_t         qkv     = sublayer->weights[WEIGHT_QKV], dkv;
-    int32_t         dq = attention_backward(sublayer, gradient, &dkv), dn = -1;
+    static const struct columns_roles roles = {"qkv input again", "qkv data gradient", "qkv input gradient",
+                                               "qkv weight gradient"};
+    int32_t                           dkv, dq = attention_backward(sublayer, gradient, &dkv);
     if (dq < 0) {
         return -1;
     }
     int32_t dqkv = rope_backward(sublayer, dq, dkv);
-    // Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
-    assembly_set_part(&builder->assembly, PART_QKV);
-    int32_t in = tensor_gather_again(builder, "qkv input again", values[VALUE_N], qkv);
-    if (!sublayer->is_first_trained) {
-        dn =
-            tensor_reduce(builder, "qkv input gradient", linear_data_gradient(builder, "qkv data gradient", dqkv, qkv));
-    }
-    linear_weight_gradient(builder, "qkv weight gradient", dqkv, in, qkv);
-    return dn;
+    assembly_set_part(&sublayer->builder->assembly, PART_QKV);
+    return columns_backward(sublayer->builder, &roles, dqkv, sublayer->values->tensor[VALUE_N],
+                            sublayer->weights[WEIGHT_QKV], sublayer->is_first_trained);
 }
 
-const struct norm_names attention_norm = {.part            = PART_ATTENTION_NORM,
-                                          .forward         = "attention norm",
-                                          .backward        = "attention norm gradient",
-                                          .weight          = "norm1",
-                                          .bias            = "norm1 bias",
-                                          .exported_weight = {"model.layers.%d.input_layernorm.weight", 4},
-                                          .exported_bias   = {"model.layers.%d.input_layernorm.bias", 5}};
+const struct norm_names attention_norm =
+    NORM_NAMES(PART_ATTENTION_NORM, "attention norm", "norm1", "layers.%d.input_layernorm", 4);
 
 enum { ATTENDED = BIT(VALUE_O) | BIT(VALUE_LSE) | BIT(VALUE_HEADS_O) };
 

@@ -139,12 +139,11 @@ static void forward(struct sublayer *sublayer, const struct visit *visit, int32_
 {
     struct builder *builder = sublayer->builder;
     struct op       op      = visit_op(builder, OP_ATTENTION_FORWARD, "attention", visit);
-    assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ,
-                     context_run(builder, sublayer->values->tensor[VALUE_Q], visit->run));
-    assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, seen(builder, keys, visit));
-    assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, out);
-    assembly_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, statistics);
-    assembly_append(&builder->assembly, &op);
+    int32_t         queries = context_run(builder, sublayer->values->tensor[VALUE_Q], visit->run);
+    int32_t         block   = seen(builder, keys, visit);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({ATTENTION_QUERY, queries}, {ATTENTION_KEY_VALUE, block}, {ATTENTION_OUT, out},
+                               {ATTENTION_STATISTICS, statistics}));
 }
 
 static void merge(struct sublayer *sublayer, const struct visit *visit, int32_t keys, int32_t out, int32_t statistics)
@@ -155,11 +154,9 @@ static void merge(struct sublayer *sublayer, const struct visit *visit, int32_t 
     forward(sublayer, visit, keys, part, own);
 
     struct op op = visit_op(builder, OP_ATTENTION_MERGE, "attention merge", visit);
-    assembly_operand(&op, ATTENTION_MERGE_OUT, ACCESS_UPDATE, out);
-    assembly_operand(&op, ATTENTION_MERGE_STATISTICS, ACCESS_UPDATE, statistics);
-    assembly_operand(&op, ATTENTION_MERGE_PART, ACCESS_READ, part);
-    assembly_operand(&op, ATTENTION_MERGE_PART_STATISTICS, ACCESS_READ, own);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({ATTENTION_MERGE_OUT, out}, {ATTENTION_MERGE_STATISTICS, statistics},
+                               {ATTENTION_MERGE_PART, part}, {ATTENTION_MERGE_PART_STATISTICS, own}));
 }
 
 static void ring_attention(struct sublayer *sublayer)
@@ -252,9 +249,7 @@ static void regroup(struct builder *builder, const char *role, struct rows_shape
 {
     struct op op  = assembly_op(&builder->assembly, OP_REGROUP, role);
     op.shape.rows = shape;
-    assembly_operand(&op, REGROUP_IN, ACCESS_READ, in);
-    assembly_operand(&op, REGROUP_OUT, ACCESS_WRITE, out);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op, SLOTS({REGROUP_IN, in}, {REGROUP_OUT, out}));
 }
 
 // A new tensor for all positions of this rank's share of the heads.
@@ -326,11 +321,9 @@ static void exchange_attention(struct sublayer *sublayer)
         assembly_tensor(&builder->assembly, "attention statistics", STORAGE_ACTIVATION, FORMAT_F32,
                         DIMS(op.shape.attention.batch, op.shape.attention.heads, op.shape.attention.sequence));
     builder->plan->tensors[values[VALUE_LSE]].holds = TENSOR_STATISTICS;
-    assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ, values[VALUE_Q]);
-    assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, values[VALUE_KV]);
-    assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, values[VALUE_HEADS_O]);
-    assembly_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, values[VALUE_LSE]);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({ATTENTION_QUERY, values[VALUE_Q]}, {ATTENTION_KEY_VALUE, values[VALUE_KV]},
+                               {ATTENTION_OUT, values[VALUE_HEADS_O]}, {ATTENTION_STATISTICS, values[VALUE_LSE]}));
     values[VALUE_O] = attention_new_out(builder, "attention", builder->tokens);
     context_to_positions(builder, "attention exchange", values[VALUE_HEADS_O], 1, values[VALUE_O]);
 }
@@ -343,14 +336,12 @@ static void exchange_attention_backward(struct sublayer *sublayer, int32_t gradi
     int32_t         d_query = new_share(builder, "q gradient of heads", builder->plan->tensors[dq].elements);
     int32_t         d_keys  = new_share(builder, "kv gradient of heads", builder->plan->tensors[dkv].elements);
     struct op       op      = heads_op(builder, OP_ATTENTION_BACKWARD, "attention gradient");
-    assembly_operand(&op, ATTENTION_GRADIENT_OUT, ACCESS_READ, d_out);
-    assembly_operand(&op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, values[VALUE_Q]);
-    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, values[VALUE_KV]);
-    assembly_operand(&op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, values[VALUE_HEADS_O]);
-    assembly_operand(&op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ, values[VALUE_LSE]);
-    assembly_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, d_query);
-    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_WRITE, d_keys);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({ATTENTION_GRADIENT_OUT, d_out}, {ATTENTION_GRADIENT_QUERY_IN, values[VALUE_Q]},
+                               {ATTENTION_GRADIENT_KEY_VALUE_IN, values[VALUE_KV]},
+                               {ATTENTION_GRADIENT_OUT_IN, values[VALUE_HEADS_O]},
+                               {ATTENTION_GRADIENT_STATISTICS, values[VALUE_LSE]}, {ATTENTION_GRADIENT_QUERY, d_query},
+                               {ATTENTION_GRADIENT_KEY_VALUE, d_keys}));
     assembly_set_part(&builder->assembly, PART_QUERIES);
     context_to_positions(builder, "q gradient exchange", d_query, 1, dq);
     assembly_set_part(&builder->assembly, PART_KEYS);

@@ -63,21 +63,18 @@ int32_t embedding_rows(struct builder *builder, int32_t tokens)
     struct op    op    = embedding_op(builder, OP_EMBEDDING_FORWARD, "embedding", table);
     int32_t      out = assembly_activation(&builder->assembly, "embedding", DIMS(builder->tokens, plan->model.hidden));
 
-    assembly_operand(&op, EMBEDDING_TOKENS, ACCESS_READ, tokens);
-    assembly_operand(&op, EMBEDDING_TABLE, ACCESS_READ, plan->weights[table].tensor);
-    assembly_operand(&op, EMBEDDING_OUT, ACCESS_WRITE, out);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(
+        &builder->assembly, &op,
+        SLOTS({EMBEDDING_TOKENS, tokens}, {EMBEDDING_TABLE, plan->weights[table].tensor}, {EMBEDDING_OUT, out}));
     return tensor_reduce(builder, "embedding rows", out);
 }
 
 static void append_gradient(struct builder *builder, struct op *op, int32_t rows, int32_t gradient, int32_t weight)
 {
     op->accumulates = gradient_accumulates(builder, weight);
-    assembly_operand(op, EMBEDDING_GRADIENT_TOKENS, ACCESS_READ, rows);
-    assembly_operand(op, EMBEDDING_GRADIENT_OUT, ACCESS_READ, gradient);
-    assembly_operand(op, EMBEDDING_GRADIENT_TABLE, op->accumulates ? ACCESS_UPDATE : ACCESS_WRITE,
-                     builder->plan->weights[weight].gradient);
-    assembly_append(&builder->assembly, op);
+    assembly_append_with(&builder->assembly, op,
+                         SLOTS({EMBEDDING_GRADIENT_TOKENS, rows}, {EMBEDDING_GRADIENT_OUT, gradient},
+                               {EMBEDDING_GRADIENT_TABLE, builder->plan->weights[weight].gradient}));
 }
 
 void embedding_gradient(struct builder *builder, int32_t tokens, int32_t gradient)
@@ -100,10 +97,9 @@ static void append_positions(struct sublayer *sublayer, int32_t out)
     struct op op       = embedding_op(builder, OP_EMBEDDING_FORWARD, "positions", weight);
     op.accumulates     = true;
     op.shape.rows.rows = builder->shard_tokens;
-    assembly_operand(&op, EMBEDDING_TOKENS, ACCESS_READ, builder->plan->positions);
-    assembly_operand(&op, EMBEDDING_TABLE, ACCESS_READ, builder->plan->weights[weight].tensor);
-    assembly_operand(&op, EMBEDDING_OUT, ACCESS_UPDATE, out);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({EMBEDDING_TOKENS, builder->plan->positions},
+                               {EMBEDDING_TABLE, builder->plan->weights[weight].tensor}, {EMBEDDING_OUT, out}));
 }
 
 static void append_rows(struct sublayer *sublayer)

@@ -426,7 +426,7 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
     assembly_set_part(&builder->assembly, PART_EXPERT_ACTIVATION);
     expert->fc1_gradient = activation_backward(builder, ds, expert->fc1);
-    // Overlaps communication as in mlp_backward.
+    // Overlaps communication as columns_backward does.
     assembly_set_part(&builder->assembly, PART_EXPERT_FC1);
     expert->again = tensor_shares_matrix(builder, fc1)
                         ? tensor_gather_again(builder, "fc1 input again", expert->in, fc1)

@@ -81,11 +81,10 @@ static int32_t gather_statistics(struct builder *builder, int32_t targets, int32
     int32_t   all = assembly_tensor(&builder->assembly, "all logit statistics", STORAGE_ACTIVATION, FORMAT_F32,
                                     DIMS(parts, builder->tokens, 3));
     struct op op  = assembly_op(&builder->assembly, OP_LOGIT_STATISTICS, "logit statistics");
-    assembly_operand(&op, LOGIT_STATISTICS_LOGITS, ACCESS_READ, logits);
-    assembly_operand(&op, LOGIT_STATISTICS_TARGETS, ACCESS_READ, targets);
-    assembly_operand(&op, LOGIT_STATISTICS_OUT, ACCESS_WRITE, own);
     op.shape.rows = logit_shape(builder);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(
+        &builder->assembly, &op,
+        SLOTS({LOGIT_STATISTICS_LOGITS, logits}, {LOGIT_STATISTICS_TARGETS, targets}, {LOGIT_STATISTICS_OUT, own}));
     return gather_over_tensor(builder, "logit statistics gather", own, all, -1);
 }
 
@@ -193,13 +192,7 @@ void head_append_deferred(struct builder *builder)
     }
 }
 
-static const struct norm_names norm = {.part            = PART_FINAL_NORM,
-                                       .forward         = "final norm",
-                                       .backward        = "final norm gradient",
-                                       .weight          = "final norm",
-                                       .bias            = "final norm bias",
-                                       .exported_weight = {"model.norm.weight", 1},
-                                       .exported_bias   = {"model.norm.bias", 2}};
+static const struct norm_names norm = NORM_NAMES(PART_FINAL_NORM, "final norm", "final norm", "norm", 1);
 
 static const struct forward_step steps[] = {
     {append_loss_of_rows, PART_HEAD, BIT(VALUE_N), BIT(VALUE_IN) | BIT(VALUE_LOGITS), 0, 0},
@@ -219,13 +212,8 @@ const struct layer_kind head_kind = {
     .ends     = true,
 };
 
-static const struct norm_names prediction_norm = {.part            = PART_FINAL_NORM,
-                                                  .forward         = "final norm",
-                                                  .backward        = "final norm gradient",
-                                                  .weight          = "final norm",
-                                                  .bias            = "final norm bias",
-                                                  .exported_weight = {"model.layers.%d.shared_head.norm.weight", 45},
-                                                  .exported_bias   = {"model.layers.%d.shared_head.norm.bias", 46}};
+static const struct norm_names prediction_norm =
+    NORM_NAMES(PART_FINAL_NORM, "final norm", "final norm", "layers.%d.shared_head.norm", 45);
 
 const struct layer_kind prediction_head_kind = {
     .name     = "prediction_head",

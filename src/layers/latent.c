@@ -186,23 +186,20 @@ static void append_up(struct sublayer *sublayer)
                              "kv up input", values[VALUE_KV_LATENT], NULL);
 }
 
-// Operands of rope and its gradient, which have reads and writes exchanged.
+// Operands of rope and its gradient. Rope writes query and key_value, its gradient the other three.
 struct latent_rope {
-    int32_t     query_up, key_value_up, shared_key, query, key_value;
-    enum access of_up, of_heads;
+    int32_t query_up, key_value_up, shared_key, query, key_value;
 };
 
 static void append_latent_rope(struct builder *builder, enum op_kind kind, const char *role,
                                const struct latent_rope *rope)
 {
     struct op op = attention_op(builder, kind, role);
-    assembly_operand(&op, LATENT_ROPE_TABLE, ACCESS_READ, builder->plan->rope_table);
-    assembly_operand(&op, LATENT_ROPE_QUERY_UP, rope->of_up, rope->query_up);
-    assembly_operand(&op, LATENT_ROPE_KEY_VALUE_UP, rope->of_up, rope->key_value_up);
-    assembly_operand(&op, LATENT_ROPE_SHARED_KEY, rope->of_up, rope->shared_key);
-    assembly_operand(&op, LATENT_ROPE_QUERY, rope->of_heads, rope->query);
-    assembly_operand(&op, LATENT_ROPE_KEY_VALUE, rope->of_heads, rope->key_value);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({LATENT_ROPE_TABLE, builder->plan->rope_table}, {LATENT_ROPE_QUERY_UP, rope->query_up},
+                               {LATENT_ROPE_KEY_VALUE_UP, rope->key_value_up},
+                               {LATENT_ROPE_SHARED_KEY, rope->shared_key}, {LATENT_ROPE_QUERY, rope->query},
+                               {LATENT_ROPE_KEY_VALUE, rope->key_value}));
 }
 
 static void append_rope(struct sublayer *sublayer)
@@ -214,32 +211,21 @@ static void append_rope(struct sublayer *sublayer)
     values[VALUE_KV]                              = attention_new_key_value(builder, "kv", builder->tokens);
     builder->plan->tensors[values[VALUE_Q]].holds = TENSOR_QUERIES;
     builder->plan->tensors[values[VALUE_KV]].holds = TENSOR_KEYS;
-    append_latent_rope(builder, OP_LATENT_ROPE_FORWARD, "rope",
-                       &(struct latent_rope){values[VALUE_Q_UP], values[VALUE_KV_UP], shared, values[VALUE_Q],
-                                             values[VALUE_KV], ACCESS_READ, ACCESS_WRITE});
-}
-
-// Backward pass of an up projection: returns the gradient of this rank's rows of its input.
-static int32_t up_backward(struct builder *builder, int32_t gradient, int32_t in, int32_t weight,
-                           const char *const roles[4])
-{
-    // Overlaps communication as in attention.c.
-    int32_t all = tensor_gather_again(builder, roles[0], in, weight);
-    int32_t dx  = linear_data_gradient(builder, roles[1], gradient, weight);
-    dx          = tensor_reduce(builder, roles[2], dx);
-    linear_weight_gradient(builder, roles[3], gradient, all, weight);
-    return dx;
+    append_latent_rope(
+        builder, OP_LATENT_ROPE_FORWARD, "rope",
+        &(struct latent_rope){values[VALUE_Q_UP], values[VALUE_KV_UP], shared, values[VALUE_Q], values[VALUE_KV]});
 }
 
 // The part of VALUE_N's gradient that comes from the queries.
 static int32_t query_backward(struct sublayer *sublayer, int32_t gradient)
 {
-    static const char *const roles[] = {"q up input again", "q up data gradient", "q up input gradient",
-                                        "q up weight gradient"};
-    struct builder          *builder = sublayer->builder;
-    int32_t                  down    = sublayer->weights[WEIGHT_Q_DOWN];
+    static const struct columns_roles roles   = {"q up input again", "q up data gradient", "q up input gradient",
+                                                 "q up weight gradient"};
+    struct builder                   *builder = sublayer->builder;
+    int32_t                           down    = sublayer->weights[WEIGHT_Q_DOWN];
     assembly_set_part(&builder->assembly, PART_Q_UP);
-    int32_t dx = up_backward(builder, gradient, query_input(sublayer), sublayer->weights[WEIGHT_Q_UP], roles);
+    int32_t dx =
+        columns_backward(builder, &roles, gradient, query_input(sublayer), sublayer->weights[WEIGHT_Q_UP], false);
     if (!compresses_queries(sublayer)) {
         return dx;
     }
@@ -253,12 +239,12 @@ static int32_t query_backward(struct sublayer *sublayer, int32_t gradient)
 
 static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 {
-    static const char *const   roles[] = {"kv up input again", "kv up data gradient", "kv up input gradient",
-                                          "kv up weight gradient"};
-    struct builder            *builder = sublayer->builder;
-    const struct model_config *model   = &builder->plan->model;
-    const int32_t             *values = sublayer->values->tensor, *weights = sublayer->weights;
-    int32_t                    dkv, dq = attention_backward(sublayer, gradient, &dkv);
+    static const struct columns_roles roles   = {"kv up input again", "kv up data gradient", "kv up input gradient",
+                                                 "kv up weight gradient"};
+    struct builder                   *builder = sublayer->builder;
+    const struct model_config        *model   = &builder->plan->model;
+    const int32_t                    *values = sublayer->values->tensor, *weights = sublayer->weights;
+    int32_t                           dkv, dq = attention_backward(sublayer, gradient, &dkv);
     if (dq < 0) {
         return -1;
     }
@@ -271,16 +257,15 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
         .shared_key =
             assembly_activation(&builder->assembly, "shared key gradient", DIMS(builder->tokens, model->rope_dim)),
         .query     = dq,
-        .key_value = dkv,
-        .of_up     = ACCESS_WRITE,
-        .of_heads  = ACCESS_READ};
+        .key_value = dkv};
     assembly_set_part(&builder->assembly, PART_ROPE);
     append_latent_rope(builder, OP_LATENT_ROPE_BACKWARD, "rope gradient", &rope);
 
     int32_t d_key = tensor_reduce(builder, "shared key gradient reduce", rope.shared_key);
     int32_t dn    = query_backward(sublayer, rope.query_up);
     assembly_set_part(&builder->assembly, PART_KV_UP);
-    int32_t latent = up_backward(builder, rope.key_value_up, values[VALUE_KV_LATENT], weights[WEIGHT_KV_UP], roles);
+    int32_t latent =
+        columns_backward(builder, &roles, rope.key_value_up, values[VALUE_KV_LATENT], weights[WEIGHT_KV_UP], false);
     struct norm_values norm = norm_of(sublayer, false);
     assembly_set_part(&builder->assembly, PART_KV_NORM);
     latent = norm_backward(builder, "kv latent norm gradient", &norm, latent, -1);

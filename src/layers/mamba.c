@@ -144,22 +144,14 @@ static int32_t new_rows(struct sublayer *sublayer, const char *name, int64_t col
     return assembly_activation(&sublayer->builder->assembly, name, DIMS(sublayer->builder->tokens, columns));
 }
 
-static void read_weight(const struct sublayer *sublayer, struct op *op, int slot, int weight)
+static const struct weight *weight_of(const struct sublayer *sublayer, int weight)
 {
-    assembly_operand(op, slot, ACCESS_READ, sublayer->builder->plan->weights[sublayer->weights[weight]].tensor);
+    return &sublayer->builder->plan->weights[sublayer->weights[weight]];
 }
 
-// weight: index in plan->weights. All weights of an op have their first gradient at the same time.
-static void write_gradient(const struct sublayer *sublayer, struct op *op, int slot, int32_t weight)
+static const struct weight *filter_bias(const struct sublayer *sublayer)
 {
-    op->accumulates = gradient_accumulates(sublayer->builder, weight);
-    assembly_operand(op, slot, op->accumulates ? ACCESS_UPDATE : ACCESS_WRITE,
-                     sublayer->builder->plan->weights[weight].gradient);
-}
-
-static int32_t filter_bias(const struct sublayer *sublayer)
-{
-    return sublayer->builder->plan->weights[sublayer->weights[WEIGHT_CONVOLUTION]].bias;
+    return &sublayer->builder->plan->weights[weight_of(sublayer, WEIGHT_CONVOLUTION)->bias];
 }
 
 static void append_in(struct sublayer *sublayer)
@@ -175,11 +167,11 @@ static void append_convolution(struct sublayer *sublayer)
     int32_t        *values  = sublayer->values->tensor;
     struct op       op      = mamba_op(builder, OP_CONVOLUTION_FORWARD, "convolution");
     values[VALUE_CONVOLVED] = new_rows(sublayer, "convolution", mamba_channels(&op.shape.mamba));
-    assembly_operand(&op, CONVOLUTION_PACKED, ACCESS_READ, values[VALUE_PACKED]);
-    read_weight(sublayer, &op, CONVOLUTION_WEIGHT, WEIGHT_CONVOLUTION);
-    assembly_operand(&op, CONVOLUTION_BIAS, ACCESS_READ, builder->plan->weights[filter_bias(sublayer)].tensor);
-    assembly_operand(&op, CONVOLUTION_OUT, ACCESS_WRITE, values[VALUE_CONVOLVED]);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({CONVOLUTION_PACKED, values[VALUE_PACKED]},
+                               {CONVOLUTION_WEIGHT, weight_of(sublayer, WEIGHT_CONVOLUTION)->tensor},
+                               {CONVOLUTION_BIAS, filter_bias(sublayer)->tensor},
+                               {CONVOLUTION_OUT, values[VALUE_CONVOLVED]}));
 }
 
 static void append_scan(struct sublayer *sublayer)
@@ -188,13 +180,12 @@ static void append_scan(struct sublayer *sublayer)
     int32_t        *values  = sublayer->values->tensor;
     struct op       op      = mamba_op(builder, OP_SCAN_FORWARD, "scan");
     values[VALUE_SCANNED]   = new_rows(sublayer, "scan", mamba_inner(&op.shape.mamba));
-    assembly_operand(&op, SCAN_CONVOLVED, ACCESS_READ, values[VALUE_CONVOLVED]);
-    assembly_operand(&op, SCAN_PACKED, ACCESS_READ, values[VALUE_PACKED]);
-    read_weight(sublayer, &op, SCAN_STEP_BIAS, WEIGHT_STEP_BIAS);
-    read_weight(sublayer, &op, SCAN_DECAY, WEIGHT_DECAY);
-    read_weight(sublayer, &op, SCAN_SKIP, WEIGHT_SKIP);
-    assembly_operand(&op, SCAN_OUT, ACCESS_WRITE, values[VALUE_SCANNED]);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({SCAN_CONVOLVED, values[VALUE_CONVOLVED]}, {SCAN_PACKED, values[VALUE_PACKED]},
+                               {SCAN_STEP_BIAS, weight_of(sublayer, WEIGHT_STEP_BIAS)->tensor},
+                               {SCAN_DECAY, weight_of(sublayer, WEIGHT_DECAY)->tensor},
+                               {SCAN_SKIP, weight_of(sublayer, WEIGHT_SKIP)->tensor},
+                               {SCAN_OUT, values[VALUE_SCANNED]}));
 }
 
 static void append_gated_norm(struct sublayer *sublayer)
@@ -205,12 +196,11 @@ static void append_gated_norm(struct sublayer *sublayer)
     values[VALUE_GATED]        = new_rows(sublayer, "gated norm", mamba_inner(&op.shape.mamba));
     values[VALUE_GROUP_SCALES] = assembly_tensor(&builder->assembly, "gated norm statistics", STORAGE_ACTIVATION,
                                                  FORMAT_F32, DIMS(builder->tokens, op.shape.mamba.groups));
-    assembly_operand(&op, GATED_NORM_IN, ACCESS_READ, values[VALUE_SCANNED]);
-    assembly_operand(&op, GATED_NORM_PACKED, ACCESS_READ, values[VALUE_PACKED]);
-    read_weight(sublayer, &op, GATED_NORM_WEIGHT, WEIGHT_GATED_NORM);
-    assembly_operand(&op, GATED_NORM_OUT, ACCESS_WRITE, values[VALUE_GATED]);
-    assembly_operand(&op, GATED_NORM_STATISTICS, ACCESS_WRITE, values[VALUE_GROUP_SCALES]);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({GATED_NORM_IN, values[VALUE_SCANNED]}, {GATED_NORM_PACKED, values[VALUE_PACKED]},
+                               {GATED_NORM_WEIGHT, weight_of(sublayer, WEIGHT_GATED_NORM)->tensor},
+                               {GATED_NORM_OUT, values[VALUE_GATED]},
+                               {GATED_NORM_STATISTICS, values[VALUE_GROUP_SCALES]}));
 }
 
 static void append_out(struct sublayer *sublayer)
@@ -223,91 +213,80 @@ static void append_out(struct sublayer *sublayer)
 // Returns the gradient of VALUE_SCANNED. packed: receives the gradient of z.
 static int32_t gated_norm_backward(struct sublayer *sublayer, int32_t gradient, int32_t packed)
 {
-    const int32_t *values = sublayer->values->tensor;
-    struct op      op     = mamba_op(sublayer->builder, OP_GATED_NORM_BACKWARD, "gated norm gradient");
-    int32_t        dy     = new_rows(sublayer, "scan gradient", mamba_inner(&op.shape.mamba));
-    assembly_operand(&op, GATED_NORM_GRADIENT_OUT, ACCESS_READ, gradient);
-    assembly_operand(&op, GATED_NORM_GRADIENT_IN_IN, ACCESS_READ, values[VALUE_SCANNED]);
-    assembly_operand(&op, GATED_NORM_GRADIENT_PACKED_IN, ACCESS_READ, values[VALUE_PACKED]);
-    read_weight(sublayer, &op, GATED_NORM_GRADIENT_WEIGHT_IN, WEIGHT_GATED_NORM);
-    assembly_operand(&op, GATED_NORM_GRADIENT_STATISTICS, ACCESS_READ, values[VALUE_GROUP_SCALES]);
-    assembly_operand(&op, GATED_NORM_GRADIENT_IN, ACCESS_WRITE, dy);
-    assembly_operand(&op, GATED_NORM_GRADIENT_PACKED, ACCESS_WRITE, packed);
-    write_gradient(sublayer, &op, GATED_NORM_GRADIENT_WEIGHT, sublayer->weights[WEIGHT_GATED_NORM]);
-    assembly_append(&sublayer->builder->assembly, &op);
+    const int32_t       *values = sublayer->values->tensor;
+    const struct weight *weight = weight_of(sublayer, WEIGHT_GATED_NORM);
+    struct op            op     = mamba_op(sublayer->builder, OP_GATED_NORM_BACKWARD, "gated norm gradient");
+    int32_t              dy     = new_rows(sublayer, "scan gradient", mamba_inner(&op.shape.mamba));
+    op.accumulates              = gradient_accumulates(sublayer->builder, sublayer->weights[WEIGHT_GATED_NORM]);
+    assembly_append_with(
+        &sublayer->builder->assembly, &op,
+        SLOTS({GATED_NORM_GRADIENT_OUT, gradient}, {GATED_NORM_GRADIENT_IN_IN, values[VALUE_SCANNED]},
+              {GATED_NORM_GRADIENT_PACKED_IN, values[VALUE_PACKED]}, {GATED_NORM_GRADIENT_WEIGHT_IN, weight->tensor},
+              {GATED_NORM_GRADIENT_STATISTICS, values[VALUE_GROUP_SCALES]}, {GATED_NORM_GRADIENT_IN, dy},
+              {GATED_NORM_GRADIENT_PACKED, packed}, {GATED_NORM_GRADIENT_WEIGHT, weight->gradient}));
     return dy;
 }
 
-// Returns the gradient of VALUE_CONVOLVED. packed: receives the gradient of dt.
+// Returns the gradient of VALUE_CONVOLVED. packed: receives the gradient of dt. The three weights have their first
+// gradient in the same op.
 static int32_t scan_backward(struct sublayer *sublayer, int32_t gradient, int32_t packed)
 {
-    const int32_t *values = sublayer->values->tensor, *weights = sublayer->weights;
-    struct op      op   = mamba_op(sublayer->builder, OP_SCAN_BACKWARD, "scan gradient");
-    int32_t        d_in = new_rows(sublayer, "convolution gradient", mamba_channels(&op.shape.mamba));
-    assembly_operand(&op, SCAN_GRADIENT_OUT, ACCESS_READ, gradient);
-    assembly_operand(&op, SCAN_GRADIENT_CONVOLVED_IN, ACCESS_READ, values[VALUE_CONVOLVED]);
-    assembly_operand(&op, SCAN_GRADIENT_PACKED_IN, ACCESS_READ, values[VALUE_PACKED]);
-    read_weight(sublayer, &op, SCAN_GRADIENT_STEP_BIAS_IN, WEIGHT_STEP_BIAS);
-    read_weight(sublayer, &op, SCAN_GRADIENT_DECAY_IN, WEIGHT_DECAY);
-    read_weight(sublayer, &op, SCAN_GRADIENT_SKIP_IN, WEIGHT_SKIP);
-    assembly_operand(&op, SCAN_GRADIENT_CONVOLVED, ACCESS_WRITE, d_in);
-    assembly_operand(&op, SCAN_GRADIENT_PACKED, ACCESS_UPDATE, packed);
-    write_gradient(sublayer, &op, SCAN_GRADIENT_STEP_BIAS, weights[WEIGHT_STEP_BIAS]);
-    write_gradient(sublayer, &op, SCAN_GRADIENT_DECAY, weights[WEIGHT_DECAY]);
-    write_gradient(sublayer, &op, SCAN_GRADIENT_SKIP, weights[WEIGHT_SKIP]);
-    assembly_append(&sublayer->builder->assembly, &op);
+    const int32_t       *values = sublayer->values->tensor;
+    const struct weight *bias = weight_of(sublayer, WEIGHT_STEP_BIAS), *decay = weight_of(sublayer, WEIGHT_DECAY),
+                        *skip = weight_of(sublayer, WEIGHT_SKIP);
+    struct op op              = mamba_op(sublayer->builder, OP_SCAN_BACKWARD, "scan gradient");
+    int32_t   d_in            = new_rows(sublayer, "convolution gradient", mamba_channels(&op.shape.mamba));
+    op.accumulates            = gradient_accumulates(sublayer->builder, sublayer->weights[WEIGHT_STEP_BIAS]);
+    assembly_append_with(&sublayer->builder->assembly, &op,
+                         SLOTS({SCAN_GRADIENT_OUT, gradient}, {SCAN_GRADIENT_CONVOLVED_IN, values[VALUE_CONVOLVED]},
+                               {SCAN_GRADIENT_PACKED_IN, values[VALUE_PACKED]},
+                               {SCAN_GRADIENT_STEP_BIAS_IN, bias->tensor}, {SCAN_GRADIENT_DECAY_IN, decay->tensor},
+                               {SCAN_GRADIENT_SKIP_IN, skip->tensor}, {SCAN_GRADIENT_CONVOLVED, d_in},
+                               {SCAN_GRADIENT_PACKED, packed}, {SCAN_GRADIENT_STEP_BIAS, bias->gradient},
+                               {SCAN_GRADIENT_DECAY, decay->gradient}, {SCAN_GRADIENT_SKIP, skip->gradient}));
     return d_in;
 }
 
 // packed: receives the gradients of x, B and C.
 static void convolution_backward(struct sublayer *sublayer, int32_t gradient, int32_t packed)
 {
-    struct builder *builder = sublayer->builder;
-    struct op       op      = mamba_op(builder, OP_CONVOLUTION_BACKWARD, "convolution gradient");
-    assembly_operand(&op, CONVOLUTION_GRADIENT_OUT, ACCESS_READ, gradient);
-    assembly_operand(&op, CONVOLUTION_GRADIENT_PACKED_IN, ACCESS_READ, sublayer->values->tensor[VALUE_PACKED]);
-    read_weight(sublayer, &op, CONVOLUTION_GRADIENT_WEIGHT_IN, WEIGHT_CONVOLUTION);
-    assembly_operand(&op, CONVOLUTION_GRADIENT_BIAS_IN, ACCESS_READ,
-                     builder->plan->weights[filter_bias(sublayer)].tensor);
-    assembly_operand(&op, CONVOLUTION_GRADIENT_PACKED, ACCESS_UPDATE, packed);
-    write_gradient(sublayer, &op, CONVOLUTION_GRADIENT_WEIGHT, sublayer->weights[WEIGHT_CONVOLUTION]);
-    write_gradient(sublayer, &op, CONVOLUTION_GRADIENT_BIAS, filter_bias(sublayer));
-    assembly_append(&builder->assembly, &op);
+    struct builder      *builder = sublayer->builder;
+    const struct weight *filters = weight_of(sublayer, WEIGHT_CONVOLUTION), *bias = filter_bias(sublayer);
+    struct op            op = mamba_op(builder, OP_CONVOLUTION_BACKWARD, "convolution gradient");
+    op.accumulates          = gradient_accumulates(builder, sublayer->weights[WEIGHT_CONVOLUTION]);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({CONVOLUTION_GRADIENT_OUT, gradient},
+                               {CONVOLUTION_GRADIENT_PACKED_IN, sublayer->values->tensor[VALUE_PACKED]},
+                               {CONVOLUTION_GRADIENT_WEIGHT_IN, filters->tensor},
+                               {CONVOLUTION_GRADIENT_BIAS_IN, bias->tensor}, {CONVOLUTION_GRADIENT_PACKED, packed},
+                               {CONVOLUTION_GRADIENT_WEIGHT, filters->gradient},
+                               {CONVOLUTION_GRADIENT_BIAS, bias->gradient}));
 }
 
 static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 {
-    struct builder *builder = sublayer->builder;
-    const int32_t  *values  = sublayer->values->tensor;
-    int32_t         in = sublayer->weights[WEIGHT_IN], out = sublayer->weights[WEIGHT_OUT], whole;
+    struct builder                   *builder = sublayer->builder;
+    const int32_t                    *values  = sublayer->values->tensor;
+    static const struct rows_roles    out     = {"mamba output gradient", "mamba out data gradient",
+                                                 "mamba out weight gradient"};
+    static const struct columns_roles in      = {"mamba input again", "mamba in data gradient", "mamba input gradient",
+                                                 "mamba in weight gradient"};
 
     assembly_set_part(&builder->assembly, PART_MAMBA_OUT);
-    int32_t d_gated = tensor_gather_linear(builder, &(struct linear){"mamba out data gradient", out, true, false},
-                                           "mamba output gradient", gradient, &whole);
-    linear_weight_gradient(builder, "mamba out weight gradient", whole, values[VALUE_GATED], out);
-    int32_t packed = new_rows(sublayer, "mamba in gradient", builder->plan->tensors[values[VALUE_PACKED]].dim[1]);
+    int32_t d_gated = rows_backward(builder, &out, gradient, values[VALUE_GATED], sublayer->weights[WEIGHT_OUT], false);
+    int32_t packed  = new_rows(sublayer, "mamba in gradient", builder->plan->tensors[values[VALUE_PACKED]].dim[1]);
     assembly_set_part(&builder->assembly, PART_GATED_NORM);
     int32_t dy = gated_norm_backward(sublayer, d_gated, packed);
     assembly_set_part(&builder->assembly, PART_SCAN);
     int32_t d_convolved = scan_backward(sublayer, dy, packed);
     assembly_set_part(&builder->assembly, PART_CONVOLUTION);
     convolution_backward(sublayer, d_convolved, packed);
-    // Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
     assembly_set_part(&builder->assembly, PART_MAMBA_IN);
-    int32_t again = tensor_gather(builder, "mamba input again", values[VALUE_N]);
-    int32_t dn    = linear_data_gradient(builder, "mamba in data gradient", packed, in);
-    dn            = tensor_reduce(builder, "mamba input gradient", dn);
-    linear_weight_gradient(builder, "mamba in weight gradient", packed, again, in);
-    return dn;
+    return columns_backward(builder, &in, packed, values[VALUE_N], sublayer->weights[WEIGHT_IN], false);
 }
 
-static const struct norm_names mamba_norm = {.part            = PART_MAMBA_NORM,
-                                             .forward         = "mamba norm",
-                                             .backward        = "mamba norm gradient",
-                                             .weight          = "mamba norm",
-                                             .bias            = "mamba norm bias",
-                                             .exported_weight = {"model.layers.%d.mixer_layernorm.weight", 46},
-                                             .exported_bias   = {"model.layers.%d.mixer_layernorm.bias", 47}};
+static const struct norm_names mamba_norm =
+    NORM_NAMES(PART_MAMBA_NORM, "mamba norm", "mamba norm", "layers.%d.mixer_layernorm", 46);
 
 enum {
     SCAN_READS = BIT(VALUE_PACKED) | BIT(VALUE_CONVOLVED),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kind of the MLP: fc1 (gate and up together), activation, fc2. Experts and shared experts use the
-// same functions.
+// same functions, and all kinds the backward passes of linears.
 #include "mlp.h"
 
 #include "gswbench/linear.h"
@@ -113,31 +113,46 @@ int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp)
                                 mlp->roles->fc2_output, mlp->s, -1);
 }
 
+// Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
+int32_t columns_backward(struct builder *builder, const struct columns_roles *roles, int32_t dy, int32_t x,
+                         int32_t weight, bool is_last)
+{
+    int32_t again = tensor_gather_again(builder, roles->again, x, weight), dx = -1;
+    if (!is_last) {
+        dx = tensor_reduce(builder, roles->reduced, linear_data_gradient(builder, roles->data, dy, weight));
+    }
+    linear_weight_gradient(builder, roles->weight, dy, again, weight);
+    return dx;
+}
+
+int32_t rows_backward(struct builder *builder, const struct rows_roles *roles, int32_t dy, int32_t x, int32_t weight,
+                      bool is_last)
+{
+    int32_t whole, dx = -1;
+    if (is_last) {
+        whole = tensor_gather(builder, roles->gathered, dy);
+    } else {
+        dx = tensor_gather_linear(builder, &(struct linear){roles->data, weight, true, false}, roles->gathered, dy,
+                                  &whole);
+    }
+    linear_weight_gradient(builder, roles->weight, whole, x, weight);
+    return dx;
+}
+
 int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient)
 {
-    const struct mlp_roles *roles = mlp->roles;
-    int32_t                 whole, dn = -1;
+    const struct mlp_roles *roles   = mlp->roles;
+    bool                    is_last = mlp->is_first_trained && !adapter_exists(builder, mlp->fc1_weight);
 
     assembly_set_part(&builder->assembly, roles->part_fc2);
-    if (mlp->is_first_trained && !adapter_exists(builder, mlp->fc1_weight)) {
-        linear_weight_gradient(builder, roles->fc2_weight, tensor_gather(builder, roles->fc2_gradient, gradient),
-                               mlp->s, mlp->fc2_weight);
+    int32_t ds = rows_backward(builder, &roles->fc2_backward, gradient, mlp->s, mlp->fc2_weight, is_last);
+    if (is_last) {
         return -1;
     }
-    int32_t ds = tensor_gather_linear(builder, &(struct linear){roles->fc2_data, mlp->fc2_weight, true, false},
-                                      roles->fc2_gradient, gradient, &whole);
-    linear_weight_gradient(builder, roles->fc2_weight, whole, mlp->s, mlp->fc2_weight);
     assembly_set_part(&builder->assembly, roles->part_activation);
     int32_t dfc1 = activation_backward(builder, ds, mlp->fc1);
-    // Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
     assembly_set_part(&builder->assembly, roles->part_fc1);
-    int32_t in = tensor_gather_again(builder, roles->fc1_again, mlp->in, mlp->fc1_weight);
-    if (!mlp->is_first_trained) {
-        dn = linear_data_gradient(builder, roles->fc1_data, dfc1, mlp->fc1_weight);
-        dn = tensor_reduce(builder, roles->fc1_gradient, dn);
-    }
-    linear_weight_gradient(builder, roles->fc1_weight, dfc1, in, mlp->fc1_weight);
-    return dn;
+    return columns_backward(builder, &roles->fc1_backward, dfc1, mlp->in, mlp->fc1_weight, mlp->is_first_trained);
 }
 
 static struct mlp mlp_of(const struct sublayer *sublayer)
@@ -174,13 +189,8 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     return mlp_backward(sublayer->builder, &mlp, gradient);
 }
 
-const struct norm_names mlp_norm = {.part            = PART_MLP_NORM,
-                                    .forward         = "mlp norm",
-                                    .backward        = "mlp norm gradient",
-                                    .weight          = "norm2",
-                                    .bias            = "norm2 bias",
-                                    .exported_weight = {"model.layers.%d.post_attention_layernorm.weight", 10},
-                                    .exported_bias   = {"model.layers.%d.post_attention_layernorm.bias", 11}};
+const struct norm_names mlp_norm =
+    NORM_NAMES(PART_MLP_NORM, "mlp norm", "norm2", "layers.%d.post_attention_layernorm", 10);
 
 // clang-format off
 static const struct forward_step steps[] = {
@@ -219,9 +229,7 @@ int32_t activation_forward(struct builder *builder, int32_t in)
     struct op op  = activation_op(builder, OP_ACTIVATION_FORWARD, "activation", in);
     int32_t   out = assembly_alike(&builder->assembly, "activation", in, op.shape.rows.columns);
 
-    assembly_operand(&op, ACTIVATION_IN, ACCESS_READ, in);
-    assembly_operand(&op, ACTIVATION_OUT, ACCESS_WRITE, out);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op, SLOTS({ACTIVATION_IN, in}, {ACTIVATION_OUT, out}));
     return out;
 }
 
@@ -230,9 +238,8 @@ int32_t activation_backward(struct builder *builder, int32_t gradient, int32_t i
     struct op op   = activation_op(builder, OP_ACTIVATION_BACKWARD, "activation gradient", in);
     int32_t   d_in = assembly_alike(&builder->assembly, "fc1 gradient", in, builder->plan->tensors[in].dim[1]);
 
-    assembly_operand(&op, ACTIVATION_GRADIENT_OUT, ACCESS_READ, gradient);
-    assembly_operand(&op, ACTIVATION_GRADIENT_IN_IN, ACCESS_READ, in);
-    assembly_operand(&op, ACTIVATION_GRADIENT_IN, ACCESS_WRITE, d_in);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(
+        &builder->assembly, &op,
+        SLOTS({ACTIVATION_GRADIENT_OUT, gradient}, {ACTIVATION_GRADIENT_IN_IN, in}, {ACTIVATION_GRADIENT_IN, d_in}));
     return d_in;
 }

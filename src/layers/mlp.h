@@ -27,17 +27,22 @@ int64_t mlp_biases(const struct model_config *model, int64_t hidden, int64_t ffn
 
 // Parts and names of an MLP's ops.
 struct mlp_roles {
-    enum model_part part_fc1, part_activation, part_fc2;
-    const char     *fc1, *fc1_input, *fc2, *fc2_output;
-    const char     *fc2_data, *fc2_gradient, *fc2_weight, *fc1_again, *fc1_data, *fc1_gradient, *fc1_weight;
+    enum model_part      part_fc1, part_activation, part_fc2;
+    const char          *fc1, *fc1_input, *fc2, *fc2_output;
+    struct rows_roles    fc2_backward;
+    struct columns_roles fc1_backward;
 };
 #define MLP_ROLES(of, part)                                                                                            \
     {                                                                                                                  \
         .part_fc1 = part##FC1, .part_activation = part##ACTIVATION, .part_fc2 = part##FC2, .fc1 = of "fc1",            \
         .fc1_input = of "fc1 input", .fc2 = of "fc2", .fc2_output = of "fc2 output",                                   \
-        .fc2_data = of "fc2 data gradient", .fc2_gradient = of "fc2 output gradient",                                  \
-        .fc2_weight = of "fc2 weight gradient", .fc1_again = of "fc1 input again", .fc1_data = of "fc1 data gradient", \
-        .fc1_gradient = of "fc1 input gradient", .fc1_weight = of "fc1 weight gradient"                                \
+        .fc2_backward = {of "fc2 output gradient", of "fc2 data gradient", of "fc2 weight gradient"},                  \
+        .fc1_backward = {                                                                                              \
+            of "fc1 input again",                                                                                      \
+            of "fc1 data gradient",                                                                                    \
+            of "fc1 input gradient",                                                                                   \
+            of "fc1 weight gradient"                                                                                   \
+        }                                                                                                              \
     }
 
 // An MLP on all tokens: weights and values.

@@ -32,19 +32,14 @@ void norm_forward(struct builder *builder, const char *role, struct norm_values 
     norm->out = assembly_activation(&builder->assembly, role, shape);
     norm->statistics =
         assembly_tensor(&builder->assembly, "norm statistics", STORAGE_ACTIVATION, FORMAT_F32, DIMS(x.dim[0], 2));
-    assembly_operand(&op, NORM_IN, ACCESS_READ, norm->x);
-    assembly_operand(&op, NORM_WEIGHT, ACCESS_READ, plan->weights[norm->weight].tensor);
-    if (norm->bias >= 0) {
-        assembly_operand(&op, NORM_BIAS, ACCESS_READ, plan->weights[norm->bias].tensor);
-    }
     if (norm->branch >= 0) {
         plan->tensors[norm->sum].holds = TENSOR_RESIDUAL;
-        assembly_operand(&op, NORM_BRANCH, ACCESS_READ, norm->branch);
-        assembly_operand(&op, NORM_SUM, ACCESS_WRITE, norm->sum);
     }
-    assembly_operand(&op, NORM_OUT, ACCESS_WRITE, norm->out);
-    assembly_operand(&op, NORM_STATISTICS, ACCESS_WRITE, norm->statistics);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({NORM_IN, norm->x}, {NORM_WEIGHT, plan->weights[norm->weight].tensor},
+                               {NORM_BIAS, norm->bias >= 0 ? plan->weights[norm->bias].tensor : -1},
+                               {NORM_BRANCH, norm->branch}, {NORM_SUM, norm->branch >= 0 ? norm->sum : -1},
+                               {NORM_OUT, norm->out}, {NORM_STATISTICS, norm->statistics}));
 }
 
 int32_t norm_backward(struct builder *builder, const char *role, const struct norm_values *norm, int32_t gradient,
@@ -56,21 +51,13 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
     int32_t dx        = assembly_activation(&builder->assembly, "residual gradient", DIMS(x.dim[0], columns_of(&x)));
     bool    is_frozen = weight_is_frozen(builder, norm->weight);
     op.accumulates    = !is_frozen && gradient_accumulates(builder, norm->weight);
-
-    enum access access = op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE;
-    assembly_operand(&op, NORM_GRADIENT_OUT, ACCESS_READ, gradient);
-    assembly_operand(&op, NORM_GRADIENT_X, ACCESS_READ, norm->sum);
-    assembly_operand(&op, NORM_GRADIENT_WEIGHT_IN, ACCESS_READ, plan->weights[norm->weight].tensor);
-    assembly_operand(&op, NORM_GRADIENT_STATISTICS, ACCESS_READ, norm->statistics);
-    assembly_operand(&op, NORM_GRADIENT_RESIDUAL, ACCESS_READ, residual);
-    assembly_operand(&op, NORM_GRADIENT_IN, ACCESS_WRITE, dx);
-    if (!is_frozen) {
-        assembly_operand(&op, NORM_GRADIENT_WEIGHT, access, plan->weights[norm->weight].gradient);
-    }
-    if (norm->bias >= 0 && !is_frozen) {
-        assembly_operand(&op, NORM_GRADIENT_BIAS, access, plan->weights[norm->bias].gradient);
-    }
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(
+        &builder->assembly, &op,
+        SLOTS({NORM_GRADIENT_OUT, gradient}, {NORM_GRADIENT_X, norm->sum},
+              {NORM_GRADIENT_WEIGHT_IN, plan->weights[norm->weight].tensor},
+              {NORM_GRADIENT_STATISTICS, norm->statistics}, {NORM_GRADIENT_RESIDUAL, residual}, {NORM_GRADIENT_IN, dx},
+              {NORM_GRADIENT_WEIGHT, is_frozen ? -1 : plan->weights[norm->weight].gradient},
+              {NORM_GRADIENT_BIAS, is_frozen || norm->bias < 0 ? -1 : plan->weights[norm->bias].gradient}));
     return dx;
 }
 

@@ -18,21 +18,11 @@ enum {
 
 static const struct exported exported_projection = {"model.layers.%d.eh_proj.weight", 40};
 
-static const struct norm_names norm = {.part            = PART_MTP_NORM,
-                                       .forward         = "prediction norm",
-                                       .backward        = "prediction norm gradient",
-                                       .weight          = "prediction norm",
-                                       .bias            = "prediction norm bias",
-                                       .exported_weight = {"model.layers.%d.hnorm.weight", 41},
-                                       .exported_bias   = {"model.layers.%d.hnorm.bias", 42}};
+static const struct norm_names norm =
+    NORM_NAMES(PART_MTP_NORM, "prediction norm", "prediction norm", "layers.%d.hnorm", 41);
 
-static const struct norm_names embedding_norm = {.part            = PART_MTP_EMBEDDING,
-                                                 .forward         = "embedding norm",
-                                                 .backward        = "embedding norm gradient",
-                                                 .weight          = "embedding norm",
-                                                 .bias            = "embedding norm bias",
-                                                 .exported_weight = {"model.layers.%d.enorm.weight", 43},
-                                                 .exported_bias   = {"model.layers.%d.enorm.bias", 44}};
+static const struct norm_names embedding_norm =
+    NORM_NAMES(PART_MTP_EMBEDDING, "embedding norm", "embedding norm", "layers.%d.enorm", 43);
 
 int64_t prediction_depth(const struct builder *builder)
 {

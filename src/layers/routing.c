@@ -214,13 +214,12 @@ int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_
     struct linear router = {"router data gradient", sublayer->weights[WEIGHT_ROUTER], true, false};
     int32_t       logits = assembly_activation(&builder->assembly, "logit gradients",
                                                DIMS(builder->routing.rows, builder->routing.experts));
-    assembly_operand(&op, ROUTE_GRADIENT_LOGITS_IN, ACCESS_READ, values->tensor[VALUE_LOGITS]);
-    assembly_operand(&op, ROUTE_GRADIENT_CHOICES, ACCESS_READ, values->tensor[VALUE_CHOICES]);
-    assembly_operand(&op, ROUTE_GRADIENT_GATES_IN, ACCESS_READ, values->tensor[VALUE_GATES]);
-    assembly_operand(&op, ROUTE_GRADIENT_COUNTS, ACCESS_READ, values->tensor[VALUE_COUNTS]);
-    assembly_operand(&op, ROUTE_GRADIENT_GATES, ACCESS_READ, gates);
-    assembly_operand(&op, ROUTE_GRADIENT_LOGITS, ACCESS_WRITE, logits);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({ROUTE_GRADIENT_LOGITS_IN, values->tensor[VALUE_LOGITS]},
+                               {ROUTE_GRADIENT_CHOICES, values->tensor[VALUE_CHOICES]},
+                               {ROUTE_GRADIENT_GATES_IN, values->tensor[VALUE_GATES]},
+                               {ROUTE_GRADIENT_COUNTS, values->tensor[VALUE_COUNTS]}, {ROUTE_GRADIENT_GATES, gates},
+                               {ROUTE_GRADIENT_LOGITS, logits}));
     linear_weight_gradient(builder, "router weight gradient", logits, values->tensor[VALUE_N], router.weight);
     int32_t d_in = other >= 0 ? other : linear_out_of(builder, &router, logits);
     linear_append(builder, &router, logits, d_in, other >= 0);
@@ -236,10 +235,9 @@ void experts_append_balance(struct builder *builder)
     struct op op  = assembly_op(&builder->assembly, OP_BALANCE, "balance");
     op.shape.rows = (struct rows_shape){
         .rows = builder->expert_layers, .columns = plan->model.experts, .scale = (float)plan->model.router_bias_rate};
-    assembly_operand(&op, BALANCE_LOADS, ACCESS_READ, plan->routing);
-    assembly_operand(&op, BALANCE_BIAS, ACCESS_UPDATE, plan->router_bias);
-    assembly_operand(&op, BALANCE_SCALE, ACCESS_READ, plan->clip_scale);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(
+        &builder->assembly, &op,
+        SLOTS({BALANCE_LOADS, plan->routing}, {BALANCE_BIAS, plan->router_bias}, {BALANCE_SCALE, plan->clip_scale}));
 }
 
 // Rows of tokens in slots of experts: dispatch, combine, and the gradient of gates.
@@ -254,11 +252,9 @@ void experts_fill_slots(struct sublayer *sublayer, const char *role, int32_t in,
 {
     struct builder *builder = sublayer->builder;
     struct op       op      = experts_routing_op(builder, OP_DISPATCH, role);
-    assembly_operand(&op, DISPATCH_IN, ACCESS_READ, in);
-    assembly_operand(&op, DISPATCH_SOURCES, ACCESS_READ, sublayer->values->tensor[VALUE_SOURCES]);
-    assembly_operand(&op, DISPATCH_OUT, ACCESS_WRITE, slots);
-    assembly_operand(&op, DISPATCH_GATES, ACCESS_READ, gates);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({DISPATCH_IN, in}, {DISPATCH_SOURCES, sublayer->values->tensor[VALUE_SOURCES]},
+                               {DISPATCH_OUT, slots}, {DISPATCH_GATES, gates}));
 }
 
 void experts_sum_choices(struct sublayer *sublayer, const char *role, int32_t slots, int32_t gates, int32_t out,
@@ -266,11 +262,9 @@ void experts_sum_choices(struct sublayer *sublayer, const char *role, int32_t sl
 {
     struct op op   = experts_routing_op(sublayer->builder, OP_COMBINE, role);
     op.accumulates = adds;
-    assembly_operand(&op, COMBINE_IN, ACCESS_READ, slots);
-    assembly_operand(&op, COMBINE_SLOTS, ACCESS_READ, sublayer->values->tensor[VALUE_SLOTS]);
-    assembly_operand(&op, COMBINE_GATES, ACCESS_READ, gates);
-    assembly_operand(&op, COMBINE_OUT, op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, out);
-    assembly_append(&sublayer->builder->assembly, &op);
+    assembly_append_with(&sublayer->builder->assembly, &op,
+                         SLOTS({COMBINE_IN, slots}, {COMBINE_SLOTS, sublayer->values->tensor[VALUE_SLOTS]},
+                               {COMBINE_GATES, gates}, {COMBINE_OUT, out}));
 }
 
 int32_t experts_gate_gradients(struct sublayer *sublayer, const char *role, int32_t rows, int32_t slots, int32_t scaled)
@@ -280,13 +274,11 @@ int32_t experts_gate_gradients(struct sublayer *sublayer, const char *role, int3
     struct op       op      = experts_routing_op(builder, OP_COMBINE_BACKWARD, role);
     int32_t         gates   = assembly_tensor(&builder->assembly, "gate gradients", STORAGE_ACTIVATION, FORMAT_F32,
                                               DIMS(builder->routing.rows, builder->routing.top_k));
-    assembly_operand(&op, COMBINE_GRADIENT_OUT, ACCESS_READ, rows);
-    assembly_operand(&op, COMBINE_GRADIENT_IN_IN, ACCESS_READ, slots);
-    assembly_operand(&op, COMBINE_GRADIENT_SLOTS, ACCESS_READ, values[VALUE_SLOTS]);
-    assembly_operand(&op, COMBINE_GRADIENT_SOURCES, ACCESS_READ, values[VALUE_SOURCES]);
-    assembly_operand(&op, COMBINE_GRADIENT_GATES_IN, ACCESS_READ, values[VALUE_GATES]);
-    assembly_operand(&op, COMBINE_GRADIENT_IN, ACCESS_WRITE, scaled);
-    assembly_operand(&op, COMBINE_GRADIENT_GATES, ACCESS_WRITE, gates);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({COMBINE_GRADIENT_OUT, rows}, {COMBINE_GRADIENT_IN_IN, slots},
+                               {COMBINE_GRADIENT_SLOTS, values[VALUE_SLOTS]},
+                               {COMBINE_GRADIENT_SOURCES, values[VALUE_SOURCES]},
+                               {COMBINE_GRADIENT_GATES_IN, values[VALUE_GATES]}, {COMBINE_GRADIENT_IN, scaled},
+                               {COMBINE_GRADIENT_GATES, gates}));
     return gates;
 }

@@ -216,6 +216,17 @@ void assembly_hold_compute(struct assembly *assembly, int32_t until)
     *pending         = *pending > until ? *pending : until;
 }
 
+int32_t assembly_append_with(struct assembly *assembly, struct op *op, const struct operand *operands, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        assembly_operand(op, operands[i].slot, 0, operands[i].tensor);
+    }
+    for (size_t i = 0; i < count; i++) {
+        op->access[operands[i].slot] = (uint8_t)(operands[i].tensor >= 0 ? op_operand_access(op, operands[i].slot) : 0);
+    }
+    return assembly_append(assembly, op);
+}
+
 int32_t assembly_append(struct assembly *assembly, struct op *op)
 {
     struct plan *plan = assembly->plan;
