@@ -101,17 +101,11 @@ static void expect_adamw(enum format weight_type, enum format moment_type, bool 
 static void expect_magnitude(float gradient_scale, bool has_master, double amax, double expected)
 {
     enum { COUNT = 2500 };
-    struct op     op                   = {.kind = OP_ADAMW, .shape.elements.elements = COUNT};
-    struct buffer buffers[OP_OPERANDS] = {
-        [ADAMW_HYPER]    = make_buffer(FORMAT_F32, HYPER_COUNT),
-        [ADAMW_SCALE]    = make_buffer(FORMAT_F32, 1),
-        [ADAMW_GRADIENT] = make_random(FORMAT_F32, COUNT, 2, 1),
-        [ADAMW_FIRST]    = make_buffer(FORMAT_F32, COUNT),
-        [ADAMW_SECOND]   = make_buffer(FORMAT_F32, COUNT),
-        [ADAMW_MASTER]   = has_master ? make_random(FORMAT_F32, COUNT, 1, 1) : (struct buffer){0},
-        [ADAMW_WEIGHT]   = make_random(FORMAT_BF16, COUNT, 1, 1),
-        [ADAMW_AMAX]     = make_buffer(FORMAT_F32, 1),
-    };
+    struct op     op = {.kind = OP_ADAMW, .shape.elements.elements = COUNT};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, has_master ? "ffffffbf" : "fff-ffbf", FORMAT_F32, buffers);
+    buffers[ADAMW_FIRST]      = make_buffer(FORMAT_F32, COUNT);
+    buffers[ADAMW_SECOND]     = make_buffer(FORMAT_F32, COUNT);
     const struct buffer *kept = &buffers[has_master ? ADAMW_MASTER : ADAMW_WEIGHT];
     set(kept, COUNT - 1, has_master ? -8.05 : -8.0625);
     set(&buffers[ADAMW_WEIGHT], COUNT - 1, -8.0625);

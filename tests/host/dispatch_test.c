@@ -13,30 +13,30 @@ static const int32_t              sources[] = {1, 4, -1, 0, 2, 5};
 static const double               gates[]   = {0.75, 0.25, 0.5, 0.5, 0.375, 0.625};
 enum { ROWS = 3, COLUMNS = 5, CHOICES = 6, SLOTS = 6 };
 
-static struct buffer make_integers(const int32_t *values, int64_t elements)
+// Fills operands of an op with the routing; -1: the op has no such operand.
+static void fill(struct buffer *buffers, int of_slots, int of_sources, int of_gates)
 {
-    struct buffer buffer = make_buffer(FORMAT_I32, elements);
-    memcpy(buffer.data, values, sizeof(*values) * (size_t)elements);
-    return buffer;
-}
-
-static struct buffer make_gates(void)
-{
-    struct buffer buffer = make_buffer(FORMAT_F32, CHOICES);
     for (int64_t i = 0; i < CHOICES; i++) {
-        set(&buffer, i, gates[i]);
+        if (of_slots >= 0) {
+            set(&buffers[of_slots], i, slots[i]);
+        }
+        if (of_sources >= 0) {
+            set(&buffers[of_sources], i, sources[i]);
+        }
+        if (of_gates >= 0) {
+            set(&buffers[of_gates], i, gates[i]);
+        }
     }
-    return buffer;
 }
 
 Test(dispatch, copies_rows_to_their_slots_and_clears_empty_ones)
 {
     static const int source_rows[] = {0, 2, -1, 0, 1, 2};
     for (int type = 0; type < TYPES; type++) {
-        struct op     op                   = {.kind = OP_DISPATCH, .shape.routing = moves};
-        struct buffer buffers[OP_OPERANDS] = {make_random(types[type], (int64_t)ROWS * COLUMNS, 1, 1),
-                                              make_integers(sources, SLOTS),
-                                              make_output(types[type], (int64_t)SLOTS * COLUMNS)};
+        struct op     op = {.kind = OP_DISPATCH, .shape.routing = moves};
+        struct buffer buffers[OP_OPERANDS];
+        make_slots(&op, "xix", types[type], buffers);
+        fill(buffers, -1, DISPATCH_SOURCES, -1);
 
         run_op(&op, buffers, THREADS);
 
@@ -50,14 +50,10 @@ Test(dispatch, copies_rows_to_their_slots_and_clears_empty_ones)
 
 static void expect_combined(enum format format, bool has_gates, bool accumulates)
 {
-    struct op     op                   = {.kind = OP_COMBINE, .accumulates = accumulates, .shape.routing = moves};
-    struct buffer buffers[OP_OPERANDS] = {
-        [COMBINE_IN]    = make_random(format, (int64_t)SLOTS * COLUMNS, 1, 1),
-        [COMBINE_SLOTS] = make_integers(slots, CHOICES),
-        [COMBINE_GATES] = has_gates ? make_gates() : (struct buffer){0},
-        [COMBINE_OUT]   = accumulates ? make_random(format, (int64_t)ROWS * COLUMNS, 2, 1)
-                                      : make_output(format, (int64_t)ROWS * COLUMNS),
-    };
+    struct op     op = {.kind = OP_COMBINE, .accumulates = accumulates, .shape.routing = moves};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, has_gates ? "xifx" : "xi-x", format, buffers);
+    fill(buffers, COMBINE_SLOTS, -1, has_gates ? COMBINE_GATES : -1);
     double *expected = values_of(&buffers[COMBINE_OUT]);
     for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
         expected[i] = accumulates ? expected[i] : 0;
@@ -85,17 +81,11 @@ Test(dispatch, sums_what_the_experts_return_by_the_gates)
 Test(dispatch, gives_no_gradient_to_dropped_choices_and_empty_slots)
 {
     for (int type = 0; type < TYPES; type++) {
-        enum format   format               = types[type];
-        struct op     op                   = {.kind = OP_COMBINE_BACKWARD, .shape.routing = moves};
-        struct buffer buffers[OP_OPERANDS] = {
-            [COMBINE_GRADIENT_OUT]      = make_random(format, (int64_t)ROWS * COLUMNS, 1, 1),
-            [COMBINE_GRADIENT_IN_IN]    = make_random(format, (int64_t)SLOTS * COLUMNS, 2, 1),
-            [COMBINE_GRADIENT_SLOTS]    = make_integers(slots, CHOICES),
-            [COMBINE_GRADIENT_SOURCES]  = make_integers(sources, SLOTS),
-            [COMBINE_GRADIENT_GATES_IN] = make_gates(),
-            [COMBINE_GRADIENT_IN]       = make_output(format, (int64_t)SLOTS * COLUMNS),
-            [COMBINE_GRADIENT_GATES]    = make_output(FORMAT_F32, CHOICES),
-        };
+        enum format   format = types[type];
+        struct op     op     = {.kind = OP_COMBINE_BACKWARD, .shape.routing = moves};
+        struct buffer buffers[OP_OPERANDS];
+        make_slots(&op, "xxiifxf", format, buffers);
+        fill(buffers, COMBINE_GRADIENT_SLOTS, COMBINE_GRADIENT_SOURCES, COMBINE_GRADIENT_GATES_IN);
 
         run_op(&op, buffers, THREADS);
 

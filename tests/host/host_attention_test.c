@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Attention and RoPE on the host backend: forward against plain loops in double, backward against central differences.
+// Attention, attention sinks and RoPE on the host backend: forward against plain loops in double, backward against
+// central differences.
 #include <criterion/criterion.h>
-#include <stdlib.h>
+#include <math.h>
+#include <string.h>
 
 #include "host.h"
 #include "reference.h"
@@ -15,15 +17,9 @@ Test(host_attention, splits_and_rotates_heads)
         const int64_t         *size   = sizes[i / 2 % 4];
         struct attention_shape shape  = {size[0], size[1], size[2], size[3], size[4], size[5], 0, false,
                                          false,   0,       1e-3f,   0,       0,       0,       0, 0};
-        int64_t                tokens = shape.batch * shape.sequence, heads = shape.heads + 2 * shape.kv_heads;
-        struct op              op                   = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
-        struct buffer          buffers[OP_OPERANDS] = {
-                     [ROPE_TABLE]     = make_random(FORMAT_F32, shape.sequence * shape.rotary, 1, 1),
-                     [ROPE_PACKED]    = make_random(format, tokens * heads * shape.head_dim, 2, 1),
-                     [ROPE_QUERY]     = make_output(format, tokens * shape.heads * shape.head_dim),
-                     [ROPE_KEY_VALUE] = make_output(format, tokens * 2 * shape.kv_heads * shape.head_dim),
-                     [ROPE_SCALE]     = norms ? make_random(format, 2 * shape.head_dim, 3, 1) : (struct buffer){0},
-        };
+        struct op              op     = {.kind = OP_ROPE_FORWARD, .shape.attention = shape};
+        struct buffer          buffers[OP_OPERANDS];
+        make_slots(&op, norms ? "fxxxx" : "fxxx", format, buffers);
         double *scale = norms ? values_of(&buffers[ROPE_SCALE]) : NULL;
         double *table = values_of(&buffers[ROPE_TABLE]), *packed = values_of(&buffers[ROPE_PACKED]);
         double *query = values_of(&buffers[ROPE_QUERY]), *pairs = values_of(&buffers[ROPE_KEY_VALUE]);
@@ -38,15 +34,9 @@ Test(host_attention, splits_and_rotates_heads)
 
 static void expect_attention(const struct attention_shape *shape, enum format format)
 {
-    int64_t       tokens               = shape->batch * shape->sequence;
-    struct op     op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
-    struct buffer buffers[OP_OPERANDS] = {
-        [ATTENTION_QUERY] = make_random(format, tokens * shape->heads * shape->head_dim, 1, 1),
-        [ATTENTION_KEY_VALUE] =
-            make_random(format, tokens * shape->kv_heads * (shape->head_dim + attention_value_dim(shape)), 2, 1),
-        [ATTENTION_OUT]        = make_output(format, tokens * shape->heads * attention_value_dim(shape)),
-        [ATTENTION_STATISTICS] = make_output(FORMAT_F32, tokens * shape->heads),
-    };
+    struct op     op = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "xxxf", format, buffers);
     double *query = values_of(&buffers[ATTENTION_QUERY]), *pairs = values_of(&buffers[ATTENTION_KEY_VALUE]);
     double *out = values_of(&buffers[ATTENTION_OUT]), *statistics = values_of(&buffers[ATTENTION_STATISTICS]);
     reference_attention(shape, query, pairs, out, statistics);
@@ -92,15 +82,11 @@ Test(host_attention, attends_to_the_keys_that_a_query_sees)
 // Scores beyond the range of exp() in fp32.
 Test(host_attention, attends_to_keys_with_large_scores)
 {
-    struct attention_shape shape                = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0, 0, 0, 0, 0, 0};
-    struct op              op                   = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
-    struct buffer          buffers[OP_OPERANDS] = {
-                 [ATTENTION_QUERY]      = make_buffer(FORMAT_F32, 2),
-                 [ATTENTION_KEY_VALUE]  = make_buffer(FORMAT_F32, 4),
-                 [ATTENTION_OUT]        = make_output(FORMAT_F32, 2),
-                 [ATTENTION_STATISTICS] = make_output(FORMAT_F32, 2),
-    };
-    const double query[] = {1000, -1000}, pairs[] = {1, 3, 2, 5};
+    struct attention_shape shape = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0, 0, 0, 0, 0, 0};
+    struct op              op    = {.kind = OP_ATTENTION_FORWARD, .shape.attention = shape};
+    struct buffer          buffers[OP_OPERANDS];
+    const double           query[] = {1000, -1000}, pairs[] = {1, 3, 2, 5};
+    make_slots(&op, "ffff", FORMAT_F32, buffers);
     for (int i = 0; i < 4; i++) {
         set(&buffers[ATTENTION_QUERY], i % 2, query[i % 2]);
         set(&buffers[ATTENTION_KEY_VALUE], i, pairs[i]);
@@ -116,55 +102,92 @@ Test(host_attention, attends_to_keys_with_large_scores)
 
 struct attention_context {
     struct attention_shape shape;
-    double                *query, *pairs;
+    double                *query, *pairs, *sinks;    // sinks NULL: none
 };
 
-static void attention_of_query(const void *context, const double *in, double *out)
+// Attention whose softmax includes the sink's score, if there are sinks.
+static void attention_with(const struct attention_context *context, const double *query, const double *pairs,
+                           const double *sinks, double *out, double *statistics)
 {
-    const struct attention_context *attention = context;
-    reference_attention(&attention->shape, in, attention->pairs, out, NULL);
+    const struct attention_shape *shape = &context->shape;
+    int64_t                       count = shape->batch * shape->heads * shape->sequence;
+    double                       *sums  = make_space(sizeof(*sums) * (size_t)count);
+    reference_attention(shape, query, pairs, out, sums);
+    for (int64_t i = 0; i < count && sinks != NULL; i++) {
+        int64_t position = i % shape->sequence, head = i / shape->sequence % shape->heads;
+        int64_t token = i / shape->sequence / shape->heads * shape->sequence + position;
+        double  keys = exp(sums[i]), all = keys + exp(sinks[head]);
+        for (int64_t d = 0; d < shape->head_dim; d++) {
+            out[(token * shape->heads + head) * shape->head_dim + d] *= keys / all;
+        }
+        sums[i] = log(all);
+    }
+    if (statistics != NULL) {
+        memcpy(statistics, sums, sizeof(*sums) * (size_t)count);
+    }
 }
-static void attention_of_pairs(const void *context, const double *in, double *out)
+
+static void of_query(const void *context, const double *in, double *out)
 {
-    const struct attention_context *attention = context;
-    reference_attention(&attention->shape, attention->query, in, out, NULL);
+    const struct attention_context *with = context;
+    attention_with(with, in, with->pairs, with->sinks, out, NULL);
+}
+static void of_pairs(const void *context, const double *in, double *out)
+{
+    const struct attention_context *with = context;
+    attention_with(with, with->query, in, with->sinks, out, NULL);
+}
+static void of_sinks(const void *context, const double *in, double *out)
+{
+    const struct attention_context *with = context;
+    attention_with(with, with->query, with->pairs, in, out, NULL);
 }
 
-static void expect_attention_gradient(const struct attention_shape *shape, enum format format)
+// Forward: attention, then the op of the sinks. Backward: the attention op, which is the same with sinks, and the
+// sinks' gradient.
+static void expect_attention_gradient(const struct attention_shape *shape, enum format format, bool has_sinks,
+                                      bool adds)
 {
-    int64_t tokens                = shape->batch * shape->sequence;
-    int64_t queries               = tokens * shape->heads * shape->head_dim,
-            outs                  = tokens * shape->heads * attention_value_dim(shape);
-    int64_t       pairs           = tokens * shape->kv_heads * (shape->head_dim + attention_value_dim(shape));
-    struct op     forward         = {.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape};
-    struct op     backward        = {.kind = OP_ATTENTION_BACKWARD, .shape.attention = *shape};
-    struct buffer in[OP_OPERANDS] = {
-        [ATTENTION_QUERY]      = make_random(format, queries, 1, 1),
-        [ATTENTION_KEY_VALUE]  = make_random(format, pairs, 2, 1),
-        [ATTENTION_OUT]        = make_output(format, outs),
-        [ATTENTION_STATISTICS] = make_output(FORMAT_F32, tokens * shape->heads),
-    };
-    struct buffer gradient[OP_OPERANDS] = {
-        [ATTENTION_GRADIENT_OUT]          = make_random(format, outs, 3, 1),
-        [ATTENTION_GRADIENT_QUERY_IN]     = in[ATTENTION_QUERY],
-        [ATTENTION_GRADIENT_KEY_VALUE_IN] = in[ATTENTION_KEY_VALUE],
-        [ATTENTION_GRADIENT_OUT_IN]       = in[ATTENTION_OUT],
-        [ATTENTION_GRADIENT_STATISTICS]   = in[ATTENTION_STATISTICS],
-        [ATTENTION_GRADIENT_QUERY]        = make_output(format, queries),
-        [ATTENTION_GRADIENT_KEY_VALUE]    = make_output(format, pairs),
-    };
+    struct op     ops[] = {{.kind = OP_ATTENTION_FORWARD, .shape.attention = *shape},
+                           {.kind = OP_SINK_FORWARD, .shape.attention = *shape},
+                           {.kind = OP_ATTENTION_BACKWARD, .shape.attention = *shape},
+                           {.kind = OP_SINK_BACKWARD, .accumulates = adds, .shape.attention = *shape}};
+    struct buffer in[OP_OPERANDS], sinks[OP_OPERANDS], back[OP_OPERANDS], sunk[OP_OPERANDS];
+    make_slots(&ops[0], "xxxf", format, in);
+    make_slots(&ops[1], "xxf", format, sinks);
+    make_slots(&ops[2], "xxxxfxx", format, back);
+    make_slots(&ops[3], "xxxfx", format, sunk);
+    memcpy(&sinks[SINK_OUT], &in[ATTENTION_OUT], 2 * sizeof(*in));      // and statistics
+    memcpy(&back[ATTENTION_GRADIENT_QUERY_IN], in, 4 * sizeof(*in));    // all of them
+    memcpy(&sunk[SINK_GRADIENT_OUT_IN], &in[ATTENTION_OUT], 2 * sizeof(*in));
+    back[ATTENTION_GRADIENT_OUT]     = make_random(format, in[ATTENTION_OUT].elements, 3, 1);
+    sunk[SINK_GRADIENT_SINKS]        = sinks[SINK_SINKS];
+    sunk[SINK_GRADIENT_OUT]          = back[ATTENTION_GRADIENT_OUT];
+    struct attention_context context = {*shape, values_of(&in[ATTENTION_QUERY]), values_of(&in[ATTENTION_KEY_VALUE]),
+                                        has_sinks ? values_of(&sinks[SINK_SINKS]) : NULL};
+    double *before = values_of(&sunk[SINK_GRADIENT_SINK]), *slopes = values_of(&back[ATTENTION_GRADIENT_OUT]);
+    double *out = values_of(&in[ATTENTION_OUT]), *statistics = values_of(&in[ATTENTION_STATISTICS]);
+    attention_with(&context, context.query, context.pairs, context.sinks, out, statistics);
 
-    run_op(&forward, in, THREADS);
-    run_op(&backward, gradient, THREADS);
+    for (int i = 0; i < 4; i++) {
+        if (has_sinks || i % 2 == 0) {
+            run_op(&ops[i], i == 0 ? in : i == 1 ? sinks : i == 2 ? back : sunk, THREADS);
+        }
+    }
 
-    struct attention_context context = {*shape, values_of(&in[ATTENTION_QUERY]), values_of(&in[ATTENTION_KEY_VALUE])};
-    double                  *slopes  = values_of(&gradient[ATTENTION_GRADIENT_OUT]);
-    // The backward pass reads the rounded output.
-    double          bound    = format == FORMAT_F32 ? 0 : 0.04;
-    struct function function = {attention_of_query, &context, queries, outs, slopes, bound};
-    expect_gradient(&function, context.query, &gradient[ATTENTION_GRADIENT_QUERY], NULL, "query gradient");
-    function = (struct function){attention_of_pairs, &context, pairs, outs, slopes, bound};
-    expect_gradient(&function, context.pairs, &gradient[ATTENTION_GRADIENT_KEY_VALUE], NULL, "key and value gradient");
+    // The output is rounded before and after the sink op, and the backward pass reads the rounded output.
+    double  bound = format == FORMAT_F32 ? 0 : 0.04;
+    int64_t outs  = in[ATTENTION_OUT].elements;
+    expect_close(&in[ATTENTION_OUT], out, (has_sinks ? 2 : 1) * tolerance(format), "attention");
+    expect_close(&in[ATTENTION_STATISTICS], statistics, 2e-6, "log-sum-exp");
+    struct function function = {of_query, &context, in[ATTENTION_QUERY].elements, outs, slopes, bound};
+    expect_gradient(&function, context.query, &back[ATTENTION_GRADIENT_QUERY], NULL, "query gradient");
+    function = (struct function){of_pairs, &context, in[ATTENTION_KEY_VALUE].elements, outs, slopes, bound};
+    expect_gradient(&function, context.pairs, &back[ATTENTION_GRADIENT_KEY_VALUE], NULL, "key and value gradient");
+    function = (struct function){of_sinks, &context, shape->heads, outs, slopes, bound};
+    if (has_sinks) {
+        expect_gradient(&function, context.sinks, &sunk[SINK_GRADIENT_SINK], adds ? before : NULL, "sinks gradient");
+    }
 }
 
 Test(host_attention, of_attention)
@@ -186,15 +209,27 @@ Test(host_attention, of_attention)
         {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30, 0, 5, 4, 0},
     };
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        expect_attention_gradient(&shapes[i], FORMAT_F32);
-        expect_attention_gradient(&shapes[i], FORMAT_BF16);
+        expect_attention_gradient(&shapes[i], FORMAT_F32, false, false);
+        expect_attention_gradient(&shapes[i], FORMAT_BF16, false, false);
     }
 }
 
 Test(host_attention, of_attention_over_several_blocks)
 {
     struct attention_shape shape = {1, 150, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0};
-    expect_attention_gradient(&shape, FORMAT_F32);
+    expect_attention_gradient(&shape, FORMAT_F32, false, false);
+}
+
+Test(host_attention, of_attention_with_sinks)
+{
+    static const struct attention_shape shapes[] = {
+        {1, 3, 1, 1, 2, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0, 0, 0, 0, 0},
+        {2, 6, 4, 1, 5, 0, 0.3f, true, false, 0, 0, 3, 0, 0, 0, 0},
+    };
+    for (int i = 0; i < 12; i++) {
+        expect_attention_gradient(&shapes[i / 4], types[i & 1], true, (i & 2) != 0);
+    }
 }
 
 struct rope_context {
@@ -221,18 +256,8 @@ static void expect_rope_gradient(const int64_t sizes[2], enum format format, boo
     struct attention_shape shape = {2, 3, 4, 2, sizes[0], sizes[1], 0, false, false, 0, 1e-3f, 0, 0, 0, 0, 0};
     int64_t       queries = 6 * 4 * shape.head_dim, pairs = 6 * 4 * shape.head_dim, scales = 2 * shape.head_dim;
     struct op     backward = {.kind = OP_ROPE_BACKWARD, .accumulates = accumulates, .shape.attention = shape};
-    struct buffer none = {0}, buffers[OP_OPERANDS] = {
-                                  [ROPE_TABLE]     = make_random(FORMAT_F32, shape.sequence * shape.rotary, 1, 1),
-                                  [ROPE_PACKED]    = make_output(format, queries + pairs),
-                                  [ROPE_QUERY]     = make_random(format, queries, 2, 1),
-                                  [ROPE_KEY_VALUE] = make_random(format, pairs, 3, 1),
-                                  [ROPE_SCALE]     = norms ? make_random(format, scales, 5, 1) : none,
-                                  [ROPE_PACKED_IN] = make_random(norms ? format : FORMAT_F32, queries + pairs, 4, 1),
-                                  [ROPE_SCALE_GRADIENT] = norms ? make_output(FORMAT_F32, scales) : none,
-                              };
-    for (int64_t i = 0; i < scales && accumulates; i++) {
-        set(&buffers[ROPE_SCALE_GRADIENT], i, (double)(i % 5));
-    }
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&backward, norms ? "fxxxxxf" : "fxxx-f", format, buffers);
     double *before = accumulates ? values_of(&buffers[ROPE_SCALE_GRADIENT]) : NULL;
     double *slopes = make_space(sizeof(*slopes) * (size_t)(queries + pairs));
     for (int64_t j = 0; j < queries + pairs; j++) {

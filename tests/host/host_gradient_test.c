@@ -31,44 +31,25 @@ static void norm_of_bias(const void *context, const double *in, double *out)
 static void expect_norm_gradient(const struct rows_shape *shape, enum format format, bool has_residual,
                                  bool accumulates)
 {
-    int64_t       elements        = shape->rows * shape->columns;
-    bool          has_bias        = shape->variant != NORM_RMS;
-    struct op     forward         = {.kind = OP_NORM_FORWARD, .shape.rows = *shape};
-    struct op     backward        = {.kind = OP_NORM_BACKWARD, .accumulates = accumulates, .shape.rows = *shape};
-    struct buffer bias            = has_bias ? make_random(format, shape->columns, 2, 1) : (struct buffer){0};
-    struct buffer in[OP_OPERANDS] = {
-        [NORM_IN]         = make_random(format, elements, 3, 1),
-        [NORM_BRANCH]     = make_random(format, elements, 4, 1),
-        [NORM_WEIGHT]     = make_random(format, shape->columns, 5, 1),
-        [NORM_BIAS]       = bias,
-        [NORM_SUM]        = make_output(format, elements),
-        [NORM_OUT]        = make_output(format, elements),
-        [NORM_STATISTICS] = make_output(FORMAT_F32, 2 * shape->rows),
-    };
-    struct buffer gradient[OP_OPERANDS] = {
-        [NORM_GRADIENT_OUT]        = make_random(format, elements, 6, 1),
-        [NORM_GRADIENT_X]          = in[NORM_SUM],
-        [NORM_GRADIENT_WEIGHT_IN]  = in[NORM_WEIGHT],
-        [NORM_GRADIENT_STATISTICS] = in[NORM_STATISTICS],
-        [NORM_GRADIENT_RESIDUAL]   = has_residual ? make_random(format, elements, 7, 1) : (struct buffer){0},
-        [NORM_GRADIENT_IN]         = make_output(format, elements),
-        [NORM_GRADIENT_WEIGHT]     = make_output(FORMAT_F32, shape->columns),
-        [NORM_GRADIENT_BIAS]       = has_bias ? make_output(FORMAT_F32, shape->columns) : (struct buffer){0},
-    };
-    for (int64_t i = 0; i < shape->columns && accumulates; i++) {
-        set(&gradient[NORM_GRADIENT_WEIGHT], i, (double)(i % 5));
-        if (has_bias) {
-            set(&gradient[NORM_GRADIENT_BIAS], i, (double)(i % 3));
-        }
-    }
-    double *weight_before = accumulates ? values_of(&gradient[NORM_GRADIENT_WEIGHT]) : NULL;
-    double *bias_before   = accumulates && has_bias ? values_of(&gradient[NORM_GRADIENT_BIAS]) : NULL;
+    int64_t       elements = shape->rows * shape->columns;
+    bool          has_bias = shape->variant != NORM_RMS;
+    struct op     forward  = {.kind = OP_NORM_FORWARD, .shape.rows = *shape};
+    struct op     backward = {.kind = OP_NORM_BACKWARD, .accumulates = accumulates, .shape.rows = *shape};
+    struct buffer in[OP_OPERANDS], gradient[OP_OPERANDS];
+    make_slots(&forward, has_bias ? "xxxxxxf" : "xxx-xxf", format, in);
+    make_slots(&backward, has_bias ? "xxxfxxff" : "xxxfxxf", format, gradient);
+    gradient[NORM_GRADIENT_X]          = in[NORM_SUM];
+    gradient[NORM_GRADIENT_WEIGHT_IN]  = in[NORM_WEIGHT];
+    gradient[NORM_GRADIENT_STATISTICS] = in[NORM_STATISTICS];
+    gradient[NORM_GRADIENT_RESIDUAL]   = has_residual ? gradient[NORM_GRADIENT_RESIDUAL] : (struct buffer){0};
+    double *weight_before              = accumulates ? values_of(&gradient[NORM_GRADIENT_WEIGHT]) : NULL;
+    double *bias_before                = accumulates && has_bias ? values_of(&gradient[NORM_GRADIENT_BIAS]) : NULL;
 
     run_op(&forward, in, THREADS);
     run_op(&backward, gradient, THREADS);
 
     struct norm_context context  = {*shape, values_of(&in[NORM_SUM]), values_of(&in[NORM_WEIGHT]),
-                                   has_bias ? values_of(&bias) : NULL};
+                                   has_bias ? values_of(&in[NORM_BIAS]) : NULL};
     double             *slopes   = values_of(&gradient[NORM_GRADIENT_OUT]);
     double             *residual = has_residual ? values_of(&gradient[NORM_GRADIENT_RESIDUAL]) : NULL;
     struct function     function = {norm_of_x, &context, elements, elements, slopes, 0};
@@ -102,16 +83,13 @@ static void activation_of(const void *context, const double *in, double *out)
 Test(host_gradient, of_activations)
 {
     for (int i = 0; i < 8; i++) {
-        enum format       format               = types[i & 1];
-        struct rows_shape shape                = {.rows = 3, .columns = 37, .variant = i / 2};
-        int64_t           outputs              = shape.rows * shape.columns;
-        int64_t           inputs               = reference_is_gated(shape.variant) ? 2 * outputs : outputs;
-        struct op         backward             = {.kind = OP_ACTIVATION_BACKWARD, .shape.rows = shape};
-        struct buffer     buffers[OP_OPERANDS] = {
-                [ACTIVATION_GRADIENT_OUT]   = make_random(format, outputs, 1, 1),
-                [ACTIVATION_GRADIENT_IN_IN] = make_random(format, inputs, 2, 2),
-                [ACTIVATION_GRADIENT_IN]    = make_output(format, inputs),
-        };
+        enum format       format   = types[i & 1];
+        struct rows_shape shape    = {.rows = 3, .columns = 37, .variant = i / 2};
+        int64_t           outputs  = shape.rows * shape.columns;
+        int64_t           inputs   = reference_is_gated(shape.variant) ? 2 * outputs : outputs;
+        struct op         backward = {.kind = OP_ACTIVATION_BACKWARD, .shape.rows = shape};
+        struct buffer     buffers[OP_OPERANDS];
+        make_slots(&backward, "xxx", format, buffers);
 
         run_op(&backward, buffers, THREADS);
 
@@ -138,10 +116,10 @@ Test(host_gradient, of_cross_entropy_with_padding)
     for (int i = 0; i < TYPES; i++) {
         struct rows_shape shape = {
             .rows = 5, .columns = 40, .valid_columns = 33, .total = 33, .scale = 0.125f, .multiplier = 0.7f};
-        struct op     op                   = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
-        struct buffer buffers[OP_OPERANDS] = {[CROSS_ENTROPY_LOGITS]  = make_random(types[i], 5 * 40, 1, 2),
-                                              [CROSS_ENTROPY_TARGETS] = make_tokens(5, 2, 33),
-                                              [CROSS_ENTROPY_LOSS]    = make_output(FORMAT_F32, 5)};
+        struct op     op = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
+        struct buffer buffers[OP_OPERANDS];
+        make_slots(&op, "xif", types[i], buffers);
+        buffers[CROSS_ENTROPY_TARGETS] = make_tokens(5, 2, 33);
         double *logits = values_of(&buffers[CROSS_ENTROPY_LOGITS]), slopes[] = {0.125, 0.125, 0.125, 0.125, 0.125};
         struct loss_context context  = {shape, values_of(&buffers[CROSS_ENTROPY_TARGETS])};
         struct function     function = {losses_of, &context, 5 * 40, 5, slopes, 0};

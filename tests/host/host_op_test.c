@@ -8,67 +8,56 @@
 #include "host.h"
 #include "reference.h"
 
-static void expect_gemm(struct gemm_shape shape, enum format in, enum format out, bool accumulates)
+// bits: 1, 2: A and B, and C in bf16; 4: accumulates; 8: with a bias.
+static void expect_gemm(struct gemm_shape shape, int bits)
 {
-    struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = shape};
-    struct buffer buffers[OP_OPERANDS] = {
-        [GEMM_A] = make_random(in, shape.m * shape.k, 1, 1),
-        [GEMM_B] = make_random(in, shape.k * shape.n, 2, 1),
-        [GEMM_C] = accumulates ? make_random(out, shape.m * shape.n, 3, 1) : make_output(out, shape.m * shape.n),
-    };
+    const char   *slots = bits & 1 ? (bits & 2 ? "bbb--b" : "bbf--b") : (bits & 2 ? "ffb--f" : "fff--f");
+    struct op     op    = {.kind = OP_GEMM, .accumulates = (bits & 4) != 0, .shape.gemm = shape};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, slots, FORMAT_F32, buffers);
     double *a = values_of(&buffers[GEMM_A]), *b = values_of(&buffers[GEMM_B]), *before = values_of(&buffers[GEMM_C]);
-    double *c = values_of(&buffers[GEMM_C]);
+    double *c = values_of(&buffers[GEMM_C]), *bias = values_of(&buffers[GEMM_BIAS]);
     reference_gemm(&shape, a, b, c);
-    for (int64_t i = 0; i < shape.m * shape.n && accumulates; i++) {
-        c[i] += before[i];
+    for (int64_t i = 0; i < shape.m * shape.n; i++) {
+        c[i] += (bits & 8 ? bias[i % shape.n] : 0) + (op.accumulates ? before[i] : 0);
     }
+    buffers[GEMM_BIAS] = bits & 8 ? buffers[GEMM_BIAS] : (struct buffer){.data = NULL};
 
     run_op(&op, buffers, THREADS);
 
-    expect_close(&buffers[GEMM_C], c, tolerance(out), "gemm");
+    expect_close(&buffers[GEMM_C], c, tolerance(buffers[GEMM_C].format), "gemm");
 }
 
 Test(host_op, multiplies_matrices_of_any_shape_and_type)
 {
-    static const int64_t sizes[][3] = {{1, 1, 1},     {5, 3, 7},      {16, 16, 32},   {33, 31, 65},
-                                       {17, 600, 40}, {600, 19, 530}, {40, 50, 1030}, {130, 70, 129}};
+    static const int64_t sizes[][3] = {{1, 1, 1},      {5, 3, 7},      {16, 16, 32},   {33, 31, 65},  {17, 600, 40},
+                                       {600, 19, 530}, {40, 50, 1030}, {130, 70, 129}, {40, 1100, 70}};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        for (int bits = 0; bits < 32; bits++) {
+        for (int bits = 0; bits < 64; bits++) {
             struct gemm_shape shape = {.m           = sizes[i][0],
                                        .n           = sizes[i][1],
                                        .k           = sizes[i][2],
                                        .transpose_a = (bits & 1) != 0,
                                        .transpose_b = (bits & 2) != 0,
                                        .scale       = bits % 3 == 0 ? 0 : 0.375F * (float)(bits % 3)};
-            expect_gemm(shape, types[(bits & 4) != 0], types[(bits & 8) != 0], (bits & 16) != 0);
+            expect_gemm(shape, bits >> 2);
         }
     }
 }
 
 static void expect_norm(const struct rows_shape *shape, enum format format, bool has_branch)
 {
-    int64_t       elements             = shape->rows * shape->columns;
-    bool          has_bias             = shape->variant != NORM_RMS;
-    struct op     op                   = {.kind = OP_NORM_FORWARD, .shape.rows = *shape};
-    struct buffer buffers[OP_OPERANDS] = {
-        [NORM_IN]         = make_random(format, elements, 1, 2),
-        [NORM_WEIGHT]     = make_random(format, shape->columns, 2, 1),
-        [NORM_OUT]        = make_output(format, elements),
-        [NORM_STATISTICS] = make_output(FORMAT_F32, 2 * shape->rows),
-    };
-    if (has_bias) {
-        buffers[NORM_BIAS] = make_random(format, shape->columns, 3, 1);
-    }
-    if (has_branch) {
-        buffers[NORM_BRANCH] = make_random(format, elements, 4, 2);
-        buffers[NORM_SUM]    = make_output(format, elements);
-    }
+    bool          has_bias = shape->variant != NORM_RMS;
+    struct op     op       = {.kind = OP_NORM_FORWARD, .shape.rows = *shape};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, has_bias ? (has_branch ? "xxxxxxf" : "x-xx-xf") : (has_branch ? "xxx-xxf" : "x-x--xf"), format,
+               buffers);
 
     run_op(&op, buffers, THREADS);
 
     // The norm reads the rounded sum.
-    struct buffer rounded = make_buffer(format, elements);
-    for (int64_t i = 0; i < elements; i++) {
+    struct buffer rounded = make_buffer(format, shape->rows * shape->columns);
+    for (int64_t i = 0; i < rounded.elements; i++) {
         set(&rounded, i, get(&buffers[NORM_IN], i) + (has_branch ? get(&buffers[NORM_BRANCH], i) : 0));
     }
     double *x = values_of(&rounded), *weight = values_of(&buffers[NORM_WEIGHT]);
@@ -109,14 +98,12 @@ Test(host_op, normalises_rows_in_every_variant)
 Test(host_op, normalises_rows_far_from_zero)
 {
     struct op     op = {.kind = OP_NORM_FORWARD, .shape.rows = {.rows = 1, .columns = 4, .variant = NORM_LAYER}};
-    struct buffer buffers[OP_OPERANDS] = {
-        [NORM_IN] = make_buffer(FORMAT_F32, 4),         [NORM_WEIGHT] = make_buffer(FORMAT_F32, 4),
-        [NORM_BIAS] = make_buffer(FORMAT_F32, 4),       [NORM_OUT] = make_output(FORMAT_F32, 4),
-        [NORM_STATISTICS] = make_output(FORMAT_F32, 2),
-    };
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "f-ff-ff", FORMAT_F32, buffers);
     for (int i = 0; i < 4; i++) {
         set(&buffers[NORM_IN], i, 10000 + (i % 2 == 0 ? 1 : -1));
         set(&buffers[NORM_WEIGHT], i, 1);
+        set(&buffers[NORM_BIAS], i, 0);
     }
 
     run_op(&op, buffers, 1);
@@ -131,12 +118,10 @@ Test(host_op, activates_with_and_without_a_gate)
     for (int i = 0; i < 32; i++) {
         enum format       format = types[i & 1];
         struct rows_shape shape  = {.rows = sizes[i / 8][0], .columns = sizes[i / 8][1], .variant = i / 2 % 4};
-        int64_t           width  = reference_is_gated(shape.variant) ? 2 : 1;
         struct op         op     = {.kind = OP_ACTIVATION_FORWARD, .shape.rows = shape};
-        struct buffer     buffers[OP_OPERANDS] = {
-                [ACTIVATION_IN]  = make_random(format, shape.rows * shape.columns * width, 1, 3),
-                [ACTIVATION_OUT] = make_output(format, shape.rows * shape.columns),
-        };
+        struct buffer     buffers[OP_OPERANDS];
+        make_slots(&op, "xx", format, buffers);
+        buffers[ACTIVATION_IN] = make_random(format, buffers[ACTIVATION_IN].elements, 1, 3);
         double *in = values_of(&buffers[ACTIVATION_IN]), *out = values_of(&buffers[ACTIVATION_OUT]);
         reference_activation(&shape, in, out);
 
@@ -173,21 +158,20 @@ Test(host_op, sums_and_differentiates_the_loss_of_each_token)
 {
     static const int64_t sizes[][3] = {{1, 2, 1}, {5, 33, 33}, {7, 130, 101}, {3, 2048, 2000}};
     for (int i = 0; i < 8; i++) {
-        enum format       format               = types[i & 1];
-        const int64_t    *size                 = sizes[i / 2];
-        struct rows_shape shape                = {.rows          = size[0],
-                                                  .columns       = size[1],
-                                                  .valid_columns = size[2],
-                                                  .total         = size[2],
-                                                  .scale         = 0.25f,
-                                                  .multiplier    = 1.5f};
-        struct op         op                   = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
-        struct buffer     buffers[OP_OPERANDS] = {
-                [CROSS_ENTROPY_LOGITS]  = make_random(format, shape.rows * shape.columns, 1, 3),
-                [CROSS_ENTROPY_TARGETS] = make_tokens(shape.rows, 2, (uint32_t)shape.valid_columns),
-                [CROSS_ENTROPY_LOSS]    = make_output(FORMAT_F32, shape.rows),
-        };
-        double *logits  = values_of(&buffers[CROSS_ENTROPY_LOGITS]);
+        enum format       format = types[i & 1];
+        const int64_t    *size   = sizes[i / 2];
+        struct rows_shape shape  = {.rows          = size[0],
+                                    .columns       = size[1],
+                                    .valid_columns = size[2],
+                                    .total         = size[2],
+                                    .scale         = 0.25f,
+                                    .multiplier    = 1.5f};
+        struct op         op     = {.kind = OP_CROSS_ENTROPY, .shape.rows = shape};
+        struct buffer     buffers[OP_OPERANDS];
+        make_slots(&op, "xif", format, buffers);
+        buffers[CROSS_ENTROPY_LOGITS]  = make_random(format, shape.rows * shape.columns, 1, 3);
+        buffers[CROSS_ENTROPY_TARGETS] = make_tokens(shape.rows, 2, (uint32_t)shape.valid_columns);
+        double *logits                 = values_of(&buffers[CROSS_ENTROPY_LOGITS]);
         double *targets = values_of(&buffers[CROSS_ENTROPY_TARGETS]), *losses = values_of(&buffers[CROSS_ENTROPY_LOSS]);
         double *gradient = values_of(&buffers[CROSS_ENTROPY_LOGITS]);
         reference_cross_entropy(&shape, logits, targets, losses);
@@ -206,12 +190,34 @@ Test(host_op, sums_and_differentiates_the_loss_of_each_token)
     }
 }
 
+Test(host_op, sums_columns)
+{
+    static const int64_t sizes[][2] = {{1, 1}, {7, 3}, {300, 65}, {64, 1030}};
+    for (int i = 0; i < 16; i++) {
+        int64_t       rows = sizes[i / 4][0], columns = sizes[i / 4][1];
+        struct op     op = {.kind = OP_COLUMN_SUM, .accumulates = (i & 2) != 0, .shape.rows = {rows, columns}};
+        struct buffer buffers[OP_OPERANDS];
+        make_slots(&op, "xx", types[i & 1], buffers);
+        double *in = values_of(&buffers[COLUMN_SUM_IN]), *sums = values_of(&buffers[COLUMN_SUM_OUT]);
+        for (int64_t column = 0; column < columns; column++) {
+            sums[column] = op.accumulates ? sums[column] : 0;
+            for (int64_t row = 0; row < rows; row++) {
+                sums[column] += in[row * columns + column];
+            }
+        }
+
+        run_op(&op, buffers, THREADS);
+
+        expect_close(&buffers[COLUMN_SUM_OUT], sums, tolerance(types[i & 1]), "column sums");
+    }
+}
+
 Test(host_op, adds_the_scaled_losses)
 {
     struct op     op     = {.kind = OP_LOSS_SUM, .shape.rows = {.rows = 3, .scale = 0.5f}};
     struct op     adding = {.kind = OP_LOSS_SUM, .accumulates = true, .shape.rows = {.rows = 3, .scale = 0.5f}};
-    struct buffer buffers[OP_OPERANDS] = {
-        [LOSS_SUM_IN] = make_buffer(FORMAT_F32, 3), [LOSS_SUM_OUT] = make_output(FORMAT_F32, 1)};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "ff", FORMAT_F32, buffers);
     for (int i = 0; i < 3; i++) {
         set(&buffers[LOSS_SUM_IN], i, 1 << i);
     }

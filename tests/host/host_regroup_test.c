@@ -8,9 +8,9 @@ static void expect_places(struct rows_shape shape, const int *expected)
 {
     int64_t width = shape.columns / shape.parts, items = shape.rows * shape.parts;
     for (int i = 0; i < TYPES; i++) {
-        struct op     op                   = {.kind = OP_REGROUP, .shape.rows = shape};
-        struct buffer buffers[OP_OPERANDS] = {
-            [REGROUP_IN] = make_buffer(types[i], items * width), [REGROUP_OUT] = make_output(types[i], items * width)};
+        struct op     op = {.kind = OP_REGROUP, .shape.rows = shape};
+        struct buffer buffers[OP_OPERANDS];
+        make_slots(&op, "xx", types[i], buffers);
         for (int64_t j = 0; j < items * width; j++) {
             set(&buffers[REGROUP_IN], j, (double)j);
         }
@@ -41,9 +41,9 @@ Test(host_regroup, brings_chunks_of_ranks_into_the_order_of_the_sequence_and_bac
 
 Test(host_regroup, finds_squares_that_are_added_to_others)
 {
-    struct op     op                   = {.kind = OP_SQUARE_SUM, .accumulates = true, .shape.elements.elements = 3};
-    struct buffer buffers[OP_OPERANDS] = {
-        [SQUARE_SUM_IN] = make_buffer(FORMAT_F32, 3), [SQUARE_SUM_OUT] = make_output(FORMAT_F32, 1)};
+    struct op     op = {.kind = OP_SQUARE_SUM, .accumulates = true, .shape.elements.elements = 3};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "ff", FORMAT_F32, buffers);
     for (int i = 0; i < 3; i++) {
         set(&buffers[SQUARE_SUM_IN], i, i + 1);
     }

@@ -43,13 +43,10 @@ static double rotated(const struct buffer *in, int64_t at, int64_t i, const stru
 
 Test(latent_rope, rotates_the_end_of_each_head_and_gives_all_heads_one_key)
 {
-    struct op            op                   = op_of(OP_LATENT_ROPE_FORWARD);
-    struct buffer        buffers[OP_OPERANDS] = {[LATENT_ROPE_TABLE]        = new_table(),
-                                                 [LATENT_ROPE_QUERY_UP]     = make_random(FORMAT_F32, QUERIES, 1, 1),
-                                                 [LATENT_ROPE_KEY_VALUE_UP] = make_random(FORMAT_F32, UP, 2, 1),
-                                                 [LATENT_ROPE_SHARED_KEY]   = make_random(FORMAT_F32, SHARED, 3, 1),
-                                                 [LATENT_ROPE_QUERY]        = make_output(FORMAT_F32, QUERIES),
-                                                 [LATENT_ROPE_KEY_VALUE]    = make_output(FORMAT_F32, PAIRS)};
+    struct op     op = op_of(OP_LATENT_ROPE_FORWARD);
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "ffffff", FORMAT_F32, buffers);
+    buffers[LATENT_ROPE_TABLE] = new_table();
     const struct buffer *table = &buffers[LATENT_ROPE_TABLE], *up = &buffers[LATENT_ROPE_KEY_VALUE_UP];
 
     run_op(&op, buffers, THREADS);
@@ -89,15 +86,12 @@ Test(latent_rope, sends_back_to_each_input_what_it_gave)
     static const int64_t sizes[]  = {QUERIES, UP, SHARED};
     for (int i = 0; i < 3; i++) {
         struct op     forward = op_of(OP_LATENT_ROPE_FORWARD), backward = op_of(OP_LATENT_ROPE_BACKWARD);
-        struct buffer made[OP_OPERANDS] = {[LATENT_ROPE_TABLE]     = new_table(),
-                                           [LATENT_ROPE_QUERY]     = make_output(FORMAT_F32, QUERIES),
-                                           [LATENT_ROPE_KEY_VALUE] = make_output(FORMAT_F32, PAIRS)};
-        struct buffer sent[OP_OPERANDS] = {[LATENT_ROPE_TABLE]     = new_table(),
-                                           [LATENT_ROPE_QUERY]     = make_random(FORMAT_F32, QUERIES, 4, 1),
-                                           [LATENT_ROPE_KEY_VALUE] = make_random(FORMAT_F32, PAIRS, 5, 1)};
+        struct buffer made[OP_OPERANDS], sent[OP_OPERANDS];
+        make_slots(&forward, "ffffff", FORMAT_F32, made);
+        make_slots(&backward, "ffffff", FORMAT_F32, sent);
+        made[LATENT_ROPE_TABLE] = sent[LATENT_ROPE_TABLE] = new_table();
         for (int j = 0; j < 3; j++) {
             made[inputs[j]] = make_random(FORMAT_F32, sizes[j], (uint64_t)j, i == j ? 1 : 0);
-            sent[inputs[j]] = make_output(FORMAT_F32, sizes[j]);
         }
 
         run_op(&forward, made, THREADS);
@@ -115,12 +109,12 @@ Test(latent_rope, joins_the_columns_that_it_has_split)
 {
     struct rows_shape shape = {.rows = 5, .columns = 7, .valid_columns = 4};
     struct op         split = {.kind = OP_SPLIT, .shape.rows = shape}, join = {.kind = OP_JOIN, .shape.rows = shape};
-    struct buffer     parts[OP_OPERANDS] = {[SPLIT_IN]    = make_random(FORMAT_F32, 35, 1, 1),
-                                            [SPLIT_FIRST] = make_output(FORMAT_F32, 20),
-                                            [SPLIT_REST]  = make_output(FORMAT_F32, 15)};
+    struct buffer     parts[OP_OPERANDS], whole[OP_OPERANDS];
+    make_slots(&split, "fff", FORMAT_F32, parts);
+    make_slots(&join, "fff", FORMAT_F32, whole);
     run_op(&split, parts, THREADS);
-    struct buffer whole[OP_OPERANDS] = {
-        [JOIN_FIRST] = parts[SPLIT_FIRST], [JOIN_REST] = parts[SPLIT_REST], [JOIN_OUT] = make_output(FORMAT_F32, 35)};
+    whole[JOIN_FIRST] = parts[SPLIT_FIRST];
+    whole[JOIN_REST]  = parts[SPLIT_REST];
     run_op(&join, whole, THREADS);
 
     for (int64_t i = 0; i < 35; i++) {

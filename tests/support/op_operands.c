@@ -23,7 +23,7 @@ struct op complete_op(const struct op_case *test)
     return op;
 }
 
-static enum format format_of(char letter)
+enum format format_of(char letter)
 {
     return strchr("fFzNM", letter) != NULL  ? FORMAT_F32
            : strchr("bBZm", letter) != NULL ? FORMAT_BF16

@@ -12,6 +12,9 @@ enum { GUARDS = 64 };
 // Returns the case's op with its operands in slot order, and their access.
 struct op complete_op(const struct op_case *test);
 
+// Format of an operand by its letter in a case (op_cases.c).
+enum format format_of(char letter);
+
 // Fills elements with NaN, or with an invalid index.
 void    poison(const struct buffer *buffer, int64_t first, int64_t count);
 int64_t guarded_bytes(const struct buffer *buffer);

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "op_operands.h"
+
 const enum format types[TYPES] = {FORMAT_F32, FORMAT_BF16};
 
 double tolerance(enum format format)
@@ -20,6 +22,20 @@ struct buffer make_output(enum format format, int64_t elements)
         set(&buffer, i, NAN);
     }
     return buffer;
+}
+
+void make_slots(struct op *op, const char *slots, enum format x, struct buffer buffers[OP_OPERANDS])
+{
+    *op = complete_op(&(struct op_case){.op = *op, .operands = slots});
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        bool        is_present = op->operand[slot] >= 0, is_read = (op->access[slot] & ACCESS_READ) != 0;
+        enum format format   = !is_present || slots[slot] == 'x' ? x : format_of(slots[slot]);
+        int64_t     elements = is_present ? op_operand_elements(op, slot) : 0;
+        buffers[slot]        = !is_present            ? (struct buffer){.data = NULL}
+                               : format == FORMAT_I32 ? make_buffer(format, elements)
+                               : is_read              ? make_random(format, elements, (uint64_t)slot + 1, 1)
+                                                      : make_output(format, elements);
+    }
 }
 
 double *values_of(const struct buffer *buffer)

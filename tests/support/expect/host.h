@@ -14,6 +14,10 @@ double tolerance(enum format format);
 // Allocates an output filled with NaN, which shows unwritten elements, plus a guard element at the end.
 struct buffer make_output(enum format format, int64_t elements);
 
+// Makes the operands of an op, a letter per slot: x for this format, - for none, and the letters of op_cases.c.
+// Operands that the op reads are random with deviation 1, integers zero, and others from make_output. Sets op->operand.
+void make_slots(struct op *op, const char *slots, enum format x, struct buffer buffers[OP_OPERANDS]);
+
 // Copies the values of a buffer into a new array.
 double *values_of(const struct buffer *buffer);
 
