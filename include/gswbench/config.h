@@ -164,6 +164,8 @@ struct config_section {
     const char          *help;
 };
 extern const struct config_section config_sections[];    // ends with a NULL name
+// Finds "section.key", the first length characters of name, and its section; NULL: there is no such option.
+const struct option *config_find_option(const char *name, size_t length, const struct config_section **section);
 
 // Whether the model has fewer layers than its preset, or than the config.
 bool config_is_proxy(const struct config *config);

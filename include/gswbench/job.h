@@ -28,7 +28,7 @@ void job_print_places(struct text_buffer *places, const struct job_selection *se
 // Reads and checks the selected configuration; errors receives one line per error.
 status job_read_config(struct config *config, const struct job_selection *selection, struct text_buffer *errors);
 
-// check.c: resolves the layout, and checks sections and rules across sections. A failure has one line per error. With
+// Resolves the layout, and checks sections and rules across sections. A failure has one line per error. With
 // an unknown rank count and an axis on auto, the layout is not resolved.
 status job_check(struct plan_request *request, const struct config *config);
 
@@ -128,7 +128,7 @@ status plan_hardware_flops(const struct plan *plan, const struct plan_request *r
 // since other ranks have the same kinds.
 status proof_check_backend(const struct plan_request *request, const char *backend);
 
-// prove.c: a job, and its proof if this version can run it. FLOPs by convention; NaN: unknown.
+// A job, and its proof if this version can run it. FLOPs by convention; NaN: unknown.
 struct proved_job {
     struct job       job;
     double           flops[FLOPS_COUNT];

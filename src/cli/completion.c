@@ -57,21 +57,6 @@ static void offer_option(const struct offer *to, const char *before, const struc
     text_free(&words);
 }
 
-// Finds the option of "section.key".
-static const struct option *find_option(const char *name, size_t length)
-{
-    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
-        for (const struct option *option = section->options; option->key != NULL; option++) {
-            char full[128];
-            int  bytes = snprintf(full, sizeof(full), "%s.%s", section->name, option->key);
-            if ((size_t)bytes == length && memcmp(full, name, length) == 0) {
-                return option;
-            }
-        }
-    }
-    return NULL;
-}
-
 // Offers "section.key=", and after the equals sign the values of that option.
 static void offer_settings(const struct offer *to, const char *before)
 {
@@ -79,7 +64,8 @@ static void offer_settings(const struct offer *to, const char *before)
     size_t      length = strcspn(typed, "=");
     char        known[256];
     if (typed[length] == '=') {
-        const struct option *option = find_option(typed, length);
+        const struct config_section *section;
+        const struct option         *option = config_find_option(typed, length, &section);
         snprintf(known, sizeof(known), "%s%.*s=", before, (int)length, typed);
         if (option != NULL) {
             offer_option(to, known, option);
@@ -110,9 +96,10 @@ static void offer_alternatives(const struct offer *to, const char *before, const
 // before: "--flag=" if flag and value are one word.
 static void offer_value(const struct offer *to, const char *before, const struct flag *flag)
 {
-    bool is_model = strcmp(flag->name, "--model") == 0;
+    bool                         is_model = strcmp(flag->name, "--model") == 0;
+    const struct config_section *section;
     if (flag->type == FLAG_OVERRIDE) {
-        offer_option(to, before, find_option(flag->target, strlen(flag->target)));
+        offer_option(to, before, config_find_option(flag->target, strlen(flag->target), &section));
     } else if (strcmp(flag->name, "--set") == 0) {
         offer_settings(to, before);
     } else if (is_model || strcmp(flag->name, "--config") == 0) {

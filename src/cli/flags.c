@@ -63,13 +63,9 @@ static const char *find_setting(const struct parser *parser, const char *flag)
     if (key == NULL || flags_find(parser->command, "--set", strlen("--set")) == NULL) {
         return NULL;
     }
-    const char          *value = wanted_value(parser), *dot = strchr(key, '.');
-    const struct option *option = NULL;
-    for (const struct config_section *section = config_sections; section->name != NULL; section++) {
-        if (strncmp(section->name, key, (size_t)(dot - key)) == 0 && section->name[dot - key] == '\0') {
-            option = option_find(section->options, dot + 1);
-        }
-    }
+    const char                  *value = wanted_value(parser);
+    const struct config_section *section;
+    const struct option         *option = config_find_option(key, strlen(key), &section);
     if (option != NULL && option->type == OPTION_BOOLEAN && strcmp(value, "VALUE") == 0) {
         value = "yes";
     }

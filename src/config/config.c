@@ -53,6 +53,19 @@ const char *section_suggest(const char *name)
     return text_closest(name, names);
 }
 
+const struct option *config_find_option(const char *name, size_t length, const struct config_section **section)
+{
+    for (*section = config_sections; (*section)->name != NULL; (*section)++) {
+        size_t dot = strlen((*section)->name);
+        if (dot < length && strncmp((*section)->name, name, dot) == 0 && name[dot] == '.') {
+            char key[64];
+            snprintf(key, sizeof(key), "%.*s", (int)(length - dot - 1), name + dot + 1);
+            return option_find((*section)->options, key);
+        }
+    }
+    return NULL;
+}
+
 const char *config_folder(void)
 {
     static char folder[1024];

@@ -5,25 +5,13 @@
 #include <string.h>
 
 #include "gswbench/backend.h"
-#include "gswbench/backend.h"
 #include "gswbench/job.h"
-
-static void note(status *errors, status result)
-{
-    if (failed(&result)) {
-        status_add(errors, result);
-    }
-}
 
 // Value of the integer option "section.key"; shown receives "[section] key".
 static int64_t number_of(const struct config *config, const char *name, char *shown, size_t bytes)
 {
-    const struct config_section *section = config_sections;
-    size_t                       length  = strcspn(name, ".");
-    while (strncmp(section->name, name, length) != 0) {
-        section++;
-    }
-    const struct option *option = option_find(section->options, name + length + 1);
+    const struct config_section *section;
+    const struct option         *option = config_find_option(name, strlen(name), &section);
     snprintf(shown, bytes, "[%s] %s", section->name, option->key);
     return *(const int64_t *)(const void *)((const char *)config + section->offset + option->offset);
 }
@@ -33,20 +21,17 @@ static void check_divides(status *errors, const struct config *config, const cha
 {
     char    shown[64];
     int64_t number = number_of(config, divided, shown, sizeof(shown));
-    if (number % parts != 0) {
-        status_add(errors,
-                   fail("[parallel] %s = %" PRId64 " does not divide %s = %" PRId64, what, parts, shown, number));
-    }
+    status_add_if(errors, number % parts != 0, "[parallel] %s = %" PRId64 " does not divide %s = %" PRId64, what, parts,
+                  shown, number);
 }
 
 static void check_meets(status *errors, const struct config *config, const struct axis_row *axis, int64_t size)
 {
     char    shown[64];
     int64_t number = number_of(config, axis->meets, shown, sizeof(shown));
-    if (number > 0 && number % size != 0 && size % number != 0) {
-        status_add(errors, fail("[parallel] %s = %" PRId64 " neither divides %s = %" PRId64 " nor is a multiple of it",
-                                axis->name, size, shown, number));
-    }
+    status_add_if(errors, number > 0 && number % size != 0 && size % number != 0,
+                  "[parallel] %s = %" PRId64 " neither divides %s = %" PRId64 " nor is a multiple of it", axis->name,
+                  size, shown, number);
 }
 
 static void check_axis(status *errors, const struct config *config, const struct axis_row *axis, int64_t size)
@@ -63,10 +48,9 @@ static void check_axis(status *errors, const struct config *config, const struct
     if (axis->meets != NULL) {
         check_meets(errors, config, axis, size);
     }
-    if ((axis->shares & AXIS_SHARES_EXPERTS) != 0 && config->model.experts == 0 && size > 1) {
-        status_add(errors, fail("[parallel] %s = %" PRId64 " needs experts: set [model] experts, or leave %s out",
-                                axis->name, size, axis->name));
-    }
+    status_add_if(errors, (axis->shares & AXIS_SHARES_EXPERTS) != 0 && config->model.experts == 0 && size > 1,
+                  "[parallel] %s = %" PRId64 " needs experts: set [model] experts, or leave %s out", axis->name, size,
+                  axis->name);
 }
 
 struct plan_sections job_sections(const struct config *config)
@@ -93,43 +77,37 @@ static void check_widths(status *errors, const struct config *config)
     const struct {
         const char *name;
         int64_t     elements;
-    } rows[] = {{"hidden", model->hidden}, {"q_rank", model->q_rank}, {"kv_rank", model->kv_rank}};
-    if (key > widths.head) {
-        char more[64] = "";
-        if (key > model->head_dim) {
-            snprintf(more, sizeof(more), " and rope_dim = %" PRId64, model->rope_dim);
-        }
-        status_add(errors,
-                   fail("[model] head_dim = %" PRId64 "%s: attention of [run] backend = %s supports up to %" PRId64
-                        " elements per head: use a smaller value, or backend = host",
-                        model->head_dim, more, backend, widths.head));
+    } rows[]           = {{"hidden", model->hidden}, {"q_rank", model->q_rank}, {"kv_rank", model->kv_rank}};
+    bool is_value_wide = value > widths.head && model->value_dim > 0;
+    char more[64]      = "";
+    if (key > model->head_dim) {
+        snprintf(more, sizeof(more), " and rope_dim = %" PRId64, model->rope_dim);
     }
-    if (value > widths.head && model->value_dim > 0) {
-        status_add(errors,
-                   fail("[model] value_dim = %" PRId64 ": attention of [run] backend = %s supports up to %" PRId64
-                        " elements per head: use a smaller value, or backend = host",
-                        value, backend, widths.head));
-    } else if (widths.pairs_alike && (key % 8 == 0) != (value % 8 == 0)) {
-        status_add(errors, fail("[model] value_dim = %" PRId64 " and head_dim + rope_dim = %" PRId64
-                                ": attention of [run] backend = %s needs both or neither to be multiples of 8: change "
-                                "one, or use backend = host",
-                                value, key, backend));
-    }
-    if (model->mamba_heads > 0 &&
-        (model->mamba_head_dim > widths.mamba_head || model->mamba_state > widths.mamba_state)) {
-        status_add(errors,
-                   fail("[model] mamba_head_dim = %" PRId64 " and mamba_state = %" PRId64
-                        ": scans of [run] backend = %s support up to %" PRId64 " elements per head and %" PRId64
-                        " states: use smaller values, or backend = host",
-                        model->mamba_head_dim, model->mamba_state, backend, widths.mamba_head, widths.mamba_state));
-    }
+    status_add_if(errors, key > widths.head,
+                  "[model] head_dim = %" PRId64 "%s: attention of [run] backend = %s supports up to %" PRId64
+                  " elements per head: use a smaller value, or backend = host",
+                  model->head_dim, more, backend, widths.head);
+    status_add_if(errors, is_value_wide,
+                  "[model] value_dim = %" PRId64 ": attention of [run] backend = %s supports up to %" PRId64
+                  " elements per head: use a smaller value, or backend = host",
+                  value, backend, widths.head);
+    status_add_if(errors, !is_value_wide && widths.pairs_alike && (key % 8 == 0) != (value % 8 == 0),
+                  "[model] value_dim = %" PRId64 " and head_dim + rope_dim = %" PRId64
+                  ": attention of [run] backend = %s needs both or neither to be multiples of 8: change one, or use "
+                  "backend = host",
+                  value, key, backend);
+    status_add_if(errors,
+                  model->mamba_heads > 0 &&
+                      (model->mamba_head_dim > widths.mamba_head || model->mamba_state > widths.mamba_state),
+                  "[model] mamba_head_dim = %" PRId64 " and mamba_state = %" PRId64
+                  ": scans of [run] backend = %s support up to %" PRId64 " elements per head and %" PRId64
+                  " states: use smaller values, or backend = host",
+                  model->mamba_head_dim, model->mamba_state, backend, widths.mamba_head, widths.mamba_state);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rows[i].elements > widths.norm) {
-            status_add(errors,
-                       fail("[model] %s = %" PRId64 ": norms of [run] backend = %s support rows of up to %" PRId64
-                            " elements: use a smaller value, or backend = host",
-                            rows[i].name, rows[i].elements, backend, widths.norm));
-        }
+        status_add_if(errors, rows[i].elements > widths.norm,
+                      "[model] %s = %" PRId64 ": norms of [run] backend = %s support rows of up to %" PRId64
+                      " elements: use a smaller value, or backend = host",
+                      rows[i].name, rows[i].elements, backend, widths.norm);
     }
 }
 
@@ -148,19 +126,14 @@ static void check_fp4(status *errors, const struct config *config)
 static void check_run(status *errors, const struct config *config)
 {
     check_fp4(errors, config);
-    if (config->run.warmup >= config->run.steps) {
-        status_add(errors,
-                   fail("[run] warmup = %" PRId64 " leaves no measured step of steps = %" PRId64
-                        ": use at most %" PRId64 " (--set run.warmup=%" PRId64 ")",
-                        config->run.warmup, config->run.steps, config->run.steps - 1, run_warmup(config->run.steps)));
-    }
-    if (config->precision.compute == COMPUTE_FP32 && backend_lacks_fp32(config->run.backend)) {
-        status_add(
-            errors,
-            fail(
-                "[run] backend = %s does not support fp32 attention: use backend = host, or [precision] compute = bf16",
-                config->run.backend));
-    }
+    status_add_if(errors, config->run.warmup >= config->run.steps,
+                  "[run] warmup = %" PRId64 " leaves no measured step of steps = %" PRId64 ": use at most %" PRId64
+                  " (--set run.warmup=%" PRId64 ")",
+                  config->run.warmup, config->run.steps, config->run.steps - 1, run_warmup(config->run.steps));
+    status_add_if(
+        errors, config->precision.compute == COMPUTE_FP32 && backend_lacks_fp32(config->run.backend),
+        "[run] backend = %s does not support fp32 attention: use backend = host, or [precision] compute = bf16",
+        config->run.backend);
     bool is_stored =
         model_is_frozen(&config->model) && config->precision.fp8_weights && config->precision.compute >= COMPUTE_FP8;
     status_add_if(
@@ -169,11 +142,10 @@ static void check_run(status *errors, const struct config *config)
         "yes with [adapters] rank = %" PRId64 "): set fp8_weights = no, or use --weights-out",
         config->model.adapters.rank);
     check_widths(errors, config);
-    note(errors, checkpoint_config_check(&config->checkpoint));
-    note(errors, profile_config_check_steps(&config->profile, config->run.steps));
-    if (config->run.output[0] == '\0') {
-        status_add(errors, fail("[run] output is empty: set it to a folder, or to . for the current folder"));
-    }
+    status_add(errors, checkpoint_config_check(&config->checkpoint));
+    status_add(errors, profile_config_check_steps(&config->profile, config->run.steps));
+    status_add_if(errors, config->run.output[0] == '\0',
+                  "[run] output is empty: set it to a folder, or to . for the current folder");
 }
 
 status job_check_sections(const struct config *config)
@@ -213,7 +185,7 @@ status job_check_layout(const struct plan_request *request, const struct config 
         check_axis(&errors, config, &axis_rows[axis], request->mesh.asked[axis]);
     }
     check_divides(&errors, config, "tp", request->mesh.etp, "model.expert_ffn");    // etp is 1 if experts are not split
-    note(&errors, check_overlap(request));
+    status_add(&errors, check_overlap(request));
     return failed(&errors) ? errors : plan_check_layout(request);
 }
 
@@ -230,9 +202,9 @@ status job_check(struct plan_request *request, const struct config *config)
         if (!failed(&errors) && !failed(&layout)) {
             layout = plan_is_long(request) ? OK : plan_check_size(request);
         }
-        note(&errors, layout);
-        note(&errors, trace_config_check(&config->trace, request->mesh.world));
-        note(&errors, profile_config_check_ranks(&config->profile, request->mesh.world));
+        status_add(&errors, layout);
+        status_add(&errors, trace_config_check(&config->trace, request->mesh.world));
+        status_add(&errors, profile_config_check_ranks(&config->profile, request->mesh.world));
     }
     return errors;
 }

@@ -176,14 +176,9 @@ static bool is_changed(const struct result_entry *entry)
             return false;
         }
     }
-    for (const struct config_section *section = config_sections; section->name != NULL && dot != NULL; section++) {
-        size_t length = (size_t)(dot - entry->name);
-        if (strlen(section->name) == length && strncmp(entry->name, section->name, length) == 0) {
-            const struct option *option = option_find(section->options, dot + 1);
-            return option != NULL && strcmp(entry->value, option->fallback) != 0;
-        }
-    }
-    return false;
+    const struct config_section *section;
+    const struct option         *option = config_find_option(entry->name, strlen(entry->name), &section);
+    return option != NULL && strcmp(entry->value, option->fallback) != 0;
 }
 
 // The command that repeats the job from the configuration in its folder.
