@@ -30,7 +30,7 @@ struct emulation {
 
     // Outputs.
     struct measured_op *measured;    // median of each executed op over the steps
-    int64_t             measured_count, measured_room;
+    int64_t             measured_count;
     int64_t             stage_count, executed;    // stages of the job; stages executed
     int64_t             allocated_bytes;          // maximum over the executed stages
     bool                has_failed;               // a loss or gradient norm was not finite

@@ -128,7 +128,7 @@ struct atlas_row {
 
 struct atlas {
     struct atlas_row *rows;
-    int64_t           count, capacity;
+    int64_t           count;
     double            pair_error;    // PREDICTED_CHANGE_ERROR
 };
 void show_atlas(const struct atlas *atlas);

@@ -78,12 +78,8 @@ static void keep_effects(struct atlas_row *kept, struct predict_row *row)
 
 static void keep_row(struct atlas *atlas, struct predict_row *row)
 {
-    if (atlas->count == atlas->capacity) {
-        atlas->capacity = 2 * atlas->capacity + 64;
-        atlas->rows     = memory_resize(atlas->rows, (size_t)atlas->capacity * sizeof(*atlas->rows));
-    }
     const struct config *config = &row->job.config;
-    struct atlas_row    *kept   = &atlas->rows[atlas->count++];
+    struct atlas_row    *kept   = LIST_ADD(atlas->rows, atlas->count);
     *kept                       = (struct atlas_row){.ranks              = row->job.request.mesh.world,
                                                      .published_seconds  = row->published_seconds,
                                                      .predicted_seconds  = row->prediction.step_seconds,
@@ -111,10 +107,11 @@ static void keep_row(struct atlas *atlas, struct predict_row *row)
     keep_effects(kept, row);
 }
 
-static status add_row(struct collection *collection, const struct job_selection *selection,
-                      const struct config_row *chosen, struct text_buffer *errors)
+static status add_row(void *state, const struct job_selection *selection, const struct config_row *chosen,
+                      struct text_buffer *errors)
 {
-    struct predict_row row = {.explanation = {.visit = NULL}};
+    struct collection *collection = state;
+    struct predict_row row        = {.explanation = {.visit = NULL}};
     TRY(job_read_row(&row.job, selection, chosen, errors));
     const struct config *config = &row.job.config;
     if (config->published.step_seconds == 0.0 || !cli_wants_row(&collection->arguments->filter, config)) {
@@ -134,16 +131,10 @@ static status add_row(struct collection *collection, const struct job_selection 
 
 static status add_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    struct collection   *collection = state;
-    struct job_selection selection  = {.name = path, .skips_fits = collection->arguments->config.skips_fits};
-    struct config_row    rows[CONFIG_ROWS_MAX];
-    int                  count;
+    const struct collection   *collection = state;
+    const struct job_selection selection  = {.name = path, .skips_fits = collection->arguments->config.skips_fits};
     (void)name;
-    TRY(job_rows(&selection, rows, &count, errors));
-    for (int i = 0; i < count; i++) {
-        TRY(add_row(collection, &selection, &rows[i], errors));
-    }
-    return OK;
+    return cli_visit_rows(&selection, add_row, state, errors);
 }
 
 status command_atlas(const struct arguments *chosen, struct text_buffer *errors)

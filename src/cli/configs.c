@@ -16,27 +16,26 @@ const struct flag configs_flags[] = {
 
 struct listing {
     const struct row_filter *filter;
-    json_t                  *list;    // NULL: rows are printed
-    int64_t                  rows;    // matching rows so far
+    json_t                  *list;     // NULL: rows are printed
+    int64_t                  rows;     // matching rows so far
+    struct shown_config      shown;    // the current configuration
 };
 
-// Reads the rows that match the filter, and prints them if there is no list.
-static status read_rows(struct shown_config *described, const struct listing *listing,
-                        const struct job_selection *arguments, const struct config_row *list, int count,
-                        struct text_buffer *errors)
+// Adds a row that matches the filter, and prints it if there is no list.
+static status add_row(void *state, const struct job_selection *selection, const struct config_row *row,
+                      struct text_buffer *errors)
 {
-    for (int i = 0; i < count; i++) {
-        struct shown_row *row = &described->rows[described->row_count];
-        TRY(job_read_row(&row->job, arguments, &list[i], errors));
-        if (!cli_wants_row(listing->filter, &row->job.config)) {
-            continue;
-        }
-        show_describe_row(row);
+    struct listing      *listing = state;
+    struct shown_config *shown   = &listing->shown;
+    struct shown_row    *added   = &shown->rows[shown->row_count];
+    TRY(job_read_row(&added->job, selection, row, errors));
+    if (cli_wants_row(listing->filter, &added->job.config)) {
+        show_describe_row(added);
         if (listing->list == NULL) {
-            printf("%s%s", described->row_count == 0 ? described->name : "", described->row_count == 0 ? "\n" : "");
-            show_config_row(&row->job);
+            printf("%s%s", shown->row_count == 0 ? shown->name : "", shown->row_count == 0 ? "\n" : "");
+            show_config_row(&added->job);
         }
-        described->row_count++;
+        shown->row_count++;
     }
     return OK;
 }
@@ -52,19 +51,16 @@ static bool is_of_atlas(const char *path)
 // Adds a configuration with its matching rows to the list, or prints it.
 static status list_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    struct listing      *listing   = state;
-    struct job_selection arguments = {.name = path};
-    struct config_row    rows[CONFIG_ROWS_MAX];
-    int                  count;
-    TRY(job_rows(&arguments, rows, &count, errors));
-    struct shown_config described = {
-        .name = name, .is_atlas = is_of_atlas(path), .rows = memory_allocate((size_t)count * sizeof(*described.rows))};
-    status result = read_rows(&described, listing, &arguments, rows, count, errors);
-    if (listing->list != NULL && described.row_count > 0 && !failed(&result)) {
-        json_array_append_new(listing->list, show_config_json(&described));
+    struct listing      *listing = state;
+    struct shown_config *shown   = &listing->shown;
+    *shown                       = (struct shown_config){
+                              .name = name, .is_atlas = is_of_atlas(path), .rows = memory_allocate(CONFIG_ROWS_MAX * sizeof(*shown->rows))};
+    status result = cli_visit_rows(&(struct job_selection){.name = path}, add_row, listing, errors);
+    if (listing->list != NULL && shown->row_count > 0 && !failed(&result)) {
+        json_array_append_new(listing->list, show_config_json(shown));
     }
-    listing->rows += described.row_count;
-    free(described.rows);
+    listing->rows += shown->row_count;
+    free(shown->rows);
     return result;
 }
 

@@ -16,35 +16,33 @@ static bool has_experts(const struct config *config)
     return config->model.experts > 0;
 }
 
-// Counts the rows of a configuration. A row shows something about a machine only if its model has experts as well, or
-// has none as well.
-static status count_rows(void *state, const char *name, const char *path, struct text_buffer *errors)
+// A row shows something about a machine only if both models have experts, or none.
+static status count_row(void *state, const struct job_selection *selection, const struct config_row *row,
+                        struct text_buffer *errors)
 {
-    struct evidence     *evidence  = state;
-    const struct config *own       = evidence->config;
-    struct job_selection selection = {.name = path};
-    struct config_row    rows[CONFIG_ROWS_MAX];
-    int                  count;
-    (void)name;
-    TRY(job_rows(&selection, rows, &count, errors));
-    for (int i = 0; i < count; i++) {
-        struct job job;
-        if (rows[i].step_seconds == 0.0) {
-            continue;
-        }
-        TRY(job_read_row(&job, &selection, &rows[i], errors));
-        const struct config *row        = &job.config;
-        bool                 is_program = strcmp(row->software.profile, own->software.profile) == 0;
-        bool                 is_machine = strcmp(row->hardware.profile, own->hardware.profile) == 0;
-        bool                 is_kind    = has_experts(row) == has_experts(own);
-        evidence->program += is_program;
-        evidence->machine += is_machine && is_kind;
-        evidence->both += is_program && is_machine && is_kind;
-        if (is_machine && job.request.mesh.world > evidence->ranks) {
-            evidence->ranks = job.request.mesh.world;
-        }
+    struct evidence     *evidence = state;
+    const struct config *own      = evidence->config;
+    struct job           job;
+    if (row->step_seconds == 0.0) {
+        return OK;
+    }
+    TRY(job_read_row(&job, selection, row, errors));
+    bool is_program = strcmp(job.config.software.profile, own->software.profile) == 0;
+    bool is_machine = strcmp(job.config.hardware.profile, own->hardware.profile) == 0;
+    bool is_kind    = has_experts(&job.config) == has_experts(own);
+    evidence->program += is_program;
+    evidence->machine += is_machine && is_kind;
+    evidence->both += is_program && is_machine && is_kind;
+    if (is_machine && job.request.mesh.world > evidence->ranks) {
+        evidence->ranks = job.request.mesh.world;
     }
     return OK;
+}
+
+static status count_rows(void *state, const char *name, const char *path, struct text_buffer *errors)
+{
+    (void)name;
+    return cli_visit_rows(&(struct job_selection){.name = path}, count_row, state, errors);
 }
 
 static bool has_given_network(const struct hardware_config *hardware)

@@ -13,6 +13,14 @@
 #include "gswbench/output.h"
 #include "internal.h"
 
+static status count_row(void *state, const struct job_selection *selection, const struct config_row *row,
+                        struct text_buffer *errors)
+{
+    (void)selection, (void)row, (void)errors;
+    ++*(int64_t *)state;
+    return OK;
+}
+
 static status count_rows(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
     struct job_selection one = {.name = path};
@@ -20,16 +28,22 @@ static status count_rows(void *state, const char *name, const char *path, struct
     return cli_count_rows(state, &one, errors);
 }
 
-status cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors)
+status cli_visit_rows(const struct job_selection *selection, row_visitor *visit, void *state,
+                      struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
-    int               own = 0;
-    if (selection->name == NULL) {
-        return cli_visit_configs(count_rows, count, errors);
+    int               count;
+    TRY(job_rows(selection, rows, &count, errors));
+    for (int i = 0; i < count; i++) {
+        TRY(visit(state, selection, &rows[i], errors));
     }
-    TRY(job_rows(selection, rows, &own, errors));
-    *count += own;
     return OK;
+}
+
+status cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors)
+{
+    return selection->name == NULL ? cli_visit_configs(count_rows, count, errors)
+                                   : cli_visit_rows(selection, count_row, count, errors);
 }
 
 // Returns the number of configurations; negative: the folder cannot be read.

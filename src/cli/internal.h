@@ -131,10 +131,14 @@ const struct flag *flags_find(const struct command *command, const char *name, s
 // inputs.c: copies standard input to a file that can be read more than once.
 status cli_read_stdin(const char **path, struct arena *arena);
 
-// Visits every installed configuration until a visitor fails: alphabetically, the atlas last. cli_count_rows
-// counts the rows of a selection; without a name, all rows.
+// Visits every installed configuration until a visitor fails: alphabetically, the atlas last. cli_visit_rows visits the
+// rows of a configuration. cli_count_rows counts the rows of a selection; without a name, all rows.
 typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
 status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
+typedef status row_visitor(void *state, const struct job_selection *selection, const struct config_row *row,
+                           struct text_buffer *errors);
+status         cli_visit_rows(const struct job_selection *selection, row_visitor *visit, void *state,
+                              struct text_buffer *errors);
 status         cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors);
 
 // Whether the filter takes a row.

@@ -24,12 +24,7 @@ static int by_key(const void *left, const void *right)
 
 void emulate_add(struct emulation *emulation, const struct measured_op *op)
 {
-    if (emulation->measured_count == emulation->measured_room) {
-        emulation->measured_room = 2 * emulation->measured_room + 1024;
-        emulation->measured =
-            memory_resize(emulation->measured, (size_t)emulation->measured_room * sizeof(*emulation->measured));
-    }
-    emulation->measured[emulation->measured_count++] = *op;
+    LIST_APPEND(emulation->measured, emulation->measured_count, *op);
 }
 
 // times: [repeats][op_count]
