@@ -132,14 +132,11 @@ static void set_step(struct result *result, const struct predict_row *row)
 
 static void add_reasons(struct result *result, const struct predict_row *row)
 {
-    struct result_reason reason = {.verdict = VERDICT_PREDICTED, .id = "not-run", .rank = -1, .step = -1};
-    snprintf(reason.message, sizeof(reason.message), "simulated, not measured (profile %.100s)",
-             row->job.config.hardware.profile);
-    result_add_reason(result, &reason);
+    result_note(result, (struct result_reason){"not-run", VERDICT_PREDICTED, -1, -1, ""},
+                "simulated, not measured (profile %.100s)", row->job.config.hardware.profile);
     for (const char *line = row->warnings.text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
-        reason = (struct result_reason){.verdict = VERDICT_VALID, .id = "warning", .rank = -1, .step = -1};
-        snprintf(reason.message, sizeof(reason.message), "%.*s", (int)strcspn(line, "\n"), line);
-        result_add_reason(result, &reason);
+        result_note(result, (struct result_reason){"warning", VERDICT_VALID, -1, -1, ""}, "%.*s",
+                    (int)strcspn(line, "\n"), line);
     }
 }
 
@@ -257,17 +254,14 @@ static status simulate_job(struct emulated_job *emulated, const struct machine *
 static void mark(struct result *result, const struct config *config, bool has_failed)
 {
     const struct result_emulation *shown = &result->emulation;
-    struct result_reason reason = {.verdict = VERDICT_EMULATED, .id = "part-simulated", .rank = -1, .step = -1};
-    snprintf(
-        reason.message, sizeof(reason.message),
-        "%" PRId64 " of %" PRId64
-        " ops of the busiest stage are measured; collectives and the other ops have the times of [hardware] %.100s",
-        shown->measured_ops, shown->ops, config->hardware.profile);
-    result_add_reason(result, &reason);
+    result_note(result, (struct result_reason){"part-simulated", VERDICT_EMULATED, -1, -1, ""},
+                "%" PRId64 " of %" PRId64
+                " ops of the busiest stage are measured; collectives and the other ops have the times of [hardware] "
+                "%.100s",
+                shown->measured_ops, shown->ops, config->hardware.profile);
     if (has_failed) {
-        reason = (struct result_reason){.verdict = VERDICT_INVALID, .id = "not-finite", .rank = -1, .step = -1};
-        text_copy(reason.message, sizeof(reason.message), "a loss or a gradient norm is not a number");
-        result_add_reason(result, &reason);
+        result_note(result, (struct result_reason){"not-finite", VERDICT_INVALID, -1, -1, ""},
+                    "a loss or a gradient norm is not a number");
     }
 }
 

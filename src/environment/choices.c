@@ -16,12 +16,13 @@ struct problem {
 };
 
 struct choices {
-    struct backend *backend;
-    struct comm    *comm;
-    struct problem *own;    // [count], without duplicates
-    int64_t         count;
-    uint64_t       *all;    // [ranks][width]
-    int64_t         width;
+    struct rank_environment *environment;
+    struct backend          *backend;
+    struct comm             *comm;
+    struct problem          *own;    // [count], without duplicates
+    int64_t                  count;
+    uint64_t                *all;    // [ranks][width]
+    int64_t                  width;
 };
 
 static const struct problem *find(const struct choices *choices, uint64_t hash)
@@ -92,7 +93,6 @@ struct answer {
 
 static struct answer *gather_answers(const struct choices *choices, uint64_t hash)
 {
-    struct comm              *comm = choices->comm;
     struct answer             own;
     const struct problem     *problem = find(choices, hash);
     const struct gemm_choice *chosen =
@@ -102,29 +102,27 @@ static struct answer *gather_answers(const struct choices *choices, uint64_t has
         own.is_chosen = true;
         own.choice    = *chosen;
     }
-    struct answer *all = comm_gather(comm, &own, sizeof(own));
-    return all;
+    return comm_gather(choices->comm, &own, sizeof(own));
 }
 
 // Called for each problem of the job with its owner.
-typedef void visit_problem(struct choices *choices, uint64_t hash, int owner, struct rank_environment *environment);
+typedef void visit_problem(struct choices *choices, uint64_t hash, int owner);
 
-static void visit_all(struct choices *choices, struct rank_environment *environment, visit_problem *visit)
+static void visit_all(struct choices *choices, visit_problem *visit)
 {
     for (int rank = 0; rank < choices->comm->topology.ranks; rank++) {
         for (int64_t i = 0; i < choices->width; i++) {
             uint64_t hash = choices->all[rank * choices->width + i];
             if (hash != 0 && find_owner(choices, hash) == rank) {
-                visit(choices, hash, rank, environment);
+                visit(choices, hash, rank);
             }
         }
     }
 }
 
-static void take(struct choices *choices, uint64_t hash, int owner, struct rank_environment *environment)
+static void take(struct choices *choices, uint64_t hash, int owner)
 {
     struct answer *answers = gather_answers(choices, hash);
-    (void)environment;
     if (owner != choices->comm->topology.rank &&
         answers[owner].is_chosen) {    // including algorithms needed only by the cache file
         choices->backend->ops->choices->take(choices->backend, &answers[owner].choice);
@@ -133,10 +131,11 @@ static void take(struct choices *choices, uint64_t hash, int owner, struct rank_
 }
 
 // Notes a rank whose library rejected the shared algorithm: it computes differently.
-static void compare(struct choices *choices, uint64_t hash, int owner, struct rank_environment *environment)
+static void compare(struct choices *choices, uint64_t hash, int owner)
 {
-    struct answer *answers = gather_answers(choices, hash);
-    int            unlike  = -1;
+    struct rank_environment *environment = choices->environment;
+    struct answer           *answers     = gather_answers(choices, hash);
+    int                      unlike      = -1;
     for (int rank = 0; rank < choices->comm->topology.ranks; rank++) {
         const struct answer *answer = &answers[rank];
         if (answer->is_chosen) {
@@ -154,24 +153,24 @@ static void compare(struct choices *choices, uint64_t hash, int owner, struct ra
     free(answers);
 }
 
-static status prepare(struct choices *choices, const struct plan *plan, struct rank_environment *environment)
+static status prepare(struct choices *choices, const struct plan *plan)
 {
     TRY(step_visit_ops(plan, collect, choices));
     gather_problems(choices);
     TRY(comm_agree(choices->comm, step_visit_ops(plan, prepare_owned, choices)));
-    visit_all(choices, environment, take);
+    visit_all(choices, take);
     return comm_agree(choices->comm, step_prepare(plan, choices->backend));
 }
 
 // Compares and keeps the choices. Hosts may share the cache file: rank 0 writes it first, then others add missing
 // entries.
-static void conclude(struct choices *choices, struct rank_environment *environment)
+static void conclude(struct choices *choices)
 {
     static const struct setting_kind noted  = {.rule = SETTING_NOTED};
     struct comm                     *comm   = choices->comm;
-    const int64_t                   *counts = environment->choice_counts;
+    const int64_t                   *counts = choices->environment->choice_counts;
     char                             text[96];
-    visit_all(choices, environment, compare);
+    visit_all(choices, compare);
     if (comm->topology.rank > 0) {
         comm->ops->barrier(comm);
     }
@@ -181,18 +180,18 @@ static void conclude(struct choices *choices, struct rank_environment *environme
     }
     snprintf(text, sizeof(text), "%lld timed, %lld from the cache, %lld from other ranks",
              (long long)counts[GEMM_TIMED], (long long)counts[GEMM_REMEMBERED], (long long)counts[GEMM_TAKEN]);
-    settings_add(environment->settings, &noted, "algorithms of all ranks", text);
+    settings_add(choices->environment->settings, &noted, "algorithms of all ranks", text);
 }
 
 status choices_prepare(const struct plan *plan, struct rank_environment *environment, int64_t conditions)
 {
-    struct choices choices = {.backend = &environment->backend, .comm = environment->comm};
+    struct choices choices = {.environment = environment, .backend = &environment->backend, .comm = environment->comm};
     if (environment->backend.ops->choices == NULL) {
         return comm_agree(environment->comm, step_prepare(plan, &environment->backend));
     }
-    status result = prepare(&choices, plan, environment);
+    status result = prepare(&choices, plan);
     if (!failed(&result)) {
-        conclude(&choices, environment);
+        conclude(&choices);
         result = environment_check_notes(&environment->notes, conditions);
     }
     free(choices.own);

@@ -5,7 +5,6 @@
 #include "internal.h"
 
 #include <sched.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -191,18 +190,6 @@ struct environment_cores peers_share_cores(const struct environment_peer *peers,
     return share;
 }
 
-static void __attribute__((format(printf, 5, 6)))
-add_reason(struct result *result, enum verdict verdict, const char *id, int rank, const char *format, ...)
-{
-    struct result_reason reason = {.verdict = verdict, .rank = rank, .step = -1};
-    va_list              arguments;
-    text_copy(reason.id, sizeof(reason.id), id);
-    va_start(arguments, format);
-    vsnprintf(reason.message, sizeof(reason.message), format, arguments);
-    va_end(arguments);
-    result_add_reason(result, &reason);
-}
-
 // Checks an axis with all faster axes, whose ranks are consecutive. tp is the fastest.
 static void check_axis(struct result *result, const struct environment_peer *peers, enum axis axis)
 {
@@ -219,11 +206,11 @@ static void check_axis(struct result *result, const struct environment_peer *pee
     if (apart > 0) {
         int last    = first + size - 1;
         int fitting = peers[first].topology.local_ranks / size * size, per_node = fitting > 0 ? fitting : size;
-        add_reason(result, VERDICT_VALID, "ranks-apart", first,
-                   "%d of %d %s groups span nodes, the first is ranks %d (%.16s) to %d (%.16s): place ranks node by "
-                   "node (mpirun --map-by ppr:%d:node --bind-to none, srun --ntasks-per-node=%d --distribution=block)",
-                   apart, groups, axis_rows[axis].name, first, peers[first].topology.host, last,
-                   peers[last].topology.host, per_node, per_node);
+        result_note(result, (struct result_reason){"ranks-apart", VERDICT_VALID, first, -1, ""},
+                    "%d of %d %s groups span nodes, the first is ranks %d (%.16s) to %d (%.16s): place ranks node by "
+                    "node (mpirun --map-by ppr:%d:node --bind-to none, srun --ntasks-per-node=%d --distribution=block)",
+                    apart, groups, axis_rows[axis].name, first, peers[first].topology.host, last,
+                    peers[last].topology.host, per_node, per_node);
     }
 }
 
@@ -243,9 +230,9 @@ void peers_check_profilers(struct result *result, const struct environment_peer 
         rank++;
     }
     if (rank < ranks) {
-        add_reason(result, VERDICT_DEGRADED, RESULT_PROFILED, rank,
-                   "a profiler watched rank %d (%s is set): step times are not those of a normal run", rank,
-                   peers[rank].profiler);
+        result_note(result, (struct result_reason){RESULT_PROFILED, VERDICT_DEGRADED, rank, -1, ""},
+                    "a profiler watched rank %d (%s is set): step times are not those of a normal run", rank,
+                    peers[rank].profiler);
     }
 }
 
@@ -268,17 +255,17 @@ void attention_gather(struct result *result, struct comm *comm, struct backend *
         refused++;
     }
     if (refused < count) {
-        add_reason(result, VERDICT_VALID, "own-attention", refused,
-                   "attention by gswbench's kernels, not cuDNN: %.200s", ranks[refused].refusal);
+        result_note(result, (struct result_reason){"own-attention", VERDICT_VALID, refused, -1, ""},
+                    "attention by gswbench's kernels, not cuDNN: %.200s", ranks[refused].refusal);
     }
     while (unlike < count && strcmp(ranks[unlike].provider, ranks->provider) == 0 &&
            strcmp(ranks[unlike].library, ranks->library) == 0) {
         unlike++;
     }
     if (unlike < count) {
-        add_reason(result, VERDICT_VALID, "attention-differs", unlike,
-                   "attention on rank %d is by %s %s, on rank 0 by %s %s", unlike, ranks[unlike].provider,
-                   ranks[unlike].library, ranks->provider, ranks->library);
+        result_note(result, (struct result_reason){"attention-differs", VERDICT_VALID, unlike, -1, ""},
+                    "attention on rank %d is by %s %s, on rank 0 by %s %s", unlike, ranks[unlike].provider,
+                    ranks[unlike].library, ranks->provider, ranks->library);
     }
     free(ranks);
 }
