@@ -11,43 +11,42 @@
 #include "gswbench/arena.h"
 #include "gswbench/text.h"
 
-// Value of the first variable that holds a number >= least; -1: none.
-static int read_variable(const char *const *names, size_t count, long minimum)
+// Returns the first variable that holds a number of at least minimum, and sets the number; NULL and -1: none.
+static const char *find_variable(const char *const *names, long minimum, int *found)
 {
-    for (size_t i = 0; i < count; i++) {
-        const char *text   = getenv(names[i]);
+    for (; *names != NULL; names++) {
+        const char *text   = getenv(*names);
         char       *end    = NULL;
         long        number = text != NULL ? strtol(text, &end, 10) : -1;
         if (end != text && number >= minimum && number <= INT_MAX) {
-            return (int)number;
+            *found = (int)number;
+            return *names;
         }
     }
-    return -1;
+    *found = -1;
+    return NULL;
 }
 
 int comm_launched_ranks(void)
 {
-    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
-    int                      ranks   = read_variable(names, sizeof(names) / sizeof(names[0]), 1);
-    return ranks > 0 ? ranks : 0;
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", NULL};
+    int                      ranks;
+    return find_variable(names, 1, &ranks) != NULL ? ranks : 0;
 }
 
-static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-enum { RANK_VARIABLES = sizeof(rank_variables) / sizeof(rank_variables[0]) };
+static const char *const rank_variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL};
 
 int comm_launched_rank(void)
 {
-    return read_variable(rank_variables, RANK_VARIABLES, 0);
+    int rank;
+    find_variable(rank_variables, 0, &rank);
+    return rank;
 }
 
 const char *comm_rank_variable(void)
 {
-    for (int i = 0; i < RANK_VARIABLES; i++) {
-        if (read_variable(rank_variables + i, 1, 0) >= 0) {
-            return rank_variables[i];
-        }
-    }
-    return NULL;
+    int rank;
+    return find_variable(rank_variables, 0, &rank);
 }
 
 status comm_check_launch(bool is_named)

@@ -44,7 +44,7 @@ static void read_busy(double *busy, FILE *file)
     }
 }
 
-static void read_times(struct processors *processors, const char *path)
+void processors_begin(struct processors *processors, const char *path)
 {
     struct rusage usage;
     FILE         *file = fopen(path, "r");
@@ -58,18 +58,13 @@ static void read_times(struct processors *processors, const char *path)
     }
 }
 
-void processors_begin(struct processors *processors, const char *path)
-{
-    read_times(processors, path);
-}
-
 void processors_end(struct processors *processors, const char *path)
 {
     struct processors end;
     if (!processors->is_begun) {
         return;
     }
-    read_times(&end, path);
+    processors_begin(&end, path);
     processors->wall_seconds = end.wall_seconds - processors->wall_seconds;
     processors->own_seconds  = end.own_seconds - processors->own_seconds;
     for (int i = 0; i < PROCESSORS_MAX; i++) {

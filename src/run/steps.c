@@ -297,25 +297,23 @@ struct loop {
     bool               is_enough;           // on rank 0: run.until is reached
 };
 
-// Why the loop ends before the planned steps.
-enum stop { STOP_NOT, STOP_INVALID, STOP_SIGNAL, STOP_OUTPUT, STOP_CAPTURE, STOP_CHECKPOINT };
-
-// Why the loop ends after this step; the same on all ranks.
-static enum stop find_stop(struct steps *steps, const struct loop *loop, int64_t index)
+// Whether checks, signals and rank 0's output allow another step; the same on all ranks.
+static bool may_continue(struct steps *steps, const struct loop *loop, int64_t index)
 {
     int number = signal_of(loop->facts, steps->comm->topology.ranks);
     if (!validation_end(steps, index, are_finite(loop->facts, steps->comm->topology.ranks))) {
-        return STOP_INVALID;
+        return false;
     }
     if (number != 0 && index + 1 < steps->result->planned_steps) {
         result_note(steps->result, (struct result_reason){"stopped", VERDICT_PARTIAL, -1, index, ""},
                     "stopped after step %" PRId64 " by %s", index, signals_name(number));
-        return STOP_SIGNAL;
+        return false;
     }
-    return loop->facts[0].has_failed ? STOP_OUTPUT : STOP_NOT;
+    return loop->facts[0].has_failed == 0;
 }
 
-static enum stop measure_step(struct steps *steps, struct loop *loop, int64_t index)
+// Returns whether the loop continues.
+static bool measure_step(struct steps *steps, struct loop *loop, int64_t index)
 {
     validation_start(steps, index);
     begin_step(steps, index);
@@ -329,7 +327,7 @@ static enum stop measure_step(struct steps *steps, struct loop *loop, int64_t in
     loop->captured                 = graphs_follow(steps, index);
     if (failed(&loop->captured)) {
         profile_end(steps, index, true);
-        return STOP_CAPTURE;
+        return false;
     }
     gather_step(steps, index, &own, loop->facts);
     graphs_decide(steps, index);
@@ -337,12 +335,10 @@ static enum stop measure_step(struct steps *steps, struct loop *loop, int64_t in
     if (steps->comm->topology.rank == 0 && !failed(&loop->output)) {
         loop->output = keep_step(steps, index);
     }
-    enum stop stop = find_stop(steps, loop, index);
-    if (!checkpoints_follow(steps, index, stop != STOP_NOT || index + 1 == steps->result->planned_steps)) {
-        stop = STOP_CHECKPOINT;
-    }
-    profile_end(steps, index, stop != STOP_NOT);
-    return stop;
+    bool goes_on  = may_continue(steps, loop, index);
+    bool is_saved = checkpoints_follow(steps, index, !goes_on || index + 1 == steps->result->planned_steps);
+    profile_end(steps, index, !goes_on || !is_saved);
+    return goes_on && is_saved;
 }
 
 status steps_measure(struct steps *steps)
@@ -350,16 +346,15 @@ status steps_measure(struct steps *steps)
     struct comm        *comm        = steps->comm;
     struct result      *result      = steps->result;
     int64_t             allocations = steps->backend->allocations;
+    bool                goes_on     = true;
     struct clock_moment began       = clock_moment();
     struct loop         loop        = {
                        .facts = memory_allocate((size_t)comm->topology.ranks * sizeof(*loop.facts)), .output = OK, .captured = OK};
     steps->graphs   = graphs_plan((enum graphs)steps->benchmark->job.config.run.graphs, step_can_capture(steps->step),
                                   comm->topology.nodes, result->planned_warmup);
     steps->progress = progress_begin("steps", result->planned_steps);
-    for (int64_t index = 0; index < result->planned_steps; index++) {
-        if (measure_step(steps, &loop, index) != STOP_NOT) {
-            break;
-        }
+    for (int64_t index = 0; index < result->planned_steps && goes_on; index++) {
+        goes_on = measure_step(steps, &loop, index);
     }
     progress_clear(&steps->progress);
     result->step_allocations = steps->backend->allocations - allocations;

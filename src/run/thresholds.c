@@ -23,19 +23,6 @@ struct demand {
     double               limit;
 };
 
-// Splits the next word off a comma-separated list; false at its end.
-static bool next_word(char **list, const char **word)
-{
-    *word     = *list;
-    char *end = strchr(*list, ',');
-    bool  has = **list != '\0';
-    *list     = end != NULL ? end + 1 : *list + strlen(*list);
-    if (end != NULL) {
-        *end = '\0';
-    }
-    return has;
-}
-
 static status read_demand(struct demand *demand, const char *option, bool is_below, const char *word)
 {
     const char *equals = strchr(word, '=');
@@ -97,10 +84,12 @@ static status read_demands(struct demand *demands, int *count, const struct run_
     } options[] = {{"fail_above", run->fail_above, false}, {"fail_below", run->fail_below, true}};
     *count      = 0;
     for (int i = 0; i < 2; i++) {
-        char        text[LIST_BYTES], *rest = text;
-        const char *word;
+        char text[LIST_BYTES];
         text_copy(text, sizeof(text), options[i].list);
-        while (next_word(&rest, &word)) {
+        for (char *word = text, *next; *word != '\0'; word = next) {
+            char *end = word + strcspn(word, ",");
+            next      = end + (*end == ',');
+            *end      = '\0';
             TRY(read_demand(&demands[(*count)++], options[i].option, options[i].is_below, word));
         }
     }

@@ -54,11 +54,13 @@ static void enter(struct roll *roll, const struct datagram *datagram, int ranks)
     }
 }
 
-// roll: collects the answers; NULL: this rank has not asked.
-static void read_datagrams(struct watch *watch, struct roll *roll)
+void alarm_answer(struct watch *watch, struct roll *roll)
 {
+    if (watch->channel == NULL) {
+        return;
+    }
     struct datagram *datagram = memory_allocate(sizeof(*datagram));
-    while (watch->channel != NULL && channel_receive(watch->channel, datagram)) {
+    while (channel_receive(watch->channel, datagram)) {
         int from = datagram->from;
         switch ((enum datagram_kind)datagram->kind) {
         case DATAGRAM_ASK:
@@ -84,13 +86,6 @@ static void read_datagrams(struct watch *watch, struct roll *roll)
         }
     }
     free(datagram);
-}
-
-void alarm_answer(struct watch *watch)
-{
-    if (watch->channel != NULL) {
-        read_datagrams(watch, NULL);
-    }
 }
 
 // Sends to the first few ranks of every other host, except those in the roll.
@@ -130,7 +125,7 @@ static void call_roll(struct watch *watch, struct roll *roll)
             send_to_others(watch, DATAGRAM_ASK, roll, ranks);
         }
         pause_for(LOOK_NS);
-        read_datagrams(watch, roll);
+        alarm_answer(watch, roll);
     }
 }
 
@@ -188,7 +183,7 @@ static bool await_verdict(struct watch *watch, unsigned excuses, double seconds)
     double begin = clock_seconds();
     while (watch->segment->verdict == 0 && watch->segment->excuses == excuses && clock_seconds() - begin < seconds) {
         pause_for(LOOK_NS);
-        read_datagrams(watch, NULL);
+        alarm_answer(watch, NULL);
     }
     return watch->segment->verdict != 0 || watch->segment->excuses != excuses;
 }

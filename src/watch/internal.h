@@ -17,6 +17,8 @@ struct stream_slot {
     int32_t  peer;    // rank that it sends to or receives from; -1: the whole group
 };
 
+enum { SHOWN_BYTES = 160 };    // of a description
+
 // State of a rank during a hang.
 struct slot {
     int32_t            rank, pid;
@@ -26,7 +28,7 @@ struct slot {
     double             age;      // seconds since its watchdog last polled
     char               state;    // process state from /proc (R, S, T, ...); '-': gone; '?': unknown
     char               host[64];
-    char               where[160];    // description, as of its last poll
+    char               where[SHOWN_BYTES];    // description, as of its last poll
     struct stream_slot streams[STREAM_COUNT];
 };
 
@@ -41,7 +43,7 @@ struct shown {
     atomic_int           pid, rank;
     atomic_uint          axes[STREAM_COUNT], marks[STREAM_COUNT];
     atomic_int           peers[STREAM_COUNT];
-    _Atomic char         where[160];
+    _Atomic char         where[SHOWN_BYTES];
 };
 
 // Shared memory of a host's ranks.
@@ -56,7 +58,7 @@ struct segment {
     atomic_int   damage;    // 0: none; 1: being written; 2: set
     atomic_int   damaged_rank;
     atomic_llong damaged_step;
-    _Atomic char damage_text[160];
+    _Atomic char damage_text[SHOWN_BYTES];
 
     struct shown ranks[];    // [local ranks]
 };
@@ -72,7 +74,11 @@ void damage_note(struct segment *segment, int rank, int64_t step, const char *te
 void damage_look(struct watch *watch);
 void damage_found(void *watch, int rank, const char *text);
 
-// post.c: slot_read reads a slot. slot_show publishes this rank's communication and position.
+// post.c: copy a text to and from shared memory, whose other ranks may change it meanwhile.
+void shown_text_write(_Atomic char to[SHOWN_BYTES], const char from[SHOWN_BYTES]);
+void shown_text_read(char to[SHOWN_BYTES], const _Atomic char from[SHOWN_BYTES]);
+
+// slot_read reads a slot. slot_show publishes this rank's communication and position.
 void slot_read(struct slot *slot, const struct shown *shown, const char *host);
 void slot_show(struct shown *shown, const struct plan *plan);
 // Like slot_show, for work other than steps, with its description and plan; plan NULL: none.
@@ -140,8 +146,8 @@ struct watch {
     atomic_uint        pieces;                // pieces of files moved
     atomic_uint        beats;                 // calls of watch_beat
     const struct plan *part;                  // plan of other work than setup.plan's steps; NULL: none
-    char               words[160];            // description of that work; "": steps
-    char               file[160];             // description of the file, in the file phases
+    char               words[SHOWN_BYTES];    // description of that work; "": steps
+    char               file[SHOWN_BYTES];     // description of the file, in the file phases
     double             steps[WATCH_STEPS];    // seconds of the latest steps
     int64_t            learnt;
 };
@@ -149,9 +155,11 @@ struct watch {
 // watch.c: the plan that names the ranks' ops; NULL: the ranks run other work.
 const struct plan *watch_named_plan(const struct watch *watch);
 
-// alarm.c: alarm_answer handles messages of other hosts. alarm_end_job ends the process after some rank of the job has
-// named the rank to blame. It returns only if a checkpoint file is still moving.
-void alarm_answer(struct watch *watch);
+// alarm.c: alarm_answer handles messages of other hosts; roll collects their answers, NULL if this rank has not asked.
+// alarm_end_job ends the process after some rank of the job has named the rank to blame. It returns only if a
+// checkpoint file is still moving.
+struct roll;
+void alarm_answer(struct watch *watch, struct roll *roll);
 void alarm_end_job(struct watch *watch);
 
 // watch.c: maximum seconds without progress in a phase.

@@ -26,6 +26,20 @@ static char process_state(int pid)
     return bracket != NULL && bracket[1] == ' ' ? bracket[2] : '?';
 }
 
+void shown_text_write(_Atomic char to[SHOWN_BYTES], const char from[SHOWN_BYTES])
+{
+    for (size_t i = 0; i < SHOWN_BYTES; i++) {
+        atomic_store_explicit(&to[i], from[i], memory_order_relaxed);
+    }
+}
+
+void shown_text_read(char to[SHOWN_BYTES], const _Atomic char from[SHOWN_BYTES])
+{
+    for (size_t i = 0; i < SHOWN_BYTES; i++) {
+        to[i] = atomic_load_explicit(&from[i], memory_order_relaxed);
+    }
+}
+
 void slot_read(struct slot *slot, const struct shown *shown, const char *host)
 {
     double now = clock_seconds();
@@ -37,9 +51,7 @@ void slot_read(struct slot *slot, const struct shown *shown, const char *host)
                                .age   = now - shown->looked,
                                .state = process_state(shown->pid)};
     text_copy(slot->host, sizeof(slot->host), host);
-    for (size_t i = 0; i < sizeof(slot->where); i++) {
-        slot->where[i] = atomic_load_explicit(&shown->where[i], memory_order_relaxed);
-    }
+    shown_text_read(slot->where, shown->where);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         slot->streams[stream] = (struct stream_slot){.op   = shown->progress.op[stream] - 1,
                                                      .axes = shown->axes[stream],
@@ -115,33 +127,26 @@ void slot_name_place(const struct slot *slot, const struct plan *plan, char *tex
     }
 }
 
-static void show_where(struct shown *shown, const char *where)
-{
-    for (size_t i = 0; i < sizeof(shown->where); i++) {
-        atomic_store_explicit(&shown->where[i], where[i], memory_order_relaxed);
-    }
-}
-
 void slot_show(struct shown *shown, const struct plan *plan)
 {
     struct slot slot;
-    char        where[sizeof(shown->where)];
+    char        where[SHOWN_BYTES];
     show_communications(shown, plan, false);
     slot_read(&slot, shown, "");
     name_own_place(&slot, plan, where, sizeof(where));
-    show_where(shown, where);
+    shown_text_write(shown->where, where);
 }
 
 void slot_show_part(struct shown *shown, const struct plan *plan, const char *words)
 {
     struct slot slot;
-    char        where[sizeof(shown->where)], name[240];
+    char        where[SHOWN_BYTES], name[240];
     show_communications(shown, plan, true);
     slot_read(&slot, shown, "");
     int32_t op = plan != NULL ? slot_op(&slot) : -1;
     snprintf(where, sizeof(where), op >= 0 ? "%.79s, %.79s" : "%s", words,
              op >= 0 ? plan_op_name(plan, op, name, sizeof(name)) : "");
-    show_where(shown, where);
+    shown_text_write(shown->where, where);
 }
 
 int32_t slot_op(const struct slot *slot)

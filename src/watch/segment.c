@@ -98,21 +98,12 @@ void damage_note(struct segment *segment, int rank, int64_t step, const char *te
     if (!atomic_compare_exchange_strong(&segment->damage, &none, 1)) {
         return;
     }
-    char copy[sizeof(segment->damage_text)];
+    char copy[SHOWN_BYTES];
     text_copy(copy, sizeof(copy), text);
     segment->damaged_rank = rank;
     segment->damaged_step = step;
-    for (size_t i = 0; i < sizeof(copy); i++) {
-        atomic_store_explicit(&segment->damage_text[i], copy[i], memory_order_relaxed);
-    }
+    shown_text_write(segment->damage_text, copy);
     segment->damage = 2;
-}
-
-static void read_text(const struct segment *segment, char text[sizeof(segment->damage_text)])
-{
-    for (size_t i = 0; i < sizeof(segment->damage_text); i++) {
-        text[i] = atomic_load_explicit(&segment->damage_text[i], memory_order_relaxed);
-    }
 }
 
 void damage_found(void *context, int rank, const char *text)
@@ -131,13 +122,11 @@ void damage_found(void *context, int rank, const char *text)
 static void tell_first(struct watch *watch)
 {
     struct datagram *datagram = memory_allocate(sizeof(*datagram));
-    char             text[sizeof(watch->segment->damage_text)];
-    read_text(watch->segment, text);
-    datagram->kind          = DATAGRAM_DAMAGE;
-    datagram->count         = 1;
-    datagram->slots[0].rank = watch->segment->damaged_rank;
-    datagram->slots[0].step = watch->segment->damaged_step;
-    text_copy(datagram->slots[0].where, sizeof(datagram->slots[0].where), text);
+    datagram->kind            = DATAGRAM_DAMAGE;
+    datagram->count           = 1;
+    datagram->slots[0].rank   = watch->segment->damaged_rank;
+    datagram->slots[0].step   = watch->segment->damaged_step;
+    shown_text_read(datagram->slots[0].where, watch->segment->damage_text);
     channel_send(watch->channel, 0, datagram);
     free(datagram);
 }
@@ -150,8 +139,8 @@ void damage_look(struct watch *watch)
         return;
     }
     if (setup->invalidate != NULL && watch_claim_end(watch)) {
-        char text[sizeof(segment->damage_text)];
-        read_text(segment, text);
+        char text[SHOWN_BYTES];
+        shown_text_read(text, segment->damage_text);
         setup->invalidate(setup->context, segment->damaged_rank, segment->damaged_step, text);
     }
     if (watch->channel != NULL && setup->comm->topology.node != 0 && watch->shown->rank == segment->damaged_rank) {

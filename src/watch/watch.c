@@ -108,7 +108,7 @@ static void look(struct watch *watch, uint64_t *seen)
     }
     shown->looked = now;
     look_for_signals(watch, now);
-    alarm_answer(watch);
+    alarm_answer(watch, NULL);
     damage_look(watch);
     if (now - fmax(shown->moved, shown->excused) > watch_limit(watch, shown->phase) || watch->segment->called != 0 ||
         watch->segment->verdict != 0) {
