@@ -62,12 +62,9 @@ static void check_peers(struct doctor *doctor, const struct driver *driver, int 
         }
     }
     if (pairs > 0) {
-        struct doctor_line *line =
-            doctor_add(doctor, "peers", reached < pairs ? DOCTOR_WARNING : DOCTOR_OK,
-                       "%d of %d pairs of GPUs reach each other's memory%s", reached / 2, pairs / 2, first);
-        if (reached < pairs) {
-            doctor_advise(line, "nvidia-smi topo -p2p r names the reason; NCCL then copies through the host");
-        }
+        doctor_judge(doctor, "peers", reached == pairs, DOCTOR_WARNING,
+                     "nvidia-smi topo -p2p r names the reason; NCCL then copies through the host",
+                     "%d of %d pairs of GPUs reach each other's memory%s", reached / 2, pairs / 2, first);
     }
 }
 

@@ -56,6 +56,19 @@ struct doctor_line *doctor_add(struct doctor *doctor, const char *name, enum doc
     return line;
 }
 
+void doctor_judge(struct doctor *doctor, const char *name, bool is_good, enum doctor_state worse, const char *remedy,
+                  const char *format, ...)
+{
+    va_list             arguments;
+    struct doctor_line *line = doctor_add(doctor, name, is_good ? DOCTOR_OK : worse, "%s", "");
+    va_start(arguments, format);
+    write_text(line->found, sizeof(line->found), format, arguments);
+    va_end(arguments);
+    if (!is_good) {
+        doctor_advise(line, "%s", remedy);
+    }
+}
+
 void doctor_advise(struct doctor_line *line, const char *format, ...)
 {
     va_list arguments;

@@ -49,16 +49,12 @@ void doctor_check_host(struct doctor *doctor)
     find_value(doctor, "/proc/meminfo", "MemTotal", total, sizeof(total));
     doctor_add(doctor, "system", DOCTOR_OK, "%s, Linux %s", name[0] != '\0' ? name : "unknown distribution",
                kernel.release);
-    struct doctor_line *line = doctor_add(doctor, "processor", cores < all / 2 ? DOCTOR_WARNING : DOCTOR_OK,
-                                          "%s, %d of %ld cores allowed, %.1f GiB of memory", model, cores, all,
-                                          strtod(total, NULL) * 1024 / GIB);
-    if (line->state == DOCTOR_WARNING) {
-        doctor_advise(line, "ask the launcher for more cores (srun --cpus-per-task, mpirun --bind-to none)");
-    }
+    doctor_judge(doctor, "processor", cores >= all / 2, DOCTOR_WARNING,
+                 "ask the launcher for more cores (srun --cpus-per-task, mpirun --bind-to none)",
+                 "%s, %d of %ld cores allowed, %.1f GiB of memory", model, cores, all,
+                 strtod(total, NULL) * 1024 / GIB);
 }
 
-#define TEXT_OF(number)       #number
-#define TEXT_OF_VALUE(number) TEXT_OF(number)
 const char *const doctor_features[] = {
 #ifdef GSWBENCH_CUDA
     "CUDA " TEXT_OF_VALUE(GSWBENCH_CUDA_MAJOR),
@@ -90,30 +86,23 @@ static void check_locked_memory(struct doctor *doctor)
     bool is_bounded = limit.rlim_cur != RLIM_INFINITY;
     char shown[32];
     snprintf(shown, sizeof(shown), is_bounded ? "%.1f MiB" : "unlimited", (double)limit.rlim_cur / 1048576);
-    bool                needs = access("/dev/infiniband", F_OK) == 0;
-    struct doctor_line *line  = doctor_add(doctor, "memlock",
-                                          !is_bounded ? DOCTOR_OK
-                                           : needs     ? DOCTOR_WRONG
-                                                       : DOCTOR_ABSENT,
-                                           "locked memory: %s", shown);
-    if (is_bounded && needs) {
-        doctor_advise(line,
-                      "InfiniBand registers memory: ulimit -l unlimited (Slurm: PropagateResourceLimitsExcept=MEMLOCK;"
-                      " containers: --ulimit memlock=-1)");
+    if (is_bounded && access("/dev/infiniband", F_OK) != 0) {
+        doctor_add(doctor, "memlock", DOCTOR_ABSENT, "locked memory: %s", shown);
+        return;
     }
+    doctor_judge(doctor, "memlock", !is_bounded, DOCTOR_WRONG,
+                 "InfiniBand registers memory: ulimit -l unlimited (Slurm: PropagateResourceLimitsExcept=MEMLOCK;"
+                 " containers: --ulimit memlock=-1)",
+                 "locked memory: %s", shown);
 }
 
 static void check_files(struct doctor *doctor)
 {
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
-    bool                is_low = limit.rlim_cur < 4096 && limit.rlim_max < 4096;
-    struct doctor_line *line =
-        doctor_add(doctor, "files", is_low ? DOCTOR_WARNING : DOCTOR_OK, "%" PRIu64 " open files, at most %" PRIu64,
-                   (uint64_t)limit.rlim_cur, (uint64_t)limit.rlim_max);
-    if (is_low) {
-        doctor_advise(line, "jobs of many ranks need more: ulimit -n 65536");
-    }
+    doctor_judge(doctor, "files", limit.rlim_cur >= 4096 || limit.rlim_max >= 4096, DOCTOR_WARNING,
+                 "jobs of many ranks need more: ulimit -n 65536", "%" PRIu64 " open files, at most %" PRIu64,
+                 (uint64_t)limit.rlim_cur, (uint64_t)limit.rlim_max);
 }
 
 static void check_space(struct doctor *doctor, const char *name, const char *folder, double minimum, const char *remedy)
@@ -123,14 +112,10 @@ static void check_space(struct doctor *doctor, const char *name, const char *fol
         doctor_advise(doctor_add(doctor, name, DOCTOR_WARNING, "%s cannot be read", folder), "%s", remedy);
         return;
     }
-    double              left        = (double)space.f_bavail * (double)space.f_frsize;
-    bool                is_writable = access(folder, W_OK) == 0;
-    struct doctor_line *line =
-        doctor_add(doctor, name, is_writable && left >= minimum ? DOCTOR_OK : DOCTOR_WARNING, "%s: %.1f GiB free%s",
-                   folder, left / GIB, is_writable ? "" : ", not writable");
-    if (line->state != DOCTOR_OK) {
-        doctor_advise(line, "%s", remedy);
-    }
+    double left        = (double)space.f_bavail * (double)space.f_frsize;
+    bool   is_writable = access(folder, W_OK) == 0;
+    doctor_judge(doctor, name, is_writable && left >= minimum, DOCTOR_WARNING, remedy, "%s: %.1f GiB free%s", folder,
+                 left / GIB, is_writable ? "" : ", not writable");
 }
 
 void doctor_check_limits(struct doctor *doctor)

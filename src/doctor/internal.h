@@ -6,6 +6,9 @@
 
 struct doctor_line *doctor_add(struct doctor *doctor, const char *name, enum doctor_state state, const char *format,
                                ...) __attribute__((format(printf, 4, 5)));
+// Adds a line in state OK, or in the worse state with a remedy unless is_good.
+void doctor_judge(struct doctor *doctor, const char *name, bool is_good, enum doctor_state worse, const char *remedy,
+                  const char *format, ...) __attribute__((format(printf, 6, 7)));
 void doctor_advise(struct doctor_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Reads the first line of a file below the root; "" if there is none.
@@ -21,3 +24,6 @@ void doctor_check_libraries(struct doctor *doctor);
 void doctor_check_mpi(struct doctor *doctor);
 void doctor_check_network(struct doctor *doctor);
 void doctor_check_limits(struct doctor *doctor);
+
+#define TEXT_OF(number)       #number
+#define TEXT_OF_VALUE(number) TEXT_OF(number)

@@ -7,9 +7,7 @@
 #include "internal.h"
 
 #ifdef GSWBENCH_CUDA_MAJOR
-#define TEXT_OF(number)       #number
-#define TEXT_OF_VALUE(number) TEXT_OF(number)
-#define CUDA_LIBRARY(name)    name TEXT_OF_VALUE(GSWBENCH_CUDA_MAJOR)
+#define CUDA_LIBRARY(name) name TEXT_OF_VALUE(GSWBENCH_CUDA_MAJOR)
 #endif
 
 // How a library tells its version: by return value, or through a pointer.

@@ -87,13 +87,12 @@ static void check_slurm(struct doctor *doctor, const char *library)
         return;
     }
     doctor_ask(ask_plugins, plugins, sizeof(plugins));
-    bool                has_pmix = strstr(plugins, "pmix") != NULL;
-    struct doctor_line *line = doctor_add(doctor, "slurm", has_pmix ? DOCTOR_OK : DOCTOR_WARNING, "%s %s PMIx", version,
-                                          has_pmix ? "with" : "without");
-    if (!has_pmix) {
-        doctor_advise(line, "%s: start ranks with mpirun inside salloc or sbatch",
-                      major_of(library) > 0 ? "Open MPI needs it under srun" : "use srun --mpi=pmi2");
-    }
+    bool        has_pmix = strstr(plugins, "pmix") != NULL;
+    const char *remedy   = major_of(library) > 0
+                               ? "Open MPI needs it under srun: start ranks with mpirun inside salloc or sbatch"
+                               : "use srun --mpi=pmi2: start ranks with mpirun inside salloc or sbatch";
+    doctor_judge(doctor, "slurm", has_pmix, DOCTOR_WARNING, remedy, "%s %s PMIx", version,
+                 has_pmix ? "with" : "without");
 }
 
 void doctor_check_mpi(struct doctor *doctor)

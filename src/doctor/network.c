@@ -54,19 +54,16 @@ static struct ports count_ports(const struct doctor *doctor)
 
 void doctor_check_network(struct doctor *doctor)
 {
-    struct ports        ports = count_ports(doctor);
-    status              verbs = library_open("libibverbs.so.1", NULL, 0);
-    struct doctor_line *line;
-    char                module[64];
+    struct ports ports = count_ports(doctor);
+    status       verbs = library_open("libibverbs.so.1", NULL, 0);
+    char         module[64];
     if (ports.all == 0) {
         doctor_add(doctor, "infiniband", DOCTOR_ABSENT, "no InfiniBand or RoCE port: NCCL between hosts uses TCP");
         return;
     }
-    line = doctor_add(doctor, "infiniband", ports.active < ports.all ? DOCTOR_WARNING : DOCTOR_OK,
-                      "%d of %d InfiniBand or RoCE ports active, %s", ports.active, ports.all, ports.rate);
-    if (ports.active < ports.all) {
-        doctor_advise(line, "ibstat names the others; unused ports are no fault");
-    }
+    doctor_judge(doctor, "infiniband", ports.active == ports.all, DOCTOR_WARNING,
+                 "ibstat names the others; unused ports are no fault", "%d of %d InfiniBand or RoCE ports active, %s",
+                 ports.active, ports.all, ports.rate);
     if (failed(&verbs)) {
         doctor_advise(doctor_add(doctor, "verbs", DOCTOR_WRONG, "libibverbs.so.1 cannot be loaded"),
                       "apt-get install libibverbs1 ibverbs-providers, or NCCL uses TCP");
