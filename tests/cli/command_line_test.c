@@ -6,32 +6,6 @@
 
 #include "command.h"
 
-Test(command_line, answers_bad_command_lines_with_a_remedy)
-{
-    expect_error("chek", 2, "unknown command chek: did you mean check?");
-    expect_error("frobnicate", 2, "unknown command frobnicate: gswbench --help lists the commands");
-    expect_error("check --conifg x", 2, "unknown flag --conifg: did you mean --config?");
-    expect_error("options --zzzzzzz", 2, "unknown flag --zzzzzzz: gswbench options --help lists the flags");
-    expect_error("check --config", 2, "--config needs a value: NAME|FILE");
-    expect_error("check --config x --ranks many", 2, "--ranks many: expected an integer from 1 to 1048576");
-    expect_error("check --ranks 1048577", 2, "--ranks 1048577: expected an integer from 1 to 1048576");
-    expect_error("check --ranks=0", 2, "--ranks 0: expected an integer from 1 to 1048576");
-    expect_error("check --json=yes", 2, "--json takes no value");
-    expect_error("run --deterministic=yes", 2, "--deterministic takes no value");
-    expect_error("configs --json extra", 2, "extra: no such configuration: gswbench configs lists them");
-    expect_error("options extra", 2, "there is no section extra");
-    expect_error("check tiny-llama other", 2, "two configs, tiny-llama and other: name one");
-    expect_error("check tiny-llama --config other", 2, "two configs, tiny-llama and other: name one");
-    expect_error("help tiny-llama", 2, "unknown command tiny-llama: did you mean the config tiny-llama?");
-    expect_error("run --config tiny-llama --dtype fp8", 2, "unknown flag --dtype: did you mean --precision?");
-    expect_error("check --gbs 128", 2, "unknown flag --gbs: did you mean --set train.global_batch=128?");
-    expect_error("check -np 8", 2, "unknown flag -np: did you mean --ranks?");
-    expect_error("check --micro-batch 2", 2, "unknown flag --micro-batch: did you mean --set train.micro_batch=2?");
-    expect_error("check --seed", 2, "unknown flag --seed: did you mean --set run.seed=VALUE?");
-    expect_error("options --seed 3", 2, "unknown flag --seed: gswbench options --help lists the flags");
-    expect_error("check", 2, "--config is missing: gswbench configs lists the installed ones");
-}
-
 Test(command_line, is_not_echoed_to_a_terminal_as_it_is)
 {
     expect_error("\x1b[31mx\xe2\x80\xae", 2, "unknown command ?[31mx?: gswbench --help lists the commands");

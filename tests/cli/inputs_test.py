@@ -22,6 +22,14 @@ FILES = {
     "job.toml": '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 8192\n',
     "megatron.sh": "#!/bin/bash\ntorchrun pretrain_gpt.py --num-layers 2 --hidden-size 256\n",
     "file.txt": "text\n",
+    "word.ini": "[model]\nlayers = many\n",
+    "comment.ini": "[model]\nlayers = 4 # four\n",
+    "section.ini": "[modle]\nlayers = 4\n",
+    "key.ini": "[model]\nlayer = 4\n",
+    "none.ini": "layers = 4\n",
+    "equals.ini": "[model]\nlayers 4\n",
+    "three.ini": "[model]\npreset = llama3.1-8b\nkv_heads = 3\n",
+    "empty.json": "{}\n",
 }
 
 
@@ -34,8 +42,10 @@ def rows():
 
 def answer(words, folder):
     environment = {**os.environ, "COLUMNS": "80", "OMPI_ALLOW_RUN_AS_ROOT": "1"}
-    result = subprocess.run([PROGRAM, *shlex.split(words)], cwd=folder, capture_output=True, timeout=300, env=environment)
-    return result.returncode, (result.stdout + result.stderr).decode(errors="replace")
+    result = subprocess.run([PROGRAM, *shlex.split(words)], cwd=folder, capture_output=True, timeout=300, env=environment,
+                            stdin=subprocess.DEVNULL)
+    errors = [line for line in result.stderr.splitlines() if not line.startswith(b"E-CONFIG ")]
+    return result.returncode, (result.stdout + result.stderr).decode(errors="replace"), len(errors)
 
 
 class Inputs(unittest.TestCase):
@@ -48,9 +58,10 @@ class Inputs(unittest.TestCase):
             (folder / "utf16.ini").write_bytes("[model]\npreset = tiny-llama\n".encode("utf-16"))
             wrong = []
             for number, code, words, texts in rows():
-                found, text = answer(words, folder)
+                found, text, errors = answer(words, folder)
                 flat = " ".join(text.split())
                 problems = [f"exit code {found}, not {code}"] if found != code else []
+                problems += [f"{errors} errors"] if code in (2, 3, 4) and errors > 2 else []
                 problems += [f"no {t!r}" for t in texts if not t.startswith("!") and " ".join(t.split()) not in flat]
                 problems += [f"has {t[1:]!r}" for t in texts if t.startswith("!") and t[1:] in text]
                 # Errors are whole lines without control characters.
