@@ -81,18 +81,14 @@ Test(compare, sets_fp8_against_bf16)
 
 // Writes a synthetic result and stores its path. Every step is slower by `all`; every second block of ten steps is
 // slower by `restless` more.
-struct slowness {
-    double all, restless;
-};
-
-static void write_slow_result(const char *name, struct slowness slowness, int64_t ranks, char path[128])
+static void write_result(const char *name, double all, double restless, char path[128])
 {
     struct result result;
     fixture_open(&result);
-    result.mesh.world   = ranks;
+    result.mesh.world   = 64;
     result.wall_seconds = 0;
     for (int64_t i = 0; i < result.step_count; i++) {
-        result.steps[i].seconds *= 1 + slowness.all + (i / 10 % 2 == 0 ? slowness.restless : 0);
+        result.steps[i].seconds *= 1 + all + (i / 10 % 2 == 0 ? restless : 0);
         result.wall_seconds += result.steps[i].seconds;
     }
     result_check(&result);
@@ -103,21 +99,11 @@ static void write_slow_result(const char *name, struct slowness slowness, int64_
     result_free(&result);
 }
 
-static void write_result(const char *name, double slowdown, int64_t ranks, char path[128])
-{
-    write_slow_result(name, (struct slowness){slowdown, 0}, ranks, path);
-}
-
-static void write_restless_result(const char *name, char path[128])
-{
-    write_slow_result(name, (struct slowness){0.1, 0.3}, 64, path);
-}
-
 Test(compare, fails_where_the_second_is_slower_than_allowed)
 {
     char base[128], slow[128];
-    write_result("base", 0, 64, base);
-    write_result("slow", 0.03, 64, slow);
+    write_result("base", 0, 0, base);
+    write_result("slow", 0.03, 0, slow);
 
     status above = compare(base, slow, "--fail-on slower:2%");
     expect_output("SLOWER  speed-up 0.971 ");
@@ -136,8 +122,8 @@ Test(compare, fails_where_the_second_is_slower_than_allowed)
 Test(compare, says_that_it_cannot_tell)
 {
     char base[128], restless[128];
-    write_result("base", 0, 64, base);
-    write_restless_result("restless", restless);
+    write_result("base", 0, 0, base);
+    write_result("restless", 0.1, 0.3, restless);
 
     status asked = compare(base, restless, "--force --fail-on slower:2%");
     expect_output("AMBIGUOUS ");
@@ -153,7 +139,7 @@ Test(compare, says_that_it_cannot_tell)
 Test(compare, refuses_what_is_not_comparable_unless_forced)
 {
     char base[128], other[128];
-    write_result("base", 0, 64, base);
+    write_result("base", 0, 0, base);
     snprintf(other, sizeof(other), "%s/other.json", folder);
     cr_assert_eq(system(line_of("sed 's/\"communicator\": \"mpi\"/\"communicator\": \"local\"/' %s >%s", base, other)),
                  0);
@@ -245,7 +231,7 @@ Test(compare, names_files_that_are_no_results)
 Test(compare, refuses_a_result_of_another_method)
 {
     char base[128], other[128], expected[256];
-    write_result("base", 0, 64, base);
+    write_result("base", 0, 0, base);
     snprintf(other, sizeof(other), "%s/other.json", folder);
     cr_assert_eq(system(line_of("sed 's/\"method\": [0-9]*/\"method\": 99/' %s >%s", base, other)), 0);
 

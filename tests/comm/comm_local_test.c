@@ -3,45 +3,32 @@
 #include "gswbench/comm.h"
 
 #include <criterion/criterion.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "comm_contract.h"
+#include "ranks.h"
 
-struct rank_thread {
-    struct local_hub  *hub;
-    int                rank;
+struct contract {
     contract_function *check;
-    int64_t            wrong;
+    int64_t            wrong[CONTRACT_RANKS_MAX];
 };
 
-static void *run_rank(void *argument)
+static void run_rank(struct comm *comm, void *context)
 {
-    struct rank_thread *thread = argument;
-    struct comm         comm;
-    comm_open_local(&comm, thread->hub, thread->rank);
-    thread->wrong = thread->check(&comm);
-    comm_close(&comm);
-    return NULL;
+    struct contract *contract            = context;
+    contract->wrong[comm->topology.rank] = contract->check(comm);
 }
 
 // Runs the check on every rank of a job. Returns the sum of their error counts.
 static int64_t run_ranks(int ranks, contract_function *check)
 {
-    struct local_hub  *hub = local_hub_open(ranks);
-    struct rank_thread ranks_of_job[CONTRACT_RANKS_MAX];
-    pthread_t          threads[CONTRACT_RANKS_MAX];
-    int64_t            wrong = 0;
+    struct contract contract = {.check = check};
+    int64_t         wrong    = 0;
+    ranks_run(ranks, run_rank, &contract);
     for (int rank = 0; rank < ranks; rank++) {
-        ranks_of_job[rank] = (struct rank_thread){.hub = hub, .rank = rank, .check = check};
-        pthread_create(&threads[rank], NULL, run_rank, &ranks_of_job[rank]);
+        wrong += contract.wrong[rank];
     }
-    for (int rank = 0; rank < ranks; rank++) {
-        pthread_join(threads[rank], NULL);
-        wrong += ranks_of_job[rank].wrong;
-    }
-    local_hub_close(hub);
     return wrong;
 }
 

@@ -103,57 +103,33 @@ class Doctor(unittest.TestCase):
         self.assertEqual((driver["state"], code), ("absent", 0))
         self.assertIn("no NVIDIA driver", driver["found"])
 
-    def test_no_gpu_was_given(self):
-        self.expect(4, "gpus", "wrong", "the driver shows no GPU", "--gres=gpu", driver={"start": 100})
+    def test_faults_of_the_driver(self):
+        for row in (
+                (4, "gpus", "wrong", "the driver shows no GPU", "--gres=gpu", {"start": 100}),
+                (4, "gpus", "wrong", "NVSwitch fabric", "nvidia-fabricmanager", {"start": 802}),
+                (4, "gpus", "wrong", "different versions", "reboot", {"start": 803}),
+                (4, "gpus", "wrong", "GPU 1 has compute capability 7.0", "8.0", {"old": 1}),
+                (4, "gpus", "wrong", "GPU 0 is in the compute mode PROHIBITED", "nvidia-smi -i 0 -c DEFAULT", {"closed": 0}),
+                (0, "peers", "warning", "0 of 1 pairs of GPUs reach each other's memory, not 0 and 1", "nvidia-smi topo",
+                 {"apart": 1})):
+            with self.subTest(row[3]):
+                self.expect(*row[:5], driver=row[5])
 
-    def test_fabric_manager(self):
-        self.expect(4, "gpus", "wrong", "NVSwitch fabric", "nvidia-fabricmanager", driver={"start": 802})
-
-    def test_driver_after_an_update(self):
-        self.expect(4, "gpus", "wrong", "different versions", "reboot", driver={"start": 803})
-
-    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
-    def test_old_driver(self):
-        self.expect(4, "driver", "wrong", f"supports CUDA {CUDA - 1}.0", "update the driver",
-                    driver={"version": (CUDA - 1) * 1000})
-
-    def test_old_gpu(self):
-        self.expect(4, "gpus", "wrong", "GPU 1 has compute capability 7.0", "8.0", driver={"old": 1})
-
-    def test_prohibited_gpu(self):
-        self.expect(4, "gpus", "wrong", "GPU 0 is in the compute mode PROHIBITED", "nvidia-smi -i 0 -c DEFAULT",
-                    driver={"closed": 0})
-
-    def test_peers_apart(self):
-        self.expect(0, "peers", "warning", "0 of 1 pairs of GPUs reach each other's memory, not 0 and 1",
-                    "nvidia-smi topo", driver={"apart": 1})
-
-    def test_nvml_of_another_version(self):
+    def test_faults_of_nvml(self):
         self.expect(4, "nvml", "wrong", "Driver/library version mismatch", "reboot", nvml={"start": 18})
-
-    def test_nvml_broken(self):
-        self.expect(0, "nvml", "warning", "cannot be loaded", "NVIDIA_DRIVER_CAPABILITIES",
-                    broken=("libnvidia-ml.so.1",))
+        self.expect(0, "nvml", "warning", "cannot be loaded", "NVIDIA_DRIVER_CAPABILITIES", broken=("libnvidia-ml.so.1",))
 
     @unittest.skipUnless(HAS_CUDA, "built without CUDA")
-    def test_nccl_broken(self):
-        self.expect(4, "nccl", "wrong", "libnccl.so.2", "apt-get install libnccl2", broken=("libnccl.so.2",))
-
-    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
-    def test_nccl_old(self):
+    def test_faults_of_cuda_libraries(self):
+        self.expect(4, "driver", "wrong", f"supports CUDA {CUDA - 1}.0", "update the driver", driver={"version": (CUDA - 1) * 1000})
         self.expect(4, "nccl", "wrong", "version 2.16.5, 2.17.0 or newer is needed", "libnccl2", nccl=21605)
-
-    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
-    def test_cublas_broken(self):
-        self.expect(4, "cublaslt", "wrong", "cannot be loaded", "LD_LIBRARY_PATH", broken=(f"libcublasLt.so.{CUDA}",))
-
-    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
-    def test_cudnn_broken(self):
-        self.expect(0, "cudnn", "warning", "libcudnn.so.9", "slower kernels", broken=("libcudnn.so.9",))
-
-    @unittest.skipUnless(HAS_CUDA, "built without CUDA")
-    def test_cupti_broken(self):
-        self.expect(0, "cupti", "warning", f"libcupti.so.{CUDA}", "CUDA graphs", broken=(f"libcupti.so.{CUDA}",))
+        for code, name, state, library, remedy in (
+                (4, "nccl", "wrong", "libnccl.so.2", "apt-get install libnccl2"),
+                (4, "cublaslt", "wrong", f"libcublasLt.so.{CUDA}", "LD_LIBRARY_PATH"),
+                (0, "cudnn", "warning", "libcudnn.so.9", "slower kernels"),
+                (0, "cupti", "warning", f"libcupti.so.{CUDA}", "CUDA graphs")):
+            with self.subTest(library):
+                self.expect(code, name, state, library, remedy, broken=(library,))
 
     def test_mpirun_of_another_version(self):
         (self.folder / "mpirun").write_text("#!/bin/sh\necho 'mpirun (Open MPI) 9.0.1'\n")

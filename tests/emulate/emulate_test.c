@@ -58,42 +58,26 @@ static int64_t compute_ops(const struct subject *subject, int64_t rank, const st
     return count;
 }
 
-static void expect_numbers(struct subject *subject, int64_t world, const char *layout)
-{
-    struct measured_ops list;
-    status              result = emulate_subject(subject, world, EMULATE_DISTINCT);
-    cr_assert(!failed(&result), "%s: %s", layout, result.text);
-    cr_expect_not(subject->emulation.has_failed, "%s: a loss or gradient norm is no number", layout);
-    emulate_list(&subject->emulation, &list);
-    cr_expect_eq(compute_ops(subject, 0, &list), compute_ops(subject, 0, NULL), "%s", layout);
-    for (int32_t i = 0; i < list.count; i++) {
-        cr_expect_gt(list.ops[i].seconds.value, 0.0, "%s", layout);
-    }
-    measured_free(&list);
-    emulate_free(&subject->emulation);
-}
-
 Test(emulate, computes_with_numbers_in_every_layout)
 {
-    struct subject subject;
-    open_subject(&subject);
-    subject.tiny.parallel.fsdp = 4;
-    expect_numbers(&subject, 4, "fsdp 4");
-
-    open_subject(&subject);
-    subject.tiny.parallel.tp = 2;
-    subject.tiny.parallel.cp = 2;
-    expect_numbers(&subject, 4, "tp 2 cp 2");
-
-    open_subject(&subject);
-    layout_apply(&subject.tiny, "tp 2; tp_overlap yes; cp 2; context ring; dp 2; zero 1");
-    expect_numbers(&subject, 8, "tp 2 overlapped, cp 2 as a ring, zero");
-
-    open_subject(&subject);
-    tiny_set_experts(&subject.tiny, 4, 2);
-    subject.tiny.parallel.fsdp = 4;
-    subject.tiny.parallel.ep   = 2;
-    expect_numbers(&subject, 4, "fsdp 4 ep 2");
+    static const char *const layouts[] = {"fsdp 4", "tp 2; cp 2",
+                                          "tp 2; tp_overlap yes; cp 2; context ring; dp 2; zero 1",
+                                          "experts 4; top_k 2; auxiliary_loss 0.05; fsdp 4; ep 2"};
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        struct subject      subject;
+        struct measured_ops list;
+        open_subject(&subject);
+        int ranks = layout_apply(&subject.tiny, layouts[i]);
+        REQUIRE(emulate_subject(&subject, ranks, EMULATE_DISTINCT));
+        cr_expect_not(subject.emulation.has_failed, "%s: a loss or gradient norm is no number", layouts[i]);
+        emulate_list(&subject.emulation, &list);
+        cr_expect_eq(compute_ops(&subject, 0, &list), compute_ops(&subject, 0, NULL), "%s", layouts[i]);
+        for (int32_t op = 0; op < list.count; op++) {
+            cr_expect_gt(list.ops[op].seconds.value, 0.0, "%s", layouts[i]);
+        }
+        measured_free(&list);
+        emulate_free(&subject.emulation);
+    }
 }
 
 Test(emulate, counts_no_time_twice)

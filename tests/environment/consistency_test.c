@@ -3,9 +3,10 @@
 #include "environment/internal.h"
 
 #include <criterion/criterion.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ranks.h"
 
 static const char *describe(const char *const *values, int ranks)
 {
@@ -37,48 +38,44 @@ struct row {
 };
 enum { RANKS = 4, ROWS_MAX = 4 };
 
-// A rank of a job with ranks as threads: its rows, which end with an unnamed one, and its result.
+// The result of a rank.
 struct rank {
-    int                     number;
-    struct local_hub       *hub;
-    const struct row       *rows;
     struct rank_environment environment;
     status                  result;
 };
 
-static void *compare(void *argument)
+// A job whose ranks have rows[0], except for one that has rows[1]. Rows end with an unnamed one.
+struct comparison {
+    const struct row (*rows)[ROWS_MAX];
+    int         deviating;
+    struct rank ranks[RANKS];
+};
+
+static void compare(struct comm *comm, void *context)
 {
-    struct rank        *rank = argument;
-    struct setting_list list = {.rows = NULL};
-    struct comm         comm;
-    for (const struct row *row = rank->rows; row->name != NULL; row++) {
+    struct comparison  *comparison = context;
+    int                 number     = comm->topology.rank;
+    struct rank        *rank       = &comparison->ranks[number];
+    struct setting_list list       = {.rows = NULL};
+    for (const struct row *row = comparison->rows[number == comparison->deviating]; row->name != NULL; row++) {
         settings_add(&list, &row->kind, row->name, row->value);
     }
-    comm_open_local(&comm, rank->hub, rank->number);
-    snprintf(comm.topology.host, sizeof(comm.topology.host), "h%d", rank->number / 2);
-    rank->result = settings_compare(&list, &comm, &rank->environment);
-    comm_close(&comm);
+    snprintf(comm->topology.host, sizeof(comm->topology.host), "h%d", number / 2);
+    rank->result = settings_compare(&list, comm, &rank->environment);
     settings_free(&list);
-    return NULL;
 }
 
-// Compares ranks with rows[0], except for one that has rows[1]. Every rank gets the same result.
+// Every rank gets the same result.
 static struct rank compare_with(const struct row rows[2][ROWS_MAX], int deviating)
 {
-    struct local_hub *hub = local_hub_open(RANKS);
-    struct rank       ranks[RANKS];
-    pthread_t         threads[RANKS];
-    for (int i = 0; i < RANKS; i++) {
-        ranks[i] = (struct rank){.number = i, .hub = hub, .rows = rows[i == deviating]};
-        cr_assert_eq(pthread_create(&threads[i], NULL, compare, &ranks[i]), 0);
-    }
-    for (int i = 0; i < RANKS; i++) {
-        pthread_join(threads[i], NULL);
+    struct comparison  comparison = {.rows = rows, .deviating = deviating};
+    const struct rank *ranks      = comparison.ranks;
+    ranks_run(RANKS, compare, &comparison);
+    for (int i = 1; i < RANKS; i++) {
         cr_expect_str_eq(ranks[i].result.text, ranks[0].result.text);
         cr_expect_eq(ranks[i].environment.notes.count, ranks[0].environment.notes.count);
         cr_expect_eq(ranks[i].environment.deviation_count, ranks[0].environment.deviation_count);
     }
-    local_hub_close(hub);
     return ranks[0];
 }
 

@@ -5,34 +5,32 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "layouts.h"
+#include "ranks.h"
 #include "training.h"
 
 enum { RANKS = 4 };
 
 static struct result          result;
 static struct config          config;
-static struct local_hub      *hub;
 static struct parallel_config parallel;
 
 // A collective takes 10 - r ms on rank r, and all ranks end it together, so rank 3 arrives last.
-static void *run_rank(void *argument)
+static void run_rank(struct comm *comm, void *unused)
 {
-    int            rank = *(int *)argument;
-    struct comm    comm;
+    int            rank    = comm->topology.rank;
     struct backend backend = {.ops = &backend_host};
     struct tiny    tiny    = tiny_of("");
     struct step   *step;
     struct result  own = {.method = 0};
-    tiny.parallel      = parallel;
+    (void)unused;
+    tiny.parallel = parallel;
     tiny_plan_rank(&tiny, RANKS, rank);
-    comm_open_local(&comm, hub, rank);
     training_require(backend.ops->open(&backend, &(struct backend_setup){.threads = 1, .cache = ""}));
-    training_require(step_open(&step, &tiny.plan, &backend, &comm));
+    training_require(step_open(&step, &tiny.plan, &backend, comm));
     struct op_time *times = calloc((size_t)tiny.plan.op_count, sizeof(*times));
     for (int32_t i = 0; i < tiny.plan.op_count; i++) {
         times[i] = (struct op_time){.begin = 1, .end = 1.010 - 0.001 * rank};
@@ -42,7 +40,7 @@ static void *run_rank(void *argument)
     communication_times_add(&(struct communication_times_setup){.config = &config,
                                                                 .plan   = &tiny.plan,
                                                                 .step   = step,
-                                                                .comm   = &comm,
+                                                                .comm   = comm,
                                                                 .times  = times,
                                                                 .result = rank == 0 ? &result : &own},
                             rows);
@@ -52,24 +50,7 @@ static void *run_rank(void *argument)
     free(times);
     step_close(step);
     backend_close(&backend);
-    comm_close(&comm);
     plan_free(&tiny.plan);
-    return NULL;
-}
-
-static void run_all(void)
-{
-    pthread_t threads[RANKS];
-    int       ranks[RANKS];
-    hub = local_hub_open(RANKS);
-    for (int rank = 0; rank < RANKS; rank++) {
-        ranks[rank] = rank;
-        pthread_create(&threads[rank], NULL, run_rank, &ranks[rank]);
-    }
-    for (int rank = 0; rank < RANKS; rank++) {
-        pthread_join(threads[rank], NULL);
-    }
-    local_hub_close(hub);
 }
 
 static const struct result_communication_time *find(const char *kind, const char *axes)
@@ -98,7 +79,7 @@ Test(communication_times, say_who_is_waited_for_and_what_moves_how_fast)
     config.hardware.node_bandwidth.value  = 1e9;
     config.hardware.node_efficiency.value = 1;
 
-    run_all();
+    ranks_run(RANKS, run_rank, NULL);
 
     const struct result_communication_time *time = find("all_gather", "fsdp");
     cr_expect_eq(time->group_size, RANKS);
@@ -124,7 +105,7 @@ Test(communication_times, are_read_by_groups_and_links)
     config.hardware.node_bandwidth.value  = 1e9;
     config.hardware.node_efficiency.value = 1;
 
-    run_all();
+    ranks_run(RANKS, run_rank, NULL);
 
     const struct result_communication_time *time = find("all_gather", "tp");
     cr_expect_float_eq(time->moving_seconds, 0.008, 1e-9);

@@ -12,6 +12,7 @@
 
 #include "gswbench/result.h"
 #include "observation_fixture.h"
+#include "ranks.h"
 #include "result_fixture.h"
 
 #define NVML GSWBENCH_BINARY_DIR "/tests/nvml_new/libnvidia-ml.so.1"
@@ -42,26 +43,38 @@ static void gather_four(struct comm *comm, const void *in, void *out, int64_t by
     result_free(&well);
 }
 
-// Runs with an NVML script, whose words override the common ones.
-static void run_with(const char *script)
+static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather_four};
+static const struct comm_ops    twins     = {.name = "mpi", .gather_all = ranks_report_the_same};
+static const struct backend_ops device    = {.name = "cuda", .is_device = true, .device_id = print_id};
+
+// Observes a run with an NVML script. `sharers` ranks use this rank's device.
+static struct result observe(const char *script, const struct backend_ops *ops, struct comm comm, int64_t sharers,
+                             double seconds)
 {
-    static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather_four};
-    static const struct backend_ops ops       = {.name = "cuda", .is_device = true, .device_id = print_id};
-    struct comm      comm      = {.ops = &processes, .topology = {.rank = ILL, .ranks = RANKS, .host = "here"}};
-    struct backend   backend   = {.ops = &ops};
+    struct backend   backend   = {.ops = ops};
     struct benchmark benchmark = {.config_text = ""};
     struct result    gathered  = {.verdict = VERDICT_VALID};
     struct steps     steps     = {.comm = &comm, .backend = &backend, .result = &gathered, .benchmark = &benchmark};
-    char             whole[1024];
-    benchmark.job.config.run.observe_seconds = 1;
-    snprintf(whole, sizeof(whole), "%s " DEVICE, script);
-    setenv("FAKE_NVML", whole, 1);
+    benchmark.job.config.run.observe_seconds = seconds;
+    setenv("FAKE_NVML", script, 1);
     cr_assert_not_null(dlopen(NVML, RTLD_NOW));    // so that the library is found by its name
-    observations_open(&steps, 1);
-    observer_begin(steps.observed.device);
-    observer_end(steps.observed.device);
-    observations_gather(&steps, 1);
+    observations_open(&steps, sharers);
+    if (steps.observed.device != NULL) {
+        observer_begin(steps.observed.device);
+        observer_end(steps.observed.device);
+    }
+    observations_gather(&steps, sharers);
+    cr_expect_null(steps.observed.device);
+    return gathered;
+}
 
+// Runs with an NVML script, whose words override the common ones.
+static void run_with(const char *script)
+{
+    struct comm comm = {.ops = &processes, .topology = {.rank = ILL, .ranks = RANKS, .host = "here"}};
+    char        whole[1024];
+    snprintf(whole, sizeof(whole), "%s " DEVICE, script);
+    struct result gathered = observe(whole, &device, comm, 1, 1);
     fixture_open(&result);
     fixture_observe(&result, RANKS);
     memcpy(result.observations, gathered.observations, RANKS * sizeof(struct observation));
@@ -213,42 +226,16 @@ Test(run_conditions, lose_no_more_than_what_a_call_would_have_said)
     json_decref(well);
 }
 
-// The other rank reports the same observation.
-static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
+// This rank is the second of two.
+static struct result observe_twin(const struct backend_ops *ops, int64_t sharers, double seconds)
 {
-    (void)comm;
-    memcpy(out, in, (size_t)bytes);
-    memcpy((char *)out + bytes, in, (size_t)bytes);
-}
-
-static const struct comm_ops    twins  = {.name = "mpi", .gather_all = gather_two};
-static const struct backend_ops device = {.name = "cuda", .is_device = true, .device_id = print_id};
-
-// Observes a run on two ranks. This rank is the second, and `sharers` ranks use its device.
-static struct result observe(const struct backend_ops *ops, int64_t sharers, double seconds)
-{
-    struct comm      comm      = {.ops = &twins, .topology = {.rank = 1, .ranks = 2, .host = "here"}};
-    struct backend   backend   = {.ops = ops};
-    struct result    seen      = {.verdict = VERDICT_VALID};
-    struct benchmark benchmark = {.config_text = ""};
-    struct steps     steps     = {.comm = &comm, .backend = &backend, .result = &seen, .benchmark = &benchmark};
-    benchmark.job.config.run.observe_seconds = seconds;
-    setenv("FAKE_NVML", "uuid=GPU-own name=NVIDIA_H200 sm=1980 ecc00=3", 1);
-    cr_assert_not_null(dlopen(NVML, RTLD_NOW));    // so that the library is found by its name
-
-    observations_open(&steps, sharers);
-    if (steps.observed.device != NULL) {
-        observer_begin(steps.observed.device);
-        observer_end(steps.observed.device);
-    }
-    observations_gather(&steps, sharers);
-    cr_expect_null(steps.observed.device);
-    return seen;
+    struct comm comm = {.ops = &twins, .topology = {.rank = 1, .ranks = 2, .host = "here"}};
+    return observe("uuid=GPU-own name=NVIDIA_H200 sm=1980 ecc00=3", ops, comm, sharers, seconds);
 }
 
 Test(run_conditions, are_of_every_rank_with_a_device_of_its_own)
 {
-    struct result seen = observe(&device, 1, 1);
+    struct result seen = observe_twin(&device, 1, 1);
     cr_assert_eq(seen.observation_count, 2);
     cr_expect_eq(seen.observations[1].rank, 1);
     cr_expect_str_eq(seen.observations[1].missing, "");
@@ -262,7 +249,7 @@ Test(run_conditions, are_of_every_rank_with_a_device_of_its_own)
 Test(run_conditions, claim_nothing_of_a_device_that_ranks_share_or_that_is_not_asked_for)
 {
     for (int64_t sharers = 1; sharers <= 2; sharers++) {
-        struct result seen = observe(&device, sharers, sharers == 1 ? 0 : 1);
+        struct result seen = observe_twin(&device, sharers, sharers == 1 ? 0 : 1);
         cr_assert_eq(seen.observation_count, 2);
         cr_expect_str_eq(seen.observations[0].missing,
                          sharers == 1 ? "run.observe_seconds is 0" : "2 ranks share the device");
@@ -275,7 +262,7 @@ Test(run_conditions, claim_nothing_of_a_device_that_ranks_share_or_that_is_not_a
 
 Test(run_conditions, are_none_of_a_processor)
 {
-    struct result seen = observe(&backend_host, 1, 1);
+    struct result seen = observe_twin(&backend_host, 1, 1);
     cr_expect_eq(seen.observation_count, 0);
     cr_expect_null(seen.observations);
     result_free(&seen);

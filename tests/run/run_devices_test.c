@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ranks.h"
+
 // Devices of two ranks on one host: this rank's and the other's.
 static const char *own_name, *other_name;
 
@@ -35,9 +37,7 @@ static void replace(char *data, int64_t bytes, const char *from, const char *to)
 // The other rank reports the same, with its device.
 static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
-    (void)comm;
-    memcpy(out, in, (size_t)bytes);
-    memcpy((char *)out + bytes, in, (size_t)bytes);
+    ranks_report_the_same(comm, in, out, bytes);
     replace((char *)out + bytes, bytes, "GPU-own", "GPU-other");
     replace((char *)out + bytes, bytes, own_name, other_name);
 }
@@ -103,15 +103,7 @@ Test(run_devices, are_set_against_the_peak_that_all_have_and_the_published_time_
     }
 }
 
-// Two ranks that report the same.
-static void gather_twice(struct comm *comm, const void *in, void *out, int64_t bytes)
-{
-    (void)comm;
-    memcpy(out, in, (size_t)bytes);
-    memcpy((char *)out + bytes, in, (size_t)bytes);
-}
-
-static const struct comm_ops        twins = {.name = "mpi", .gather_all = gather_twice};
+static const struct comm_ops        twins = {.name = "mpi", .gather_all = ranks_report_the_same};
 static const struct backend_streams streams;
 static const struct backend_ops     streaming = {.name = "cuda", .is_device = true, .streams = &streams};
 

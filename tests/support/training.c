@@ -2,10 +2,9 @@
 // Trains with ranks as threads.
 #include "training.h"
 
-#include <pthread.h>
-
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
+#include "ranks.h"
 
 void training_require(status result)
 {
@@ -166,36 +165,23 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
     return allocations;
 }
 
-struct training_thread {
-    struct training  *training;
-    struct local_hub *hub;
-    int               rank;
-    int64_t           allocations;
-    pthread_t         thread;
+struct trained {
+    struct training *training;
+    int64_t          allocations[TRAINING_RANKS_MAX];
 };
 
-static void *training_run_thread(void *argument)
+static void train(struct comm *comm, void *context)
 {
-    struct training_thread *self = argument;
-    struct comm             comm;
-    comm_open_local(&comm, self->hub, self->rank);
-    self->allocations = training_run_rank(self->training, &comm);
-    comm_close(&comm);
-    return NULL;
+    struct trained *trained                   = context;
+    trained->allocations[comm->topology.rank] = training_run_rank(trained->training, comm);
 }
 
 void training_run(struct training *training)
 {
-    struct local_hub      *hub = local_hub_open(training->ranks);
-    struct training_thread ranks[TRAINING_RANKS_MAX];
+    struct trained trained = {.training = training};
+    ranks_run(training->ranks, train, &trained);
     training->allocations_in_steps = 0;
     for (int rank = 0; rank < training->ranks; rank++) {
-        ranks[rank] = (struct training_thread){.training = training, .hub = hub, .rank = rank};
-        pthread_create(&ranks[rank].thread, NULL, training_run_thread, &ranks[rank]);
+        training->allocations_in_steps += trained.allocations[rank];
     }
-    for (int rank = 0; rank < training->ranks; rank++) {
-        pthread_join(ranks[rank].thread, NULL);
-        training->allocations_in_steps += ranks[rank].allocations;
-    }
-    local_hub_close(hub);
 }

@@ -3,34 +3,32 @@
 // datagrams. The exit code is 0 if both have received one.
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "gswbench/arena.h"
+#include "ranks.h"
 #include "watch/internal.h"
 
 enum { HOSTS = 2 };
 
-static struct local_hub *hub;
-static char            **files;
-static bool              has_come[HOSTS];
+static char **files;
+static bool   has_come[HOSTS];
 
 // Sends until both hosts have received a datagram: a link that has just come up may drop the first ones.
-static void *run(void *argument)
+static void run(struct comm *comm, void *unused)
 {
-    int              host = (int)(intptr_t)argument, file = open(files[host], O_RDONLY | O_CLOEXEC);
-    struct comm      comm;
+    int              host = comm->topology.rank, file = open(files[host], O_RDONLY | O_CLOEXEC);
     struct datagram *datagram = memory_allocate(sizeof(*datagram));
+    (void)unused;
     if (file < 0 || setns(file, CLONE_NEWNET) != 0) {
         perror(files[host]);
         exit(1);
     }
-    comm_open_local(&comm, hub, host);
-    comm.topology.node      = host;
-    struct channel *channel = channel_open(&comm);
+    comm->topology.node     = host;
+    struct channel *channel = channel_open(comm);
     for (int i = 0; i < 200 && !(has_come[0] && has_come[1]); i++) {
         *datagram = (struct datagram){.kind = DATAGRAM_ASK};
         channel_send(channel, 1 - host, datagram);
@@ -40,26 +38,18 @@ static void *run(void *argument)
         }
     }
     channel_close(channel);
-    comm_close(&comm);
     free(datagram);
-    return NULL;
 }
 
 int main(int count, char **words)
 {
-    pthread_t threads[HOSTS];
     if (count != 1 + HOSTS) {
         return 2;
     }
     files = words + 1;
-    hub   = local_hub_open(HOSTS);
-    for (intptr_t host = 0; host < HOSTS; host++) {
-        pthread_create(&threads[host], NULL, run, (void *)host);
-    }
+    ranks_run(HOSTS, run, NULL);
     for (int host = 0; host < HOSTS; host++) {
-        pthread_join(threads[host], NULL);
         printf("host %d: %s\n", host, has_come[host] ? "a letter has come" : "no letter");
     }
-    local_hub_close(hub);
     return has_come[0] && has_come[1] ? 0 : 1;
 }

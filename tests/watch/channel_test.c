@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,44 +11,32 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
+#include "ranks.h"
 #include "watch/internal.h"
 
 enum { RANKS = 2 };
 
-static struct local_hub *hub;
-static struct comm       comms[RANKS];
-static struct channel   *channels[RANKS];
+static struct channel *channels[RANKS];
 
 // One host per rank.
-static void *open_one(void *argument)
+static void open_one(struct comm *comm, void *unused)
 {
-    int rank = (int)(intptr_t)argument;
-    comm_open_local(&comms[rank], hub, rank);
-    comms[rank].topology.node       = rank;
-    comms[rank].topology.local_rank = 3 + rank;
-    channels[rank]                  = channel_open(&comms[rank]);
-    return NULL;
+    (void)unused;
+    comm->topology.node           = comm->topology.rank;
+    comm->topology.local_rank     = 3 + comm->topology.rank;
+    channels[comm->topology.rank] = channel_open(comm);
 }
 
 static void open_all(void)
 {
-    pthread_t threads[RANKS];
-    hub = local_hub_open(RANKS);
-    for (intptr_t rank = 0; rank < RANKS; rank++) {
-        pthread_create(&threads[rank], NULL, open_one, (void *)rank);
-    }
-    for (int rank = 0; rank < RANKS; rank++) {
-        pthread_join(threads[rank], NULL);
-    }
+    ranks_run(RANKS, open_one, NULL);
 }
 
 static void close_all(void)
 {
     for (int rank = 0; rank < RANKS; rank++) {
         channel_close(channels[rank]);
-        comm_close(&comms[rank]);
     }
-    local_hub_close(hub);
 }
 
 TestSuite(channel, .init = open_all, .fini = close_all);
