@@ -93,13 +93,6 @@ static void write_own(const struct communication_times_setup *setup, const struc
     }
 }
 
-void collect_append(struct output *file, const void *data, size_t bytes, status *written)
-{
-    if (!failed(written)) {
-        *written = output_append(file, data, bytes);
-    }
-}
-
 // Broadcasts the text in pieces, so no rank stores more than a piece of another's.
 void collect_text(struct comm *comm, int rank, const struct text_stream *own, struct output *file, status *written)
 {
@@ -117,8 +110,8 @@ void collect_text(struct comm *comm, int rank, const struct text_stream *own, st
             memcpy(piece->text, next, piece->bytes);
         }
         comm->ops->share(comm, piece, sizeof(*piece), rank);
-        if (comm->topology.rank == 0) {
-            collect_append(file, piece->text, piece->bytes, written);
+        if (comm->topology.rank == 0 && !failed(written)) {
+            *written = output_append(file, piece->text, piece->bytes);
         }
     } while (piece->left > 0);
     free(piece);

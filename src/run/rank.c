@@ -291,12 +291,8 @@ static status write_result(struct rank *rank, status kept)
     }
     journal_note(&rank->journal, &rank->result);
     status reported = report_write_run(&rank->folder, &rank->result);
-    if (!failed(&reported)) {
-        reported = journal_seal(&rank->journal, &rank->folder);
-    }
-    if (!failed(&reported)) {
-        reported = sign(rank, "result.json");
-    }
+    reported        = failed(&reported) ? reported : journal_seal(&rank->journal, &rank->folder);
+    reported        = failed(&reported) ? reported : sign(rank, "result.json");
     if (failed(&reported) && !failed(&kept)) {
         note_unwritten(&rank->result, &reported);
     }

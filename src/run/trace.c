@@ -159,58 +159,51 @@ static struct traced explain(const struct steps *steps, const struct op_time *ti
     return traced;
 }
 
-// Writes the end of the file, or its start (source NULL).
-static void append_frame(const struct timeline_source *source, struct output *file, status *written)
-{
-    struct text_stream text;
-    text_stream_open(&text);
-    if (source == NULL) {
-        timeline_begin(text.file);
-    } else {
-        timeline_end(source, text.file);
-    }
-    text_stream_close(&text);
-    collect_append(file, text.data, text.bytes, written);
-    free(text.data);
-}
-
 static bool shows(const void *state, int64_t rank)
 {
     return trace_config_draws(state, rank);
 }
 
-// Returns rank 0's status; other ranks return OK.
+// The first rank of the file also writes its start, the last one its end. Returns rank 0's status; other ranks return
+// OK.
 static status draw(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
 {
-    const struct trace_config  *config   = &steps->benchmark->job.config.trace;
-    const struct result_trace  *trace    = &steps->result->trace;
-    const struct comm_topology *topology = &steps->comm->topology;
-    bool                        is_first = true;
-    struct output               file     = {.is_open = false};
-    status                      written  = OK;
+    const struct trace_config   *config   = &steps->benchmark->job.config.trace;
+    const struct result_trace   *trace    = &steps->result->trace;
+    const struct comm_topology  *topology = &steps->comm->topology;
+    const struct timeline_source source   = {trace->timed_by, trace->lost_records};
+    struct output                file     = {.is_open = false};
+    status                       written  = OK;
+    int                          first = topology->ranks, last = 0;
+    for (int rank = 0; rank < topology->ranks; rank++) {
+        if (trace_config_draws(config, rank)) {
+            first = rank < first ? rank : first;
+            last  = rank;
+        }
+    }
     if (topology->rank == 0) {
         written = output_begin_in(&file, folder, "trace.json");
-        append_frame(NULL, &file, &written);
     }
-    for (int rank = 0; rank < topology->ranks; rank++) {
+    for (int rank = first; rank <= last; rank++) {
         struct text_stream own = {.data = NULL};
         if (!trace_config_draws(config, rank)) {
             continue;
         }
         if (rank == topology->rank) {
             text_stream_open(&own);
-            timeline_write_rank(steps->plan, times, &(struct timeline_ranks){shows, config}, is_first, own.file);
+            if (rank == first) {
+                timeline_begin(own.file);
+            }
+            timeline_write_rank(steps->plan, times, &(struct timeline_ranks){shows, config}, rank == first, own.file);
+            if (rank == last) {
+                timeline_end(&source, own.file);
+            }
             text_stream_close(&own);
         }
         collect_text(steps->comm, rank, &own, &file, &written);
         free(own.data);
-        is_first = false;
     }
-    if (topology->rank == 0) {
-        append_frame(&(struct timeline_source){trace->timed_by, trace->lost_records}, &file, &written);
-        return failed(&written) ? written : output_finish(&file);
-    }
-    return OK;
+    return failed(&written) || topology->rank != 0 ? written : output_finish(&file);
 }
 
 // Adds the times of the traced step's collectives and sends/receives, with predictions from the job's measured profile

@@ -8,11 +8,8 @@
 status trace_source_check(const struct trace_config *config, struct backend *backend, struct comm *comm,
                           const struct environment_peer *peers);
 
-// communication_files.c: collects text from every rank in files of rank 0, without a shared file system.
-// Appends unless an earlier call failed.
-void collect_append(struct output *file, const void *data, size_t bytes, status *written);
-
-// Appends one rank's text to rank 0's file. file and written matter on rank 0 only. Collective.
+// communication_files.c: appends one rank's text to rank 0's file, without a shared file system. file and written
+// matter on rank 0 only; nothing is appended after an error. Collective.
 void collect_text(struct comm *comm, int rank, const struct text_stream *own, struct output *file, status *written);
 
 // communication_times.c: bus bandwidth of a traced step's collectives, and the ranks that others wait for.

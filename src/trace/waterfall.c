@@ -10,23 +10,22 @@
 #include "gswbench/op_table.h"
 
 // clang-format off
-#define AXIS_NAME(NAME, key, ...) [WATERFALL_EXPOSED_##NAME] = "exposed-" #key,
+// The parts before and after those of the axes: NAME, key.
+#define FIRST_PARTS(PART) \
+    PART(IDEAL, ideal) PART(GEMM, gemm) PART(ATTENTION, attention) PART(MEMORY, memory) PART(CAST, cast) \
+    PART(RECOMPUTE, recompute) PART(OPTIMIZER, optimizer) PART(BUBBLE, bubble)
+#define LAST_PARTS(PART) \
+    PART(LAUNCH, launch) PART(CONTENTION, contention) PART(STRAGGLERS, stragglers) PART(UNEXPLAINED, unexplained)
+#define PART_NAME(NAME, key)      [WATERFALL_##NAME] = #key,
+#define EXPOSED_NAME(NAME, key, ...) [WATERFALL_EXPOSED_##NAME] = "exposed-" #key,
 const char *const waterfall_part_names[] = {
-    [WATERFALL_IDEAL]        = "ideal",
-    [WATERFALL_GEMM]         = "gemm",
-    [WATERFALL_ATTENTION]    = "attention",
-    [WATERFALL_MEMORY]       = "memory",
-    [WATERFALL_CAST]         = "cast",
-    [WATERFALL_RECOMPUTE]    = "recompute",
-    [WATERFALL_OPTIMIZER]    = "optimizer",
-    [WATERFALL_BUBBLE]       = "bubble",
-    AXES(AXIS_NAME)
-    [WATERFALL_LAUNCH]       = "launch",
-    [WATERFALL_CONTENTION]   = "contention",
-    [WATERFALL_STRAGGLERS]   = "stragglers",
-    [WATERFALL_UNEXPLAINED]  = "unexplained",
-    [WATERFALL_PARTS]        = NULL,
-};
+    FIRST_PARTS(PART_NAME) AXES(EXPOSED_NAME) LAST_PARTS(PART_NAME) [WATERFALL_PARTS] = NULL};
+
+#define PLACE(key, part)           JSON_PLACE(JSON_FIELD_REAL, key, part, sizeof(double)),
+#define PART_FIELD(NAME, key)      PLACE(#key, WATERFALL_##NAME)
+#define EXPOSED_FIELD(NAME, key, ...) PLACE("exposed_" #key, WATERFALL_EXPOSED_##NAME)
+const struct json_field waterfall_fields[] = {
+    FIRST_PARTS(PART_FIELD) AXES(EXPOSED_FIELD) LAST_PARTS(PART_FIELD) JSON_END};
 // clang-format on
 
 enum { NONE = -1 };
@@ -354,25 +353,3 @@ void waterfall_print(const struct waterfall *waterfall, const struct waterfall *
         fputc('\n', file);
     }
 }
-
-// clang-format off
-#define PART(key, part)              JSON_PLACE(JSON_FIELD_REAL, key, part, sizeof(double)),
-#define EXPOSED_PART(NAME, key, ...) PART("exposed_" #key, WATERFALL_EXPOSED_##NAME)
-
-const struct json_field waterfall_fields[] = {
-    PART("ideal", WATERFALL_IDEAL)
-    PART("gemm", WATERFALL_GEMM)
-    PART("attention", WATERFALL_ATTENTION)
-    PART("memory", WATERFALL_MEMORY)
-    PART("cast", WATERFALL_CAST)
-    PART("recompute", WATERFALL_RECOMPUTE)
-    PART("optimizer", WATERFALL_OPTIMIZER)
-    PART("bubble", WATERFALL_BUBBLE)
-    AXES(EXPOSED_PART)
-    PART("launch", WATERFALL_LAUNCH)
-    PART("contention", WATERFALL_CONTENTION)
-    PART("stragglers", WATERFALL_STRAGGLERS)
-    PART("unexplained", WATERFALL_UNEXPLAINED)
-    JSON_END
-};
-// clang-format on

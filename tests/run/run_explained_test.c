@@ -77,31 +77,6 @@ Test(run_explained, knows_what_each_stage_does_when)
     json_decref(document);
 }
 
-// Each traced rank has every op of its plan; result.json states their number.
-Test(run_explained, draws_the_ranks_that_are_asked_for)
-{
-    cr_assert_eq(run_here(TINY " --ranks 3 --set parallel.dp=3 --set train.global_batch=12 --trace 0,2").exit_code, 0);
-    char path[1200];
-    snprintf(path, sizeof(path), "%strace.json", run_folder());
-    json_t *trace = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-    snprintf(path, sizeof(path), "%sresult.json", run_folder());
-    json_t *result = json_load_file(path, 0, NULL);
-    cr_assert(trace != NULL && result != NULL);
-
-    json_int_t ops[3] = {0};
-    size_t     i;
-    json_t    *event;
-    json_array_foreach(json_object_get(trace, "traceEvents"), i, event)
-    {
-        cr_assert_lt(number_at(event, "pid"), 3);
-        ops[number_at(event, "pid")] += strcmp(text_of(event, "ph"), "X") == 0;
-    }
-    json_int_t planned = number_at(result, "plan.ops");
-    cr_expect(ops[0] == planned && ops[1] == 0 && ops[2] == planned);
-    json_decref(trace);
-    json_decref(result);
-}
-
 // The prediction is for another device but the same plan, so its waterfall has the same non-zero parts.
 Test(run_explained, spends_its_time_on_what_a_prediction_says)
 {

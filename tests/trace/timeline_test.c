@@ -4,11 +4,8 @@
 
 #include <criterion/criterion.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "command.h"
 
 Test(timeline, has_a_process_a_rank_a_thread_a_stream_and_an_event_an_op)
 {
@@ -65,41 +62,4 @@ Test(timeline, has_a_process_a_rank_a_thread_a_stream_and_an_event_an_op)
     cr_expect_eq(json_integer_value(json_object_get(source, "lost_records")), 3);
     json_decref(trace);
     free(text);
-}
-
-// Whether a slice starts before the end of the previous slice of its track, in whole nanoseconds; a viewer drops such a
-// slice. ends: latest end of each track.
-static bool overlaps(json_t *event, int64_t ends[][STREAM_COUNT])
-{
-    int64_t *end =
-        &ends[json_integer_value(json_object_get(event, "pid"))][json_integer_value(json_object_get(event, "tid"))];
-    int64_t begin = llround(1e3 * json_real_value(json_object_get(event, "ts")));
-    bool    early = begin < *end;
-    *end          = begin + llround(1e3 * json_real_value(json_object_get(event, "dur")));
-    return early;
-}
-
-Test(timeline, of_a_predicted_pipeline_has_no_slice_that_overlaps_its_neighbour)
-{
-    int64_t      ends[4][STREAM_COUNT] = {{0}};
-    int          slices = 0, early = 0;
-    json_error_t error;
-
-    status result = run("predict --config tiny-llama --ranks 4 --set parallel.pp=2 --set train.global_batch=64 "
-                        "--set hardware.profile=h100-sxm --no-range --trace /tmp/gswbench-timeline-test.json");
-    cr_assert(!failed(&result), "%s%s", result.text, errors.text);
-
-    json_t *trace = json_load_file("/tmp/gswbench-timeline-test.json", 0, &error), *event;
-    size_t  index;
-    cr_assert_not_null(trace, "%s", error.text);
-    json_array_foreach(json_object_get(trace, "traceEvents"), index, event)
-    {
-        bool is_slice = strcmp(json_string_value(json_object_get(event, "ph")), "X") == 0;
-        slices += is_slice;
-        early += is_slice && overlaps(event, ends);
-    }
-    json_decref(trace);
-    remove("/tmp/gswbench-timeline-test.json");
-    cr_expect_gt(slices, 1000);
-    cr_expect_eq(early, 0, "%d of %d slices overlap", early, slices);
 }

@@ -108,7 +108,7 @@ class Timelines(unittest.TestCase):
 
     @staticmethod
     def draw_few(folder, run):
-        run(f"run {JOB} --comm local --backend host --steps 4 --warmup 1 --json --out few --trace 0,1")
+        run(f"run {JOB} --comm local --backend host --steps 4 --warmup 1 --json --out few --trace 0,3")
         return next((folder / "few").rglob("trace.json")).read_text()
 
     def test_every_track_has_a_name_and_slices_that_do_not_overlap(self):
