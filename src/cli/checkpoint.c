@@ -75,9 +75,7 @@ status command_weights(const struct arguments *weights, struct text_buffer *erro
     }
     TRY(job_read_config(&config, &weights->config, errors));
     status result = checkpoint_plan(&plan, &config.model, config.train.sequence);
-    if (!failed(&result)) {
-        result = checkpoint_write_initial(&plan, (uint64_t)config.run.seed, weights->output);
-    }
+    result = failed(&result) ? result : checkpoint_write_initial(&plan, (uint64_t)config.run.seed, weights->output);
     plan_free(&plan);
     if (failed(&result)) {
         return result;

@@ -117,9 +117,7 @@ status command_compare(const struct arguments *chosen, struct text_buffer *error
     for (int i = 0; i < count && !failed(&outcome); i++) {
         outcome = comparison_read_side(&sides[i], chosen->words.items[i]);
     }
-    if (!failed(&outcome)) {
-        outcome = compare_sides(sides, count - 1, chosen, threshold);
-    }
+    outcome = failed(&outcome) ? outcome : compare_sides(sides, count - 1, chosen, threshold);
     for (int i = 0; i < count; i++) {
         comparison_free_side(&sides[i]);
     }

@@ -5,83 +5,79 @@
 
 #include "internal.h"
 
-// Prints candidates that start with the last word.
+// Prints candidates that start with the last word. before: a part of that word that candidates follow, as in
+// "--flag=value".
 struct offer {
-    const char *begun;
+    const char *begun, *before;
     FILE       *file;
 };
 
-static void offer_word(const struct offer *to, const char *before, const char *word, const char *after)
+static void offer_word(const struct offer *to, const char *word, const char *after)
 {
     char text[512];
-    snprintf(text, sizeof(text), "%s%s%s", before, word, after);
+    snprintf(text, sizeof(text), "%s%s%s", to->before, word, after);
     if (strncmp(text, to->begun, strlen(to->begun)) == 0) {
         fprintf(to->file, "%s\n", text);
     }
 }
 
-static void offer_lines(const struct offer *to, const char *before, char *lines)
+static void offer_lines(const struct offer *to, char *lines)
 {
     char *rest = NULL;
     for (char *line = lines; (line = strtok_r(line, "\n", &rest)) != NULL; line = NULL) {
-        offer_word(to, before, line, "");
+        offer_word(to, line, "");
     }
 }
 
-struct config_offer {
-    const struct offer *to;
-    const char         *before;
-};
-
 static status offer_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    const struct config_offer *configs = state;
     (void)path, (void)errors;
-    offer_word(configs->to, configs->before, name, "");
+    offer_word(state, name, "");
     return OK;
 }
 
 // Offers nothing if no configuration is installed.
-static void offer_configs(const struct offer *to, const char *before)
+static void offer_configs(struct offer *to)
 {
-    cli_visit_configs(offer_config, &(struct config_offer){.to = to, .before = before}, NULL);
+    cli_visit_configs(offer_config, to, NULL);
 }
 
-static void offer_option(const struct offer *to, const char *before, const struct option *option)
+static void offer_option(const struct offer *to, const struct option *option)
 {
     struct text_buffer words = {.text = NULL};
     config_list_words(&words, option);
     if (words.length > 0) {
-        offer_lines(to, before, words.text);
+        offer_lines(to, words.text);
     }
     text_free(&words);
 }
 
 // Offers "section.key=", and after the equals sign the values of that option.
-static void offer_settings(const struct offer *to, const char *before)
+static void offer_settings(const struct offer *to)
 {
-    const char *typed  = to->begun + strlen(before);
-    size_t      length = strcspn(typed, "=");
-    char        known[256];
+    const char  *typed  = to->begun + strlen(to->before);
+    size_t       length = strcspn(typed, "=");
+    char         known[256];
+    struct offer below = {.begun = to->begun, .before = known, .file = to->file};
     if (typed[length] == '=') {
         const struct config_section *section;
         const struct option         *option = config_find_option(typed, length, &section);
-        snprintf(known, sizeof(known), "%s%.*s=", before, (int)length, typed);
+        snprintf(known, sizeof(known), "%s%.*s=", to->before, (int)length, typed);
         if (option != NULL) {
-            offer_option(to, known, option);
+            offer_option(&below, option);
         }
         return;
     }
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
+        snprintf(known, sizeof(known), "%s%s.", to->before, section->name);
         for (const struct option *option = section->options; option->key != NULL; option++) {
-            snprintf(known, sizeof(known), "%s%s.", before, section->name);
-            offer_word(to, known, option->key, "=");
+            offer_word(&below, option->key, "=");
         }
     }
 }
 
 // Offers the literal words of "text|markdown|csv". A value in capitals is a placeholder and offers nothing.
-static void offer_alternatives(const struct offer *to, const char *before, const char *value)
+static void offer_alternatives(const struct offer *to, const char *value)
 {
     char words[128];
     text_copy(words, sizeof(words), value);
@@ -89,26 +85,25 @@ static void offer_alternatives(const struct offer *to, const char *before, const
         for (char *bar = strchr(words, '|'); bar != NULL; bar = strchr(bar, '|')) {
             *bar = '\n';
         }
-        offer_lines(to, before, words);
+        offer_lines(to, words);
     }
 }
 
-// before: "--flag=" if flag and value are one word.
-static void offer_value(const struct offer *to, const char *before, const struct flag *flag)
+static void offer_value(struct offer *to, const struct flag *flag)
 {
     bool                         is_model = strcmp(flag->name, "--model") == 0;
     const struct config_section *section;
     if (flag->type == FLAG_OVERRIDE) {
-        offer_option(to, before, config_find_option(flag->target, strlen(flag->target), &section));
+        offer_option(to, config_find_option(flag->target, strlen(flag->target), &section));
     } else if (strcmp(flag->name, "--set") == 0) {
-        offer_settings(to, before);
+        offer_settings(to);
     } else if (is_model || strcmp(flag->name, "--config") == 0) {
-        offer_configs(to, before);
+        offer_configs(to);
     } else {
-        offer_alternatives(to, before, flag->value);
+        offer_alternatives(to, flag->value);
     }
     if (is_model) {
-        offer_option(to, before, option_find(model_options, "preset"));
+        offer_option(to, option_find(model_options, "preset"));
     }
 }
 
@@ -119,43 +114,43 @@ static void offer_flags(const struct offer *to, const struct command *command)
     if (begun != NULL && begun->value != NULL) {
         char before[128];
         snprintf(before, sizeof(before), "%.*s=", (int)length, to->begun);
-        offer_value(to, before, begun);
+        offer_value(&(struct offer){to->begun, before, to->file}, begun);
         return;
     }
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
         if (flag->name[0] == '-') {
-            offer_word(to, "", flag->name, "");
+            offer_word(to, flag->name, "");
         }
     }
-    offer_word(to, "", "--help", "");
+    offer_word(to, "--help", "");
 }
 
 static void offer_commands(const struct offer *to)
 {
     for (int i = 0; cli_commands[i].name != NULL; i++) {
-        offer_word(to, "", cli_commands[i].name, "");
+        offer_word(to, cli_commands[i].name, "");
     }
 }
 
 void completion_print_words(int count, char *const words[], FILE *file)
 {
-    const struct offer    to       = {.begun = count > 0 ? words[count - 1] : "", .file = file};
+    struct offer          to       = {.begun = count > 0 ? words[count - 1] : "", .before = "", .file = file};
     const struct command *named    = count > 1 ? cli_find_command(words[0]) : NULL;
     const struct command *command  = named != NULL ? named : cli_find_command("run");
     const char           *previous = count > 1 ? words[count - 2] : "";
     const struct flag    *flag     = flags_find(command, previous, strlen(previous));
     if (flag != NULL && flag->value != NULL) {
-        offer_value(&to, "", flag);
+        offer_value(&to, flag);
     } else if (to.begun[0] == '-') {
         offer_flags(&to, command);
     } else if (count < 2) {
         offer_commands(&to);
-        offer_word(&to, "", "help", "");
-        offer_configs(&to, "");
+        offer_word(&to, "help", "");
+        offer_configs(&to);
     } else if (strcmp(words[0], "help") == 0) {
         offer_commands(&to);
     } else if (command == cli_find_command("configs") || flags_find(command, "--config", strlen("--config")) != NULL) {
-        offer_configs(&to, "");
+        offer_configs(&to);
     }
 }
 

@@ -33,9 +33,7 @@ status command_plan(const struct arguments *options, struct text_buffer *errors)
     struct plan plan;
     job.request.rank = options->rank;
     status result    = plan_build(&plan, &job.request);
-    if (!failed(&result)) {
-        result = plan_verify(&plan, NULL);
-    }
+    result           = failed(&result) ? result : plan_verify(&plan, NULL);
     if (!failed(&result)) {
         if (options->json) {
             show_plan_json(&job, &plan);

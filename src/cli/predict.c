@@ -188,12 +188,8 @@ static status add_drawn_row(struct predictions *table, struct text_buffer *error
     status result = add_all_rows(table, errors);
     timeline_end(&(struct timeline_source){"prediction", 0}, text.file);
     text_stream_close(&text);
-    if (!failed(&result)) {
-        result = output_append(&output, text.data, text.bytes);
-    }
-    if (!failed(&result)) {
-        result = output_finish(&output);
-    }
+    result = failed(&result) ? result : output_append(&output, text.data, text.bytes);
+    result = failed(&result) ? result : output_finish(&output);
     output_abandon(&output);
     free(text.data);
     return result;

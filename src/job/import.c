@@ -468,9 +468,7 @@ static status read_text(struct reader *reader, char *text)
         set(reader, "parallel.fsdp", "auto");
         result = read_json(reader, root, "");
         json_decref(root);
-        if (!failed(&result)) {
-            result = set_class(reader);
-        }
+        result = failed(&result) ? result : set_class(reader);
     } else if (strstr(text, "\n--") != NULL || strstr(text, " --") != NULL || strncmp(text, "--", 2) == 0) {
         import->format = "Megatron";
         result         = read_arguments(reader, text);

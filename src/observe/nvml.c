@@ -105,19 +105,21 @@ static double read_ecc(struct nvml_device *device, unsigned error, unsigned sinc
 }
 
 // which: 0 corrected, 1 uncorrected, 2 pending, 3 failed.
-static double read_rows(struct nvml_device *device, int which)
+static double read_rows(struct nvml_device *device, unsigned which, unsigned unused)
 {
     unsigned rows[4] = {0};
     unsigned code    = CALL(device, nvmlDeviceGetRemappedRows, &rows[0], &rows[1], &rows[2], &rows[3]);
+    (void)unused;
     return known(device, code, rows[which]);
 }
 
 // With no room for addresses, NVML returns only the number of pages.
-static double read_pages(struct nvml_device *device, unsigned cause)
+static double read_pages(struct nvml_device *device, unsigned cause, unsigned unused)
 {
     unsigned           pages = 0;
     unsigned long long none  = 0;
     unsigned           code  = CALL(device, nvmlDeviceGetRetiredPages, cause, &pages, &none);
+    (void)unused;
     return known(device, code == NVML_CODE_INSUFFICIENT_SIZE ? NVML_CODE_SUCCESS : code, pages);
 }
 
@@ -128,9 +130,10 @@ static double add_known(double sum, double value)
 }
 
 // The number of links, or of active ones.
-static double count_links(struct nvml_device *device, bool is_active)
+static double count_links(struct nvml_device *device, unsigned is_active, unsigned unused)
 {
     double sum = NAN;
+    (void)unused;
     for (unsigned link = 0; link < LINKS_MAX; link++) {
         unsigned state = 0, code = CALL(device, nvmlDeviceGetNvLinkState, link, &state);
         sum = add_known(sum, known(device, code, !is_active || state == NVML_ACTIVE));
@@ -138,52 +141,43 @@ static double count_links(struct nvml_device *device, bool is_active)
     return sum;
 }
 
-// Errors of a kind, summed over all links.
-static double sum_link_errors(struct nvml_device *device, unsigned kind)
+// Errors of the kinds first to last, summed over all links.
+static double sum_link_errors(struct nvml_device *device, unsigned first, unsigned last)
 {
     double sum = NAN;
-    for (unsigned link = 0; link < LINKS_MAX; link++) {
-        unsigned long long errors = 0;
-        unsigned           code   = CALL(device, nvmlDeviceGetNvLinkErrorCounter, link, kind, &errors);
-        sum                       = add_known(sum, known(device, code, (double)errors));
+    for (unsigned kind = first; kind <= last; kind++) {
+        for (unsigned link = 0; link < LINKS_MAX; link++) {
+            unsigned long long errors = 0;
+            unsigned           code   = CALL(device, nvmlDeviceGetNvLinkErrorCounter, link, kind, &errors);
+            sum                       = add_known(sum, known(device, code, (double)errors));
+        }
     }
     return sum;
 }
 
 double nvml_read_counter(struct nvml_device *device, enum counter counter)
 {
-    switch (counter) {
-    case COUNTER_ECC_CORRECTED:
-        return read_ecc(device, NVML_CORRECTED, NVML_SINCE_LOAD);
-    case COUNTER_ECC_UNCORRECTED:
-        return read_ecc(device, NVML_UNCORRECTED, NVML_SINCE_LOAD);
-    case COUNTER_ECC_CORRECTED_EVER:
-        return read_ecc(device, NVML_CORRECTED, NVML_EVER);
-    case COUNTER_ECC_UNCORRECTED_EVER:
-        return read_ecc(device, NVML_UNCORRECTED, NVML_EVER);
-    case COUNTER_ROWS_CORRECTED:
-    case COUNTER_ROWS_UNCORRECTED:
-    case COUNTER_ROWS_PENDING:
-    case COUNTER_ROWS_FAILED:
-        return read_rows(device, (int)counter - COUNTER_ROWS_CORRECTED);
-    case COUNTER_PAGES_SINGLE:
-        return read_pages(device, NVML_SINGLE_BIT);
-    case COUNTER_PAGES_DOUBLE:
-        return read_pages(device, NVML_DOUBLE_BIT);
-    case COUNTER_LINKS:
-        return count_links(device, false);
-    case COUNTER_LINKS_ACTIVE:
-        return count_links(device, true);
-    case COUNTER_LINK_REPLAYS:
-        return sum_link_errors(device, NVML_REPLAY);
-    case COUNTER_LINK_RECOVERIES:
-        return sum_link_errors(device, NVML_RECOVERY);
-    case COUNTER_LINK_CRC:
-        return add_known(sum_link_errors(device, NVML_CRC_FLIT), sum_link_errors(device, NVML_CRC_DATA));
-    case COUNTER_COUNT:
-        break;
-    }
-    return NAN;
+    static const struct {
+        double (*read)(struct nvml_device *device, unsigned first, unsigned second);
+        unsigned first, second;
+    } rows[COUNTER_COUNT] = {
+        [COUNTER_ECC_CORRECTED]        = {read_ecc, NVML_CORRECTED, NVML_SINCE_LOAD},
+        [COUNTER_ECC_UNCORRECTED]      = {read_ecc, NVML_UNCORRECTED, NVML_SINCE_LOAD},
+        [COUNTER_ECC_CORRECTED_EVER]   = {read_ecc, NVML_CORRECTED, NVML_EVER},
+        [COUNTER_ECC_UNCORRECTED_EVER] = {read_ecc, NVML_UNCORRECTED, NVML_EVER},
+        [COUNTER_ROWS_CORRECTED]       = {read_rows, 0, 0},
+        [COUNTER_ROWS_UNCORRECTED]     = {read_rows, 1, 0},
+        [COUNTER_ROWS_PENDING]         = {read_rows, 2, 0},
+        [COUNTER_ROWS_FAILED]          = {read_rows, 3, 0},
+        [COUNTER_PAGES_SINGLE]         = {read_pages, NVML_SINGLE_BIT, 0},
+        [COUNTER_PAGES_DOUBLE]         = {read_pages, NVML_DOUBLE_BIT, 0},
+        [COUNTER_LINKS]                = {count_links, false, 0},
+        [COUNTER_LINKS_ACTIVE]         = {count_links, true, 0},
+        [COUNTER_LINK_REPLAYS]         = {sum_link_errors, NVML_REPLAY, NVML_REPLAY},
+        [COUNTER_LINK_RECOVERIES]      = {sum_link_errors, NVML_RECOVERY, NVML_RECOVERY},
+        [COUNTER_LINK_CRC]             = {sum_link_errors, NVML_CRC_FLIT, NVML_CRC_DATA},
+    };
+    return rows[counter].read(device, rows[counter].first, rows[counter].second);
 }
 
 double nvml_read_energy(struct nvml_device *device)

@@ -148,9 +148,7 @@ static status open_state(struct comm *comm, struct nccl_state *state)
 {
     char   text[NCCL_TEXT_BYTES];
     status own = state->setup.tells ? nccl_log_open(&state->log) : OK;
-    if (!failed(&own)) {
-        own = nccl_library_open(&state->library);
-    }
+    own        = failed(&own) ? own : nccl_library_open(&state->library);
     TRY(comm_agree(state->control, own));    // one rank's environment may differ
     NCCL_CHECK(&state->library, ncclGetVersion(&state->version));
     TRY(check_ranks(state));
