@@ -25,24 +25,22 @@ static const char manifest_format[] = "gswbench.checkpoint/1";
 enum { FILE_BYTES_MAX = 1 << 26 };
 
 // clang-format off
-#define TEXT(owner, key, field)    JSON_FIELD(owner, JSON_FIELD_TEXT, key, field)
-#define INTEGER(owner, key, field) JSON_FIELD(owner, JSON_FIELD_INTEGER, key, field)
 static const struct json_field file_fields[] = {
-    TEXT(manifest_file, "name", name),
-    INTEGER(manifest_file, "bytes", bytes),
-    TEXT(manifest_file, "checksum", checksum),
+    ROW_TEXT(manifest_file, "name", name),
+    ROW_INTEGER(manifest_file, "bytes", bytes),
+    ROW_TEXT(manifest_file, "checksum", checksum),
     JSON_END
 };
 // The checksum comes first, because checksums_of_header covers the text with zeros in the first field named xxh3.
 static const struct json_field fields[] = {
-    TEXT(manifest, "xxh3", checksum),
-    TEXT(manifest, "format", format),
-    TEXT(manifest, "program", program),
-    INTEGER(manifest, "step", origin.step),
-    INTEGER(manifest, "samples", origin.samples),
-    INTEGER(manifest, "seed", origin.seed),
-    TEXT(manifest, "data", origin.data),
-    INTEGER(manifest, "sequence", sequence),
+    ROW_TEXT(manifest, "xxh3", checksum),
+    ROW_TEXT(manifest, "format", format),
+    ROW_TEXT(manifest, "program", program),
+    ROW_INTEGER(manifest, "step", origin.step),
+    ROW_INTEGER(manifest, "samples", origin.samples),
+    ROW_INTEGER(manifest, "seed", origin.seed),
+    ROW_TEXT(manifest, "data", origin.data),
+    ROW_INTEGER(manifest, "sequence", sequence),
     JSON_ROW("model", JSON_FIELD_MAP, offsetof(struct manifest, model), sizeof(struct manifest_option), NULL, NULL,
              offsetof(struct manifest, model_count), offsetof(struct manifest_option, value)),
     JSON_LIST(manifest, "files", files, file_count, sizeof(struct manifest_file), file_fields),

@@ -44,9 +44,8 @@ bool accept_expect(struct result_acceptance *acceptance, const struct job *job, 
 }
 
 // clang-format off
-#define TEXT(key, field)    JSON_FIELD(accept, JSON_FIELD_TEXT, key, field)
-#define INTEGER(key, field) JSON_FIELD(accept, JSON_FIELD_INTEGER, key, field)
-#define REAL(key, field)    JSON_FIELD(accept, JSON_FIELD_REAL, key, field)
+#define TEXT(key, field) ROW_TEXT(accept, key, field)
+#define REAL(key, field) ROW_REAL(accept, key, field)
 
 #define ACCEPT_SCHEMA "gswbench.accept/1"
 
@@ -59,9 +58,9 @@ static const struct json_field expected[] = {
 static const struct json_field measured[] = {
     TEXT("run_id", run_id),
     TEXT("run_verdict", run_verdict),
-    INTEGER("steps", step.count),
+    ROW_INTEGER(accept, "steps", step.count),
     REAL("step_s", step.median),
-    JSON_FIELD(accept, JSON_FIELD_INTERVAL, "ci95", step.low),
+    ROW_INTERVAL(accept, "ci95", step.low),
     REAL("cv", step.variation),
     JSON_END
 };

@@ -146,9 +146,9 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
 }
 
 // clang-format off
-#define TEXT(owner, field)           JSON_FIELD(owner, JSON_FIELD_TEXT, #field, field)
-#define INTEGER(owner, field)        JSON_FIELD(owner, JSON_FIELD_INTEGER, #field, field)
-#define REAL(owner, field)           JSON_FIELD(owner, JSON_FIELD_REAL, #field, field)
+#define TEXT(owner, field)           ROW_TEXT(owner, #field, field)
+#define INTEGER(owner, field)        ROW_INTEGER(owner, #field, field)
+#define REAL(owner, field)           ROW_REAL(owner, #field, field)
 #define CHOICE(owner, field, names)  JSON_CHOICE(owner, #field, field, names)
 #define LIST(owner, key, element, list, count, fields) \
     JSON_LIST(owner, key, list, count, sizeof(struct element), fields)
@@ -178,7 +178,7 @@ static const struct json_field outlier_fields[] = {
     TEXT(preflight_outlier, other_host),
     INTEGER(preflight_outlier, rank),
     INTEGER(preflight_outlier, other_rank),
-    JSON_FIELD(preflight_outlier, JSON_FIELD_TEXT, "class", class_name),
+    ROW_TEXT(preflight_outlier, "class", class_name),
     REAL(preflight_outlier, percent),
     TEXT(preflight_outlier, text),
     JSON_END
@@ -201,11 +201,11 @@ const struct json_field preflight_fields[] = {
     TEXT(preflight_report, device),
     TEXT(preflight_report, backend),
     TEXT(preflight_report, communicator),
-    JSON_FIELD(preflight_report, JSON_FIELD_TEXT, "started_utc", started),
-    JSON_FIELD(preflight_report, JSON_FIELD_REAL, "wall_s", seconds),
+    ROW_TEXT(preflight_report, "started_utc", started),
+    ROW_REAL(preflight_report, "wall_s", seconds),
     INTEGER(preflight_report, exit_code),
     INTEGER(preflight_report, examined_ops),
-    JSON_FIELD(preflight_report, JSON_FIELD_INTEGER, "examined_transfers", examined_communications),
+    ROW_INTEGER(preflight_report, "examined_transfers", examined_communications),
     REAL(preflight_report, op_bound),
     REAL(preflight_report, op_difference),
     LIST(preflight_report, "drain", preflight_host, drain, drain_count, host_fields),
