@@ -11,7 +11,7 @@ FUNCTION = 60
 # A kernel's tile loop keeps its registers in one function.
 LONGER = {"key_kernel": 100, "query_kernel": 80, "forward_kernel": 75}
 # A file under 40 lines is a smell: its idea is a part of another file's. This number only falls.
-SMALL, SMALL_FILES = 40, 37
+SMALL, SMALL_FILES = 40, 34
 
 
 def lengths(root):
