@@ -38,7 +38,7 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, gemm_smoothing_fp8, "0.9 prior 15%", 0, 1, "share of the last wave's idle SMs that a GEMM still uses, for operands of 8 bits or less"),
     QUANTITY_OPTION(hardware_config, gemm_gap_fp8, "5e-6 prior 30%", 0, 1, "seconds between a GEMM with operands of 8 bits or less and the kernel before it"),
     QUANTITY_OPTION(hardware_config, gemm_tile_traffic, "0", 0, 16, "time that loading the operands of a 128 x 128 tile adds, relative to its products"),
-    QUANTITY_OPTION(hardware_config, gemm_memory_exposed, "0", 0, 1, "share of the shorter of tile time and memory time that a GEMM in BF16 does not overlap with the longer"),
+    QUANTITY_OPTION(hardware_config, gemm_memory_exposed, "0", 0, 1, "share of the shorter of tile time and memory time that a GEMM does not overlap with the longer"),
     QUANTITY_OPTION(hardware_config, gemm_split_accumulation, "1", 1, 4, "time of an FP8 GEMM that adds partial sums in fp32 outside the tensor cores, over one with fast accumulation"),
     QUANTITY_OPTION(hardware_config, attention_forward, "0.596 prior 8%", 0.01, 1, "share of the peak that attention over long sequences reaches, forward pass"),
     QUANTITY_OPTION(hardware_config, attention_backward, "0.475 prior 8%", 0.01, 1, "share of the peak that attention over long sequences reaches, backward pass"),

@@ -48,10 +48,10 @@ double predict_sustained_peak(const struct hardware_config *hardware, const stru
     return hardware->peak[format->rate].value * predict_sustained_clock(hardware);
 }
 
-// Split-k writes partial sums in fp32 and reads them again. Measured GEMMs take half the time of these 8 bytes.
+// Split-k writes partial sums in fp32 and reads them again.
 static double sum_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, double parts)
 {
-    double bytes = parts > 1.0 ? parts * 4.0 * (double)shape->m * (double)shape->n : 0.0;
+    double bytes = parts > 1.0 ? parts * 8.0 * (double)shape->m * (double)shape->n : 0.0;
     return predict_memory_seconds(hardware, bytes);
 }
 
@@ -200,12 +200,10 @@ static double gap_seconds(const struct machine *machine, const struct plan *plan
     return gap / experts;
 }
 
-// Tile time and memory time overlap. On Blackwell, a share of the shorter one stays exposed in GEMMs of BF16 and wider.
-static double join_gemm(const struct hardware_config *hardware, const struct format_row *format, double tiles,
-                        double memory)
+// Tile time and memory time overlap. On Blackwell, a share of the shorter one stays exposed.
+static double join_times(const struct hardware_config *hardware, double tiles, double memory)
 {
-    bool is_wide = format->rate != RATE_FP8 && format->rate != RATE_FP4;
-    return fmax(tiles, memory) + (is_wide ? hardware->gemm_memory_exposed.value * fmin(tiles, memory) : 0.0);
+    return fmax(tiles, memory) + hardware->gemm_memory_exposed.value * fmin(tiles, memory);
 }
 
 static double compute_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
@@ -213,8 +211,8 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     const struct hardware_config *hardware = machine->hardware;
     switch ((enum op_cost)op_table[op->kind].cost) {
     case OP_COST_GEMM:
-        return join_gemm(hardware, gemm_format(machine, plan, op), find_gemm_seconds(machine, plan, op),
-                         predict_memory_seconds(hardware, plan_op_bytes(plan, op)));
+        return join_times(hardware, find_gemm_seconds(machine, plan, op),
+                          predict_memory_seconds(hardware, plan_op_bytes(plan, op)));
     case OP_COST_ATTENTION_FORWARD:
     case OP_COST_ATTENTION_BACKWARD:
         return predict_attention_seconds(machine, plan, op);

@@ -28,10 +28,10 @@ Test(op_cost, computes_the_cost_of_a_gemm_by_tiles_and_waves)
     expect_seconds(cost(&op), (11 + 10.24) / 2 * 2 * 128 * 128 * 8704 / 1e13);
     // One tile of 128 x 128 would occupy one SM; split-k of 8 uses eight and sums the parts.
     op.shape.gemm = (struct gemm_shape){.m = 128, .n = 128, .k = 65536};
-    expect_seconds(cost(&op), 2 * 128 * 128 * (8192 + 512) / 1e13 + 8 * 4 * 128 * 128 / 1e12);
+    expect_seconds(cost(&op), 2 * 128 * 128 * (8192 + 512) / 1e13 + 8 * 8 * 128 * 128 / 1e12);
     // 50 tiles of 128 x 128 with split-k of 2; 3 would exceed the SMs.
     op.shape.gemm = (struct gemm_shape){.m = 640, .n = 1280, .k = 65536};
-    expect_seconds(cost(&op), 2.0 * 128 * 128 * (32768 + 512) / 1e13 + 2.0 * 4 * 640 * 1280 / 1e12);
+    expect_seconds(cost(&op), 2.0 * 128 * 128 * (32768 + 512) / 1e13 + 2.0 * 8 * 640 * 1280 / 1e12);
     // Split-k does not pay for a short k.
     op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
     expect_seconds(cost(&op), 2 * 128 * 128 * (128 + 512) / 1e13);
@@ -66,12 +66,13 @@ Test(op_cost, adds_the_share_of_memory_time_that_a_gemm_does_not_hide)
     op.access[GEMM_C]                     = ACCESS_WRITE;
     hardware.gemm_memory_exposed.value    = 0.5;
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, tiles + 0.5 * bytes / 1e12);
-    // FP8 hides all of it.
+    // Operands in FP8 are half as large.
+    bytes              = 2 * 4096 * 8192 + 2.0 * 4096 * 4096;
     op.operand[GEMM_A] = op.operand[GEMM_B] = 1;
     hardware.peak[RATE_FP8].value           = 1e15;
     hardware.gemm_efficiency_fp8.value      = 1.0;
     hardware.gemm_prologue_fp8.value        = 256.0;
-    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, tiles);
+    expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, tiles + 0.5 * bytes / 1e12);
 }
 
 Test(op_cost, computes_the_cost_of_fp8_gemms_by_how_they_accumulate)
