@@ -147,7 +147,7 @@ static void report_deadlock(struct drain *drain, struct stream_head stream_head,
                     op_stream_name((enum stream)stream_head.stream));
         stream_head = follow(drain, stream_head, &rank);
     } while (stream_head.class != first.class || stream_head.stream != first.stream);
-    job_report(drain->job, "the job deadlocks: %s waits for the %s stream of rank %lld", circle.text,
+    job_report(drain->job, rank, -1, "the job deadlocks: %s waits for the %s stream of rank %lld", circle.text,
                op_stream_name((enum stream)first.stream), (long long)rank);
     text_free(&circle);
 }

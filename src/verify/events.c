@@ -23,7 +23,6 @@ static void check_operands(struct verification *job, const struct plan *plan, in
 {
     const struct op         *op    = &plan->ops[index];
     const struct plan_group *group = &plan->groups[op->shape.communication.group];
-    char                     text[JOB_NAME_BYTES];
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] < 0) {
             continue;
@@ -31,14 +30,14 @@ static void check_operands(struct verification *job, const struct plan *plan, in
         const struct tensor *tensor = &plan->tensors[op->operand[slot]];
         if (plan_operand_elements(plan, op, slot) != op_communication_elements(op, slot, group->size) ||
             !has_places(plan, op, slot)) {
-            job_report(job, "%s: %lld elements over %lld ranks do not fit its operand of %lld",
-                       job_name(job, plan->rank, index, text), (long long)op->shape.communication.elements,
-                       (long long)group->size, (long long)tensor->elements);
+            job_report(job, plan->rank, index, "%lld elements over %lld ranks do not fit its operand of %lld",
+                       (long long)op->shape.communication.elements, (long long)group->size,
+                       (long long)tensor->elements);
         }
         int32_t first = op->operand[op->operand[COMMUNICATION_IN] >= 0 ? COMMUNICATION_IN : COMMUNICATION_OUT];
         if (tensor->format != plan->tensors[first].format) {
-            job_report(job, "%s: its operands are %s and %s", job_name(job, plan->rank, index, text),
-                       format_name(plan->tensors[first].format), format_name(tensor->format));
+            job_report(job, plan->rank, index, "its operands are %s and %s", format_name(plan->tensors[first].format),
+                       format_name(tensor->format));
         }
     }
 }
@@ -58,25 +57,23 @@ static bool check_communication(struct verification *job, const struct plan *pla
 {
     const struct op                  *op    = &plan->ops[index];
     const struct communication_shape *shape = &op->shape.communication;
-    char                              text[JOB_NAME_BYTES];
     if (shape->group < 0 || shape->group >= plan->group_count) {
-        job_report(job, "%s: has no group", job_name(job, plan->rank, index, text));
+        job_report(job, plan->rank, index, "has no group");
         return false;
     }
     const struct plan_group *group = &plan->groups[shape->group];
     if (!is_sound(plan, group)) {
-        job_report(job, "%s: its group does not list this rank once, among rising ranks of the job",
-                   job_name(job, plan->rank, index, text));
+        job_report(job, plan->rank, index, "its group does not list this rank once, among rising ranks of the job");
         return false;
     }
     bool is_link = op_is_link((enum op_kind)op->kind), has_root = op_table[op->kind].peer == OP_PEER_ROOT;
     if ((is_link || has_root) && (shape->peer < 0 || shape->peer >= group->size)) {
-        job_report(job, "%s: its peer %d is not in the group of %lld", job_name(job, plan->rank, index, text),
-                   shape->peer, (long long)group->size);
+        job_report(job, plan->rank, index, "its peer %d is not in the group of %lld", shape->peer,
+                   (long long)group->size);
         return false;
     }
     if (is_link && shape->peer == group->index) {
-        job_report(job, "%s: its peer is the rank itself", job_name(job, plan->rank, index, text));
+        job_report(job, plan->rank, index, "its peer is the rank itself");
         return false;
     }
     check_operands(job, plan, index);
@@ -146,7 +143,7 @@ static void create_events(struct verification *job, struct skeleton *skeleton, c
         last[stream]            = -1;
         before[stream]          = none;
     }
-    skeleton->events = memory_allocate((size_t)count_communications(plan) * sizeof(*skeleton->events));
+    skeleton->events = arena_allocate(&job->arena, (size_t)count_communications(plan) * sizeof(*skeleton->events));
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
         ended[i]            = last[op->stream] < 0 ? none : ended[last[op->stream]];
@@ -172,50 +169,33 @@ static void create_events(struct verification *job, struct skeleton *skeleton, c
     free(ended);
 }
 
-static void create_groups(struct skeleton *skeleton, const struct plan *plan)
+static void create_groups(struct arena *arena, struct skeleton *skeleton, const struct plan *plan)
 {
     skeleton->group_count = plan->group_count;
-    skeleton->groups      = memory_allocate((size_t)plan->group_count * sizeof(*skeleton->groups));
+    skeleton->groups      = arena_allocate(arena, (size_t)plan->group_count * sizeof(*skeleton->groups));
     for (int32_t g = 0; g < plan->group_count; g++) {
         const struct plan_group *from  = &plan->groups[g];
         struct skeleton_group   *group = &skeleton->groups[g];
         size_t                   bytes = (size_t)from->size * sizeof(*from->ranks);
-        *group       = (struct skeleton_group){.axes = from->axes, .size = from->size, .first_op = -1};
-        group->ranks = memory_allocate(bytes);
-        memcpy(group->ranks, from->ranks, bytes);
+        *group         = (struct skeleton_group){.axes = from->axes, .size = from->size, .first_op = -1};
+        group->ranks   = memcpy(arena_allocate(arena, bytes), from->ranks, bytes);
+        group->classes = arena_allocate(arena, bytes);
         group->members = XXH3_64bits(group->ranks, bytes);
     }
 }
 
 struct skeleton *skeleton_create(struct verification *job, const struct plan *plan)
 {
-    struct skeleton *skeleton = memory_allocate(sizeof(*skeleton));
+    struct skeleton *skeleton = arena_allocate(&job->arena, sizeof(*skeleton));
     skeleton->rank            = plan->rank;
     skeleton->op_count        = plan->op_count;
-    create_groups(skeleton, plan);
-
+    create_groups(&job->arena, skeleton, plan);
     create_events(job, skeleton, plan);
     return skeleton;
 }
 
-void skeleton_free(struct skeleton *skeleton)
-{
-    if (skeleton == NULL) {
-        return;
-    }
-    for (int32_t g = 0; g < skeleton->group_count; g++) {
-        free(skeleton->groups[g].ranks);
-        free(skeleton->groups[g].classes);
-    }
-    free(skeleton->groups);
-    free(skeleton->events);
-    free(skeleton);
-}
-
 static void label_group(const struct verification *job, struct skeleton_group *group)
 {
-    free(group->classes);
-    group->classes     = memory_allocate((size_t)group->size * sizeof(*group->classes));
     group->class_count = 0;
     for (int64_t i = 0; i < group->size; i++) {
         group->classes[i] = job_class(job, group->ranks[i]);

@@ -26,7 +26,7 @@ struct skeleton_group {
     int32_t  first_op;    // first op that uses the group; -1: none
     uint64_t members;     // hash of ranks
     // Depend on verification.distinct:
-    int64_t *classes;    // classes of the members, ascending, without duplicates
+    int64_t *classes;    // [size], class_count of them used: classes of the members, ascending, without duplicates
     int32_t  class_count;
     uint64_t label;    // hash that is equal on all members and differs between groups
 };
@@ -53,13 +53,16 @@ struct verification {
     struct mesh             mesh;
     bool                    compares_all;
     uint32_t                distinct;     // bit mask of axes
+    struct arena            arena;        // of skeletons and the lists below
     struct skeleton       **skeletons;    // [world]; NULL: not built
     struct skeleton       **classes;      // [class_count], by rank
     int32_t                 class_count;
     status                  errors;
 };
 
-void job_report(struct verification *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// Adds a finding. rank and op: named before the message; op -1: none.
+void job_report(struct verification *job, int64_t rank, int32_t op, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 enum { JOB_NAME_BYTES = 256 };
 // Writes "rank 3: op 12 send "forward", forward, microbatch 0".
 const char *job_name(const struct verification *job, int64_t rank, int32_t op, char text[JOB_NAME_BYTES]);
@@ -71,7 +74,6 @@ int64_t job_related(const struct verification *job, int64_t from, int64_t relati
 
 // events.c: also reports errors in the communication of this rank.
 struct skeleton *skeleton_create(struct verification *job, const struct plan *plan);
-void             skeleton_free(struct skeleton *skeleton);
 // Hash of the communication as seen from the rank; equal within a class.
 uint64_t skeleton_signature(const struct verification *job, struct skeleton *skeleton);
 
@@ -97,13 +99,13 @@ struct rendezvous {
     int32_t done;
 };
 struct match {
+    struct arena        arena;    // of the lists; the caller frees it
     struct call        *calls;
     struct participant *participants;
     struct rendezvous  *rendezvous_list;
     int32_t             call_count, participant_count, rendezvous_count;
 };
 void match_create(struct match *match, struct verification *job);    // reports mismatches
-void match_free(struct match *match);
 
 // drain.c: runs the streams of every class as queues; reports a deadlock.
 void job_drain(struct verification *job, struct match *match);

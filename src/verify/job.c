@@ -5,7 +5,6 @@
 // built and compared; the other members are assumed to match (verify.h).
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
@@ -15,12 +14,14 @@
 // Jobs up to either limit have all plans compared.
 enum { COMPARED_RANKS = 8, COMPARED_OPS = 1 << 20 };
 
-void job_report(struct verification *job, const char *format, ...)
+void job_report(struct verification *job, int64_t rank, int32_t op, const char *format, ...)
 {
     status  error = {.exit_code = EXIT_INTERNAL};
+    char    name[JOB_NAME_BYTES];
+    int     used = op < 0 ? 0 : snprintf(error.text, sizeof(error.text), "%s: ", job_name(job, rank, op, name));
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error.text, sizeof(error.text), format, arguments);
+    vsnprintf(error.text + used, sizeof(error.text) - (size_t)used, format, arguments);
     va_end(arguments);
     job->proof->findings++;
     status_add(&job->errors, error);
@@ -180,7 +181,7 @@ static status find_distinct(struct verification *job)
 static void number_classes(struct verification *job)
 {
     double flops = 0;
-    job->classes = memory_allocate((size_t)job->proof->built * sizeof(*job->classes));
+    job->classes = arena_allocate(&job->arena, (size_t)job->proof->built * sizeof(*job->classes));
     for (int64_t rank = 0; rank < job->mesh.world; rank++) {
         struct skeleton *skeleton = job->skeletons[rank];
         if (skeleton != NULL && job_class(job, rank) == rank) {
@@ -208,14 +209,13 @@ static bool has_members(const struct skeleton *skeleton, const struct skeleton_g
 // Members of a group must list the same ranks. Checked between built plans.
 static void check_groups(struct verification *job, const struct skeleton *skeleton)
 {
-    char text[JOB_NAME_BYTES];
     for (int32_t g = 0; g < skeleton->group_count; g++) {
         const struct skeleton_group *group = &skeleton->groups[g];
         for (int64_t i = 0; i < group->size && group->first_op >= 0; i++) {
             const struct skeleton *member = job->skeletons[group->ranks[i]];
             if (member != NULL && !has_members(member, group)) {
-                job_report(job, "%s: its group of %lld ranks from %lld to %lld is no group of rank %lld",
-                           job_name(job, skeleton->rank, group->first_op, text), (long long)group->size,
+                job_report(job, skeleton->rank, group->first_op,
+                           "its group of %lld ranks from %lld to %lld is no group of rank %lld", (long long)group->size,
                            (long long)group->ranks[0], (long long)group->ranks[group->size - 1],
                            (long long)member->rank);
                 break;
@@ -240,7 +240,7 @@ static status prove(struct verification *job)
     if (!failed(&job->errors)) {
         job_drain(job, &match);
     }
-    match_free(&match);
+    arena_free(&match.arena);
     return job->errors;
 }
 
@@ -256,16 +256,12 @@ status job_verify_plans(const struct job_plans *plans, struct job_proof *proof)
     }
     job.mesh         = first.mesh;
     job.compares_all = job.mesh.world <= COMPARED_RANKS || job.mesh.world * first.op_count <= COMPARED_OPS;
-    job.skeletons    = memory_allocate((size_t)job.mesh.world * sizeof(*job.skeletons));
+    job.skeletons    = arena_allocate(&job.arena, (size_t)job.mesh.world * sizeof(*job.skeletons));
     proof->world     = job.mesh.world;
     inspect(&job, &first);
     plan_free(&first);
 
     result = prove(&job);
-    for (int64_t rank = 0; rank < job.mesh.world; rank++) {
-        skeleton_free(job.skeletons[rank]);
-    }
-    free(job.skeletons);
-    free(job.classes);
+    arena_free(&job.arena);
     return result;
 }

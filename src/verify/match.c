@@ -67,7 +67,7 @@ static void collect_calls(struct match *match, const struct verification *job)
     for (int32_t class = 0; class < job->class_count; class ++) {
         match->call_count += job->classes[class]->event_count;
     }
-    match->calls      = memory_allocate((size_t)match->call_count * sizeof(*match->calls));
+    match->calls      = arena_allocate(&match->arena, (size_t)match->call_count * sizeof(*match->calls));
     match->call_count = 0;
     for (int32_t class = 0; class < job->class_count; class ++) {
         const struct skeleton *skeleton = job->classes[class];
@@ -120,20 +120,18 @@ static const char *describe_data(const struct event *event, char text[DATA_BYTES
 
 static void report_unmet(struct verification *job, const struct call *call, int64_t other)
 {
-    char                name[JOB_NAME_BYTES], data[DATA_BYTES];
+    char                data[DATA_BYTES];
     const struct event *event = event_of(job, call);
-    job_report(job, "%s: %s on stream %s meet nothing on rank %lld",
-               job_name(job, job->classes[call->class]->rank, event->op, name), describe_data(event, data),
-               op_stream_name((enum stream)event->stream), (long long)other);
+    job_report(job, job->classes[call->class]->rank, event->op, "%s on stream %s meet nothing on rank %lld",
+               describe_data(event, data), op_stream_name((enum stream)event->stream), (long long)other);
 }
 
 static void report_unlike(struct verification *job, const struct call *call, const struct call *other)
 {
-    char                name[JOB_NAME_BYTES], other_name[JOB_NAME_BYTES], data[DATA_BYTES], other_data[DATA_BYTES];
+    char                name[JOB_NAME_BYTES], data[DATA_BYTES], other_data[DATA_BYTES];
     const struct event *event = event_of(job, call), *met = event_of(job, other);
-    job_report(job, "%s: %s meet those of %s: %s", job_name(job, job->classes[call->class]->rank, event->op, name),
-               describe_data(event, data), job_name(job, job->classes[other->class]->rank, met->op, other_name),
-               describe_data(met, other_data));
+    job_report(job, job->classes[call->class]->rank, event->op, "%s meet those of %s: %s", describe_data(event, data),
+               job_name(job, job->classes[other->class]->rank, met->op, name), describe_data(met, other_data));
 }
 
 // Reports the first mismatch between two participants.
@@ -189,8 +187,8 @@ void match_create(struct match *match, struct verification *job)
 {
     *match = (struct match){.calls = NULL};
     collect_calls(match, job);
-    match->participants    = memory_allocate((size_t)match->call_count * sizeof(*match->participants));
-    match->rendezvous_list = memory_allocate((size_t)match->call_count * sizeof(*match->rendezvous_list));
+    match->participants    = arena_allocate(&match->arena, (size_t)match->call_count * sizeof(*match->participants));
+    match->rendezvous_list = arena_allocate(&match->arena, (size_t)match->call_count * sizeof(*match->rendezvous_list));
     for (int32_t first = 0, end; first < match->call_count; first = end) {
         for (end = first + 1; end < match->call_count && match->calls[end].key == match->calls[first].key;) {
             end++;
@@ -203,11 +201,4 @@ void match_create(struct match *match, struct verification *job)
         }
     }
     job->proof->communications = match->call_count;
-}
-
-void match_free(struct match *match)
-{
-    free(match->calls);
-    free(match->participants);
-    free(match->rendezvous_list);
 }

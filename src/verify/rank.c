@@ -18,6 +18,7 @@ struct segment {
 
 struct verifier {
     const struct plan *plan;
+    struct arena       arena;    // of the lists, except position and clocks
     int32_t           *position, *clocks;
     uint8_t           *stream;                  // [op], a compact copy for random access
     int64_t           *edges[STORAGE_COUNT];    // ascending offsets; segment i is [edges[i], edges[i + 1])
@@ -63,7 +64,7 @@ static void cut_segments(struct verifier *verifier)
 {
     const struct plan *plan = verifier->plan;
     for (int s = 0; s < STORAGE_COUNT; s++) {
-        verifier->edges[s] = memory_allocate((size_t)plan->tensor_count * 2 * sizeof(int64_t));
+        verifier->edges[s] = arena_allocate(&verifier->arena, (size_t)plan->tensor_count * 2 * sizeof(int64_t));
     }
     collect_edges(verifier);
     for (int s = 0; s < STORAGE_COUNT; s++) {
@@ -76,12 +77,12 @@ static void cut_segments(struct verifier *verifier)
             }
         }
         verifier->edge_count[s] = kept;
-        verifier->segments[s]   = memory_allocate((size_t)kept * sizeof(struct segment));
+        verifier->segments[s]   = arena_allocate(&verifier->arena, (size_t)kept * sizeof(struct segment));
         // Sets every index to -1.
         memset(verifier->segments[s], 0xff, (size_t)kept * sizeof(struct segment));
     }
-    verifier->first_segment = memory_allocate((size_t)plan->tensor_count * sizeof(int32_t));
-    verifier->end_segment   = memory_allocate((size_t)plan->tensor_count * sizeof(int32_t));
+    verifier->first_segment = arena_allocate(&verifier->arena, (size_t)plan->tensor_count * sizeof(int32_t));
+    verifier->end_segment   = arena_allocate(&verifier->arena, (size_t)plan->tensor_count * sizeof(int32_t));
     for (int32_t t = 0; t < plan->tensor_count; t++) {
         const struct tensor *tensor = &plan->tensors[t];
         if (tensor->first_op >= 0) {
@@ -262,7 +263,7 @@ status plan_verify(const struct plan *plan, int32_t *findings)
     if (verifier.findings.count == 0) {
         verifier.position = memory_allocate((size_t)plan->op_count * sizeof(int32_t));
         verifier.clocks   = order_clocks(plan, verifier.position);
-        verifier.stream   = memory_allocate((size_t)plan->op_count);
+        verifier.stream   = arena_allocate(&verifier.arena, (size_t)plan->op_count);
         for (int32_t op = 0; op < plan->op_count; op++) {
             verifier.stream[op] = plan->ops[op].stream;
         }
@@ -272,13 +273,7 @@ status plan_verify(const struct plan *plan, int32_t *findings)
             check_operands(&verifier, op);
         }
     }
-    for (int s = 0; s < STORAGE_COUNT; s++) {
-        free(verifier.edges[s]);
-        free(verifier.segments[s]);
-    }
-    free(verifier.stream);
-    free(verifier.first_segment);
-    free(verifier.end_segment);
+    arena_free(&verifier.arena);
     free(verifier.clocks);
     free(verifier.position);
     if (findings != NULL) {
