@@ -166,7 +166,8 @@ status predict(struct prediction *prediction, const struct plan_request *request
 // Finds the footprint that predict would return, without a simulation: [hardware] needs no rates.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine);
 
-// Same as predict, and explains the step: a waterfall of the stage that computes longest, and each stage's op times.
+// Same as predict, and explains the step, unless explanation is NULL: a waterfall of the stage that computes longest,
+// and each stage's op times.
 struct predict_view {    // first rank of one stage
     const struct plan    *plan;
     const struct op_time *times;    // [op_count]

@@ -238,17 +238,20 @@ status predict_footprint(struct footprint *largest, const struct plan_request *r
 status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
                        const struct plan_request *request, const struct machine *machine)
 {
-    struct predict_pipeline pipeline;
+    struct predict_pipeline    pipeline;
+    struct predict_explanation unused = {.ideal_seconds = 0.0};
     TRY(predict_supports(request, machine->hardware));
-    if (plan_is_long(request) && explanation->visit == NULL) {
-        return predict_long_step(explanation, prediction, request, machine);
+    if (plan_is_long(request) && (explanation == NULL || explanation->visit == NULL)) {
+        return predict_long_step(explanation != NULL ? explanation : &unused, prediction, request, machine);
     }
     status result = predict_pipeline_init(&pipeline, request);
     if (!failed(&result)) {
-        struct actor_time *times = times_open(&pipeline, true);
+        struct actor_time *times = times_open(&pipeline, explanation != NULL);
         result                   = time_pipeline(prediction, &pipeline, times, request, machine);
         if (!failed(&result)) {
             find_footprint(prediction, &pipeline, machine);
+        }
+        if (!failed(&result) && explanation != NULL) {
             explain_pipeline(explanation, prediction, &(struct explained){machine, &pipeline, times});
         }
         times_close(&pipeline, times);
@@ -259,17 +262,5 @@ status predict_explain(struct predict_explanation *explanation, struct predictio
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine)
 {
-    struct predict_pipeline    pipeline;
-    struct predict_explanation explanation = {.ideal_seconds = 0.0};
-    TRY(predict_supports(request, machine->hardware));
-    if (plan_is_long(request)) {
-        return predict_long_step(&explanation, prediction, request, machine);
-    }
-    status result = predict_pipeline_init(&pipeline, request);
-    if (!failed(&result)) {
-        result = predict_time_pipeline(prediction, &pipeline, request, machine);
-        find_footprint(prediction, &pipeline, machine);
-    }
-    predict_pipeline_free(&pipeline);
-    return result;
+    return predict_explain(NULL, prediction, request, machine);
 }

@@ -6,7 +6,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
@@ -33,6 +32,7 @@ struct arrivals {
 struct progress {
     const struct simulation *simulation;
     struct actor_time       *times;
+    struct arena             arena;    // of everything below
     struct stream_head      *stream_heads;
     int32_t                **next;                // [actor][task]: next task of the same stream
     int32_t (*busy)[LINK_BITS];                   // [actor]: communication ops on each link
@@ -262,7 +262,7 @@ static void end_first(struct progress *progress)
 static void link_streams(struct progress *progress, int32_t actor)
 {
     const struct actor *own  = &progress->simulation->actors[actor];
-    int32_t            *next = memory_allocate((size_t)own->task_count * sizeof(*next));
+    int32_t            *next = arena_allocate(&progress->arena, (size_t)own->task_count * sizeof(*next));
     progress->next[actor]    = next;
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         progress->stream_heads[actor * STREAM_COUNT + stream].task = STREAM_ENDED;
@@ -277,38 +277,21 @@ static void link_streams(struct progress *progress, int32_t actor)
 static void init(struct progress *progress)
 {
     size_t actors          = (size_t)progress->simulation->actor_count;
-    progress->stream_heads = memory_allocate(actors * STREAM_COUNT * sizeof(*progress->stream_heads));
-    progress->next         = memory_allocate(actors * sizeof(*progress->next));
-    progress->busy         = memory_allocate(actors * sizeof(*progress->busy));
-    progress->is_changed   = memory_allocate(actors * sizeof(*progress->is_changed));
-    progress->taken        = memory_allocate(actors * sizeof(*progress->taken));
-    progress->computing    = memory_allocate(actors * sizeof(double));
-    progress->transferring = memory_allocate(actors * sizeof(double));
-    progress->launched     = memory_allocate(actors * sizeof(double));
-    progress->all_arrivals =
-        memory_allocate((size_t)progress->simulation->rendezvous_count * sizeof(*progress->all_arrivals));
-    progress->running = memory_allocate(actors * STREAM_COUNT * sizeof(*progress->running));
+    progress->stream_heads = arena_allocate(&progress->arena, actors * STREAM_COUNT * sizeof(*progress->stream_heads));
+    progress->next         = arena_allocate(&progress->arena, actors * sizeof(*progress->next));
+    progress->busy         = arena_allocate(&progress->arena, actors * sizeof(*progress->busy));
+    progress->is_changed   = arena_allocate(&progress->arena, actors * sizeof(*progress->is_changed));
+    progress->taken        = arena_allocate(&progress->arena, actors * sizeof(*progress->taken));
+    progress->computing    = arena_allocate(&progress->arena, actors * sizeof(double));
+    progress->transferring = arena_allocate(&progress->arena, actors * sizeof(double));
+    progress->launched     = arena_allocate(&progress->arena, actors * sizeof(double));
+    progress->all_arrivals = arena_allocate(&progress->arena, (size_t)progress->simulation->rendezvous_count *
+                                                                  sizeof(*progress->all_arrivals));
+    progress->running      = arena_allocate(&progress->arena, actors * STREAM_COUNT * sizeof(*progress->running));
     for (int32_t actor = 0; actor < progress->simulation->actor_count; actor++) {
         progress->times[actor] = (struct actor_time){.tasks = progress->times[actor].tasks};
         link_streams(progress, actor);
     }
-}
-
-static void release(struct progress *progress)
-{
-    for (int32_t actor = 0; actor < progress->simulation->actor_count; actor++) {
-        free(progress->next[actor]);
-    }
-    free(progress->stream_heads);
-    free(progress->next);
-    free(progress->busy);
-    free(progress->is_changed);
-    free(progress->taken);
-    free(progress->computing);
-    free(progress->transferring);
-    free(progress->launched);
-    free(progress->all_arrivals);
-    free(progress->running);
 }
 
 status simulate(const struct simulation *simulation, struct actor_time *times)
@@ -329,6 +312,6 @@ status simulate(const struct simulation *simulation, struct actor_time *times)
                              progress.stream_heads[stream_head].task, stream_head / STREAM_COUNT);
         }
     }
-    release(&progress);
+    arena_free(&progress.arena);
     return result;
 }

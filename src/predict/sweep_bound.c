@@ -374,13 +374,14 @@ static int64_t advance(const struct timetable *timetable, int64_t stage, const s
 
 static double walk_actions(const struct schedule_shape *shape, const struct sweep_action *actions, const double *rest)
 {
+    struct arena            arena     = {.blocks = NULL};
     int64_t                 count     = schedule_actions(shape);
-    struct schedule_action *all       = memory_allocate((size_t)(count * shape->stages) * sizeof(*all));
-    int64_t                *next      = memory_allocate((size_t)shape->stages * sizeof(*next));
+    struct schedule_action *all       = arena_allocate(&arena, (size_t)(count * shape->stages) * sizeof(*all));
+    int64_t                *next      = arena_allocate(&arena, (size_t)shape->stages * sizeof(*next));
     struct timetable        timetable = {.shape   = shape,
                                          .actions = actions,
-                                         .made    = memory_allocate((size_t)(count * shape->stages) * sizeof(double)),
-                                         .free    = memory_allocate((size_t)shape->stages * sizeof(double))};
+                                         .made = arena_allocate(&arena, (size_t)(count * shape->stages) * sizeof(double)),
+                                         .free = arena_allocate(&arena, (size_t)shape->stages * sizeof(double))};
     for (int64_t stage = 0; stage < shape->stages; stage++) {
         schedule_build(shape, stage, &all[stage * count]);
     }
@@ -395,10 +396,7 @@ static double walk_actions(const struct schedule_shape *shape, const struct swee
             end = fmax(end, timetable.free[stage] + rest[stage]);
         }
     }
-    free(all);
-    free(next);
-    free(timetable.made);
-    free(timetable.free);
+    arena_free(&arena);
     return end;
 }
 
@@ -434,17 +432,14 @@ static int64_t stage_to_look_at(int64_t looked_at, int64_t last)
 static status look_at_stage(struct stage *stage, struct sweep_bound *bound, const struct plan_request *request,
                             const struct machine *machine, int64_t microbatches)
 {
-    struct plan_request  shorter = *request;
-    struct train_config *train   = &shorter.train;
-    int64_t              number  = stage_to_look_at(bound->stages, request->mesh.size[AXIS_PP] - 1),
-            more                 = train->accumulation - microbatches;
+    struct plan_request shorter = plan_shorten(request, microbatches);
+    int64_t             number  = stage_to_look_at(bound->stages, request->mesh.size[AXIS_PP] - 1),
+            more                = request->train.accumulation - microbatches;
     struct plan      plan;
     struct gemm_memo gemms   = {0};
     struct machine   copy    = *machine;
     size_t           actions = (size_t)(SCHEDULE_PASSES * microbatches * request->mesh.vp);
     copy.gemms               = &gemms;
-    train->global_batch      = train->global_batch / train->accumulation * microbatches;
-    train->accumulation      = microbatches;
     shorter.is_unplaced      = true;
     *stage                   = (struct stage){.seconds = memory_allocate((size_t)(microbatches + 1) * sizeof(double)),
                                               .actions = memory_allocate(actions * sizeof(*stage->actions))};
