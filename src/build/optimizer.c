@@ -126,9 +126,7 @@ static void append_run(struct builder *builder, int32_t index, struct plan_slice
     assembly_operand(&op, ADAMW_HYPER, ACCESS_READ, plan->hyper);
     assembly_operand(&op, ADAMW_SCALE, ACCESS_READ, plan->clip_scale);
     assembly_operand(&op, ADAMW_GRADIENT, ACCESS_READ, gradient);
-    if (unit->master >= 0) {
-        assembly_operand(&op, ADAMW_MASTER, ACCESS_UPDATE, run_of(builder, unit->master, run));
-    }
+    assembly_operand(&op, ADAMW_MASTER, ACCESS_UPDATE, run_of(builder, unit->master, run));
     assembly_operand(&op, ADAMW_FIRST, ACCESS_UPDATE, run_of(builder, unit->first_moment, run));
     assembly_operand(&op, ADAMW_SECOND, ACCESS_UPDATE, run_of(builder, unit->second_moment, run));
     if (!unit->is_low_precision) {

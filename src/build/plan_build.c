@@ -11,24 +11,26 @@
 #include "gswbench/linear.h"
 #include "block.h"
 
+static status check_sections(const struct plan_sections *sections, struct precision *precision)
+{
+    status errors = layers_check(sections->model);
+    status_add(&errors, layers_check_train(sections->model, sections->train));
+    status_add(&errors, precision_init(precision, sections->precision));
+    status_add(&errors, precision_check_weights(precision, model_is_frozen(sections->model)));
+    return errors;
+}
+
 status plan_check(const struct plan_sections *sections)
 {
     struct precision precision;
-    status           errors = layers_check(sections->model);
-    status_add(&errors, layers_check_train(sections->model, sections->train));
-    status_add(&errors, precision_init(&precision, sections->precision));
-    status_add(&errors, precision_check_weights(&precision, model_is_frozen(sections->model)));
-    return errors;
+    return check_sections(sections, &precision);
 }
 
 status plan_resolve(struct plan_request *request, const struct plan_sections *sections)
 {
     *request =
         (struct plan_request){.model = *sections->model, .parallel = *sections->parallel, .train = *sections->train};
-    status errors = layers_check(&request->model);
-    status_add(&errors, layers_check_train(&request->model, &request->train));
-    status_add(&errors, precision_init(&request->precision, sections->precision));
-    status_add(&errors, precision_check_weights(&request->precision, model_is_frozen(&request->model)));
+    status errors = check_sections(sections, &request->precision);
     status meshed = mesh_init(&request->mesh, sections->parallel, sections->world);
     status_add(&errors, meshed);
     if (failed(&meshed)) {

@@ -4,6 +4,7 @@
 #include "gswbench/assembly.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "gswbench/number.h"
 #include "gswbench/plan.h"
@@ -15,9 +16,7 @@ void assembly_begin(struct assembly *assembly, struct plan *plan)
                                   .tag          = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
                                   .last_compute = -1,
                                   .last_reader  = -1};
-    for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        assembly->pending[stream] = -1;
-    }
+    memset(assembly->pending, 0xff, sizeof(assembly->pending));    // -1
 }
 
 void assembly_free(struct assembly *assembly)
@@ -68,9 +67,7 @@ static int32_t append_tensor(struct assembly *assembly, struct tensor tensor, co
 
     assembly->plan->tensors[index] = tensor;
     assembly->usage[index]         = (struct usage){.writer = -1, .quantizer = -1, .factor = -1, .tensor_scale = -1};
-    for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        assembly->usage[index].reader[stream] = -1;
-    }
+    memset(assembly->usage[index].reader, 0xff, sizeof(assembly->usage[index].reader));    // -1
     return index;
 }
 
@@ -160,7 +157,7 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
     const struct op *ops = assembly->plan->ops;
     for (int w = 0; w < op->wait_count; w++) {
         if (ops[op->wait[w]].stream == ops[until].stream) {
-            op->wait[w] = op->wait[w] > until ? op->wait[w] : until;
+            op->wait[w] = (int32_t)number_max(op->wait[w], until);
             return;
         }
     }
@@ -171,9 +168,7 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
 static void find_waits(const struct assembly *assembly, struct op *op)
 {
     int32_t latest[STREAM_COUNT];
-    for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        latest[stream] = -1;
-    }
+    memset(latest, 0xff, sizeof(latest));    // -1
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] < 0) {
             continue;
@@ -254,11 +249,6 @@ int32_t assembly_append(struct assembly *assembly, struct op *op)
     return index;
 }
 
-static int32_t later(int32_t one, int32_t other)
-{
-    return one > other ? one : other;
-}
-
 void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum access access, int32_t tensor)
 {
     struct op     *to    = &assembly->plan->ops[op];
@@ -266,12 +256,12 @@ void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum 
     struct usage  *usage = usage_of(assembly, tensor);
     assembly_operand(to, slot, access, tensor);
     added->first_op = added->first_op < 0 || op < added->first_op ? op : added->first_op;
-    added->last_op  = later(added->last_op, op);
+    added->last_op  = (int32_t)number_max(added->last_op, op);
     if (access & ACCESS_WRITE) {
-        usage->writer = later(usage->writer, op);
+        usage->writer = (int32_t)number_max(usage->writer, op);
     }
     if (access & ACCESS_READ) {
-        usage->reader[to->stream] = later(usage->reader[to->stream], op);
+        usage->reader[to->stream] = (int32_t)number_max(usage->reader[to->stream], op);
     }
 }
 
@@ -299,15 +289,14 @@ int32_t assembly_communication(struct assembly *assembly, const struct communica
     op.stream          = (uint8_t)communication->stream;
     op.tag.makes       = communication->makes != MAKES_OUTPUT ? communication->makes : op.tag.makes;
     op.is_aside        = assembly->is_aside && communication->stream == STREAM_EXPERT;
+    assembly_operand(&op, COMMUNICATION_IN, ACCESS_READ, communication->in);
     if (communication->in >= 0) {
-        assembly_operand(&op, COMMUNICATION_IN, ACCESS_READ, communication->in);
         elements = assembly_elements(assembly, communication->in);
     }
     if (communication->out >= 0) {
         bool is_update = communication->in < 0 && !is_pair;
         assembly_operand(&op, COMMUNICATION_OUT, is_update ? ACCESS_UPDATE : ACCESS_WRITE, communication->out);
-        int64_t others = assembly_elements(assembly, communication->out);
-        elements       = others > elements ? others : elements;
+        elements = number_max(elements, assembly_elements(assembly, communication->out));
     }
     op.shape.communication = (struct communication_shape){.elements = elements,
                                                           .group    = assembly_group(assembly, communication->axes),

@@ -31,16 +31,6 @@ struct gaps {
     int64_t     top;    // end of the arena
 };
 
-static int32_t smaller(int32_t a, int32_t b)
-{
-    return a < b ? a : b;
-}
-
-static int32_t larger(int32_t a, int32_t b)
-{
-    return a > b ? a : b;
-}
-
 // Sorts the ops by stream, in stream order. The ops of a stream start at first[stream]; first[STREAM_COUNT] is the
 // total.
 static int32_t *sort_by_stream(const struct plan *plan, const int32_t *position, int32_t first[STREAM_COUNT + 1])
@@ -105,8 +95,8 @@ static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const
         for (int o = 0; o < op->operand_count; o++) {
             if (op->operand[o] >= 0 && slot[op->operand[o]] >= 0) {
                 struct lifetime *lifetime = &lifetimes->list[slot[op->operand[o]]];
-                lifetime->begin           = smaller(lifetime->begin, begin);
-                lifetime->end             = larger(lifetime->end, end[i]);
+                lifetime->begin           = (int32_t)number_min(lifetime->begin, begin);
+                lifetime->end             = (int32_t)number_max(lifetime->end, end[i]);
             }
         }
     }

@@ -2,24 +2,18 @@
 // Computes the happens-before relation of ops as vector clocks, and removes redundant dependencies.
 #include "gswbench/plan.h"
 
+#include <string.h>
+
 int32_t *order_clocks(const struct plan *plan, int32_t *position)
 {
     int32_t *clocks             = memory_allocate((size_t)plan->op_count * STREAM_COUNT * sizeof(*clocks));
     int32_t  last[STREAM_COUNT] = {0};
-    int32_t  ended[STREAM_COUNT][STREAM_COUNT];    // [stream]: clock after the last op of that stream so far
-    for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        for (int other = 0; other < STREAM_COUNT; other++) {
-            ended[stream][other] = 0;
-        }
-    }
-
+    int32_t  ended[STREAM_COUNT][STREAM_COUNT] = {{0}};    // [stream]: clock after the last op of that stream so far
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op    = &plan->ops[i];
         int32_t         *clock = &clocks[(int64_t)i * STREAM_COUNT];
         position[i]            = last[op->stream]++;
-        for (int stream = 0; stream < STREAM_COUNT; stream++) {
-            clock[stream] = ended[op->stream][stream];
-        }
+        memcpy(clock, ended[op->stream], sizeof(ended[0]));
         for (int w = 0; w < op->wait_count; w++) {
             int32_t        waited        = op->wait[w];
             const int32_t *other         = &clocks[(int64_t)waited * STREAM_COUNT];
@@ -29,9 +23,7 @@ int32_t *order_clocks(const struct plan *plan, int32_t *position)
                 clock[stream] = seen > clock[stream] ? seen : clock[stream];
             }
         }
-        for (int stream = 0; stream < STREAM_COUNT; stream++) {
-            ended[op->stream][stream] = clock[stream];
-        }
+        memcpy(ended[op->stream], clock, sizeof(ended[0]));
         ended[op->stream][op->stream] = position[i] + 1;
     }
     return clocks;
@@ -68,9 +60,7 @@ void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *positi
 {
     struct order order = {plan, clocks, position};
     int32_t      latest[STREAM_COUNT];
-    for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        latest[stream] = -1;
-    }
+    memset(latest, 0xff, sizeof(latest));    // -1
     for (int32_t i = 0; i < plan->op_count; i++) {
         struct op *op     = &plan->ops[i];
         uint32_t   needed = 0;

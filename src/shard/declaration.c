@@ -61,6 +61,26 @@ static struct share share_of(const struct declarations *declarations, const stru
                                       : declarations->share;
 }
 
+// Adds a part of rows x columns that the ranks of the share split by rows or by columns.
+static void add_part(struct declaration *declaration, const struct exported *as, int64_t rows, int64_t columns,
+                     struct share share, bool is_by_columns)
+{
+    int64_t local_rows    = is_by_columns ? rows : rows / share.size;
+    int64_t local_columns = is_by_columns ? columns / share.size : columns;
+
+    declaration->part[declaration->parts++] =
+        (struct declared_part){.as            = as,
+                               .rows          = rows,
+                               .columns       = columns,
+                               .first_row     = is_by_columns ? 0 : share.index * local_rows,
+                               .local_rows    = local_rows,
+                               .first_column  = is_by_columns ? share.index * local_columns : 0,
+                               .local_columns = local_columns,
+                               .replica_axes  = share.replica_axes};
+    declaration->rows += local_rows;
+    declaration->columns = local_columns;
+}
+
 void declare_head_scales(struct declarations *declarations, int32_t *index, const char *name,
                          const struct exported *const *as, int parts)
 {
@@ -74,17 +94,9 @@ void declare_head_scales(struct declarations *declarations, int32_t *index, cons
 struct declaration *declare_sharded_vector(struct declarations *declarations, int32_t *index, const char *name,
                                            const struct exported *as, int64_t columns)
 {
-    struct declaration *vector    = declare_matrix(declarations, index, name);
-    int64_t             local     = columns / declarations->share.size;
-    vector->is_vector             = true;
-    vector->rows                  = 1;
-    vector->columns               = local;
-    vector->part[vector->parts++] = (struct declared_part){.as            = as,
-                                                           .rows          = 1,
-                                                           .columns       = columns,
-                                                           .local_rows    = 1,
-                                                           .first_column  = declarations->share.index * local,
-                                                           .local_columns = local};
+    struct declaration *vector = declare_matrix(declarations, index, name);
+    vector->is_vector          = true;
+    add_part(vector, as, 1, columns, declarations->share, true);
     return vector;
 }
 
@@ -186,26 +198,10 @@ void declare_adapter(struct declarations *declarations, const struct adapter_nam
     }
 }
 
-static void add_rows(struct declaration *declaration, const struct exported *as, struct share share, int64_t rows,
-                     int64_t columns)
-{
-    int64_t local = rows / share.size;
-
-    declaration->part[declaration->parts++] = (struct declared_part){.as            = as,
-                                                                     .rows          = rows,
-                                                                     .columns       = columns,
-                                                                     .first_row     = share.index * local,
-                                                                     .local_rows    = local,
-                                                                     .local_columns = columns,
-                                                                     .replica_axes  = share.replica_axes};
-    declaration->rows += local;
-    declaration->columns = columns;
-}
-
 void declare_rows(const struct declarations *declarations, struct declaration *declaration, const struct exported *as,
                   int64_t rows, int64_t columns)
 {
-    add_rows(declaration, as, share_of(declarations, declaration), rows, columns);
+    add_part(declaration, as, rows, columns, share_of(declarations, declaration), false);
 }
 
 void declare_key_value_rows(const struct declarations *declarations, struct declaration *declaration,
@@ -214,24 +210,14 @@ void declare_key_value_rows(const struct declarations *declarations, struct decl
     const struct plan *plan   = declarations->builder->plan;
     int64_t            copies = mesh_group_size(&plan->mesh, MESH_HEAD_COPIES);
     struct share share = {declarations->share.size / copies, declarations->share.index / copies, MESH_HEAD_COPIES};
-    add_rows(declaration, as, share, model_kv_width(&plan->model), plan->model.hidden);
+    add_part(declaration, as, model_kv_width(&plan->model), plan->model.hidden, share, false);
 }
 
 void declare_columns(const struct declarations *declarations, struct declaration *declaration,
                      const struct exported *as, int64_t rows, int64_t columns)
 {
     const struct model_config *model = &declarations->builder->plan->model;
-    struct share               share = share_of(declarations, declaration);
-    int64_t                    local = columns / share.size;
-
-    declaration->part[declaration->parts++] = (struct declared_part){.as            = as,
-                                                                     .rows          = rows,
-                                                                     .columns       = columns,
-                                                                     .local_rows    = rows,
-                                                                     .first_column  = share.index * local,
-                                                                     .local_columns = local};
-    declaration->rows += rows;
-    declaration->columns   = local;
+    add_part(declaration, as, rows, columns, share_of(declarations, declaration), true);
     declaration->is_summed = true;
     declaration->deviation = (float)(model->init_deviation / sqrt(2.0 * (double)model->layers));
 }
