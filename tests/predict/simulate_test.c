@@ -8,10 +8,10 @@
 enum { ACTORS = 3, TASKS = 4 };
 enum { NODE = LINK_NODE_OUT | LINK_NODE_IN, NETWORK = LINK_NETWORK_OUT | LINK_NETWORK_IN };
 
-// A case: the tasks of each actor and their expected end. Actors without tasks are unused.
+// A case: the tasks of each actor, all of which take time, and their expected end. Actors without tasks are unused.
 struct timeline {
     struct task tasks[ACTORS][TASKS];
-    int32_t     counts[ACTORS], participants[2];
+    int32_t     participants[2];
     double      contention, processors;
     int32_t     sm_margin;
     double      end[ACTORS], compute[ACTORS];
@@ -37,12 +37,11 @@ static void expect_timeline(const struct timeline *timeline)
     struct actor      actors[ACTORS] = {{.task_count = 0}};
     struct actor_time times[ACTORS]  = {{.tasks = NULL}};
     int32_t           count          = 0;
-    while (count < ACTORS && copy.counts[count] > 0) {
-        actors[count] = (struct actor){.tasks      = copy.tasks[count],
-                                       .task_count = copy.counts[count],
-                                       .node       = copy.nodes[count],
-                                       .ranks      = copy.ranks};
-        count++;
+    for (; count < ACTORS && copy.tasks[count][0].seconds > 0; count++) {
+        actors[count] = (struct actor){.tasks = copy.tasks[count], .node = copy.nodes[count], .ranks = copy.ranks};
+        while (actors[count].task_count < TASKS && copy.tasks[count][actors[count].task_count].seconds > 0) {
+            actors[count].task_count++;
+        }
     }
     struct simulation simulation = {.actors           = actors,
                                     .actor_count      = count,
@@ -63,11 +62,8 @@ static void expect_timeline(const struct timeline *timeline)
 
 Test(simulate, runs_a_stream_in_order_and_streams_beside_each_other)
 {
-    expect_timeline(
-        &(struct timeline){.tasks   = {{COMPUTE(2), COMMUNICATION(4, STREAM_WEIGHT_GATHER, NODE), COMPUTE(1)}},
-                           .counts  = {3},
-                           .end     = {4},
-                           .compute = {3}});
+    expect_timeline(&(struct timeline){
+        .tasks = {{COMPUTE(2), COMMUNICATION(4, STREAM_WEIGHT_GATHER, NODE), COMPUTE(1)}}, .end = {4}, .compute = {3}});
 }
 
 Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
@@ -77,7 +73,6 @@ Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
         .tasks   = {{COMPUTE(2),
                      {.seconds = 4, .rendezvous = -1, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)},
                      {.seconds = 1, .rendezvous = -1, .stream = STREAM_COMPUTE, AFTER(1)}}},
-        .counts  = {3},
         .end     = {7},
         .compute = {3}});
 }
@@ -90,16 +85,15 @@ Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
 Test(simulate, begins_nothing_that_the_host_has_not_launched)
 {
     // First an idle GPU: each task starts at its launch (2, 4, 6). Then a busy GPU: the launches are early.
-    expect_timeline(&(struct timeline){
-        .tasks = {{LAUNCHED(1, 2), LAUNCHED(1, 2), LAUNCHED(1, 2)}}, .counts = {3}, .end = {7}, .compute = {3}});
-    expect_timeline(&(struct timeline){
-        .tasks = {{LAUNCHED(5, 2), LAUNCHED(5, 2), LAUNCHED(5, 2)}}, .counts = {3}, .end = {17}, .compute = {15}});
+    expect_timeline(
+        &(struct timeline){.tasks = {{LAUNCHED(1, 2), LAUNCHED(1, 2), LAUNCHED(1, 2)}}, .end = {7}, .compute = {3}});
+    expect_timeline(
+        &(struct timeline){.tasks = {{LAUNCHED(5, 2), LAUNCHED(5, 2), LAUNCHED(5, 2)}}, .end = {17}, .compute = {15}});
     // The host continues when the second task has ended, at 12.
     expect_timeline(&(struct timeline){
         .tasks   = {{LAUNCHED(5, 2),
                      {.seconds = 5, .rendezvous = -1, .stream = STREAM_COMPUTE, .launch_seconds = 2, .is_read = true},
                      LAUNCHED(5, 2)}},
-        .counts  = {3},
         .end     = {19},
         .compute = {15}});
 }
@@ -108,7 +102,6 @@ Test(simulate, slows_nothing_down_while_a_host_launches)
 {
     // The collective runs until 8. Compute of one second starts at 4 and runs at half speed.
     expect_timeline(&(struct timeline){.tasks      = {{COMMUNICATION(8, STREAM_TENSOR, NODE), LAUNCHED(1, 4)}},
-                                       .counts     = {2},
                                        .contention = 0.5,
                                        .end        = {8},
                                        .compute    = {2}});
@@ -118,18 +111,13 @@ Test(simulate, shares_cores_among_ranks_that_compute)
 {
     // Four ranks on two cores: half speed. Stage 1 runs alone after 4 seconds, with half of its work done.
     expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2)}, {COMPUTE(4)}},
-                                       .counts  = {1, 1},
                                        .cores   = {.count = 2, .threads = 1},
                                        .ranks   = 2,
                                        .end     = {4, 6},
                                        .compute = {4, 6}});
     // A rank with two threads has two cores for itself.
-    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2)}},
-                                       .counts  = {1},
-                                       .cores   = {.count = 2, .threads = 2},
-                                       .ranks   = 1,
-                                       .end     = {2},
-                                       .compute = {2}});
+    expect_timeline(&(struct timeline){
+        .tasks = {{COMPUTE(2)}}, .cores = {.count = 2, .threads = 2}, .ranks = 1, .end = {2}, .compute = {2}});
 }
 
 Test(simulate, delays_communications_by_what_computes_on_their_cores)
@@ -137,7 +125,6 @@ Test(simulate, delays_communications_by_what_computes_on_their_cores)
     // A collective of one second takes four, in which compute does three seconds of work.
     const struct simulated_cores cores = {.count = 2, .threads = 1, .communication_delay = 3};
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
-                                       .counts     = {2},
                                        .contention = 0.25,
                                        .cores      = cores,
                                        .ranks      = 2,
@@ -145,7 +132,6 @@ Test(simulate, delays_communications_by_what_computes_on_their_cores)
                                        .compute    = {5}});
     // With one of two cores busy, half the slowdown: 2.5 seconds, in which compute does 2.1875 seconds of work.
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
-                                       .counts     = {2},
                                        .contention = 0.25,
                                        .cores      = cores,
                                        .ranks      = 1,
@@ -153,7 +139,6 @@ Test(simulate, delays_communications_by_what_computes_on_their_cores)
                                        .compute    = {4.3125}});
     // After compute has ended, the collective continues at full speed.
     expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
-                                       .counts  = {2},
                                        .cores   = cores,
                                        .ranks   = 2,
                                        .end     = {2.5},
@@ -162,7 +147,6 @@ Test(simulate, delays_communications_by_what_computes_on_their_cores)
     expect_timeline(
         &(struct timeline){.tasks        = {{COMPUTE(4), {.seconds = 1, .stream = STREAM_PIPELINE_SEND, .links = NODE}},
                                             {{.seconds = 1, .stream = STREAM_PIPELINE_RECEIVE, .links = NODE}}},
-                           .counts       = {2, 1},
                            .participants = {2},
                            .cores        = {.count = 1, .threads = 1, .communication_delay = 3},
                            .ranks        = 1,
@@ -174,11 +158,8 @@ Test(simulate, delays_communications_by_what_computes_on_their_cores)
 Test(simulate, takes_from_compute_what_communications_beside_it_need)
 {
     // 2 seconds at half speed do 1 second of work; 3 are left.
-    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(2, STREAM_TENSOR, NODE)}},
-                                       .counts     = {2},
-                                       .contention = 0.5,
-                                       .end        = {5},
-                                       .compute    = {5}});
+    expect_timeline(&(struct timeline){
+        .tasks = {{COMPUTE(4), COMMUNICATION(2, STREAM_TENSOR, NODE)}}, .contention = 0.5, .end = {5}, .compute = {5}});
 }
 
 Test(simulate, takes_from_compute_the_processors_that_communications_run_on)
@@ -188,22 +169,14 @@ Test(simulate, takes_from_compute_the_processors_that_communications_run_on)
         {.seconds = 2, .rendezvous = -1, .stream = STREAM_EXPERT, .links = NETWORK, .processors = 16}};
     // A quarter of the SMs for 2 seconds and an eighth at the same time: compute does 1.25 seconds of work.
     expect_timeline(&(struct timeline){
-        .tasks = {{COMPUTE(4), two[0], two[1]}}, .counts = {3}, .processors = 128, .end = {4.75}, .compute = {4.75}});
+        .tasks = {{COMPUTE(4), two[0], two[1]}}, .processors = 128, .end = {4.75}, .compute = {4.75}});
     // SMs within the margin are not taken from compute.
-    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), two[0], two[1]}},
-                                       .counts     = {3},
-                                       .processors = 128,
-                                       .sm_margin  = 32,
-                                       .end        = {4.25},
-                                       .compute    = {4.25}});
-    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), two[1]}},
-                                       .counts     = {2},
-                                       .processors = 128,
-                                       .sm_margin  = 32,
-                                       .end        = {4},
-                                       .compute    = {4}});
+    expect_timeline(&(struct timeline){
+        .tasks = {{COMPUTE(4), two[0], two[1]}}, .processors = 128, .sm_margin = 32, .end = {4.25}, .compute = {4.25}});
+    expect_timeline(&(struct timeline){
+        .tasks = {{COMPUTE(4), two[1]}}, .processors = 128, .sm_margin = 32, .end = {4}, .compute = {4}});
     // CPU ranks have no SMs.
-    expect_timeline(&(struct timeline){.tasks = {{COMPUTE(4), two[0]}}, .counts = {2}, .end = {4}, .compute = {4}});
+    expect_timeline(&(struct timeline){.tasks = {{COMPUTE(4), two[0]}}, .end = {4}, .compute = {4}});
 }
 
 Test(simulate, keeps_what_is_done_whenever_the_rate_changes)
@@ -215,7 +188,6 @@ Test(simulate, keeps_what_is_done_whenever_the_rate_changes)
                           {.seconds = 1, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = LINK_NODE_IN}},
                          {COMPUTE(3),
                           {.seconds = 1, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT, AFTER(0)}}},
-        .counts       = {3, 2},
         .participants = {2},
         .contention   = 0.5,
         .end          = {9, 4},
@@ -226,28 +198,24 @@ Test(simulate, shares_a_link_between_the_streams_that_use_it)
 {
     // Both run at half speed until 4; then 2 seconds of the longer one are left.
     expect_timeline(&(struct timeline){
-        .tasks  = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NODE)}},
-        .counts = {2},
-        .end    = {6}});
+        .tasks = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NODE)}},
+        .end   = {6}});
     // Different links, and the two directions of one link, are independent.
     expect_timeline(&(struct timeline){
-        .tasks  = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NETWORK)}},
-        .counts = {2},
-        .end    = {4}});
-    expect_timeline(&(struct timeline){.tasks  = {{COMMUNICATION(2, STREAM_TENSOR, LINK_NODE_OUT),
-                                                   COMMUNICATION(4, STREAM_GRADIENT_REDUCE, LINK_NODE_IN)}},
-                                       .counts = {2},
-                                       .end    = {4}});
+        .tasks = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NETWORK)}},
+        .end   = {4}});
+    expect_timeline(&(struct timeline){.tasks = {{COMMUNICATION(2, STREAM_TENSOR, LINK_NODE_OUT),
+                                                  COMMUNICATION(4, STREAM_GRADIENT_REDUCE, LINK_NODE_IN)}},
+                                       .end   = {4}});
 }
 
 Test(simulate, begins_a_communication_when_its_last_participant_has_come)
 {
     // Three actors, ready at 1, 2 and 4; the longest cost counts.
     expect_timeline(&(struct timeline){
-        .tasks  = {{COMPUTE(1), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
-                   {COMPUTE(2), {.seconds = 2, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
-                   {COMPUTE(4), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}}},
-        .counts = {2, 2, 2},
+        .tasks = {{COMPUTE(1), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
+                  {COMPUTE(2), {.seconds = 2, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
+                  {COMPUTE(4), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}}},
         .participants = {3},
         .end          = {6, 6, 6},
         .compute      = {1, 2, 4}});
@@ -283,7 +251,6 @@ Test(simulate, slows_a_communication_down_to_its_slowest_participant)
         .tasks        = {{{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT}},
                          {{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = LINK_NODE_IN},
                           COMMUNICATION(2, STREAM_TENSOR, NODE)}},
-        .counts       = {1, 2},
         .participants = {2},
         .end          = {6, 6}});
 }
@@ -301,11 +268,10 @@ Test(simulate, slows_a_communication_down_when_one_of_its_participants_begins_an
         .seconds = 4, .rendezvous = -1, .stream = STREAM_WEIGHT_GATHER, .links = NODE, AFTER(1)                        \
     }
     for (int busy = 0; busy < 2; busy++) {
-        struct timeline timeline = {.counts = {1, 1}, .participants = {2, 0}, .end = {12, 12}};
+        struct timeline timeline = {.participants = {2, 0}, .end = {12, 12}};
         timeline.tasks[busy][0] = timeline.tasks[1 - busy][0] = (struct task)RENDEZVOUS(8);
         timeline.tasks[busy][1]                               = (struct task)COMPUTE(4);
         timeline.tasks[busy][2]                               = (struct task)OTHER;
-        timeline.counts[busy]                                 = 3;
         timeline.compute[busy]                                = 4;
         expect_timeline(&timeline);
     }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Sweeps of small jobs against predictions of every layout: they prune, and find the same best layouts.
-#include <criterion/criterion.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/sweep.h"
+#include "bounds.h"
 #include "layouts.h"
-#include "predict/internal.h"
 
 struct search {
     struct job           job;
@@ -30,49 +27,28 @@ static struct search *open_search(const char *settings)
     return search;
 }
 
-static int by_time(const void *left, const void *right)
-{
-    const struct sweep_choice *a = left, *b = right;
-    if (a->prediction.step_seconds != b->prediction.step_seconds) {
-        return a->prediction.step_seconds < b->prediction.step_seconds ? -1 : 1;
-    }
-    return a->layout < b->layout ? -1 : 1;
-}
-
 // Checks the bounds of a layout against its predicted step.
 static void expect_bounds(const struct search *search, int64_t layout, const struct prediction *exact)
 {
     const struct plan_request *request = &search->list.layouts[layout];
     struct sweep_layer         layer;
-    struct sweep_bound         close;
-    char                       text[256];
+    struct sweep_bound         close = close_bound(request, &search->machine), actions = {.bytes = 0};
     sweep_look_at_layer(&layer, request, &search->machine);
-    struct sweep_bound rough = sweep_find_rough_bound(&layer, request), actions = {.bytes = 0};
+    struct sweep_bound rough = sweep_find_rough_bound(&layer, request);
     sweep_find_actions(&actions, &layer, request, &search->machine);
     sweep_free_bound(&actions);
-    status     bounded  = sweep_find_bound(&close, request, &search->machine);
-    struct job job      = search->job;
-    job.request         = *request;
-    job.config.parallel = request->parallel;
-    cr_assert(!failed(&bounded), "%s", bounded.text);
-    double maximum = fmax(rough.seconds, fmax(actions.seconds, close.seconds));
-    cr_expect(maximum <= exact->step_seconds * (1 + 1e-9),
-              "layout %d, %s, micro %d of %d, recompute %d: bounds %g, %g, %g of %g s", (int)layout,
-              job_layout(&job, text, sizeof(text)), (int)request->train.micro_batch, (int)request->train.accumulation,
-              (int)request->train.recompute, rough.seconds, actions.seconds, close.seconds, exact->step_seconds);
-    cr_expect(rough.bytes <= exact->largest_bytes && close.bytes <= exact->largest_bytes,
-              "layout %d: bounds %lld, %lld of %lld bytes", (int)layout, (long long)rough.bytes, (long long)close.bytes,
-              (long long)exact->largest_bytes);
+    expect_below(&rough, exact, layout);
+    expect_below(&actions, exact, layout);
+    expect_below(&close, exact, layout);
 }
 
 static void cost_all(struct search *search)
 {
     search->all = memory_allocate((size_t)search->list.count * sizeof(*search->all));
     for (int64_t i = 0; i < search->list.count; i++) {
-        struct sweep_choice *choice    = &search->all[search->fit];
-        status               predicted = predict(&choice->prediction, &search->list.layouts[i], &search->machine);
-        choice->layout                 = i;
-        cr_assert(!failed(&predicted), "%s", predicted.text);
+        struct sweep_choice *choice = &search->all[search->fit];
+        choice->layout              = i;
+        choice->prediction          = predict_layout(&search->list.layouts[i], &search->machine);
         if (i % 3 == 0) {
             expect_bounds(search, i, &choice->prediction);
         }
@@ -87,17 +63,10 @@ static void expect_full(const char *settings)
     struct sweep   sweep  = {
            .machine = &search->machine, .layouts = search->list.layouts, .layout_count = search->list.count, .threads = 2};
     cost_all(search);
-    status result = sweep_run(&sweep);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(sweep_run(&sweep));
     cr_expect_gt(search->list.count, 100);
     cr_expect_lt(sweep.predicted, search->fit / 2, "%d of %d predicted", (int)sweep.predicted, (int)search->fit);
-    cr_assert_eq(sweep.best_count, SWEEP_BEST);
-    for (int i = 0; i < SWEEP_BEST; i++) {
-        cr_expect_eq(sweep.best[i].layout, search->all[i].layout, "place %d: layout %d, not %d", i,
-                     (int)sweep.best[i].layout, (int)search->all[i].layout);
-        cr_expect_eq(sweep.best[i].prediction.step_seconds, search->all[i].prediction.step_seconds);
-        cr_expect_eq(sweep.best[i].prediction.largest_bytes, search->all[i].prediction.largest_bytes);
-    }
+    expect_choices(&sweep, search->all);
     free(search->list.layouts);
     free(search->all);
     free(search);

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A sweep against predictions of each of its layouts.
-#include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include <stdlib.h>
-
 #include "gswbench/arena.h"
-#include "gswbench/sweep.h"
-#include "gswbench/text.h"
-#include "predict/internal.h"
+#include "bounds.h"
 #include "layouts.h"
-#include "success.h"
 
 enum { LAYOUTS_MAX = 1024, WORLD = 8 };
 
@@ -91,19 +86,7 @@ static struct space *open_space(int64_t compute)
 
 static struct prediction cost(const struct space *space, int64_t layout)
 {
-    struct prediction prediction;
-    status            result = predict(&prediction, &space->layouts[layout], &space->machine);
-    cr_assert(!failed(&result), "layout %d: %s", (int)layout, result.text);
-    return prediction;
-}
-
-static int by_time(const void *left, const void *right)
-{
-    const struct sweep_choice *a = left, *b = right;
-    if (a->prediction.step_seconds != b->prediction.step_seconds) {
-        return a->prediction.step_seconds < b->prediction.step_seconds ? -1 : 1;
-    }
-    return a->layout < b->layout ? -1 : 1;
+    return predict_layout(&space->layouts[layout], &space->machine);
 }
 
 // Counts the layouts whose bounds allow this time and the device memory.
@@ -111,9 +94,8 @@ static int64_t count_possible(const struct space *space, double seconds)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < space->sweep.layout_count; i++) {
-        struct sweep_bound bound;
-        status             result = sweep_find_bound(&bound, &space->layouts[i], &space->machine);
-        count += !failed(&result) && sweep_fits(&space->hardware, bound.bytes) && bound.seconds <= seconds;
+        struct sweep_bound bound = close_bound(&space->layouts[i], &space->machine);
+        count += sweep_fits(&space->hardware, bound.bytes) && bound.seconds <= seconds;
     }
     return count;
 }
@@ -143,12 +125,7 @@ static void expect_best(struct space *space, int64_t least_possible)
     int64_t possible = count_possible(space, all[SWEEP_BEST - 1].prediction.step_seconds);
     cr_expect(possible >= least_possible && sweep->predicted >= possible, "%d predicted of %d", (int)sweep->predicted,
               (int)possible);
-    cr_assert_eq(sweep->best_count, SWEEP_BEST);
-    for (int i = 0; i < SWEEP_BEST; i++) {
-        cr_expect_eq(sweep->best[i].layout, all[i].layout, "place %d has layout %d, not %d", i,
-                     (int)sweep->best[i].layout, (int)all[i].layout);
-        cr_expect_eq(sweep->best[i].prediction.step_seconds, all[i].prediction.step_seconds);
-    }
+    expect_choices(sweep, all);
     free(all);
     free(space);
 }
@@ -172,13 +149,9 @@ static void expect_bounds(int64_t compute, double least_share)
     double        share = 0.0;
     for (int64_t i = 0; i < space->sweep.layout_count; i++) {
         struct prediction  exact = cost(space, i);
-        struct sweep_bound bound;
-        REQUIRE(sweep_find_bound(&bound, &space->layouts[i], &space->machine));
-        cr_expect_leq(bound.seconds, exact.step_seconds * (1 + 1e-9), "layout %d: bound %g of %g s", (int)i,
-                      bound.seconds, exact.step_seconds);
-        cr_expect(bound.bytes <= exact.largest_bytes && (double)bound.bytes > 0.9 * (double)exact.largest_bytes,
-                  "layout %d: bound %lld of %lld bytes", (int)i, (long long)bound.bytes,
-                  (long long)exact.largest_bytes);
+        struct sweep_bound bound = close_bound(&space->layouts[i], &space->machine);
+        expect_below(&bound, &exact, i);
+        cr_expect_gt((double)bound.bytes, 0.9 * (double)exact.largest_bytes, "layout %d", (int)i);
         share += bound.seconds / exact.step_seconds;
     }
     cr_expect_gt(share / (double)space->sweep.layout_count, least_share, "bounds are %g of the step in the mean",
@@ -195,26 +168,19 @@ Test(sweep, bounds_time_and_memory_closely_from_below)
 static void expect_rough_bounds(int64_t compute, int64_t deferred, double least_share)
 {
     struct space *space = open_space(compute);
-    double        share = 0.0, memory = 0.0;
-    int64_t       count = 0;
+    double        share = 0.0, memory = 0.0, count = (double)space->sweep.layout_count;
     for (int64_t i = 0; i < space->sweep.layout_count; i++) {
         struct plan_request *layout              = &space->layouts[i];
         bool                 is_deferred         = layout->mesh.size[AXIS_PP] > 1 && !mesh_is_sharded(&layout->mesh);
         layout->parallel.deferred_head_gradients = is_deferred ? deferred : 0;
         struct prediction  exact                 = cost(space, i);
-        struct sweep_layer layer;
-        sweep_look_at_layer(&layer, layout, &space->machine);
-        struct sweep_bound rough = sweep_find_rough_bound(&layer, layout);
-        cr_expect_leq(rough.seconds, exact.step_seconds * (1 + 1e-9), "layout %d: bound %g of %g s", (int)i,
-                      rough.seconds, exact.step_seconds);
-        cr_expect_leq(rough.bytes, exact.largest_bytes, "layout %d: bound %lld of %lld bytes", (int)i,
-                      (long long)rough.bytes, (long long)exact.largest_bytes);
+        struct sweep_bound rough                 = rough_bound(layout, &space->machine);
+        expect_below(&rough, &exact, i);
         share += rough.seconds / exact.step_seconds;
         memory += (double)rough.bytes / (double)exact.largest_bytes;
-        count++;
     }
-    cr_expect_gt(share / (double)count, least_share, "bounds are %g of the step in the mean", share / (double)count);
-    cr_expect_gt(memory / (double)count, compute == COMPUTE_FP8 ? 0.1 : 0.3, "bounds are %g of the memory in the mean",
+    cr_expect_gt(share / count, least_share, "bounds are %g of the step in the mean", share / (double)count);
+    cr_expect_gt(memory / count, compute == COMPUTE_FP8 ? 0.1 : 0.3, "bounds are %g of the memory in the mean",
                  memory / (double)count);
     free(space);
 }
@@ -239,12 +205,9 @@ Test(sweep, counts_no_copies_of_weights_as_what_microbatches_leave)
 
 Test(sweep, looks_at_no_layer_where_they_differ)
 {
-    struct space      *space = open_space(COMPUTE_BF16);
-    struct sweep_layer layer;
+    struct space *space = open_space(COMPUTE_BF16);
     text_copy(space->layouts[0].model.pattern, sizeof(space->layouts[0].model.pattern), "8 x dense");
-    sweep_look_at_layer(&layer, &space->layouts[0], &space->machine);
-    struct sweep_bound rough = sweep_find_rough_bound(&layer, &space->layouts[0]);
-    cr_expect_eq(rough.seconds, 0.0);
+    cr_expect_eq(rough_bound(&space->layouts[0], &space->machine).seconds, 0.0);
     free(space);
 }
 
@@ -279,12 +242,8 @@ Test(sweep, bounds_pipelines_whose_communications_take_no_time_almost_exactly)
         tiny.model.layers           = pipelines[i].layers;
         tiny.precision.compute      = pipelines[i].compute;
         struct plan_request request = tiny_request(&tiny, pipelines[i].pp, 0);
-        struct prediction   exact;
-        struct sweep_bound  bound;
-        status              predicted = predict(&exact, &request, &space->machine),
-               bounded                = sweep_find_bound(&bound, &request, &space->machine);
-        cr_assert(!failed(&predicted) && !failed(&bounded), "%s%s", predicted.text, bounded.text);
-        double share = bound.seconds / exact.step_seconds;
+        double              share =
+            close_bound(&request, &space->machine).seconds / predict_layout(&request, &space->machine).step_seconds;
         cr_expect(share > pipelines[i].least_share && share < 1 + 1e-9, "pipeline %d: bound is %g of the step", (int)i,
                   share);
     }
@@ -297,8 +256,8 @@ Test(sweep, does_not_depend_on_threads)
     struct sweep  one = space->sweep, three = space->sweep;
     one.threads   = 1;
     three.threads = 3;
-    status first = sweep_run(&one), second = sweep_run(&three);
-    cr_assert(!failed(&first) && !failed(&second));
+    REQUIRE(sweep_run(&one));
+    REQUIRE(sweep_run(&three));
     cr_expect_eq(one.predicted, three.predicted);
     for (int i = 0; i < SWEEP_BEST; i++) {
         cr_expect_eq(one.best[i].layout, three.best[i].layout);
