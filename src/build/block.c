@@ -40,11 +40,6 @@ static void find_first_trained(struct builder *builder)
     }
 }
 
-static bool has_trained_before(const struct builder *builder, int64_t place, int32_t index)
-{
-    return place > builder->first_trained_place || index > builder->first_trained_sublayer;
-}
-
 void block_describe_all(struct builder *builder)
 {
     const struct model_config *model = &builder->plan->model;
@@ -120,22 +115,18 @@ static uint32_t kept_by_policy(const struct plan *plan, const struct block *bloc
     return kept | saved;
 }
 
-static uint32_t kept_values(const struct plan *plan, const struct block *block, int32_t index)
-{
-    return kept_by_policy(plan, block, index) & ~block->kinds[index]->dropped;
-}
-
 // A sublayer for the microbatch of the current tag.
 static struct sublayer sublayer_of(struct builder *builder, int64_t place, int32_t index)
 {
     struct block *block = &builder->blocks[place];
     int64_t       slot  = block->own * builder->in_flight + builder->assembly.tag.microbatch % builder->in_flight;
-    return (struct sublayer){.builder          = builder,
-                             .kind             = block->kinds[index],
-                             .weights          = block->weights[index],
-                             .values           = &builder->values[slot].sublayer[index],
-                             .in               = {-1, -1},
-                             .is_first_trained = !has_trained_before(builder, place, index)};
+    return (struct sublayer){.builder = builder,
+                             .kind    = block->kinds[index],
+                             .weights = block->weights[index],
+                             .values  = &builder->values[slot].sublayer[index],
+                             .in      = {-1, -1},
+                             .is_first_trained =
+                                 place <= builder->first_trained_place && index <= builder->first_trained_sublayer};
 }
 
 static struct residual_stream out_of(const struct sublayer *sublayer)
@@ -261,7 +252,8 @@ static void recompute(struct builder *builder, int64_t place)
     for (int32_t i = block->count - 1; i >= 0; i--) {
         bool     is_run = place > builder->first_trained_place || i >= builder->first_trained_sublayer;
         uint32_t wanted = before | (is_run ? needed_of(builder->plan, block->kinds[i]) : 0);
-        again[i]        = find_again(block->kinds[i], &wanted, kept_values(builder->plan, block, i));
+        uint32_t kept   = kept_by_policy(builder->plan, block, i) & ~block->kinds[i]->dropped;
+        again[i]        = find_again(block->kinds[i], &wanted, kept);
         before          = wanted;
     }
     int16_t                phase = builder->assembly.tag.phase;

@@ -94,12 +94,6 @@ static double six_n_flops(const struct model_config *model, bool count_embedding
     return linear_flops(model, (double)parameters) * (double)sequence + attention_flops(model, 1.0, sequence);
 }
 
-static double round_digits(double value, int64_t digits)
-{
-    double unit = pow(10.0, floor(log10(value)) + 1.0 - (double)digits);
-    return round(value / unit) * unit;
-}
-
 static double published_flops(const struct model_config *model, const struct published_config *published,
                               int64_t sequence)
 {
@@ -111,7 +105,8 @@ static double published_flops(const struct model_config *model, const struct pub
         counted.kv_heads = published->flop_kv_heads;
     }
     double flops = layers_flops(&counted, published, (enum flop_convention)published->convention, sequence);
-    return published->flop_digits == 0 ? flops : round_digits(flops, published->flop_digits);
+    double unit  = pow(10.0, floor(log10(flops)) + 1.0 - (double)published->flop_digits);
+    return published->flop_digits == 0 ? flops : round(flops / unit) * unit;
 }
 
 double layers_flops(const struct model_config *model, const struct published_config *published,

@@ -82,20 +82,15 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
     return ops;
 }
 
-// Linears of experts on other ranks.
-static int64_t linears_elsewhere(const struct plan_request *request)
-{
-    int64_t all = MLP_LINEARS * request->model.experts;
-    return all - all / mesh_group_size(&request->mesh, request->mesh.owner_axes);
-}
-
 // Ops of one layer: per microbatch, and once per step.
 static double ops_of_run(const struct plan_request *request, const struct layer_run *run)
 {
-    double ops = 0;
+    double  ops     = 0;
+    int64_t experts = MLP_LINEARS * request->model.experts;
+    int64_t here    = experts / mesh_group_size(&request->mesh, request->mesh.owner_axes);
     for (int32_t kind = 0; kind < run->count; kind++) {
         int64_t linears    = run->kinds[kind]->count(&request->model).linears;
-        int64_t elsewhere  = run->kinds[kind]->has_experts ? linears_elsewhere(request) : 0;
+        int64_t elsewhere  = run->kinds[kind]->has_experts ? experts - here : 0;
         double  of_weights = OPS_OF_UPDATE * (double)(model_is_frozen(&request->model) ? 1 : linears + 4);
         of_weights += request->train.optimizer == OPTIMIZER_MUON ? OPS_OF_MUON * (double)(linears - elsewhere + 4) : 0;
         ops += (double)request->train.accumulation * ops_of_sublayer(request, run->kinds[kind]) + of_weights;

@@ -52,21 +52,16 @@ const struct option parallel_options[] = {
 };
 // clang-format on
 
-// Lists divisors as "1, 2, 4, 8".
-static void list_divisors(struct text_buffer *text, int64_t number)
-{
-    for (int64_t divisor = 1; divisor <= number; divisor++) {
-        if (number % divisor == 0) {
-            text_append(text, "%s%" PRId64, divisor == 1 ? "" : ", ", divisor);
-        }
-    }
-}
-
+// The error lists the divisors of the remaining ranks, such as "1, 2, 4, 8".
 static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t world)
 {
     struct text_buffer allowed = {0};
-    list_divisors(&allowed, ranks);
-    status error;
+    status             error;
+    for (int64_t divisor = 1; divisor <= ranks; divisor++) {
+        if (ranks % divisor == 0) {
+            text_append(&allowed, "%s%" PRId64, divisor == 1 ? "" : ", ", divisor);
+        }
+    }
     if (ranks == world) {
         error = fail("[parallel] %s = %" PRId64 " does not divide %" PRId64 " rank%s (allowed: %s)",
                      axis_rows[axis].name, size, world, world == 1 ? "" : "s", allowed.text);

@@ -20,12 +20,6 @@ static struct schedule_action plain_action(const struct schedule_shape *shape, e
     return (struct schedule_action){.pass = pass, .microbatch = index};
 }
 
-// 1F1B: a stage runs one forward pass per later stage, then alternates one forward and one backward pass.
-static struct order one_forward_one_backward(const struct schedule_shape *shape, int64_t stage)
-{
-    return (struct order){.warmup = shape->stages - stage - 1, .count = shape->microbatches, .action = plain_action};
-}
-
 // Interleaved 1F1B. Microbatches run in groups, one microbatch per stage. A group passes the first chunk of a stage,
 // then the second, and so on, before the next group starts. The backward pass goes from the last chunk to the first.
 static struct schedule_action interleaved_action(const struct schedule_shape *shape, enum schedule_pass pass,
@@ -70,8 +64,10 @@ static bool find_action(struct schedule_action *action, const struct schedule_sh
 
 void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_action *actions)
 {
-    bool         is_interleaved = shape->chunks > 1 || shape->kind == SCHEDULE_OVERLAPPED;
-    struct order order          = is_interleaved ? interleaved(shape, stage) : one_forward_one_backward(shape, stage);
+    bool is_interleaved = shape->chunks > 1 || shape->kind == SCHEDULE_OVERLAPPED;
+    // 1F1B: a stage runs one forward pass per later stage, then alternates one forward and one backward pass.
+    struct order order = is_interleaved ? interleaved(shape, stage)
+                                        : (struct order){shape->stages - stage - 1, shape->microbatches, plain_action};
     int64_t      count = 0, weights = 0;
     for (int64_t i = 0; i < order.warmup + order.count; i++) {
         struct schedule_action forward = {.pass = SCHEDULE_FORWARD}, backward = {.pass = SCHEDULE_BACKWARD};

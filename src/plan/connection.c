@@ -45,19 +45,14 @@ static double all_to_all_bytes(const struct plan_connection *connection)
     return (local - 1.0) * (BUFFER_BYTES + COUNTER_BYTES) + (connection->nodes > 1 ? 2.0 * BUFFER_BYTES : 0.0);
 }
 
-static double link_bytes(const struct plan_connection *connection)
-{
-    bool receives = connection->stream == STREAM_PIPELINE_RECEIVE;
-    return receives || connection->nodes > 1 ? BUFFER_BYTES : COUNTER_BYTES;
-}
-
 // Ring collectives, rotations and all-to-alls have separate connections.
 static int64_t device_bytes(const struct plan_connection *connection)
 {
     const uint32_t rotates = kind_bit(OP_ROTATE), exchanges = kind_bit(OP_ALL_TO_ALL);
     double         bytes = 0.0;
     if (connection->peer >= 0) {
-        bytes = link_bytes(connection);
+        bool receives = connection->stream == STREAM_PIPELINE_RECEIVE;
+        bytes         = receives || connection->nodes > 1 ? BUFFER_BYTES : COUNTER_BYTES;
     } else {
         bytes += (connection->kinds & rotates) != 0 ? ring_bytes(connection) : 0.0;
         bytes += (connection->kinds & exchanges) != 0 ? all_to_all_bytes(connection) : 0.0;

@@ -11,13 +11,6 @@
 
 enum { UPDATED = 128 };
 
-// The size and the rank stride describe where the members of a group are.
-static void number_group(const struct plan_group *group, int64_t numbers[2])
-{
-    numbers[0] = group->size;
-    numbers[1] = group->size > 1 ? group->ranks[1] - group->ranks[0] : 0;
-}
-
 void op_key_init(struct op_key *key, const struct plan *plan, const struct op *op)
 {
     *key = (struct op_key){.kind = op->kind};
@@ -33,8 +26,10 @@ void op_key_init(struct op_key *key, const struct plan *plan, const struct op *o
             key->numbers[count++] = op_field_value(op, field);
         }
     }
-    if (op_is_communication((enum op_kind)op->kind)) {
-        number_group(&plan->groups[op->shape.communication.group], key->numbers + count);
+    if (op_is_communication((enum op_kind)op->kind)) {    // the size and the rank stride tell where the members are
+        const struct plan_group *group = &plan->groups[op->shape.communication.group];
+        key->numbers[count]            = group->size;
+        key->numbers[count + 1]        = group->size > 1 ? group->ranks[1] - group->ranks[0] : 0;
     }
 }
 

@@ -9,14 +9,6 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
-static status unknown_peak(const struct hardware_config *hardware, const char *name)
-{
-    return fail(
-        "[hardware] peak_%s is unknown: %s has no %s; use --precision bf16, another --gpu such as h100-sxm, or set "
-        "the peak",
-        name, hardware->profile, name);
-}
-
 static status unknown(const char *name)
 {
     return fail("[hardware] %s is unknown: set it, or use a profile that has it, e.g. --gpu h100-sxm; gswbench "
@@ -45,7 +37,10 @@ status predict_supports(const struct plan_request *request, const struct hardwar
             char key[32];
             bool is_profile = hardware->profile[0] != '\0' && strcmp(hardware->profile, "none") != 0;
             snprintf(key, sizeof(key), "peak_%s", rate_names[rate]);
-            return is_profile ? unknown_peak(hardware, rate_names[rate]) : unknown(key);
+            return !is_profile ? unknown(key)
+                               : fail("[hardware] %s is unknown: %s has no %s; use --precision bf16, another --gpu "
+                                      "such as h100-sxm, or set the peak",
+                                      key, hardware->profile, rate_names[rate]);
         }
     }
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
@@ -205,14 +200,6 @@ static void take_larger(struct footprint *largest, const struct plan *plan, cons
     }
 }
 
-static void find_footprint(struct prediction *prediction, const struct predict_pipeline *pipeline,
-                           const struct machine *machine)
-{
-    for (int32_t stage = 0; stage < pipeline->simulation.actor_count; stage++) {
-        take_larger(&prediction->footprint, &pipeline->stages[stage].plan, machine);
-    }
-}
-
 // Builds the first, second and last stage, with as many microbatches as a full pipeline holds: other stages hold no
 // more than the second. A framework with a buffer for each microbatch needs all of them.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine)
@@ -248,8 +235,8 @@ status predict_explain(struct predict_explanation *explanation, struct predictio
     if (!failed(&result)) {
         struct actor_time *times = times_open(&pipeline, explanation != NULL);
         result                   = time_pipeline(prediction, &pipeline, times, request, machine);
-        if (!failed(&result)) {
-            find_footprint(prediction, &pipeline, machine);
+        for (int32_t stage = 0; stage < pipeline.simulation.actor_count && !failed(&result); stage++) {
+            take_larger(&prediction->footprint, &pipeline.stages[stage].plan, machine);
         }
         if (!failed(&result) && explanation != NULL) {
             explain_pipeline(explanation, prediction, &(struct explained){machine, &pipeline, times});

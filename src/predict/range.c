@@ -63,13 +63,6 @@ static status probe_open(struct probe *probe, const struct plan_request *request
     return result;
 }
 
-static void probe_close(struct probe *probe)
-{
-    for (int i = 0; i < probe->step_count; i++) {
-        predict_pipeline_free(&probe->pipelines[i]);
-    }
-}
-
 static status predict_step(struct probe *probe, double *seconds)
 {
     struct prediction predictions[STEPS] = {{.step_seconds = 0.0}};
@@ -144,7 +137,9 @@ static void *serve(void *argument)
         struct move *move = &moves->list[i];
         probe->result     = move->option != NULL ? move_value(probe, move) : move_measured(probe, move);
     }
-    probe_close(probe);
+    for (int i = 0; i < probe->step_count; i++) {
+        predict_pipeline_free(&probe->pipelines[i]);
+    }
     return NULL;
 }
 

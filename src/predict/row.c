@@ -8,13 +8,6 @@
 #include "gswbench/sweep.h"
 #include "internal.h"
 
-static status predict_on(struct predict_row *row, const struct machine *machine, bool wants_range)
-{
-    TRY(predict_explain_job(&row->explanation, &row->prediction, &row->job, machine));
-    predict_warn(&row->job, &row->prediction, machine->measured, &row->warnings);
-    return wants_range ? predict_range(&row->range, &row->job.request, machine) : OK;
-}
-
 struct machine predict_machine(const struct config *config, const struct measured_ops *measured)
 {
     const struct run_config *run = &config->run;
@@ -33,7 +26,11 @@ static status predict_on_profile(struct predict_row *row, bool wants_range)
     TRY(predict_supports(&row->job.request, &config->hardware));
     status result = measured_read_profile(&measured, &row->job.config);
     if (!failed(&result)) {
-        result = predict_on(row, &machine, wants_range);
+        result = predict_explain_job(&row->explanation, &row->prediction, &row->job, &machine);
+    }
+    if (!failed(&result)) {
+        predict_warn(&row->job, &row->prediction, &measured, &row->warnings);
+        result = wants_range ? predict_range(&row->range, &row->job.request, &machine) : OK;
     }
     measured_free(&measured);
     return result;

@@ -234,12 +234,6 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
     free(items);
 }
 
-// A layout with a larger bound cannot be among the best.
-static double limit(const struct sweep *sweep)
-{
-    return sweep->best_count < SWEEP_BEST ? INFINITY : sweep->best[SWEEP_BEST - 1].prediction.step_seconds;
-}
-
 // Files an examined candidate. After a stop, drops those that were not examined.
 static status place(struct sweep *sweep, struct queue *queue, struct candidate *candidate, int looks)
 {
@@ -263,7 +257,8 @@ static status place(struct sweep *sweep, struct queue *queue, struct candidate *
 // Whether a queued layout can still be among the best.
 static bool has_next(const struct sweep *sweep, const struct queue *queue)
 {
-    return queue->count > 0 && queue->items[0]->bound.seconds <= limit(sweep);
+    double slowest = sweep->best_count < SWEEP_BEST ? INFINITY : sweep->best[SWEEP_BEST - 1].prediction.step_seconds;
+    return queue->count > 0 && queue->items[0]->bound.seconds <= slowest;
 }
 
 static status look_at_next(struct sweep *sweep, struct queue *queue)

@@ -17,11 +17,6 @@ struct minimum {
     int64_t    bytes;
 };
 
-static bool is_small(const struct plan_request *layout)
-{
-    return layout->train.recompute == RECOMPUTE_FULL && layout->train.micro_batch == 1;
-}
-
 // Replaces minimum if the layout needs less memory. As the memory of the machine is set to the minimum so far, the
 // bound ends early for layouts that need more.
 static void look_at(struct minimum *minimum, const struct job *job, const struct plan_request *layout,
@@ -50,7 +45,7 @@ static void find_minimum(struct minimum *minimum, const struct job *job, const s
     minimum->bytes = INT64_MAX;
     sweep_list(&list, job);
     for (int64_t i = 0; i < list.count && (double)minimum->bytes > enough; i++) {
-        if (is_small(&list.layouts[i])) {
+        if (list.layouts[i].train.recompute == RECOMPUTE_FULL && list.layouts[i].train.micro_batch == 1) {
             look_at(minimum, job, &list.layouts[i], machine);
         }
     }

@@ -170,11 +170,6 @@ static bool has_shards(const struct parallel_config *axes)
     return mesh_asked_ranks(axes, shards) > 1;
 }
 
-static bool has_replicas(const struct parallel_config *axes)
-{
-    return mesh_asked_ranks(axes, axis_sharing(AXIS_SHARES_TOKENS) & ~axis_sharing(AXIS_SHARES_WEIGHTS)) > 1;
-}
-
 // Filters out uneven chunks, and values of zero and etp without effect. Cheaper than job_check; most combinations end
 // here.
 static bool is_sensible(const struct config *config)
@@ -187,14 +182,8 @@ static bool is_sensible(const struct config *config)
     if (axes->etp == 1 && axes->tp == 1) {
         return false;
     }
-    return axes->zero == 0 || (!has_shards(axes) && has_replicas(axes));
-}
-
-static bool is_legal(struct plan_request *layout, struct config *config)
-{
-    config->train.accumulation = 0;
-    status check               = job_check(layout, config);
-    return !failed(&check);
+    uint32_t replicas = axis_sharing(AXIS_SHARES_TOKENS) & ~axis_sharing(AXIS_SHARES_WEIGHTS);
+    return axes->zero == 0 || (!has_shards(axes) && mesh_asked_ranks(axes, replicas) > 1);
 }
 
 void sweep_list(struct sweep_list *list, const struct job *job)
@@ -209,9 +198,11 @@ void sweep_list(struct sweep_list *list, const struct job *job)
             continue;
         }
         // Deferred head gradients need an unsharded head.
-        axes->deferred_head_gradients = has_shards(axes) ? 0 : job->config.parallel.deferred_head_gradients;
+        axes->deferred_head_gradients   = has_shards(axes) ? 0 : job->config.parallel.deferred_head_gradients;
+        space.config.train.accumulation = 0;
         struct plan_request layout;
-        if (!is_legal(&layout, &space.config)) {
+        status              check = job_check(&layout, &space.config);
+        if (failed(&check)) {
             continue;
         }
         if (list->count == room) {

@@ -46,21 +46,16 @@ static void warn_of_stages(const struct job *job, const struct prediction *predi
     }
 }
 
-// A convention may count FLOPs that are never executed, such as both halves of causal attention.
-static void warn_of_peak(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
-{
-    if (job_ideal_seconds(job) > prediction->step_seconds) {
-        text_append(warnings, "no MFU: the FLOPs of this convention exceed the peak in this step time\n");
-    }
-}
-
 void predict_warn(const struct job *job, const struct prediction *prediction, const struct measured_ops *measured,
                   struct text_buffer *warnings)
 {
     char text[256];
     warn_of_memory(job, prediction, warnings);
     warn_of_stages(job, prediction, warnings);
-    warn_of_peak(job, prediction, warnings);
+    // A convention may count FLOPs that are never executed, such as both halves of causal attention.
+    if (job_ideal_seconds(job) > prediction->step_seconds) {
+        text_append(warnings, "no MFU: the FLOPs of this convention exceed the peak in this step time\n");
+    }
     if (plan_is_long(&job->request)) {
         text_append(warnings,
                     "the step has more ops than a plan may have: extrapolated from %" PRId64 " microbatches\n",

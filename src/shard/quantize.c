@@ -141,15 +141,6 @@ void scales_renew(struct builder *builder)
     }
 }
 
-// Current scaling: computes scales of updated weights from their magnitudes. BF16 weights have a scale per tp shard, so
-// magnitudes are reduced only over the ranks that shard the optimizer. FP8 weights have one scale on all ranks.
-static void renew_weight_scales(struct builder *builder)
-{
-    const struct plan *plan = builder->plan;
-    reduce_magnitudes(builder, notes_magnitudes(plan) ? plan->units[0].update_axes : MESH_ALL_AXES);
-    append_rescale(builder, ROLE_WEIGHT, ROLE_GRADIENT);
-}
-
 enum scaling quantize_scaling(const struct plan *plan, enum linear_role role)
 {
     enum scaling_recipe recipe    = plan->precision.recipe;
@@ -479,7 +470,11 @@ void quantize_scale_weights(struct builder *builder)
         }
     }
     builder->assembly.tag.layer = -1;
-    renew_weight_scales(builder);
+    // BF16 weights have a scale per tp shard, so magnitudes are reduced only over the ranks that shard the optimizer.
+    // FP8 weights have one scale on all ranks.
+    const struct plan *plan = builder->plan;
+    reduce_magnitudes(builder, notes_magnitudes(plan) ? plan->units[0].update_axes : MESH_ALL_AXES);
+    append_rescale(builder, ROLE_WEIGHT, ROLE_GRADIENT);
     builder->assembly.is_initial = false;
 }
 

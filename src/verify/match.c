@@ -126,14 +126,6 @@ static void report_unmet(struct verification *job, const struct call *call, int6
                describe_data(event, data), op_stream_name((enum stream)event->stream), (long long)other);
 }
 
-static void report_unlike(struct verification *job, const struct call *call, const struct call *other)
-{
-    char                name[JOB_NAME_BYTES], data[DATA_BYTES], other_data[DATA_BYTES];
-    const struct event *event = event_of(job, call), *met = event_of(job, other);
-    job_report(job, job->classes[call->class]->rank, event->op, "%s meet those of %s: %s", describe_data(event, data),
-               job_name(job, job->classes[other->class]->rank, met->op, name), describe_data(met, other_data));
-}
-
 // Reports the first mismatch between two participants.
 static void compare_participants(struct match *match, struct verification *job, const struct participant *a,
                                  const struct participant *b)
@@ -141,8 +133,11 @@ static void compare_participants(struct match *match, struct verification *job, 
     const struct call *ours = &match->calls[a->first_call], *theirs = &match->calls[b->first_call];
     int32_t            both = a->calls < b->calls ? a->calls : b->calls;
     for (int32_t i = 0; i < both; i++) {
-        if (!are_alike(event_of(job, &ours[i]), event_of(job, &theirs[i]))) {
-            report_unlike(job, &ours[i], &theirs[i]);
+        const struct event *own = event_of(job, &ours[i]), *met = event_of(job, &theirs[i]);
+        if (!are_alike(own, met)) {
+            char name[JOB_NAME_BYTES], data[DATA_BYTES], met_data[DATA_BYTES];
+            job_report(job, job->classes[a->class]->rank, own->op, "%s meet those of %s: %s", describe_data(own, data),
+                       job_name(job, job->classes[b->class]->rank, met->op, name), describe_data(met, met_data));
             return;
         }
     }

@@ -123,16 +123,12 @@ static bool is_after(const struct verifier *verifier, int32_t op, int32_t earlie
     return verifier->position[earlier] < verifier->clocks[(int64_t)op * STREAM_COUNT + stream];
 }
 
-static bool keeps_content(enum storage storage)
-{
-    return storage == STORAGE_WEIGHT || storage == STORAGE_OPTIMIZER || storage == STORAGE_INPUT;
-}
-
 // Returns true if it reported; one finding per access is enough.
 static bool check_read(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
 {
     enum storage storage = verifier->plan->tensors[tensor].storage;
-    if (segment->owner < 0 && !keeps_content(storage)) {
+    bool         is_kept = storage == STORAGE_WEIGHT || storage == STORAGE_OPTIMIZER || storage == STORAGE_INPUT;
+    if (segment->owner < 0 && !is_kept) {
         findings_add(&verifier->findings, op, tensor, "reads what nothing has written:", -1);
         return true;
     }
