@@ -35,6 +35,8 @@ struct assembly {
 void assembly_begin(struct assembly *assembly, struct plan *plan);
 // Places activations, drops redundant dependencies, and frees everything but the plan.
 void assembly_finish(struct assembly *assembly);
+// Assigns arena offsets to activations (memory.c). clocks, position: from order_clocks.
+void memory_place(struct plan *plan, const int32_t *clocks, const int32_t *position);
 void assembly_free(struct assembly *assembly);    // instead of assembly_finish, if there are no activations to place
 
 #define DIMS(...) ((const int64_t[4]){__VA_ARGS__})

@@ -8,7 +8,6 @@
 
 #include "gswbench/number.h"
 #include "gswbench/plan.h"
-#include "internal.h"
 
 void assembly_begin(struct assembly *assembly, struct plan *plan)
 {

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/assembly.h"
 #include "gswbench/number.h"
-#include "internal.h"
 
 struct lifetime {
     int32_t tensor, begin, end;            // inclusive

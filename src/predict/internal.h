@@ -8,7 +8,6 @@
 #include "gswbench/predict.h"
 #include "gswbench/schedule.h"
 #include "gswbench/sweep.h"
-#include "gswbench/text.h"
 
 // explain.c: fills the waterfall of the explanation and calls its visitor with the first rank of every stage.
 struct explained {
@@ -122,7 +121,3 @@ struct cost predict_cost(const void *state, const struct plan *plan, const struc
 // predict.c: adds stragglers and step overhead to the simulated seconds.
 double predict_step_overhead(const struct machine *machine);
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds);
-
-// warnings.c: adds one line per reason to doubt the prediction or the layout.
-void predict_warn(const struct job *job, const struct prediction *prediction, const struct measured_ops *measured,
-                  struct text_buffer *warnings);

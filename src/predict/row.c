@@ -1,12 +1,81 @@
 // SPDX-License-Identifier: MIT
-// Predicts a job on the machine of [hardware] and compares it with its published result.
+// Predicts a job on the machine of [hardware], warns of reasons to doubt the prediction, and compares it with the
+// published result.
 #include "gswbench/predict.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "gswbench/measured.h"
+#include "gswbench/number.h"
 #include "gswbench/sweep.h"
 #include "internal.h"
+
+// Above this share of device memory, a plan leaves no room for other allocations, such as the CUDA context.
+static const double memory_limit_percent = 92.0, imbalance_limit_percent = 5.0;
+
+// gswbench and the modelled framework need different memory, so each has its own warning.
+static void warn_of_memory(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
+{
+    double device_bytes = job->config.hardware.memory_gb.value * 1e9, plan_bytes = (double)prediction->largest_bytes;
+    double limit = memory_limit_percent / 100.0 * device_bytes;
+    char   text[32];
+    if (device_bytes > 0.0 && plan_bytes > limit) {
+        text_append(warnings, "gswbench itself needs %s on rank %" PRId64 ", %.0f %% of device memory ([hardware])%s\n",
+                    number_bytes(text, sizeof(text), plan_bytes), prediction->largest_rank,
+                    100.0 * plan_bytes / device_bytes, plan_bytes > device_bytes ? ": it does not fit" : "");
+    }
+    double bytes = (double)prediction->footprint.device;
+    if (device_bytes > 0.0 && footprint_is_modelled(&job->config.software) && bytes > device_bytes) {
+        text_append(warnings, "%s needs %s, %.0f %% of device memory ([hardware]): it does not fit\n",
+                    job->config.software.profile, number_bytes(text, sizeof(text), bytes),
+                    100.0 * bytes / device_bytes);
+    }
+}
+
+static void warn_of_stages(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
+{
+    const struct config *config = &job->config;
+    int64_t              layers = config->model.layers + (config->parallel.layers_per_chunk_embedding != 0 ? 2 : 0);
+    int64_t              chunks = job->request.mesh.size[AXIS_PP] * job->request.mesh.vp;
+    if (config->parallel.last_chunk_layers > 0) {
+        layers -= config->parallel.last_chunk_layers;
+        chunks--;
+    }
+    if (layers % chunks != 0) {
+        text_append(warnings, "%" PRId64 " layers over %" PRId64 " chunks: some chunks have one layer more\n", layers,
+                    chunks);
+    }
+    if (prediction->imbalance_percent > imbalance_limit_percent) {
+        text_append(warnings, "stage %" PRId64 " computes %.1f %% longer than the mean of all stages\n",
+                    prediction->busiest_stage, prediction->imbalance_percent);
+    }
+}
+
+// Adds one line per reason to doubt the prediction or the layout.
+static void warn(const struct job *job, const struct prediction *prediction, const struct measured_ops *measured,
+                 struct text_buffer *warnings)
+{
+    char text[256];
+    warn_of_memory(job, prediction, warnings);
+    warn_of_stages(job, prediction, warnings);
+    // A convention may count FLOPs that are never executed, such as both halves of causal attention.
+    if (job_ideal_seconds(job) > prediction->step_seconds) {
+        text_append(warnings, "no MFU: the FLOPs of this convention exceed the peak in this step time\n");
+    }
+    if (plan_is_long(&job->request)) {
+        text_append(warnings,
+                    "the step has more ops than a plan may have: extrapolated from %" PRId64 " microbatches\n",
+                    plan_enough_microbatches(&job->request));
+    }
+    if (job_warning(job, text, sizeof(text)) != NULL) {
+        text_append(warnings, "%s\n", text);
+    }
+    if (measured->count > 0 && prediction->measured_percent < 99.5) {
+        text_append(warnings, "%.0f %% of the compute time is of ops without a measurement\n",
+                    100.0 - prediction->measured_percent);
+    }
+}
 
 struct machine predict_machine(const struct config *config, const struct measured_ops *measured)
 {
@@ -29,7 +98,7 @@ static status predict_on_profile(struct predict_row *row, bool wants_range)
         result = predict_explain_job(&row->explanation, &row->prediction, &row->job, &machine);
     }
     if (!failed(&result)) {
-        predict_warn(&row->job, &row->prediction, &measured, &row->warnings);
+        warn(&row->job, &row->prediction, &measured, &row->warnings);
         result = wants_range ? predict_range(&row->range, &row->job.request, &machine) : OK;
     }
     measured_free(&measured);

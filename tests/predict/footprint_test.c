@@ -119,12 +119,15 @@ Test(footprint, has_gradients_whole_where_microbatches_accumulate)
                   4 * (2 * VOCAB * HIDDEN + HIDDEN + LAYERS * BLOCK), 4 * 4 * 2 * PLAN_ALIGNMENT);
 }
 
+// FSDP2 casts weights again for each GEMM, so it keeps no copies. Replicas keep both orientations at the loss.
 Test(footprint, has_weights_in_fp8_as_they_were_gathered)
 {
+    static const char replicas[] = "dp 2; ffn 32; compute fp8; accumulation 2";
+    int64_t           linears = QKV + PROJECTION + 3 * HIDDEN * 32, kept = find(replicas)[FOOTPRINT_ACTIVATIONS];
     software.whole_gradients = 1;
-    int64_t block            = QKV + PROJECTION + 3 * HIDDEN * 32 + 2 * HIDDEN;
+    cr_expect_eq(kept - find(replicas)[FOOTPRINT_ACTIVATIONS], 2 * LAYERS * linears);
     expect_padded(find("dp 1; fsdp 2; ffn 32; compute fp8; accumulation 2")[FOOTPRINT_WHOLE_WEIGHTS],
-                  2 * LAYERS * block, 4 * 4 * 2 * PLAN_ALIGNMENT);
+                  2 * LAYERS * (linears + 2 * HIDDEN), 4 * 4 * 2 * PLAN_ALIGNMENT);
 }
 
 // The head of the last stage returns one placeholder for each backward pass, also if its weight gradients are deferred.
