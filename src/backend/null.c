@@ -65,8 +65,7 @@ void backend_memory_digest(struct backend *backend, const struct buffer *buffer,
 
 static status null_open(struct backend *backend, const struct backend_setup *setup)
 {
-    (void)backend;
-    (void)setup;
+    (void)backend, (void)setup;
     return OK;
 }
 
@@ -77,22 +76,18 @@ static void null_close(struct backend *backend)
 
 static void null_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    (void)backend;
-    (void)op;
-    (void)buffers;
+    (void)backend, (void)op, (void)buffers;
 }
 
 static int64_t null_scratch_bytes(struct backend *backend, const struct op *op)
 {
-    (void)backend;
-    (void)op;
+    (void)backend, (void)op;
     return 0;
 }
 
 static void null_reserve_scratch(struct backend *backend, int64_t bytes)
 {
-    (void)backend;
-    (void)bytes;
+    (void)backend, (void)bytes;
 }
 
 static void null_describe(struct backend *backend, char *text, size_t bytes)

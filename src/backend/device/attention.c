@@ -59,56 +59,41 @@ static struct attention_kernel_slopes kernel_slopes(const struct attention_shape
 
 void device_attention_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    DEVICE_LAUNCH(attention_forward, .shape = kernel_shape(&op->shape.attention),
-                  .query = buffers[ATTENTION_QUERY].data, .key_value = buffers[ATTENTION_KEY_VALUE].data,
-                  .out = buffers[ATTENTION_OUT].data, .statistics = buffers[ATTENTION_STATISTICS].data,
-                  .out_type = buffers[ATTENTION_OUT].format, .slopes = kernel_slopes(&op->shape.attention));
+    DEVICE_LAUNCH(attention_forward, .shape = kernel_shape(&op->shape.attention), .query = DATA(ATTENTION_QUERY),
+                  .key_value = DATA(ATTENTION_KEY_VALUE), .out = DATA(ATTENTION_OUT),
+                  .statistics = DATA(ATTENTION_STATISTICS), .out_type = buffers[ATTENTION_OUT].format,
+                  .slopes = kernel_slopes(&op->shape.attention));
 }
 
 void device_attention_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct device *device = device_of(backend);
-    DEVICE_LAUNCH(
-        attention_backward, .shape = kernel_shape(&op->shape.attention),
-        .out_gradient = buffers[ATTENTION_GRADIENT_OUT].data, .query = buffers[ATTENTION_GRADIENT_QUERY_IN].data,
-        .key_value = buffers[ATTENTION_GRADIENT_KEY_VALUE_IN].data, .out = buffers[ATTENTION_GRADIENT_OUT_IN].data,
-        .statistics         = buffers[ATTENTION_GRADIENT_STATISTICS].data,
-        .query_gradient     = buffers[ATTENTION_GRADIENT_QUERY].data,
-        .key_value_gradient = buffers[ATTENTION_GRADIENT_KEY_VALUE].data, .row_sums = device->scratch,
-        .adds_query = op->shape.attention.adds_query, .adds_key_value = op->accumulates,
-        .query_gradient_type     = buffers[ATTENTION_GRADIENT_QUERY].format,
-        .key_value_gradient_type = buffers[ATTENTION_GRADIENT_KEY_VALUE].format,
-        .slopes                  = kernel_slopes(&op->shape.attention));
+    DEVICE_LAUNCH(attention_backward, .shape = kernel_shape(&op->shape.attention),
+                  .out_gradient = DATA(ATTENTION_GRADIENT_OUT), .query = DATA(ATTENTION_GRADIENT_QUERY_IN),
+                  .key_value = DATA(ATTENTION_GRADIENT_KEY_VALUE_IN), .out = DATA(ATTENTION_GRADIENT_OUT_IN),
+                  .statistics = DATA(ATTENTION_GRADIENT_STATISTICS), .query_gradient = DATA(ATTENTION_GRADIENT_QUERY),
+                  .key_value_gradient = DATA(ATTENTION_GRADIENT_KEY_VALUE), .row_sums = device->scratch,
+                  .adds_query = op->shape.attention.adds_query, .adds_key_value = op->accumulates,
+                  .query_gradient_type     = buffers[ATTENTION_GRADIENT_QUERY].format,
+                  .key_value_gradient_type = buffers[ATTENTION_GRADIENT_KEY_VALUE].format,
+                  .slopes                  = kernel_slopes(&op->shape.attention));
 }
 
 void device_attention_merge(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct attention_shape *shape = &op->shape.attention;
-    DEVICE_LAUNCH(attention_merge, .out = buffers[ATTENTION_MERGE_OUT].data,
-                  .statistics = buffers[ATTENTION_MERGE_STATISTICS].data, .part = buffers[ATTENTION_MERGE_PART].data,
-                  .part_statistics = buffers[ATTENTION_MERGE_PART_STATISTICS].data, .batch = shape->batch,
-                  .sequence = shape->sequence, .heads = shape->heads, .head_dim = attention_value_dim(shape));
-}
-
-static struct sink_args sink_args_of(const struct op *op)
-{
-    const struct attention_shape *shape = &op->shape.attention;
-    return (struct sink_args){.batch       = shape->batch,
-                              .sequence    = shape->sequence,
-                              .heads       = shape->heads,
-                              .head_dim    = shape->head_dim,
-                              .accumulates = op->accumulates};
+    DEVICE_LAUNCH(attention_merge, .out = DATA(ATTENTION_MERGE_OUT), .statistics = DATA(ATTENTION_MERGE_STATISTICS),
+                  .part = DATA(ATTENTION_MERGE_PART), .part_statistics = DATA(ATTENTION_MERGE_PART_STATISTICS),
+                  .batch = shape->batch, .sequence = shape->sequence, .heads = shape->heads,
+                  .head_dim = attention_value_dim(shape));
 }
 
 void device_sink_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct kernel_target target = device_target(backend, op);
-    struct sink_args     args   = sink_args_of(op);
-    args.sinks                  = buffers[SINK_SINKS].data;
-    args.out                    = buffers[SINK_OUT].data;
-    args.statistics             = buffers[SINK_STATISTICS].data;
-    args.type                   = device_type(op, buffers, SINK_SINKS, SINK_OUT);
-    DEVICE_CHECK(kernel_sink_forward(&args, &target));
+    const struct attention_shape *shape = &op->shape.attention;
+    DEVICE_LAUNCH_WITH(sink_forward, sink_args, .sinks = DATA(SINK_SINKS), .out = DATA(SINK_OUT),
+                       .statistics = DATA(SINK_STATISTICS), .batch = shape->batch, .sequence = shape->sequence,
+                       .heads = shape->heads, .head_dim = shape->head_dim, .type = DEVICE_TYPE(SINK_SINKS, SINK_OUT));
 }
 
 int64_t device_sink_backward_scratch(const struct op *op, const struct kernel_target *target)
@@ -119,16 +104,12 @@ int64_t device_sink_backward_scratch(const struct op *op, const struct kernel_ta
 
 void device_sink_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct kernel_target target = device_target(backend, op);
-    struct sink_args     args   = sink_args_of(op);
-    device_type(op, buffers, SINK_GRADIENT_SINKS, SINK_GRADIENT_OUT_IN);
-    args.sinks      = buffers[SINK_GRADIENT_SINKS].data;
-    args.out        = buffers[SINK_GRADIENT_OUT_IN].data;
-    args.gradient   = buffers[SINK_GRADIENT_OUT].data;
-    args.statistics = buffers[SINK_GRADIENT_STATISTICS].data;
-    args.to         = buffers[SINK_GRADIENT_SINK].data;
-    args.scratch    = device_of(backend)->scratch;
-    args.type       = device_type(op, buffers, SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN);
-    args.to_type    = buffers[SINK_GRADIENT_SINK].format;
-    DEVICE_CHECK(kernel_sink_backward(&args, &target));
+    const struct attention_shape *shape = &op->shape.attention;
+    DEVICE_LAUNCH_WITH(sink_backward, sink_args, .sinks = DATA(SINK_GRADIENT_SINKS), .out = DATA(SINK_GRADIENT_OUT_IN),
+                       .gradient = DATA(SINK_GRADIENT_OUT), .statistics = DATA(SINK_GRADIENT_STATISTICS),
+                       .to = DATA(SINK_GRADIENT_SINK), .scratch = device_of(backend)->scratch, .batch = shape->batch,
+                       .sequence = shape->sequence, .heads = shape->heads, .head_dim = shape->head_dim,
+                       .accumulates = op->accumulates,
+                       .type        = DEVICE_TYPE(SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_SINKS),
+                       .to_type     = buffers[SINK_GRADIENT_SINK].format);
 }

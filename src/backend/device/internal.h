@@ -24,27 +24,41 @@ static inline struct device *device_of(const struct backend *backend)
 }
 
 #define DEVICE_CHECK(call) device_of(backend)->check((call), #call, __FILE__, __LINE__)
-// Enqueues a kernel on the op's stream; the other arguments are designated initialisers of its struct.
-#define DEVICE_LAUNCH(name, ...)                                                                                       \
+// Enqueues a kernel on the op's stream; the other arguments are designated initialisers of its struct, NAME_args or the
+// one that is named.
+#define DEVICE_LAUNCH(name, ...) DEVICE_LAUNCH_WITH(name, name##_args, __VA_ARGS__)
+#define DEVICE_LAUNCH_WITH(name, arguments, ...)                                                                       \
     device_of(backend)->check(                                                                                         \
-        kernel_##name(&(struct name##_args){__VA_ARGS__}, (struct kernel_target[]){device_target(backend, op)}),       \
+        kernel_##name(&(struct arguments){__VA_ARGS__}, (struct kernel_target[]){device_target(backend, op)}),         \
         "kernel_" #name, __FILE__, __LINE__)
 
-// Launch target: the op's stream and the device's size.
+// Address of an operand.
+#define DATA(slot) buffers[slot].data
+
+// Launch target: a stream, or the op's, and the device's size.
+static inline struct kernel_target device_stream_target(const struct device *device, int stream)
+{
+    return (struct kernel_target){device->streams[stream], device->processors, device->shared_bytes};
+}
 static inline struct kernel_target device_target(const struct backend *backend, const struct op *op)
 {
-    const struct device *device = device_of(backend);
-    return (struct kernel_target){device->streams[op->stream], device->processors, device->shared_bytes};
+    return device_stream_target(device_of(backend), op->stream);
 }
 
-// Common element type of two operands; kernels support no mixed types here.
-static inline enum format device_type(const struct op *op, const struct buffer buffers[], int slot, int other)
+// Common element type of operands, whose slots are listed; kernels support no mixed types here.
+#define DEVICE_TYPE(...)                                                                                               \
+    device_type(op, buffers, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+static inline enum format device_type(const struct op *op, const struct buffer buffers[], const int slots[],
+                                      size_t count)
 {
-    if (buffers[slot].format != buffers[other].format) {
-        FATAL(EXIT_INTERNAL, "%s: operand %d is %s, operand %d %s", op_name((enum op_kind)op->kind), slot,
-              format_name(buffers[slot].format), other, format_name(buffers[other].format));
+    enum format first = buffers[slots[0]].format;
+    for (size_t i = 1; i < count; i++) {
+        if (buffers[slots[i]].format != first) {
+            FATAL(EXIT_INTERNAL, "%s: operand %d is %s, operand %d %s", op_name((enum op_kind)op->kind), slots[0],
+                  format_name(first), slots[i], format_name(buffers[slots[i]].format));
+        }
     }
-    return buffers[slot].format;
+    return first;
 }
 
 // Arguments of the quantization fused to an op. in is the op's output and may be NULL.

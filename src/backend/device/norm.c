@@ -24,20 +24,20 @@ void device_norm_forward(struct backend *backend, const struct op *op, const str
     const struct rows_shape *shape  = &op->shape.rows;
     struct kernel_target     target = device_target(backend, op);
     check_columns(op);
-    struct norm_forward_args args = {.in            = buffers[NORM_IN].data,
-                                     .branch        = buffers[NORM_BRANCH].data,
-                                     .weight        = buffers[NORM_WEIGHT].data,
-                                     .bias          = buffers[NORM_BIAS].data,
-                                     .sum           = buffers[NORM_SUM].data,
-                                     .out           = buffers[NORM_OUT].data,
-                                     .statistics    = buffers[NORM_STATISTICS].data,
+    struct norm_forward_args args = {.in            = DATA(NORM_IN),
+                                     .branch        = DATA(NORM_BRANCH),
+                                     .weight        = DATA(NORM_WEIGHT),
+                                     .bias          = DATA(NORM_BIAS),
+                                     .sum           = DATA(NORM_SUM),
+                                     .out           = DATA(NORM_OUT),
+                                     .statistics    = DATA(NORM_STATISTICS),
                                      .magnitude     = device_fused_magnitude(backend, op),
                                      .rows          = shape->rows,
                                      .columns       = shape->columns,
                                      .epsilon       = shape->epsilon,
                                      .weight_offset = weight_offset(op),
                                      .is_centred    = shape->variant != NORM_RMS,
-                                     .activation    = device_type(op, buffers, NORM_IN, NORM_WEIGHT)};
+                                     .activation    = DEVICE_TYPE(NORM_IN, NORM_WEIGHT)};
     DEVICE_CHECK(kernel_norm_forward(&args, &target));
     if (op_is_fused(op)) {
         struct quantize_args copies = device_fused_copies(backend, op, buffers);
@@ -57,14 +57,13 @@ void device_norm_backward(struct backend *backend, const struct op *op, const st
     const struct rows_shape *shape  = &op->shape.rows;
     const struct device     *device = device_of(backend);
     check_columns(op);
-    DEVICE_LAUNCH(norm_backward, .gradient = buffers[NORM_GRADIENT_OUT].data, .x = buffers[NORM_GRADIENT_X].data,
-                  .residual = buffers[NORM_GRADIENT_RESIDUAL].data, .weight = buffers[NORM_GRADIENT_WEIGHT_IN].data,
-                  .statistics = buffers[NORM_GRADIENT_STATISTICS].data, .out = buffers[NORM_GRADIENT_IN].data,
-                  .weight_gradient = buffers[NORM_GRADIENT_WEIGHT].data,
-                  .bias_gradient = buffers[NORM_GRADIENT_BIAS].data, .scratch = device->scratch, .rows = shape->rows,
-                  .columns = shape->columns, .weight_offset = weight_offset(op),
-                  .is_centred = shape->variant != NORM_RMS, .accumulates = op->accumulates,
-                  .activation           = device_type(op, buffers, NORM_GRADIENT_OUT, NORM_GRADIENT_WEIGHT_IN),
+    DEVICE_LAUNCH(norm_backward, .gradient = DATA(NORM_GRADIENT_OUT), .x = DATA(NORM_GRADIENT_X),
+                  .residual = DATA(NORM_GRADIENT_RESIDUAL), .weight = DATA(NORM_GRADIENT_WEIGHT_IN),
+                  .statistics = DATA(NORM_GRADIENT_STATISTICS), .out = DATA(NORM_GRADIENT_IN),
+                  .weight_gradient = DATA(NORM_GRADIENT_WEIGHT), .bias_gradient = DATA(NORM_GRADIENT_BIAS),
+                  .scratch = device->scratch, .rows = shape->rows, .columns = shape->columns,
+                  .weight_offset = weight_offset(op), .is_centred = shape->variant != NORM_RMS,
+                  .accumulates = op->accumulates, .activation = DEVICE_TYPE(NORM_GRADIENT_OUT, NORM_GRADIENT_WEIGHT_IN),
                   .weight_gradient_type = buffers[NORM_GRADIENT_WEIGHT].format);
 }
 
@@ -82,8 +81,8 @@ void device_activation_forward(struct backend *backend, const struct op *op, con
 {
     const struct rows_shape       *shape  = &op->shape.rows;
     struct kernel_target           target = device_target(backend, op);
-    struct activation_forward_args args   = {.in        = buffers[ACTIVATION_IN].data,
-                                             .out       = buffers[ACTIVATION_OUT].data,
+    struct activation_forward_args args   = {.in        = DATA(ACTIVATION_IN),
+                                             .out       = DATA(ACTIVATION_OUT),
                                              .magnitude = device_fused_magnitude(backend, op),
                                              .rows      = shape->rows,
                                              .columns   = shape->columns,
@@ -104,16 +103,15 @@ void device_activation_backward(struct backend *backend, const struct op *op, co
 {
     const struct rows_shape        *shape  = &op->shape.rows;
     struct kernel_target            target = device_target(backend, op);
-    struct activation_backward_args args   = {
-          .gradient  = buffers[ACTIVATION_GRADIENT_OUT].data,
-          .in        = buffers[ACTIVATION_GRADIENT_IN_IN].data,
-          .out       = buffers[ACTIVATION_GRADIENT_IN].data,
-          .magnitude = device_fused_magnitude(backend, op),
-          .rows      = shape->rows,
-          .columns   = shape->columns,
-          .function  = variants[shape->variant].function,
-          .is_gated  = variants[shape->variant].is_gated,
-          .type      = device_type(op, buffers, ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN)};
+    struct activation_backward_args args   = {.gradient  = DATA(ACTIVATION_GRADIENT_OUT),
+                                              .in        = DATA(ACTIVATION_GRADIENT_IN_IN),
+                                              .out       = DATA(ACTIVATION_GRADIENT_IN),
+                                              .magnitude = device_fused_magnitude(backend, op),
+                                              .rows      = shape->rows,
+                                              .columns   = shape->columns,
+                                              .function  = variants[shape->variant].function,
+                                              .is_gated  = variants[shape->variant].is_gated,
+                                              .type = DEVICE_TYPE(ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN)};
     if (args.out != NULL || args.magnitude != NULL) {
         DEVICE_CHECK(kernel_activation_backward(&args, &target));
     }

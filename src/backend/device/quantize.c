@@ -18,14 +18,14 @@ float *device_fused_magnitude(struct backend *backend, const struct op *op)
 static struct quantize_args args_of(const struct op *op, const struct buffer buffers[], enum format type)
 {
     const struct buffer *out = &buffers[QUANTIZE_OUT], *transposed = &buffers[QUANTIZE_TRANSPOSED];
-    return (struct quantize_args){.in                       = buffers[QUANTIZE_IN].data,
-                                  .transposed_inverse_scale = buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE].data,
+    return (struct quantize_args){.in                       = DATA(QUANTIZE_IN),
+                                  .transposed_inverse_scale = DATA(QUANTIZE_TRANSPOSED_INVERSE_SCALE),
                                   .scaling                  = (enum scaling)op->shape.quantize.scaling,
                                   .out                      = out->data,
                                   .transposed               = transposed->data,
-                                  .factor                   = buffers[QUANTIZE_INVERSE_SCALE].data,
-                                  .scale                    = buffers[QUANTIZE_SCALE].data,
-                                  .magnitude                = buffers[QUANTIZE_AMAX].data,
+                                  .factor                   = DATA(QUANTIZE_INVERSE_SCALE),
+                                  .scale                    = DATA(QUANTIZE_SCALE),
+                                  .magnitude                = DATA(QUANTIZE_AMAX),
                                   .rows                     = op->shape.quantize.rows,
                                   .columns                  = op->shape.quantize.columns,
                                   .type                     = type,
@@ -53,10 +53,10 @@ void device_quantize(struct backend *backend, const struct op *op, const struct 
         DEVICE_CHECK(kernel_quantize(&args, &target));
         return;
     }
-    const float            *hyper = buffers[QUANTIZE_HYPER].data;
+    const float            *hyper = DATA(QUANTIZE_HYPER);
     struct quantize_nv_args nv    = {.of                      = args,
-                                     .tensor_scale            = buffers[QUANTIZE_TENSOR_SCALE].data,
-                                     .transposed_tensor_scale = buffers[QUANTIZE_TRANSPOSED_TENSOR_SCALE].data,
+                                     .tensor_scale            = DATA(QUANTIZE_TENSOR_SCALE),
+                                     .transposed_tensor_scale = DATA(QUANTIZE_TRANSPOSED_TENSOR_SCALE),
                                      .key                     = hyper != NULL ? hyper + HYPER_KEY_LOW : NULL,
                                      .draw                    = op->shape.quantize.draw,
                                      .transforms              = op->shape.quantize.transforms,
@@ -66,20 +66,19 @@ void device_quantize(struct backend *backend, const struct op *op, const struct 
 
 void device_transpose(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    DEVICE_LAUNCH(transpose, .in = buffers[TRANSPOSE_IN].data, .out = buffers[TRANSPOSE_OUT].data,
-                  .rows = op->shape.rows.rows, .columns = op->shape.rows.columns);
+    DEVICE_LAUNCH(transpose, .in = DATA(TRANSPOSE_IN), .out = DATA(TRANSPOSE_OUT), .rows = op->shape.rows.rows,
+                  .columns = op->shape.rows.columns);
 }
 
 void device_magnitude(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    DEVICE_LAUNCH(magnitude, .in = buffers[MAGNITUDE_IN].data, .magnitude = buffers[MAGNITUDE_AMAX].data,
+    DEVICE_LAUNCH(magnitude, .in = DATA(MAGNITUDE_IN), .magnitude = DATA(MAGNITUDE_AMAX),
                   .elements = op->shape.elements.elements, .type = buffers[MAGNITUDE_IN].format);
 }
 
 void device_rescale(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    DEVICE_LAUNCH(rescale, .magnitude = buffers[RESCALE_AMAX].data, .history = buffers[RESCALE_HISTORY].data,
-                  .scale = buffers[RESCALE_SCALE].data, .factor = buffers[RESCALE_FACTOR].data,
-                  .slots = op->shape.rescale.slots, .length = op->shape.rescale.history,
-                  .target = op->shape.rescale.target);
+    DEVICE_LAUNCH(rescale, .magnitude = DATA(RESCALE_AMAX), .history = DATA(RESCALE_HISTORY),
+                  .scale = DATA(RESCALE_SCALE), .factor = DATA(RESCALE_FACTOR), .slots = op->shape.rescale.slots,
+                  .length = op->shape.rescale.history, .target = op->shape.rescale.target);
 }

@@ -25,18 +25,18 @@ static void run_rope(struct backend *backend, const struct op *op, const struct 
 {
     struct kernel_target target = device_target(backend, op);
     struct rope_args     args   = args_of(op);
-    args.table                  = buffers[ROPE_TABLE].data;
-    args.packed                 = buffers[ROPE_PACKED].data;
-    args.query                  = buffers[ROPE_QUERY].data;
-    args.key_value              = buffers[ROPE_KEY_VALUE].data;
-    args.type                   = device_type(op, buffers, ROPE_PACKED, ROPE_KEY_VALUE);
-    if (buffers[ROPE_SCALE].data == NULL) {
+    args.table                  = DATA(ROPE_TABLE);
+    args.packed                 = DATA(ROPE_PACKED);
+    args.query                  = DATA(ROPE_QUERY);
+    args.key_value              = DATA(ROPE_KEY_VALUE);
+    args.type                   = DEVICE_TYPE(ROPE_PACKED, ROPE_KEY_VALUE);
+    if (DATA(ROPE_SCALE) == NULL) {
         DEVICE_CHECK(kernel_rope(&args, &target));
         return;
     }
-    device_type(op, buffers, ROPE_PACKED, ROPE_SCALE);
-    DEVICE_LAUNCH(rope_norm, .rope = args, .scale = buffers[ROPE_SCALE].data, .in = buffers[ROPE_PACKED_IN].data,
-                  .scale_gradient = buffers[ROPE_SCALE_GRADIENT].data, .scratch = device_of(backend)->scratch,
+    DEVICE_TYPE(ROPE_PACKED, ROPE_SCALE);
+    DEVICE_LAUNCH(rope_norm, .rope = args, .scale = DATA(ROPE_SCALE), .in = DATA(ROPE_PACKED_IN),
+                  .scale_gradient = DATA(ROPE_SCALE_GRADIENT), .scratch = device_of(backend)->scratch,
                   .epsilon = op->shape.attention.epsilon, .accumulates = op->accumulates,
                   .scale_gradient_type = buffers[ROPE_SCALE_GRADIENT].format);
 }
@@ -54,17 +54,14 @@ void device_rope_backward(struct backend *backend, const struct op *op, const st
 static void run_latent_rope(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct attention_shape *shape = &op->shape.attention;
-    device_type(op, buffers, LATENT_ROPE_QUERY_UP, LATENT_ROPE_QUERY);
-    device_type(op, buffers, LATENT_ROPE_SHARED_KEY, LATENT_ROPE_QUERY);
-    device_type(op, buffers, LATENT_ROPE_KEY_VALUE_UP, LATENT_ROPE_QUERY);
-    DEVICE_LAUNCH(latent_rope, .table = buffers[LATENT_ROPE_TABLE].data, .query_up = buffers[LATENT_ROPE_QUERY_UP].data,
-                  .key_value_up = buffers[LATENT_ROPE_KEY_VALUE_UP].data,
-                  .shared_key = buffers[LATENT_ROPE_SHARED_KEY].data, .query = buffers[LATENT_ROPE_QUERY].data,
-                  .key_value = buffers[LATENT_ROPE_KEY_VALUE].data, .tokens = shape->batch * shape->sequence,
-                  .sequence = shape->sequence, .heads = shape->heads, .head_dim = shape->head_dim,
-                  .rotary = shape->rotary, .value_dim = attention_value_dim(shape),
+    DEVICE_LAUNCH(latent_rope, .table = DATA(LATENT_ROPE_TABLE), .query_up = DATA(LATENT_ROPE_QUERY_UP),
+                  .key_value_up = DATA(LATENT_ROPE_KEY_VALUE_UP), .shared_key = DATA(LATENT_ROPE_SHARED_KEY),
+                  .query = DATA(LATENT_ROPE_QUERY), .key_value = DATA(LATENT_ROPE_KEY_VALUE),
+                  .tokens = shape->batch * shape->sequence, .sequence = shape->sequence, .heads = shape->heads,
+                  .head_dim = shape->head_dim, .rotary = shape->rotary, .value_dim = attention_value_dim(shape),
                   .is_backward = op->kind == OP_LATENT_ROPE_BACKWARD,
-                  .type        = device_type(op, buffers, LATENT_ROPE_KEY_VALUE, LATENT_ROPE_QUERY));
+                  .type        = DEVICE_TYPE(LATENT_ROPE_QUERY, LATENT_ROPE_KEY_VALUE, LATENT_ROPE_QUERY_UP,
+                                             LATENT_ROPE_KEY_VALUE_UP, LATENT_ROPE_SHARED_KEY));
 }
 
 void device_latent_rope_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -80,11 +77,9 @@ void device_latent_rope_backward(struct backend *backend, const struct op *op, c
 static void run_split(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS], int whole,
                       int first, int rest)
 {
-    device_type(op, buffers, first, rest);
-    DEVICE_LAUNCH(split, .whole = buffers[whole].data, .first = buffers[first].data, .rest = buffers[rest].data,
-                  .rows = op->shape.rows.rows, .columns = op->shape.rows.columns,
-                  .first_columns = op->shape.rows.valid_columns, .joins = op->kind == OP_JOIN,
-                  .type = device_type(op, buffers, whole, first));
+    DEVICE_LAUNCH(split, .whole = DATA(whole), .first = DATA(first), .rest = DATA(rest), .rows = op->shape.rows.rows,
+                  .columns = op->shape.rows.columns, .first_columns = op->shape.rows.valid_columns,
+                  .joins = op->kind == OP_JOIN, .type = DEVICE_TYPE(whole, first, rest));
 }
 
 void device_split(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -99,10 +94,9 @@ void device_join(struct backend *backend, const struct op *op, const struct buff
 
 void device_regroup(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    DEVICE_LAUNCH(regroup, .in = buffers[REGROUP_IN].data, .out = buffers[REGROUP_OUT].data,
-                  .rows = op->shape.rows.rows, .parts = op->shape.rows.parts,
-                  .width       = op->shape.rows.columns / op->shape.rows.parts,
+    DEVICE_LAUNCH(regroup, .in = DATA(REGROUP_IN), .out = DATA(REGROUP_OUT), .rows = op->shape.rows.rows,
+                  .parts = op->shape.rows.parts, .width = op->shape.rows.columns / op->shape.rows.parts,
                   .folds_parts = op->shape.rows.variant == REGROUP_FOLDED_PARTS,
                   .folds_rows  = op->shape.rows.variant == REGROUP_FOLDED_ROWS,
-                  .type        = device_type(op, buffers, REGROUP_IN, REGROUP_OUT));
+                  .type        = DEVICE_TYPE(REGROUP_IN, REGROUP_OUT));
 }
