@@ -13,22 +13,6 @@
 #include "gswbench/random.h"
 #include "kernels/elements.h"
 
-static int64_t query_elements(const struct attention_shape *shape)
-{
-    return shape->batch * shape->sequence * shape->heads * shape->head_dim;
-}
-
-static int64_t out_elements(const struct attention_shape *shape)
-{
-    return shape->batch * shape->sequence * shape->heads * attention_value_dim(shape);
-}
-
-static int64_t key_value_elements(const struct attention_shape *shape)
-{
-    return shape->batch * (shape->earlier + shape->sequence) * shape->kv_heads *
-           (shape->head_dim + attention_value_dim(shape));
-}
-
 static bool is_backward(const struct op *op)
 {
     return op->kind == OP_ATTENTION_BACKWARD;
@@ -37,21 +21,25 @@ static bool is_backward(const struct op *op)
 // cuDNN writes bf16 and overwrites its outputs. fp32 outputs and accumulated gradients therefore go to scratch first.
 // Every forward op reserves scratch for a bf16 output, used if its output is fp32: backward ops need more scratch
 // anyway. Gradients are fp32 only if they accumulate.
-static int64_t out_bytes(const struct op *op)
+enum { STAGED_MAX = 2 };
+static int list_staged(const struct op *op, int slots[STAGED_MAX])
 {
-    return is_backward(op) ? 0 : cuda_align(format_bytes(FORMAT_BF16, out_elements(&op->shape.attention)));
+    int count = 0;
+    if (!is_backward(op)) {
+        slots[count++] = ATTENTION_OUT;
+    }
+    if (is_backward(op) && op->shape.attention.adds_query) {
+        slots[count++] = ATTENTION_GRADIENT_QUERY;
+    }
+    if (is_backward(op) && op->accumulates) {
+        slots[count++] = ATTENTION_GRADIENT_KEY_VALUE;
+    }
+    return count;
 }
 
-static int64_t query_gradient_bytes(const struct op *op)
+static int64_t staged_bytes(const struct op *op, int slot)
 {
-    bool is_added = is_backward(op) && op->shape.attention.adds_query;
-    return is_added ? cuda_align(format_bytes(FORMAT_BF16, query_elements(&op->shape.attention))) : 0;
-}
-
-static int64_t key_gradient_bytes(const struct op *op)
-{
-    bool is_added = is_backward(op) && op->accumulates;
-    return is_added ? cuda_align(format_bytes(FORMAT_BF16, key_value_elements(&op->shape.attention))) : 0;
+    return cuda_align(format_bytes(FORMAT_BF16, op_operand_elements(op, slot)));
 }
 
 struct trial {
@@ -96,8 +84,7 @@ static int64_t place_operands(struct trial *trial)
 static status open_trial(struct trial *trial)
 {
     const struct cuda         *cuda   = trial->cuda;
-    const struct kernel_target target = {cuda->device.streams[STREAM_COMPUTE], cuda->device.processors,
-                                         cuda->device.shared_bytes};
+    const struct kernel_target target = device_stream_target(&cuda->device, STREAM_COMPUTE);
     int64_t                    placed = place_operands(trial), scratch = max_scratch(trial->entry);
     TRY(cuda_allocate_for("try cuDNN's attention", "use a smaller train.micro_batch, or run.attention = own",
                           placed + scratch, &trial->data));
@@ -336,11 +323,15 @@ int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op)
 {
     const struct by_cudnn *chosen  = NULL;
     status                 refusal = find_cudnn(cuda, op, &chosen);
-    if (!failed(&refusal)) {
-        return cuda_align(cudnn_attention_scratch(chosen->entry)) + out_bytes(op) + query_gradient_bytes(op) +
-               key_gradient_bytes(op);
+    if (failed(&refusal)) {
+        return is_backward(op) ? device_attention_backward_scratch(op, NULL) : 0;
     }
-    return is_backward(op) ? device_attention_backward_scratch(op, NULL) : 0;
+    int     slots[STAGED_MAX];
+    int64_t bytes = cuda_align(cudnn_attention_scratch(chosen->entry));
+    for (int i = list_staged(op, slots) - 1; i >= 0; i--) {
+        bytes += staged_bytes(op, slots[i]);
+    }
+    return bytes;
 }
 
 static void cast(struct backend *backend, const struct buffer *from, const struct buffer *to, bool accumulates)
@@ -355,38 +346,25 @@ static void cast(struct backend *backend, const struct buffer *from, const struc
 static void run_cudnn(struct backend *backend, const struct prepared *prepared, const struct op *op,
                       const struct buffer buffers[OP_OPERANDS])
 {
-    const struct cuda            *cuda  = backend->state;
-    const struct by_cudnn        *by    = (const struct by_cudnn *)prepared;    // first member
-    const struct attention_shape *shape = &op->shape.attention;
-    struct buffer                 bound[OP_OPERANDS];
-    struct buffer                *out = &bound[ATTENTION_OUT], *dq = &bound[ATTENTION_GRADIENT_QUERY],
-                  *dkv = &bound[ATTENTION_GRADIENT_KEY_VALUE];
-    bool  is_part      = !is_backward(op) && buffers[ATTENTION_OUT].format == FORMAT_F32;
-    char *fresh        = (char *)cuda->device.scratch + cuda_align(cudnn_attention_scratch(by->entry));
+    const struct cuda     *cuda    = backend->state;
+    const struct by_cudnn *by      = (const struct by_cudnn *)prepared;    // first member
+    char                  *scratch = (char *)cuda->device.scratch + cuda_align(cudnn_attention_scratch(by->entry));
+    bool                   stages  = is_backward(op) || buffers[ATTENTION_OUT].format == FORMAT_F32;
+    struct buffer          bound[OP_OPERANDS];
+    int                    slots[STAGED_MAX], count = stages ? list_staged(op, slots) : 0;
 
     memcpy(bound, buffers, sizeof(bound));
-    if (is_part) {
-        *out = (struct buffer){fresh, out_elements(shape), FORMAT_BF16};
-    }
-    if (query_gradient_bytes(op) > 0) {
-        *dq = (struct buffer){fresh, query_elements(shape), FORMAT_BF16};
-    }
-    if (key_gradient_bytes(op) > 0) {
-        *dkv = (struct buffer){fresh + query_gradient_bytes(op), key_value_elements(shape), FORMAT_BF16};
+    for (int i = 0; i < count; i++) {
+        bound[slots[i]] = (struct buffer){scratch, op_operand_elements(op, slots[i]), FORMAT_BF16};
+        scratch += staged_bytes(op, slots[i]);
     }
     struct cudnn_memory memory = {bound, cuda->device.scratch, cuda_stream(backend, op)};
     status              result = cudnn_attention_run(cuda->attention->cudnn, by->entry, op, &memory);
     if (failed(&result)) {
         cuda_failed(result.text, op->tag.role, __FILE__, __LINE__);
     }
-    if (is_part) {
-        cast(backend, out, &buffers[ATTENTION_OUT], false);
-    }
-    if (query_gradient_bytes(op) > 0) {
-        cast(backend, dq, &buffers[ATTENTION_GRADIENT_QUERY], true);
-    }
-    if (key_gradient_bytes(op) > 0) {
-        cast(backend, dkv, &buffers[ATTENTION_GRADIENT_KEY_VALUE], true);
+    for (int i = 0; i < count; i++) {
+        cast(backend, &bound[slots[i]], &buffers[slots[i]], is_backward(op));
     }
 }
 

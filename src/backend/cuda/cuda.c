@@ -240,13 +240,19 @@ static void cuda_profile(struct backend *backend, bool is_on)
     }
 }
 
-// The UUID in nvidia-smi's format: device ordinals differ between ranks.
-static void cuda_device_id(struct backend *backend, char *text, size_t bytes)
+static struct cudaDeviceProp properties_of(const struct backend *backend)
 {
     const struct cuda    *cuda = backend->state;
     struct cudaDeviceProp properties;
     CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
-    size_t used = (size_t)snprintf(text, bytes, "GPU");
+    return properties;
+}
+
+// The UUID in nvidia-smi's format: device ordinals differ between ranks.
+static void cuda_device_id(struct backend *backend, char *text, size_t bytes)
+{
+    const struct cudaDeviceProp properties = properties_of(backend);
+    size_t                      used       = (size_t)snprintf(text, bytes, "GPU");
     for (size_t i = 0; i < sizeof(properties.uuid.bytes) && used < bytes; i++) {
         bool begins_group = i == 0 || (i >= 4 && i <= 10 && i % 2 == 0);    // groups of 4, 2, 2, 2 and 6 bytes
         used += (size_t)snprintf(text + used, bytes - used, "%s%02x", begins_group ? "-" : "",
@@ -256,10 +262,7 @@ static void cuda_device_id(struct backend *backend, char *text, size_t bytes)
 
 static void cuda_device_name(struct backend *backend, char *text, size_t bytes)
 {
-    const struct cuda    *cuda = backend->state;
-    struct cudaDeviceProp properties;
-    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
-    snprintf(text, bytes, "%s", properties.name);
+    snprintf(text, bytes, "%s", properties_of(backend).name);
 }
 
 // The CUDA runtime is linked statically, and backend_attention reports the cuDNN version.
@@ -277,15 +280,14 @@ static int cuda_libraries(struct backend *backend, struct backend_library list[B
 
 static void cuda_describe(struct backend *backend, char *text, size_t bytes)
 {
-    const struct cuda    *cuda = backend->state;
-    struct cudaDeviceProp properties;
-    int                   driver;
-    char                  memory[32], blas[BLAS_VERSION_BYTES], taken[32] = "";
+    const struct cuda          *cuda       = backend->state;
+    const struct cudaDeviceProp properties = properties_of(backend);
+    int                         driver;
+    char                        memory[32], blas[BLAS_VERSION_BYTES], taken[32] = "";
     blas_version(&cuda->gemms->blas, blas);
     if (cuda->gemms->taken > 0) {
         snprintf(taken, sizeof(taken), ", %d from other ranks", cuda->gemms->taken);
     }
-    CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
     CUDA_CHECK(cudaDriverGetVersion(&driver));
     snprintf(text, bytes,
              "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d GEMMs timed, %d "

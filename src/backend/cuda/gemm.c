@@ -20,26 +20,36 @@ static int leave_processors(const struct cuda *cuda, int sm_margin)
     return sm_margin < cuda->device.processors ? cuda->device.processors - sm_margin : 1;
 }
 
-static void set_attribute(const struct gemms *gemms, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
+static void set_attribute(const struct blas *blas, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
                           const void *value, size_t bytes)
 {
-    BLAS_CHECK(&gemms->blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, value, bytes));
+    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, value, bytes));
+}
+
+static void set_number(const struct blas *blas, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
+                       int32_t number)
+{
+    set_attribute(blas, gemm, attribute, &number, sizeof(number));
+}
+
+static void set_address(const struct blas *blas, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
+                        const void *address)
+{
+    set_attribute(blas, gemm, attribute, &address, sizeof(address));
 }
 
 static void set_bias(const struct gemms *gemms, const struct gemm *gemm, const void *bias)
 {
-    const void *address = bias != NULL ? bias : gemms->workspace;
     if (gemm->key.adds_bias) {
-        set_attribute(gemms, gemm, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address, sizeof(address));
+        set_address(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias != NULL ? bias : gemms->workspace);
     }
 }
 
 // cuBLASLt sees transposed matrices: its columns are our rows, and it adds the vector to each.
 static void describe_bias(const struct gemms *gemms, const struct gemm *gemm)
 {
-    const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
     if (gemm->key.adds_bias) {
-        set_attribute(gemms, gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue));
+        set_number(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
         set_bias(gemms, gemm, NULL);
     }
 }
@@ -98,12 +108,6 @@ static cudaDataType_t type_of(enum format format)
     return types[format];
 }
 
-static void set_operation(const struct blas *blas, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
-                          int32_t value)
-{
-    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, &value, sizeof(value)));
-}
-
 #if GEMM_SCALES_PARTS
 static void set_scalings(const struct blas *blas, const struct gemm *gemm)
 {
@@ -113,8 +117,8 @@ static void set_scalings(const struct blas *blas, const struct gemm *gemm)
                                     [SCALING_MX]        = CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0,
                                     [SCALING_NV]        = SCALE_VEC16_UE4M3,
                                     [SCALING_NV_SQUARE] = SCALE_VEC16_UE4M3};
-    set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes[gemm->key.shape.scaling_b]);
-    set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[gemm->key.shape.scaling_a]);
+    set_number(blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes[gemm->key.shape.scaling_b]);
+    set_number(blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[gemm->key.shape.scaling_a]);
 }
 #else
 static void set_scalings(const struct blas *blas, const struct gemm *gemm)
@@ -133,25 +137,18 @@ static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum form
     return layout;
 }
 
-static void set_factor(const struct blas *blas, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
-                       const void *factor)
-{
-    BLAS_CHECK(blas, cublasLtMatmulDescSetAttribute(gemm->operation, attribute, &factor, sizeof(factor)));
-}
-
 // The scale pointers are part of the problem; each run sets the real addresses. FP4 multiplies by the scales of both
 // tensors, which are in device memory.
 static void describe_low_precision(const struct gemms *gemms, const struct gemm *gemm)
 {
     const int8_t is_fast = gemm->key.sums_fast;
-    BLAS_CHECK(&gemms->blas, cublasLtMatmulDescSetAttribute(gemm->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &is_fast,
-                                                            sizeof(is_fast)));
+    set_attribute(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &is_fast, sizeof(is_fast));
     set_scalings(&gemms->blas, gemm);
     if (gemm->key.a == FORMAT_E2M1) {
-        set_operation(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
+        set_number(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
     }
-    set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, gemms->workspace);
-    set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, gemms->workspace);
+    set_address(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, gemms->workspace);
+    set_address(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, gemms->workspace);
 }
 
 // fp32 operands are multiplied in full precision: CUBLAS_COMPUTE_32F does not allow TF32.
@@ -165,10 +162,10 @@ static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
                                               .second = describe_matrix(blas, key->a, &layout.second),
                                               .out    = describe_matrix(blas, key->c, &layout.out)};
     BLAS_CHECK(blas, cublasLtMatmulDescCreate(&gemm->operation, CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_TRANSA, layout.first.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-    set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_TRANSB, layout.second.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set_number(blas, gemm, CUBLASLT_MATMUL_DESC_TRANSA, layout.first.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set_number(blas, gemm, CUBLASLT_MATMUL_DESC_TRANSB, layout.second.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     if (key->processors > 0) {
-        set_operation(blas, gemm, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, key->processors);
+        set_number(blas, gemm, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, key->processors);
     }
     if (format_is_low_precision(key->a)) {
         describe_low_precision(cuda->gemms, gemm);
@@ -189,8 +186,7 @@ static void gemm_free(const struct blas *blas, struct gemm *gemm)
 // Writes the factors of an FP4 GEMM to device memory.
 static void multiply_scales(const struct cuda *cuda, const struct gemm_operands *operands, float scale, float keep)
 {
-    const struct kernel_target target = {cuda->device.streams[STREAM_COMPUTE], cuda->device.processors,
-                                         cuda->device.shared_bytes};
+    const struct kernel_target target = device_stream_target(&cuda->device, STREAM_COMPUTE);
     CUDA_CHECK(kernel_factors(&(struct factors_args){.one   = operands->tensor_scale_a,
                                                      .other = operands->tensor_scale_b,
                                                      .out   = cuda->gemms->factors,
@@ -210,8 +206,8 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
         multiply_scales(cuda, operands, scale, keep);
     }
     if (format_is_low_precision(gemm->key.a)) {    // cuBLASLt's A is our B; the call copies the addresses
-        set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->inverse_scale_b);
-        set_factor(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->inverse_scale_a);
+        set_address(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->inverse_scale_b);
+        set_address(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->inverse_scale_a);
     }
     set_bias(gemms, gemm, operands->bias);
     return gemms->blas.cublasLtMatmul(

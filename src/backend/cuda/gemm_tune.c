@@ -121,8 +121,7 @@ static void fill_operands(const struct timing *timing)
     const struct operands     *operands = &timing->operands;
     const struct gemm_key     *key      = &timing->gemm->key;
     const enum format          types[]  = {[GEMM_A] = key->a, [GEMM_B] = key->b, [GEMM_C] = key->c};
-    const struct kernel_target target   = {cuda->device.streams[STREAM_COMPUTE], cuda->device.processors,
-                                           cuda->device.shared_bytes};
+    const struct kernel_target target   = device_stream_target(&cuda->device, STREAM_COMPUTE);
     for (int set = 0; set < operands->sets; set++) {
         for (int i = 0; i < 3; i++) {
             struct random_fill_args args = {.out = operands->data + set * operands->set_bytes + operands->offset[i],

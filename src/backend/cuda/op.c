@@ -72,9 +72,8 @@ status cuda_allocate_for(const char *purpose, const char *remedy, int64_t bytes,
 
 void cuda_digest(struct backend *backend, const struct buffer *buffer, struct digest *digest)
 {
-    struct cuda         *cuda        = backend->state;
-    cudaStream_t         cuda_stream = cuda->device.streams[STREAM_COMPUTE];
-    struct kernel_target target      = {cuda_stream, cuda->device.processors, cuda->device.shared_bytes};
+    struct cuda         *cuda   = backend->state;
+    struct kernel_target target = device_stream_target(&cuda->device, STREAM_COMPUTE);
     if (cuda->digests == NULL) {
         size_t count = (size_t)(1 + digest_blocks(target.multiprocessors));
         CUDA_CHECK(cudaMalloc((void **)&cuda->digests, count * sizeof(*cuda->digests)));
@@ -85,6 +84,6 @@ void cuda_digest(struct backend *backend, const struct buffer *buffer, struct di
                                                    .bytes = format_bytes(buffer->format, buffer->elements),
                                                    .type  = buffer->format},
                              &target));
-    CUDA_CHECK(cudaMemcpyAsync(digest, cuda->digests, sizeof(*digest), cudaMemcpyDefault, cuda_stream));
-    CUDA_CHECK(cudaStreamSynchronize(cuda_stream));
+    CUDA_CHECK(cudaMemcpyAsync(digest, cuda->digests, sizeof(*digest), cudaMemcpyDefault, target.stream));
+    CUDA_CHECK(cudaStreamSynchronize(target.stream));
 }

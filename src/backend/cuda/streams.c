@@ -12,8 +12,7 @@ static void attach(struct backend *backend)
 
 static void *handle(struct backend *backend, int stream)
 {
-    const struct cuda *cuda = backend->state;
-    return cuda->device.streams[stream];
+    return device_of(backend)->streams[stream];
 }
 
 static void *event_open(struct backend *backend, bool is_timed)
@@ -31,27 +30,23 @@ static void event_close(void *event)
 
 static void record(struct backend *backend, int stream, void *event)
 {
-    const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaEventRecord(event, cuda->device.streams[stream]));
+    CUDA_CHECK(cudaEventRecord(event, handle(backend, stream)));
 }
 
 static void mark(struct backend *backend, int stream, void *event)
 {
-    const struct cuda *cuda = backend->state;
-    unsigned           flag = cuda_is_capturing() ? cudaEventRecordExternal : cudaEventRecordDefault;
-    CUDA_CHECK(cudaEventRecordWithFlags(event, cuda->device.streams[stream], flag));
+    unsigned flag = cuda_is_capturing() ? cudaEventRecordExternal : cudaEventRecordDefault;
+    CUDA_CHECK(cudaEventRecordWithFlags(event, handle(backend, stream), flag));
 }
 
 static void wait(struct backend *backend, int stream, void *event)
 {
-    const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaStreamWaitEvent(cuda->device.streams[stream], event, 0));
+    CUDA_CHECK(cudaStreamWaitEvent(handle(backend, stream), event, 0));
 }
 
 static void synchronize(struct backend *backend, int stream)
 {
-    const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaStreamSynchronize(cuda->device.streams[stream]));
+    CUDA_CHECK(cudaStreamSynchronize(handle(backend, stream)));
 }
 
 static double seconds_between(void *begin, void *end)
@@ -77,8 +72,7 @@ static void release_host(struct backend *backend, void *data)
 
 static void copy(struct backend *backend, int stream, void *to, const void *from, int64_t bytes)
 {
-    const struct cuda *cuda = backend->state;
-    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, cuda->device.streams[stream]));
+    CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, handle(backend, stream)));
 }
 
 // With NCCL_LAUNCH_ORDER_IMPLICIT and a driver older than 12.9, NCCL serialises all communication in a graph, across

@@ -31,34 +31,28 @@ struct cudnn_attention {
     struct cudnn_entry *entries;
 };
 
+static status load(struct cudnn_attention *attention)
+{
+    TRY(cudnn_open(&attention->cudnn));
+    size_t version = attention->cudnn.cudnnGetVersion();
+    if (version < OLDEST_VERSION) {
+        return fail("cuDNN %zu is too old: 9.8 or newer is needed", version);
+    }
+    cudnnStatus_t code = attention->cudnn.cudnnCreate(&attention->handle);
+    return code == CUDNN_STATUS_SUCCESS ? OK : cudnn_failure(&attention->cudnn, "handle", code);
+}
+
 status cudnn_attention_open(struct cudnn_attention **attention)
 {
     struct cudnn_attention *opened = memory_allocate(sizeof(*opened));
     *opened                        = (struct cudnn_attention){.entries = NULL};
-    status result                  = cudnn_open(&opened->cudnn);
-    if (failed(&result)) {
+    status loaded                  = load(opened);
+    if (failed(&loaded)) {
         free(opened);
-        return result;
-    }
-    if (opened->cudnn.cudnnGetVersion() < OLDEST_VERSION) {
-        result = fail("cuDNN %zu is too old: 9.8 or newer is needed", opened->cudnn.cudnnGetVersion());
-        free(opened);
-        return result;
-    }
-    cudnnStatus_t code = opened->cudnn.cudnnCreate(&opened->handle);
-    if (code != CUDNN_STATUS_SUCCESS) {
-        result = cudnn_failure(&opened->cudnn, "handle", code);
-        free(opened);
-        return result;
+        return loaded;
     }
     *attention = opened;
     return OK;
-}
-
-static void free_entry(struct cudnn_entry *entry)
-{
-    cudnn_graph_free(&entry->graph);
-    free(entry);
 }
 
 void cudnn_attention_close(struct cudnn_attention *attention)
@@ -66,7 +60,8 @@ void cudnn_attention_close(struct cudnn_attention *attention)
     while (attention->entries != NULL) {
         struct cudnn_entry *entry = attention->entries;
         attention->entries        = entry->next;
-        free_entry(entry);
+        cudnn_graph_free(&entry->graph);
+        free(entry);
     }
     attention->cudnn.cudnnDestroy(attention->handle);
     free(attention);
