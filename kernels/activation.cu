@@ -39,10 +39,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct ac
             }
             unpack(x, gate);
             unpack(factors, up);
-#pragma unroll
-            for (int i = 0; i < width; i++) {
-                values[i] = activate(x[i], function) * (args.is_gated ? factors[i] : 1.0f);
-            }
+            each([&](int i) { values[i] = activate(x[i], function) * (args.is_gated ? factors[i] : 1.0f); });
             largest = larger(largest, values);
             if (args.out != NULL) {
                 store<is_wide>(out + at, values, count);
@@ -122,10 +119,7 @@ template <enum activation_function function> struct activated_source {
         float x[width], factors[width];
         unpack(x, from[0]);
         unpack(factors, args.is_gated ? from[1] : ones());
-#pragma unroll
-        for (int j = 0; j < width; j++) {
-            x[j] = activate(x[j], function) * factors[j];
-        }
+        each([&](int j) { x[j] = activate(x[j], function) * factors[j]; });
         to[0] = pack<bf16>(x);
     }
 };
@@ -209,21 +203,9 @@ template <enum activation_function function> struct paired_source {
     }
 };
 
-template <enum activation_function chosen> struct function_constant {
-    static constexpr enum activation_function value = chosen;
-};
-
 template <typename Body> int with_function(enum activation_function function, Body body)
 {
-    switch (function) {
-    case ACTIVATION_FUNCTION_SILU:
-        return body(function_constant<ACTIVATION_FUNCTION_SILU>());
-    case ACTIVATION_FUNCTION_GELU:
-        return body(function_constant<ACTIVATION_FUNCTION_GELU>());
-    case ACTIVATION_FUNCTION_RELU2:
-        return body(function_constant<ACTIVATION_FUNCTION_RELU2>());
-    }
-    return cudaErrorInvalidValue;
+    return with_value<ACTIVATION_FUNCTION_SILU, ACTIVATION_FUNCTION_GELU, ACTIVATION_FUNCTION_RELU2>(function, body);
 }
 }    // namespace
 

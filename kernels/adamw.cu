@@ -62,10 +62,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) adamw_kernel(const struct adam
         unpack(gradient, raw_gradient);
         unpack(first, raw_first);
         unpack(second, raw_second);
-#pragma unroll
-        for (int i = 0; i < width; i++) {
-            arithmetic_adamw_update(&constants, gradient[i], &weight[i], &first[i], &second[i]);
-        }
+        each([&](int i) { arithmetic_adamw_update(&constants, gradient[i], &weight[i], &first[i], &second[i]); });
         store<is_wide>(firsts, first, its);
         store<is_wide>(seconds, second, its);
         if (args.master != NULL) {

@@ -16,15 +16,13 @@ struct row_pair {
 
 // Online softmax update: replaces scores by exponentials relative to the new maximum, and rescales out and the sums.
 template <bool has_window, int keys_columns, int columns>
-__device__ inline void take_in(float (&scores)[keys_columns][4], float (&out)[columns][4], row_pair &rows, float factor)
+__device__ inline void update_softmax(float (&scores)[keys_columns][4], float (&out)[columns][4], row_pair &rows,
+                                      float factor)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         float peak = rows.largest[half];
-#pragma unroll
-        for (int i = 0; i < keys_columns; i++) {
-            peak = fmaxf(peak, fmaxf(scores[i][2 * half], scores[i][2 * half + 1]));
-        }
+        each<keys_columns>([&](int i) { peak = fmaxf(peak, fmaxf(scores[i][2 * half], scores[i][2 * half + 1])); });
         // The first tile has a visible key for every row, so the maximum is finite from then on. With a window, a row
         // may see its first key in a later tile.
         peak               = row_maximum(peak);
@@ -74,10 +72,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
 
     float    out[sides][size::columns][4] = {};
     row_pair rows[sides];
-#pragma unroll
-    for (int side = 0; side < sides; side++) {
-        rows[side] = {{-INFINITY, -INFINITY}, {0, 0}};
-    }
+    each<sides>([&](int side) { rows[side] = {{-INFINITY, -INFINITY}, {0, 0}}; });
     for (int index = begin; index < tiles; index++) {
         const bf16 *keys = stages + index % 2 * stage_elements, *values = keys + size::keys * size::pitch;
         int64_t     start = (int64_t)index * size::keys;
@@ -89,20 +84,17 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
         copy_wait<1>();
         __syncthreads();
 
-        sight<has_window> sight = sight_of<has_window>(shape, first + warp_row, start);
-        if (meet(sight, 0, size::warp_rows - 1, size::keys - 1)) {
+        visible_keys<has_window> visible = visible_keys_of<has_window>(shape, first + warp_row, start);
+        if (any_visible(visible, 0, size::warp_rows - 1, size::keys - 1)) {
             float    scores[sides][keys_columns][4] = {};
             uint32_t probabilities[sides][keys_columns][2];
             multiply_rows<sides, keys_columns, size::steps, size::pitch>(scores, queries + warp_row * size::pitch,
                                                                          keys);
-            lean<has_slopes, true>(scores, slope, args.slopes.distance + first + warp_row - start);
-            if (!see_all(sight, size::warp_rows - 1, size::keys - 1)) {
-                hide<true>(scores, sight);
+            add_alibi<has_slopes, true>(scores, slope, args.slopes.distance + first + warp_row - start);
+            if (!all_visible(visible, size::warp_rows - 1, size::keys - 1)) {
+                mask_scores<true>(scores, visible);
             }
-#pragma unroll
-            for (int side = 0; side < sides; side++) {
-                take_in<has_window>(scores[side], out[side], rows[side], factor);
-            }
+            each<sides>([&](int side) { update_softmax<has_window>(scores[side], out[side], rows[side], factor); });
             round_results(probabilities, scores);
             multiply_result<sides, size::columns, keys_columns, size::pitch>(out, probabilities, values);
         }

@@ -26,10 +26,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct at
             float one[LAUNCH_WIDTH], other[LAUNCH_WIDTH];
             load<is_wide>(one, out + row * shape.value_dim + i, count);
             load<is_wide>(other, gradient + row * shape.value_dim + i, count);
-#pragma unroll
-            for (int j = 0; j < LAUNCH_WIDTH; j++) {
-                sum += one[j] * other[j];
-            }
+            each([&](int j) { sum += one[j] * other[j]; });
         }
         sum = warp_sum(sum);
         if (threadIdx.x % LAUNCH_WARP == 0) {
@@ -94,17 +91,17 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
         copy_wait<1>();
         __syncthreads();
 
-        sight<has_window> sight = sight_of<has_window>(shape, first + warp_row, start);
-        if (meet(sight, 0, size::warp_rows - 1, tile_keys - 1)) {
+        visible_keys<has_window> visible = visible_keys_of<has_window>(shape, first + warp_row, start);
+        if (any_visible(visible, 0, size::warp_rows - 1, tile_keys - 1)) {
             float    scores[sides][keys_columns][4] = {}, slopes[sides][keys_columns][4] = {};
             uint32_t rounded[sides][keys_columns][2];
             multiply_rows<sides, keys_columns, size::steps, size::pitch>(scores, queries + warp_row * size::pitch,
                                                                          keys);
             multiply_rows<sides, keys_columns, size::steps, size::pitch>(slopes, gradients + warp_row * size::pitch,
                                                                          values);
-            lean<has_slopes, true>(scores, slope, args.slopes.distance + first + warp_row - start);
-            if (!see_all(sight, size::warp_rows - 1, tile_keys - 1)) {
-                hide<true>(scores, sight);
+            add_alibi<has_slopes, true>(scores, slope, args.slopes.distance + first + warp_row - start);
+            if (!all_visible(visible, size::warp_rows - 1, tile_keys - 1)) {
+                mask_scores<true>(scores, visible);
             }
 #pragma unroll
             for (int i = 0; i < keys_columns; i++) {
@@ -179,10 +176,11 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
         __syncthreads();
 
         // Warps that share keys must agree, so they skip a tile only if none of its queries sees a key.
-        sight<has_window> sight    = sight_of<has_window>(shape, here.first + half * half_tile, first + warp_row);
-        int               before   = half * half_tile;
-        bool              has_work = meet(sight, -before, size::queries - before - 1, size::warp_rows - 1);
-        uint32_t          slopes_rounded[sides][queries_columns][2];
+        visible_keys<has_window> visible =
+            visible_keys_of<has_window>(shape, here.first + half * half_tile, first + warp_row);
+        int      before   = half * half_tile;
+        bool     has_work = any_visible(visible, -before, size::queries - before - 1, size::warp_rows - 1);
+        uint32_t slopes_rounded[sides][queries_columns][2];
         if (has_work) {
             float    scores[sides][queries_columns][4] = {}, slopes[sides][queries_columns][4] = {};
             uint32_t rounded[sides][queries_columns][2];
@@ -190,10 +188,10 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
                                                                       queries + half * half_tile * pitch);
             multiply_rows<sides, queries_columns, size::steps, pitch>(slopes, values + warp_row * pitch,
                                                                       gradients + half * half_tile * pitch);
-            lean<has_slopes, false>(scores, slope_of<has_slopes>(args, here.head),
-                                    args.slopes.distance + here.first + half * half_tile - (first + warp_row));
-            if (!see_all(sight, half_tile - 1, size::warp_rows - 1)) {
-                hide<false>(scores, sight);
+            add_alibi<has_slopes, false>(scores, slope_of<has_slopes>(args, here.head),
+                                         args.slopes.distance + here.first + half * half_tile - (first + warp_row));
+            if (!all_visible(visible, half_tile - 1, size::warp_rows - 1)) {
+                mask_scores<false>(scores, visible);
             }
 #pragma unroll
             for (int i = 0; i < queries_columns; i++) {

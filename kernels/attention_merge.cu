@@ -10,8 +10,6 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-
 template <bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) merge_kernel(const struct attention_merge_args args)
 {
@@ -36,10 +34,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) merge_kernel(const struct atte
             float         values[width], others[width];
             unpack(values, first);
             unpack(others, second);
-#pragma unroll
-            for (int i = 0; i < width; i++) {
-                values[i] = keep * values[i] + take * others[i];
-            }
+            each([&](int i) { values[i] = keep * values[i] + take * others[i]; });
             store<is_wide>(out + at, values, count);
         }
     }

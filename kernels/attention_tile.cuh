@@ -99,44 +99,48 @@ __device__ inline float power_of_two(float x)
 
 // Visible keys of queries, relative to the warp's first query and key: query 0 sees `first` keys and each later query
 // `step` more; with a window, only the last `window` of these.
-template <bool has_window> struct sight {
+template <bool has_window> struct visible_keys {
     int first, step, keys, window;
 };
 template <bool has_window>
-__device__ inline sight<has_window> sight_of(const attention_kernel_shape &shape, int64_t query, int64_t key)
+__device__ inline visible_keys<has_window> visible_keys_of(const attention_kernel_shape &shape, int64_t query,
+                                                           int64_t key)
 {
     int keys = (int)(shape.keys - key), first = (int)(shape.keys - shape.sequence + query + 1 - key);
     return {has_window || shape.is_causal ? first : keys, has_window || shape.is_causal, keys,
             has_window ? (int)shape.window : 0};
 }
-template <bool has_window> __device__ inline bool sees(const sight<has_window> &sight, int query, int key)
+template <bool has_window>
+__device__ inline bool is_visible(const visible_keys<has_window> &visible, int query, int key)
 {
-    int end = sight.first + sight.step * query;
-    return key < min(sight.keys, end) && (!has_window || key >= end - sight.window);
+    int end = visible.first + visible.step * query;
+    return key < min(visible.keys, end) && (!has_window || key >= end - visible.window);
 }
 // False only if no query in the range sees a key in 0 .. last_key.
 template <bool has_window>
-__device__ inline bool meet(const sight<has_window> &sight, int first_query, int last_query, int last_key)
+__device__ inline bool any_visible(const visible_keys<has_window> &visible, int first_query, int last_query,
+                                   int last_key)
 {
-    return 0 < min(sight.keys, sight.first + sight.step * last_query) &&
-           (!has_window || last_key >= sight.first + sight.step * first_query - sight.window);
+    return 0 < min(visible.keys, visible.first + visible.step * last_query) &&
+           (!has_window || last_key >= visible.first + visible.step * first_query - visible.window);
 }
 // All queries up to last_query see all keys up to last_key.
-template <bool has_window> __device__ inline bool see_all(const sight<has_window> &sight, int last_query, int last_key)
+template <bool has_window>
+__device__ inline bool all_visible(const visible_keys<has_window> &visible, int last_query, int last_key)
 {
-    return sees(sight, 0, last_key) && (!has_window || sees(sight, last_query, 0));
+    return is_visible(visible, 0, last_key) && (!has_window || is_visible(visible, last_query, 0));
 }
 
 // Sets the scores of invisible keys to -infinity.
 template <bool has_queries_as_rows, bool has_window, int sides, int columns>
-__device__ inline void hide(float (&scores)[sides][columns][4], const sight<has_window> &sight)
+__device__ inline void mask_scores(float (&scores)[sides][columns][4], const visible_keys<has_window> &visible)
 {
 #pragma unroll
     for (int i = 0; i < columns; i++) {
 #pragma unroll
         for (int k = 0; k < 4 * sides; k++) {
             int    row = k / 2 * 8 + matrix_row(), column = i * 8 + matrix_column() + k % 2;
-            bool   is_seen = has_queries_as_rows ? sees(sight, row, column) : sees(sight, column, row);
+            bool   is_seen = has_queries_as_rows ? is_visible(visible, row, column) : is_visible(visible, column, row);
             float &score   = scores[k / 4][i][k % 4];
             score          = is_seen ? score : -INFINITY;
         }
@@ -246,16 +250,12 @@ __device__ inline int64_t first_query(int rows)
     return (int64_t)(gridDim.x - 1 - blockIdx.x) * rows;
 }
 
-template <int padded> struct width {
-    static constexpr int value = padded;
-};
-
 template <typename Body> int with_width(int64_t head_dim, int64_t value_dim, Body body)
 {
     bool is_alike = head_dim == value_dim;
-    return is_alike && head_dim <= 64    ? body(width<64>())
-           : is_alike && head_dim <= 128 ? body(width<128>())
-                                         : body(width<ATTENTION_HEAD_MAX>());
+    return is_alike && head_dim <= 64    ? body(constant<64>())
+           : is_alike && head_dim <= 128 ? body(constant<128>())
+                                         : body(constant<(int)ATTENTION_HEAD_MAX>());
 }
 
 template <typename Args, typename Body> int with_variant(const Args &args, Body body)
@@ -286,7 +286,7 @@ template <bool has_slopes, typename Args> __device__ inline float slope_of(const
 
 // Adds the ALiBi bias, slope * (key - query). distance is from the warp's first key to its first query.
 template <bool has_slopes, bool has_queries_as_rows, int sides, int columns>
-__device__ inline void lean(float (&scores)[sides][columns][4], float slope, int64_t distance)
+__device__ inline void add_alibi(float (&scores)[sides][columns][4], float slope, int64_t distance)
 {
     if (has_slopes) {
         float step = has_queries_as_rows ? slope : -slope;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Helpers of the FP8 kernels: amax reduction, packed conversion, and 128 x 128 tiles transposed in shared memory.
+// Shared by the FP8 kernels: amax reduction, packed conversion, and 128 x 128 tiles transposed in shared memory.
 #pragma once
 
 #include "gswbench/fp8.h"
 
 #include "device.cuh"
 
-constexpr int width = LAUNCH_WIDTH, side = SCALING_SIDE;
+constexpr int side  = SCALING_SIDE;
 constexpr int wide  = sizeof(uint4);    // codes per store
 constexpr int along = side / width;     // threads along a side of the tile
 static_assert(width == 8, "a row of a thread's codes is two words");
@@ -80,19 +80,13 @@ template <enum format format> static __device__ inline uint32_t encode_pair(floa
 template <enum format format> static __device__ inline uint2 encode(const float (&scaled)[width])
 {
     uint32_t pairs[width / 2];
-#pragma unroll
-    for (int i = 0; i < width / 2; i++) {
-        pairs[i] = encode_pair<format>(scaled[2 * i], scaled[2 * i + 1]);
-    }
+    each<width / 2>([&](int i) { pairs[i] = encode_pair<format>(scaled[2 * i], scaled[2 * i + 1]); });
     return make_uint2(pairs[0] | pairs[1] << 16, pairs[2] | pairs[3] << 16);
 }
 
 static __device__ inline void fill(float (&values)[width], float value)
 {
-#pragma unroll
-    for (int i = 0; i < width; i++) {
-        values[i] = value;
-    }
+    each([&](int i) { values[i] = value; });
 }
 
 // Stores the first count codes.

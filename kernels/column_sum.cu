@@ -8,7 +8,7 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH, rows_of_block = 16;
+constexpr int rows_of_block = 16;
 
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) column_sum_kernel(const struct column_sum_args args)
@@ -20,10 +20,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) column_sum_kernel(const struct
         for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
             float values[width];
             load<is_wide>(values, (const T *)args.in + row * args.columns + at, count);
-#pragma unroll
-            for (int i = 0; i < width; i++) {
-                sums[i] += values[i];
-            }
+            each([&](int i) { sums[i] += values[i]; });
         }
         store<is_wide>(args.scratch + blockIdx.x * args.columns + at, sums, count);
     }

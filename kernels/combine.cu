@@ -8,7 +8,7 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH, batch = 4;    // choices with loads in flight together
+constexpr int batch = 4;    // choices with loads in flight together
 
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct combine_args args)
@@ -34,10 +34,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct co
                 for (int i = 0; i < batch; i++) {
                     float values[width];
                     unpack(values, raw[i]);
-#pragma unroll
-                    for (int j = 0; j < width; j++) {
-                        sums[j] += gates[i] * values[j];
-                    }
+                    each([&](int j) { sums[j] += gates[i] * values[j]; });
                 }
             }
             store_sum<is_wide>((T *)args.out + row * args.columns + at, sums, count, args.accumulates);

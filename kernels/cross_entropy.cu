@@ -11,8 +11,6 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-
 struct row_statistics {
     float maximum, sum, target;
 };
@@ -33,10 +31,7 @@ template <typename T> constexpr int written_together = 4 / sizeof(T);
 __device__ inline void replace_padding(float (&values)[width], float value, int valid)
 {
     if (valid < width) {
-#pragma unroll
-        for (int j = 0; j < width; j++) {
-            values[j] = j < valid ? values[j] : value;
-        }
+        each([&](int j) { values[j] = j < valid ? values[j] : value; });
     }
 }
 
@@ -46,10 +41,7 @@ __device__ inline void add_packet(struct softmax *part, const packet<T> &raw, in
 {
     float values[width];
     unpack(values, raw);
-#pragma unroll
-    for (int j = 0; j < width; j++) {
-        values[j] *= args.multiplier;
-    }
+    each([&](int j) { values[j] *= args.multiplier; });
     replace_padding(values, -INFINITY, (int)args.valid - at);
     softmax_add(part, values, width);
 }
@@ -112,16 +104,10 @@ __device__ inline void differentiate(float (&values)[width], int at, int target,
                                      const struct cross_entropy_args &args)
 {
     float scale = args.scale * args.multiplier, factor = scale / row.sum;
-#pragma unroll
-    for (int j = 0; j < width; j++) {
-        values[j] = arithmetic_exp(values[j] * args.multiplier - row.maximum) * factor;
-    }
+    each([&](int j) { values[j] = arithmetic_exp(values[j] * args.multiplier - row.maximum) * factor; });
     replace_padding(values, 0.0f, (int)args.valid - at);
     if (target >= at && target < at + width) {
-#pragma unroll
-        for (int j = 0; j < width; j++) {
-            values[j] -= at + j == target ? scale : 0.0f;
-        }
+        each([&](int j) { values[j] -= at + j == target ? scale : 0.0f; });
     }
 }
 

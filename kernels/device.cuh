@@ -9,9 +9,21 @@
 #include "launch.h"
 
 // Converts run-time values to template arguments: a launcher passes a lambda whose parameters carry them as types.
-template <bool flag> struct constant {
-    static constexpr bool value = flag;
+template <auto number> struct constant {
+    static constexpr auto value = number;
 };
+
+// Calls the body with the constant that equals value; fails if there is none.
+template <auto first, auto... others, typename Value, typename Body> static int with_value(Value value, Body body)
+{
+    if (value == first) {
+        return body(constant<first>());
+    }
+    if constexpr (sizeof...(others) > 0) {
+        return with_value<others...>(value, body);
+    }
+    return cudaErrorInvalidValue;
+}
 
 template <typename Body> static int with_flag(bool flag, Body body)
 {
@@ -99,6 +111,18 @@ static int enqueue(void (*kernel)(Parameters...), struct launch launch, int64_t 
 static inline struct launch launch_packets(int64_t rows, int64_t columns, const struct kernel_target *target)
 {
     return launch_rows(rows, launch_groups(columns, LAUNCH_WIDTH), LAUNCH_THREADS, target->multiprocessors);
+}
+
+// Elements of a packet.
+constexpr int width = LAUNCH_WIDTH;
+
+// Calls body(0) to body(count - 1), unrolled, so that arrays with these indices stay in registers.
+template <int count = width, typename Body> static __device__ inline void each(Body body)
+{
+#pragma unroll
+    for (int i = 0; i < count; i++) {
+        body(i);
+    }
 }
 
 // Bounds checks of indices read from memory, in builds with GSWBENCH_CHECKED. An index out of bounds traps.
@@ -201,7 +225,7 @@ template <bool is_wide, typename T> static __device__ inline packet<T> fetch(con
     }
     float values[LAUNCH_WIDTH];
 #pragma unroll
-    for (int i = 0; i < LAUNCH_WIDTH; i++) {
+    for (int i = 0; i < width; i++) {
         values[i] = i < count ? widen(from[i]) : 0.0f;
     }
     return pack<T>(values);
@@ -248,10 +272,7 @@ static __device__ inline void store_sum(T *to, float (&values)[LAUNCH_WIDTH], in
     if (accumulates) {
         float before[LAUNCH_WIDTH];
         load<is_wide>(before, to, count);
-#pragma unroll
-        for (int i = 0; i < LAUNCH_WIDTH; i++) {
-            values[i] += before[i];
-        }
+        each([&](int i) { values[i] += before[i]; });
     }
     store<is_wide>(to, values, count);
 }
@@ -300,10 +321,7 @@ template <typename T, int count> static __device__ inline void block_sum(T (&val
         }
     }
     __syncthreads();
-#pragma unroll
-    for (int i = 0; i < count; i++) {
-        values[i] = warp_sum(lane < warps ? sums[i][lane] : T(0));
-    }
+    each<count>([&](int i) { values[i] = warp_sum(lane < warps ? sums[i][lane] : T(0)); });
 }
 
 template <typename T> static __device__ inline T block_sum(T value)

@@ -8,7 +8,6 @@
 
 namespace
 {
-constexpr int    width     = LAUNCH_WIDTH;
 constexpr launch one_block = {1, LAUNCH_THREADS};
 
 template <typename From, typename To, bool is_wide>
@@ -22,10 +21,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) cast_kernel(const struct cast_
             load<is_wide>(before, out, its);
         }
         unpack(values, raw);
-#pragma unroll
-        for (int i = 0; i < width; i++) {
-            values[i] = args.accumulates ? values[i] + before[i] : values[i];
-        }
+        each([&](int i) { values[i] = args.accumulates ? values[i] + before[i] : values[i]; });
         store<is_wide>(out, values, its);
     }
 }
@@ -38,10 +34,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) square_kernel(const struct squ
     for (spread its(args.elements); its.is_here(); its.advance()) {
         float values[width];
         load<is_wide>(values, (const T *)args.in, its);
-#pragma unroll
-        for (int i = 0; i < width; i++) {
-            sum += values[i] * values[i];
-        }
+        each([&](int i) { sum += values[i] * values[i]; });
     }
     double total = block_sum((double)sum);
     if (threadIdx.x == 0) {

@@ -52,15 +52,15 @@ struct scaled_sum_args {
 };
 KERNEL_FUNCTION int kernel_scaled_sum(const struct scaled_sum_args *args, const struct kernel_target *target);
 
-// AdamW on a range of a parameter group, in one launch. Memory-bound: 30 bytes per weight with fp32 gradients, master
-// weights and moments. Hyperparameters of a step. They are in device memory, so that a captured graph can be replayed
-// in the next step.
+// Hyperparameters of a step, in device memory, so that a captured graph can be replayed in the next step.
 struct adamw_hyper {
     float learning_rate, beta1, beta2, epsilon, decay;
     float correction1, correction2;    // 1 - beta^step
     float key[2];                      // of stochastic rounding, unused here
 };
 
+// AdamW on a range of a parameter group, in one launch. Memory-bound: 30 bytes per weight with fp32 gradients, master
+// weights and moments.
 struct adamw_args {
     const struct adamw_hyper *hyper;
     const float              *scale;             // [1]: gradient scale of clipping

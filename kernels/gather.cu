@@ -9,8 +9,6 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) gather_kernel(const struct gather_args args)
 {
@@ -27,10 +25,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) gather_kernel(const struct gat
                 if (is_here) {
                     load<is_wide>(products, from + at, count);
                 }
-#pragma unroll
-                for (int i = 0; i < width; i++) {
-                    products[i] *= args.multiplier;
-                }
+                each([&](int i) { products[i] *= args.multiplier; });
                 store_sum<is_wide>(to + at, products, count, args.accumulates);
                 continue;
             }

@@ -7,7 +7,6 @@
 
 namespace
 {
-constexpr int width    = LAUNCH_WIDTH;
 constexpr int BANK_GAP = 4;    // row padding against bank conflicts: half of a rotary part of 64 is four packets
 
 // Packets per head: non-rotary part, half of the rotary part, values.

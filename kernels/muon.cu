@@ -13,8 +13,6 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-
 template <typename Gradient, typename Moment, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) momentum_kernel(const struct momentum_args args)
 {
@@ -43,10 +41,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) normalize_kernel(const struct 
     for (spread its(args.elements); its.is_here(); its.advance()) {
         float values[width];
         load<is_wide>(values, args.in, its);
-#pragma unroll
-        for (int i = 0; i < width; i++) {
-            values[i] *= factor;
-        }
+        each([&](int i) { values[i] *= factor; });
         store<is_wide>((To *)args.out, values, its);
     }
 }
@@ -68,10 +63,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) muon_kernel(const struct muon_
             load<is_wide>(weight, weights, its);
         }
         unpack(update, raw);
-#pragma unroll
-        for (int i = 0; i < width; i++) {
-            weight[i] = weight[i] * keep - step * update[i];
-        }
+        each([&](int i) { weight[i] = weight[i] * keep - step * update[i]; });
         if (args.master != NULL) {
             store<is_wide>(args.master, weight, its);
         }

@@ -19,10 +19,7 @@ __device__ inline void add_branch(packet<T> (&x)[held], const packet<T> (&branch
         float values[width], added[width];
         unpack(values, x[i]);
         unpack(added, branch[i]);
-#pragma unroll
-        for (int j = 0; j < width; j++) {
-            values[j] += added[j];
-        }
+        each([&](int j) { values[j] += added[j]; });
         x[i] = pack<T>(values);
         if (here.is_here) {
             put<is_wide>(sum + here.at, x[i], here.count);
@@ -59,10 +56,7 @@ __device__ inline void normalise(float (&values)[width], float mean, float inver
     packet<T> bias = fetch<is_wide>((const T *)(args.bias != NULL ? args.bias : args.weight) + column, count);
     load<is_wide>(factor, (const T *)args.weight + column, count);
     unpack(offset, args.bias != NULL ? bias : packet<T>{});
-#pragma unroll
-    for (int j = 0; j < width; j++) {
-        values[j] = (values[j] - mean) * inverse * (factor[j] + args.weight_offset) + offset[j];
-    }
+    each([&](int j) { values[j] = (values[j] - mean) * inverse * (factor[j] + args.weight_offset) + offset[j]; });
 }
 
 // A launch bound above the block size limits registers to 64, so that an SM holds 1024 threads, for example two rows of

@@ -39,10 +39,7 @@ struct register_sums {
 
     __device__ explicit register_sums(int64_t)
     {
-#pragma unroll
-        for (int i = 0; i < held; i++) {
-            fill(of[i], 0);
-        }
+        each<held>([&](int i) { fill(of[i], 0); });
     }
     __device__ void add(int i, int j, const place &, const gradient_values &values)
     {
@@ -70,10 +67,7 @@ template <bool is_wide, bool has_bias> struct shared_sums {
         : of(dynamic_shared<float>()), packets((int)launch_groups(columns, width))
     {
         for (int i = threadIdx.x; i < packets; i += blockDim.x) {
-#pragma unroll
-            for (int j = 0; j < (has_bias ? 2 : 1) * width; j++) {
-                of[j * packets + i] = 0;
-            }
+            each<(has_bias ? 2 : 1) * width>([&](int j) { of[j * packets + i] = 0; });
         }
     }
     __device__ void add(int, int j, const place &here, const gradient_values &values)

@@ -8,27 +8,10 @@
 
 namespace
 {
-template <enum scaling chosen> struct scaling_constant {
-    static constexpr enum scaling value = chosen;
-};
-
+// GEMMs with row scales are refused; quantize_nv.cu has NV scaling.
 template <typename Body> int with_scaling(enum scaling scaling, Body body)
 {
-    switch (scaling) {
-    case SCALING_WHOLE:
-        return body(scaling_constant<SCALING_WHOLE>());
-    case SCALING_1X128:
-        return body(scaling_constant<SCALING_1X128>());
-    case SCALING_128X128:
-        return body(scaling_constant<SCALING_128X128>());
-    case SCALING_MX:
-        return body(scaling_constant<SCALING_MX>());
-    case SCALING_ROWS:    // GEMMs with row scales are refused
-    case SCALING_NV:      // quantize_nv.cu
-    case SCALING_NV_SQUARE:
-        break;
-    }
-    return cudaErrorInvalidValue;
+    return with_value<SCALING_WHOLE, SCALING_1X128, SCALING_128X128, SCALING_MX>(scaling, body);
 }
 
 template <bool is_wide> __device__ inline void store_codes(uint8_t *out, const uint2 &codes, const spread &its)
@@ -55,10 +38,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) flat_kernel(const struct quant
         float values[width];
         load<is_wide>(values, (const T *)args.in, its);
         largest = larger(largest, values);
-#pragma unroll
-        for (int i = 0; i < width; i++) {
-            values[i] *= scale;
-        }
+        each([&](int i) { values[i] *= scale; });
         store_codes<is_wide>(args.out, encode<format>(values), its);
     }
     if (args.magnitude != NULL) {

@@ -273,20 +273,9 @@ __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling, is_wid
     }
 }
 
-template <enum format chosen> struct format_constant {
-    static constexpr enum format value = chosen;
-};
-
 template <typename Body> int with_format(enum format format, Body body)
 {
-    switch (format) {
-    case FORMAT_E4M3:
-        return body(format_constant<FORMAT_E4M3>());
-    case FORMAT_E5M2:
-        return body(format_constant<FORMAT_E5M2>());
-    default:
-        return cudaErrorInvalidValue;
-    }
+    return with_value<FORMAT_E4M3, FORMAT_E5M2>(format, body);
 }
 
 inline bool copies_are_wide(const struct quantize_args *args)

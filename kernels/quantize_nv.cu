@@ -57,10 +57,7 @@ __device__ inline void fetch_block(float (&values)[BLOCK], const tile<T> &from, 
 __device__ inline float largest_of(const float (&values)[BLOCK])
 {
     float largest = 0;
-#pragma unroll
-    for (int i = 0; i < BLOCK; i++) {
-        largest = fmaxf(largest, fabsf(values[i]));
-    }
+    each<BLOCK>([&](int i) { largest = fmaxf(largest, fabsf(values[i])); });
     return largest;
 }
 

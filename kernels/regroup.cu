@@ -5,8 +5,6 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) regroup_kernel(const struct regroup_args args)
 {

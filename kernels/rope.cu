@@ -10,8 +10,6 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-
 template <typename T, bool is_wide, bool is_backward>
 __global__ void __launch_bounds__(LAUNCH_THREADS) rope_kernel(const struct rope_args args)
 {

@@ -10,8 +10,7 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-constexpr int HELD  = 5;    // packets or packet pairs per lane of a full warp, for the widest head (1024)
+constexpr int HELD = 5;    // packets or packet pairs per lane of a full warp, for the widest head (1024)
 
 enum kind { QUERIES, KEYS, VALUES, KINDS };
 
@@ -115,10 +114,7 @@ template <int held>
 __device__ inline float head_sum(const piece<held> &one, const piece<held> &other, const layout &its)
 {
     float sum = 0;
-#pragma unroll
-    for (int i = 0; i < held * 2 * width; i++) {
-        sum += (&one.of[0][0][0])[i] * (&other.of[0][0][0])[i];
-    }
+    each<held * 2 * width>([&](int i) { sum += (&one.of[0][0][0])[i] * (&other.of[0][0][0])[i]; });
     for (int distance = its.lanes / 2; distance > 0; distance /= 2) {
         sum += __shfl_xor_sync(0xffffffffu, sum, distance);
     }
@@ -129,19 +125,13 @@ __device__ inline float head_sum(const piece<held> &one, const piece<held> &othe
 template <int held> __device__ inline float normalise(piece<held> &x, const layout &its, float epsilon)
 {
     float inverse = 1.0f / sqrtf(head_sum(x, x, its) / (float)its.head_dim + epsilon);
-#pragma unroll
-    for (int i = 0; i < held * 2 * width; i++) {
-        (&x.of[0][0][0])[i] *= inverse;
-    }
+    each<held * 2 * width>([&](int i) { (&x.of[0][0][0])[i] *= inverse; });
     return inverse;
 }
 
 template <int held> __device__ inline void multiply(piece<held> &x, const piece<held> &by)
 {
-#pragma unroll
-    for (int i = 0; i < held * 2 * width; i++) {
-        (&x.of[0][0][0])[i] *= (&by.of[0][0][0])[i];
-    }
+    each<held * 2 * width>([&](int i) { (&x.of[0][0][0])[i] *= (&by.of[0][0][0])[i]; });
 }
 
 // Heads of one kind as a flat sequence; a warp handles as many at a time as fit.
@@ -179,10 +169,7 @@ __device__ inline void norm_gradient(piece<held> &gradient, piece<held> &x, piec
                                      const layout &its, float epsilon)
 {
     float inverse = normalise(x, its, epsilon);
-#pragma unroll
-    for (int i = 0; i < held * 2 * width; i++) {
-        (&sums.of[0][0][0])[i] += (&gradient.of[0][0][0])[i] * (&x.of[0][0][0])[i];
-    }
+    each<held * 2 * width>([&](int i) { (&sums.of[0][0][0])[i] += (&gradient.of[0][0][0])[i] * (&x.of[0][0][0])[i]; });
     multiply(gradient, scale);
     float along = head_sum(gradient, x, its) / (float)its.head_dim;
 #pragma unroll

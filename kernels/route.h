@@ -6,9 +6,10 @@
 #include "launch.h"
 
 // MoE router: top-k experts, gates and dropped choices of each token, and the gradient of its logits. Bound by launch
-// latency: there are only a few numbers per token. Each expert's block reads all choices of a sequence once. Maximum
-// number of experts: each lane of a warp keeps a 32-bit mask of those it handles.
-enum { ROUTE_EXPERTS_MAX = LAUNCH_WARP * 32 };
+// latency: there are only a few numbers per token. Each expert's block reads all choices of a sequence once.
+
+// Maximum numbers of experts and of expert groups: a lane has a 32-bit mask of its experts, and the score of one group.
+enum { ROUTE_EXPERTS_MAX = LAUNCH_WARP * 32, ROUTE_GROUPS_MAX = LAUNCH_WARP };
 
 // Like struct routing_shape, which documents the fields.
 struct route_shape {
@@ -20,9 +21,6 @@ struct route_shape {
     float   scale;
     float   auxiliary_scale;    // route_auxiliary_scale
 };
-
-// Maximum number of expert groups: each lane keeps the score of one.
-enum { ROUTE_GROUPS_MAX = LAUNCH_WARP };
 
 struct route_forward_args {
     const float       *logits;          // [total, experts]

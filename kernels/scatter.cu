@@ -6,8 +6,6 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-
 constexpr int SEARCHED = sizeof(int4) / sizeof(int32_t);    // rows compared together by a lane
 
 // Compares a lane's rows from `at` on with the token and returns a bit for each match after place.
@@ -69,15 +67,9 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) sum_kernel(const struct scatte
             for (int64_t from = place; from >= 0; from = nexts[from]) {
                 float values[width];
                 load<is_wide>(values, (const T *)args.gradient + from * args.columns + at, count);
-#pragma unroll
-                for (int i = 0; i < width; i++) {
-                    sums[i] += values[i];
-                }
+                each([&](int i) { sums[i] += values[i]; });
             }
-#pragma unroll
-            for (int i = 0; i < width; i++) {
-                sums[i] *= args.multiplier;
-            }
+            each([&](int i) { sums[i] *= args.multiplier; });
             store_sum<is_wide>(to + at, sums, count, args.accumulates);
         }
     }

@@ -13,8 +13,6 @@
 
 namespace
 {
-constexpr int width = LAUNCH_WIDTH;
-
 __device__ inline int64_t statistics_at(const struct sink_args &args, int64_t token, int64_t head)
 {
     return (token / args.sequence * args.heads + head) * args.sequence + token % args.sequence;
@@ -40,10 +38,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) sink_forward_kernel(const stru
             int   count = packet_elements<is_wide>(at, args.head_dim);
             float values[width];
             load<is_wide>(values, out + at, count);
-#pragma unroll
-            for (int i = 0; i < width; i++) {
-                values[i] *= keep;
-            }
+            each([&](int i) { values[i] *= keep; });
             store<is_wide>(out + at, values, count);
         }
     }
@@ -64,10 +59,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) sink_backward_kernel(const str
                 float values[width], others[width];
                 load<is_wide>(values, (const T *)args.out + begin + at, count);
                 load<is_wide>(others, (const T *)args.gradient + begin + at, count);
-#pragma unroll
-                for (int i = 0; i < width; i++) {
-                    dot += values[i] * others[i];
-                }
+                each([&](int i) { dot += values[i] * others[i]; });
             }
             sum -= expf(sink - args.statistics[statistics_at(args, token, head)]) * warp_sum(dot);
         }

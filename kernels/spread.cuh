@@ -68,10 +68,7 @@ template <bool is_wide, typename T> static __device__ inline packet<T> fetch(con
         return to;
     }
     float values[LAUNCH_WIDTH];
-#pragma unroll
-    for (int i = 0; i < LAUNCH_WIDTH; i++) {
-        values[i] = its.element(i) < its.total ? widen(array[its.element(i)]) : 0.0f;
-    }
+    each([&](int i) { values[i] = its.element(i) < its.total ? widen(array[its.element(i)]) : 0.0f; });
     return pack<T>(values);
 }
 
