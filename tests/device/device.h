@@ -43,6 +43,11 @@ static const struct backend_setup device_setup = {.threads = 2, .is_deterministi
 // this seed. No effect on a real device.
 #ifdef GSWBENCH_EMULATED
 void emulator_order(unsigned seed);
+// Traffic of kernels and copies since the last call (ptx/ptx.h).
+struct emulator_traffic {
+    int64_t read_bytes, written_bytes, fed_bytes, operations, copied_bytes;
+};
+struct emulator_traffic emulator_count(void);
 #endif
 static inline void device_order(unsigned seed)
 {

@@ -15,11 +15,6 @@
 
 #ifdef GSWBENCH_EMULATED
 
-struct emulator_traffic {
-    int64_t read_bytes, written_bytes, fed_bytes, operations, copied_bytes;
-};
-struct emulator_traffic emulator_count(void);
-
 // Per SM: registers, threads, and bytes of shared memory; each block uses RESERVED more.
 enum { REGISTERS = 65536, THREADS = 2048, SHARED = 228 << 10, RESERVED = 1 << 10 };
 enum { ROWS = 128, TOKENS = 8192, WARP = 32, WEIGHTS = 1 << 20 };

@@ -51,11 +51,6 @@ static void compare_digests(struct backend *backend)
 }
 
 #ifdef GSWBENCH_EMULATED
-struct emulator_traffic {
-    int64_t read_bytes, written_bytes, fed_bytes, operations, copied_bytes;
-};
-struct emulator_traffic emulator_count(void);
-
 static double count(void)
 {
     struct emulator_traffic counted = emulator_count();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt's GEMMs for the emulator: column-major, in fp32, element by element. Of FP8 it takes what a device
-// takes: columns of factors in sizes that are multiples of 16, with addresses of scales that only FP8 has.
+// cuBLASLt for the emulator: column-major GEMMs in fp32, element by element. FP8 and FP4 have the restrictions of a
+// device: transposed A, sizes in multiples of 16, and scale addresses.
 #include <algorithm>
 #include <cublasLt.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 namespace
 {
-// Of CUDA 12.9 and newer.
+// Values that headers before CUDA 12.9 lack.
 enum { A_SCALE_MODE = 31, B_SCALE_MODE = 32, VEC16 = 1, VEC32 = 2, VEC128 = 4, BLK128 = 5, E2M1 = 33 };
 
 struct layout {
@@ -23,14 +23,14 @@ struct operation {
     int32_t     transposes[2] = {CUBLAS_OP_N, CUBLAS_OP_N};
     const void *scales[2]     = {NULL, NULL};
     int8_t      is_fast       = 0;
-    int32_t     modes[2]      = {0, 0};    // of scales: one, or of VEC16, VEC32, VEC128 (runs), BLK128 (squares)
-    int32_t     pointers      = CUBLASLT_POINTER_MODE_HOST;    // where alpha and beta are
-    int32_t     processors    = 0;                             // that it may use; 0: all
+    int32_t     modes[2]      = {0, 0};                        // scale modes; 0: one scale per tensor
+    int32_t     pointers      = CUBLASLT_POINTER_MODE_HOST;    // location of alpha and beta
+    int32_t     processors    = 0;                             // SMs that it may use; 0: all
     int32_t     epilogue      = CUBLASLT_EPILOGUE_DEFAULT;
-    const void *bias          = NULL;    // of the type of d
+    const void *bias          = NULL;    // in the type of d
 };
 
-// Where an operation keeps its attributes.
+// Field of each attribute.
 const struct attribute_field {
     int    attribute;
     size_t offset, bytes;
@@ -68,14 +68,14 @@ bool is_fp4(const layout &matrix)
     return matrix.type == (cudaDataType)E2M1;
 }
 
-// FP8 or FP4, which have scales.
+// FP8 or FP4: formats with scales.
 bool is_fp8(const layout &matrix)
 {
     return matrix.type == CUDA_R_8F_E4M3 || matrix.type == CUDA_R_8F_E5M2 || is_fp4(matrix);
 }
 
-// FAKE_CUBLASLT: what this library does with GEMMs of FP8; "refuse": has no algorithm; "abort": ends the process. Or
-// with all, by the algorithm: "late": the first is slower than the second; "second": it knows the second only.
+// FAKE_CUBLASLT: for FP8 GEMMs "refuse" finds no algorithm, and "abort" ends the process. For all GEMMs "late" makes
+// the first algorithm slower than the second, and "second" refuses the first.
 bool does(const char *what)
 {
     return emulator::is_told("FAKE_CUBLASLT", what);
@@ -97,10 +97,10 @@ struct product {
     const void  *a_data, *b_data;
     const void  *c_data;
     void        *d_data;
-    float        alpha, beta;           // if the host has them
-    const float *alpha_at, *beta_at;    // if the device does
+    float        alpha, beta;           // in host mode
+    const float *alpha_at, *beta_at;    // in device mode
 
-    // Element by element of d, whose terms are added in order; rows side by side, so that the compiler has vectors.
+    // Adds the terms of each element of d in order. Loops run over rows, so that the compiler vectorizes them.
     void run()
     {
         if (how.pointers == CUBLASLT_POINTER_MODE_DEVICE) {
@@ -136,7 +136,7 @@ struct product {
         }
     }
 
-    // As numbers, a column of d's rows for each term.
+    // Operand in fp32: for each k a column with the rows of d.
     static std::vector<float> unpack(const void *data, const layout *matrix, bool turns, int64_t rows, int64_t depth)
     {
         std::vector<float> numbers((size_t)(rows * depth));
@@ -165,7 +165,7 @@ struct product {
                                            : SCALING_WHOLE;
     }
 
-    // Of the part of a factor's column that begins there.
+    // Scale of the block of an operand that starts at this column and depth.
     float scale_of(int side, int64_t columns, int64_t column, int64_t first) const
     {
         enum scaling scaling = scaling_of(side);
@@ -185,7 +185,7 @@ struct product {
                                                 : (one == VEC128 || other == VEC128) && how.is_fast == 0;
     }
 
-    // The epilogues that are used, and the types of a bias that a device has with these.
+    // Supported epilogues; a bias with an fp32 output needs fp32 operands.
     bool has_epilogue() const
     {
         return how.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
@@ -214,10 +214,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
     *handle = NULL;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtDestroy(cublasLtHandle_t)
-{
-    return CUBLAS_STATUS_SUCCESS;
-}
+EMULATED_NO_EFFECT(cublasStatus_t, cublasLtDestroy, cublasLtHandle_t)
 size_t cublasLtGetVersion(void)
 {
     return 130000;
@@ -267,17 +264,11 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *made)
     *made = NULL;
     return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t)
-{
-    return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
-                                                    const void *, size_t)
-{
-    return CUBLAS_STATUS_SUCCESS;
-}
+EMULATED_NO_EFFECT(cublasStatus_t, cublasLtMatmulPreferenceDestroy, cublasLtMatmulPreference_t)
+EMULATED_NO_EFFECT(cublasStatus_t, cublasLtMatmulPreferenceSetAttribute, cublasLtMatmulPreference_t,
+                   cublasLtMatmulPreferenceAttributes_t, const void *, size_t)
 
-// Two algorithms, told apart by their first word.
+// Two algorithms, identified by their first word.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatmulPreference_t, int wanted,

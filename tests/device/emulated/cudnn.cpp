@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// cuDNN for the emulator, opened by the name of the real one from a folder of its own. Descriptors keep what they are
-// told; a plan is its graph, run by the interpreter. FAKE_CUDNN names what it refuses: version (it is too old), create,
-// graph, engines, plan, first (the first engine's plan), execute; many: it counts more engines than were asked for.
+// cuDNN for the emulator, a library in a separate folder. Descriptors store their attributes, and executing a plan
+// interprets its graph. FAKE_CUDNN selects a failure: version (too old), create, graph, engines, plan, first (plan of
+// the first engine), execute; many: the heuristic counts more engines than requested.
 #include <cudnn.h>
 #include <math.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ struct graph_tensor {
     bool            is_virtual, is_by_value;
 };
 
-// out = kind(x, b), or for a selection selector ? x : b; b and selector are x where a kind has none.
+// out = kind(x, b), or selector ? x : b. Kinds without b or selector have x in their place.
 struct graph_operation {
     cudnnBackendDescriptorType_t kind;
     cudnnPointwiseMode_t         mode;
@@ -37,7 +37,7 @@ struct graph_operation {
     graph_tensor                 x, b, selector, out;
 };
 
-// What ids are bound to: memory, or for a number on the host its value.
+// Values bound to tensor ids: device memory, or the value of a host scalar.
 struct graph_bindings {
     std::map<int64_t, void *> memory;
     std::map<int64_t, float>  numbers;
@@ -47,7 +47,7 @@ struct index4 {
     int64_t at[4];
 };
 
-// A tensor's elements as numbers, from its first to its last in memory. Writes round, and go to memory as well.
+// Elements of a tensor in fp32, in memory order. A write rounds to the tensor's type and also updates its memory.
 struct view {
     const graph_tensor *tensor;
     void               *memory;    // NULL: inside the graph
@@ -72,8 +72,8 @@ struct view {
     }
 };
 
-// Where a view has the elements of a result whose sizes are these: a size of one is taken for all, and heads share
-// groups.
+// Offsets of a tensor's elements for a result with these dimensions: a dimension of 1 is broadcast, and several heads
+// share one of a smaller number of groups.
 struct offsets {
     std::vector<int64_t> along[4];
 
@@ -165,8 +165,8 @@ float combine(const graph_operation &operation, const float values[3], const ind
     }
 }
 
-// The order in which the real one's blocks of keys add to rows of a sum in memory: that in which they arrive, other in
-// each call and for each block of rows.
+// Order in which blocks of keys add to the rows of a sum in memory. On a device it is the order of arrival, so it
+// differs for each call and block of rows.
 struct arrival {
     enum { TILE = 4 };
     std::vector<int64_t> order;
@@ -187,14 +187,14 @@ struct arrival {
     }
 };
 
-// A sum of which 18 of 23 digits are kept: so one number in a thousand is rounded otherwise in bf16 when the order is
-// another, and a small tensor shows what a real one does, whose numbers are millions.
+// Keeps 18 of 23 mantissa bits of a sum. Another order then changes about one bf16 result in a thousand, so that small
+// tensors show the variation of large ones.
 float coarse(float sum)
 {
     return std::bit_cast<float>((std::bit_cast<uint32_t>(sum) + 16) & ~31u);
 }
 
-// A sum in fp32 that lies in memory is one that blocks add to; sums inside the graph stay in registers.
+// Blocks add to an fp32 sum in memory; a sum inside the graph stays in registers.
 bool is_added_to(const view &out)
 {
     return out.memory != NULL && out.tensor->type == CUDNN_DATA_FLOAT;
@@ -223,9 +223,8 @@ void multiply(const view &x, const view &b, const view &out)
     });
 }
 
-// FAKE_DQ: what is wrong with the gradient of queries each time: "percent", it is off by 1 % of its norm in a direction
-// that is drawn; "head", that of the last head is zero; "flip", the highest bit of the exponent of an element below 2
-// is set.
+// FAKE_DQ: error of each query gradient. "percent": random noise with 1 % of its norm; "head": the last head is zero;
+// "flip": the highest exponent bit of one element below 2 is set.
 void spoil(const view &out)
 {
     static std::mt19937 draw{std::random_device()()};
@@ -243,7 +242,7 @@ void spoil(const view &out)
     } else if (emulator::is_told("FAKE_DQ", "flip")) {
         const uint32_t highest = 1u << 30;
         int64_t        first   = (int64_t)(draw() % (uint64_t)count);
-        for (int64_t i = 0; i < count; i++) {    // of zeros there may be nothing else, where an engine is tried
+        for (int64_t i = 0; i < count; i++) {    // all elements may be zero when an engine is tried
             int64_t  at   = (first + i) % count;
             uint32_t bits = std::bit_cast<uint32_t>(out.read(at));
             if (out.read(at) != 0 && (bits & highest) == 0) {
@@ -288,8 +287,8 @@ void combine_all(const graph_operation &operation, const view &x, const view &b,
         out.write(to.of(at), combine(operation, values, at));
     });
 }
-// Computes a graph element by element, with no engine in mind: whether a graph is attention and its tensors are bound
-// to what they stand for shows here. How an engine rounds does not.
+// Computes a graph element by element. This checks that the graph is attention and that its tensors are bound
+// correctly, but not the rounding of an engine.
 void graph_run(const std::vector<graph_operation> &operations, const graph_bindings &bindings)
 {
     buffers all;
@@ -315,13 +314,13 @@ void graph_run(const std::vector<graph_operation> &operations, const graph_bindi
     }
 }
 
-const int64_t engines[] = {2, 1};    // their numbers, best guess first
+const int64_t engines[] = {2, 1};    // engine numbers, best guess first
 enum { ENGINES = sizeof(engines) / sizeof(engines[0]) };
 
 struct descriptor {
     cudnnBackendDescriptorType_t     type;
     std::map<int, std::vector<char>> values;    // by attribute
-    int                              engine;    // of engines and what is made of them
+    int                              engine;    // index, for engines, their configurations and plans
 };
 struct handle {
     cudaStream_t stream;
@@ -362,7 +361,7 @@ graph_tensor tensor_of(const descriptor *from)
     return tensor;
 }
 
-// The attributes that name an operation's tensors.
+// Attributes with the tensors of each operation.
 const struct operation_names {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t  x, out, b;
@@ -411,7 +410,7 @@ template <typename T> std::vector<T> list_of(const descriptor *from, cudnnBacken
     return list;
 }
 
-// Numbers on the host are read at once: the caller's may be gone when the stream's turn comes.
+// Host scalars are read now, because they may be out of scope when the stream runs the graph.
 graph_bindings bindings_of(const std::vector<graph_operation> &operations, const descriptor *pack)
 {
     graph_bindings       bindings;
@@ -497,7 +496,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t made)
     return CUDNN_STATUS_SUCCESS;
 }
 
-// An engine's configuration keeps the graph that it is for.
+// The configuration of an engine stores its graph.
 static cudnnStatus_t propose(const descriptor *heuristic, int64_t wanted, int64_t *count, void *configurations)
 {
     *count = refuses("engines") ? 0 : refuses("many") ? 1000 : ENGINES;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
-// In the place of CUPTI: hands out records with planted times. Its clock runs twice as fast as the host's, from another
-// begin. The n-th id that is pushed after the clock was read is of work that begins 1 ms + n x 10 us after that: one to
-// three records (1 + n % 3) of 1 us, 2 us apart, noted down in their order or against it; where n % 7 is 3, there is
-// none. FAKE_CUPTI: "taken", "enable" and "flush" fail there, "drop" loses five records, "untimed" leaves the times of
-// the first out, "pieces" hands a buffer back when the clock is read, "slow" detaches for a third
-// of a second.
-// FAKE_CUPTI_LOG: a file, which gets a line for each time that it is detached.
+// Fake CUPTI with planted times. Its clock runs twice as fast as the host's, with another origin. The n-th id pushed
+// after a read of the clock has work that starts 1 ms + n x 10 us after the read: 1 + n % 3 records of 1 us, 2 us
+// apart, in ascending or descending order; none if n % 7 is 3. FAKE_CUPTI: "taken", "enable" and "flush" fail in that
+// call, "drop" loses five records, "untimed" omits the times of the first, "pieces" returns the buffer at each read of
+// the clock, "slow" detaches for 0.3 s. FAKE_CUPTI_LOG: file that receives a line at each detach.
 #include <cupti.h>
 #include <dlfcn.h>
 
@@ -16,7 +14,8 @@
 #include <unistd.h>
 
 #include <thread>
-#include <vector>
+
+#include "emulator.h"
 
 namespace
 {
@@ -26,9 +25,9 @@ struct fake {
     bool                              is_attached;
     int                               enabled, pushed, buffers, used_ones;
     uint32_t                          calls, ordinal;
-    bool                              is_read;    // the clock, since the last id
+    bool                              is_read;    // the clock was read after the last id
     uint64_t                          now, id, lost;
-    long                              device_calls;    // when it was enabled
+    long                              device_calls;    // when recording was enabled
     CUpti_BuffersCallbackRequestFunc  request;
     CUpti_BuffersCallbackCompleteFunc complete;
     uint8_t                          *buffer;
@@ -37,18 +36,17 @@ struct fake {
 
 bool does(const char *what)
 {
-    const char *told = getenv("FAKE_CUPTI");
-    return told != NULL && strcmp(told, what) == 0;
+    return emulator::is_told("FAKE_CUPTI", what);
 }
 
-// Calls of the emulated device.
+// Items enqueued on the emulated device.
 long count_calls()
 {
     long (*calls)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, "emulated_calls");
     return calls != NULL ? calls() : -1;
 }
 
-// From a thread of its own, as the library may.
+// Returns the buffer from another thread, as CUPTI may.
 void deliver()
 {
     if (the_fake.buffer != NULL) {
@@ -87,7 +85,7 @@ template <typename Record> void add_work(CUpti_ActivityKind kind, uint32_t call,
     add(record);
 }
 
-// Kinds of records: their sizes, and how those of work are added.
+// Kinds of records: size, and function that adds a record of device work.
 const struct record_kind {
     CUpti_ActivityKind kind;
     size_t             bytes;
@@ -101,7 +99,7 @@ const struct record_kind {
     {CUPTI_ACTIVITY_KIND_RUNTIME, sizeof(CUpti_ActivityAPI), NULL},
 };
 
-// A call of the program, with the id that is pushed, if any.
+// Adds an API call and, unless the kind is INVALID, its correlation with the pushed id.
 uint32_t add_call(CUpti_ExternalCorrelationKind pusher)
 {
     CUpti_ActivityAPI                 api         = {};
@@ -128,7 +126,7 @@ void add_planted(uint32_t n)
         uint64_t from = is_untimed ? 0 : begin + 2 * i * US, to = is_untimed ? 0 : from + US;
         record_kinds[i].add(record_kinds[i].kind, add_call(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0), from, to);
     }
-    // Of nobody, and of another who pushes ids.
+    // Work without an id, and with the id of another tool.
     for (auto pusher : {CUPTI_EXTERNAL_CORRELATION_KIND_INVALID, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1}) {
         add_work<CUpti_ActivityMemcpy5>(CUPTI_ACTIVITY_KIND_MEMCPY, add_call(pusher), begin, begin + 999 * US);
     }

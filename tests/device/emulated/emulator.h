@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The CUDA runtime of an emulated device, for tests where there is no GPU: streams, events and graphs, whose work runs
-// on the processor. Kernels run as tests/device/ptx says.
+// CUDA runtime of an emulated device, for tests without a GPU: streams, events and graphs whose work runs on the CPU.
+// The interpreter in tests/device/ptx runs the kernels.
 #pragma once
 
 #include <atomic>
@@ -15,13 +15,20 @@
 
 #include <cuda_runtime_api.h>
 
-// In which order the warps of a block, and the lanes of a warp, take their turns, from now on. 0: rising; 1: falling;
-// else: shuffled anew with this seed each time round.
+// Order of the warps of a block and of the sides of a branch from now on. 0: ascending; 1: descending; else: shuffled
+// with this seed after each barrier.
 extern "C" void emulator_order(unsigned seed);
+
+// Function of a library that has no effect.
+#define EMULATED_NO_EFFECT(status, name, ...)                                                                          \
+    status name(__VA_ARGS__)                                                                                           \
+    {                                                                                                                  \
+        return (status)0;                                                                                              \
+    }
 
 namespace emulator
 {
-// Whether an environment variable is that word; its number, or the other one where it is not set.
+// Whether an environment variable equals the word; its number, or the default if it is unset.
 inline bool is_told(const char *variable, const char *word)
 {
     const char *told = getenv(variable);
@@ -32,29 +39,28 @@ inline double number_told(const char *variable, double otherwise)
     const char *told = getenv(variable);
     return told != NULL ? atof(told) : otherwise;
 }
-// Work for a stream: done when its turn comes, at the latest when somebody waits for the stream.
+// Adds work to a stream. It runs in stream order, at the latest when the stream is synchronized.
 void enqueue(cudaStream_t stream, std::function<void()> work);
-// That a kernel is about to be enqueued. Loading one, which the first launch of it does, may wait for all streams:
-// where one of them then waits for another process, the emulator ends this one.
+// Announces a launch. The first launch of a kernel loads it, which may synchronize the device. If a stream waits for
+// another process at that time, a real device could hang, so the emulator ends the process.
 void load(const void *kernel);
-// From within such work: it takes so much longer, by the events around it.
+// Called by work: adds to its duration, which events measure.
 void spend(float milliseconds);
-// Work that waits for other processes, too: made anew whenever it is enqueued, and each time that its graph is
-// launched.
+// Work that may wait for other processes. enqueue_made calls make for each enqueue and each launch of its graph.
 struct pending {
     std::function<bool()> is_ready;
     std::function<void()> run;
 };
 void enqueue_made(cudaStream_t stream, std::function<pending()> make);
-bool captures(void);    // whether this thread's calls are kept in a graph
-// Of the device: few, so that loops over a grid come round again.
+bool captures(void);    // whether this thread captures a graph
+// Number of SMs: small, so that grid-stride loops iterate.
 int                         multiprocessors(void);
-inline std::atomic<int64_t> taken_bytes{0};    // of the device's memory, by libraries: less is available
-inline std::atomic<int>     products_made{0}, products_kept{0};    // descriptions of cuBLASLt's operations
-// Does one piece of work of a stream that has some; false: none has.
+inline std::atomic<int64_t> taken_bytes{0};                        // device memory that libraries use
+inline std::atomic<int>     products_made{0}, products_kept{0};    // cublasLtMatmulDesc_t objects
+// Runs one ready item of a stream; false: none is ready.
 bool progress(void);
 
-// Memory that a library allocates for kernels to use: they may touch no other.
+// Registers memory of a library, so that kernels may access it.
 void add_memory(void *data, size_t bytes);
 void remove_memory(void *data);
 }    // namespace emulator

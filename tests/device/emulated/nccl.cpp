@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
-// NCCL for the emulator: ranks are processes of this machine, which meet in a file of shared memory for each
-// communicator. Like the real one, it keeps a communicator's calls in order, lets no send end before its receiver has
-// come, makes the way between ranks when it is first used, with the host waiting, and adds up as a ring does: a
-// rounding at each hop, beginning elsewhere in each part. Ranks whose calls do not match are told, where the real one
-// hangs. FAKE_NCCL asks for faults, see struct faults.
+// NCCL for the emulator. Ranks are processes on one machine that share memory per communicator. As in NCCL, calls of a
+// communicator are ordered, a send ends after its receiver has arrived, the first use of a connection blocks the host,
+// and reductions add like a ring: they round at each hop and start at another rank in each part. Calls that do not
+// match end the process, where NCCL would hang. FAKE_NCCL injects faults (struct faults).
 #include <algorithm>
 
 #include "gswbench/format.h"
@@ -25,14 +24,14 @@ ncclResult_t refuse(const char *function)
         }                                                                                                              \
     } while (0)
 
-// An element of what a member sent.
+// Element i of a message.
 float number_at(const char *data, ncclDataType_t type, size_t i)
 {
     return type == ncclBfloat16 ? bf16_to_float(((const bf16 *)data)[i]) : ((const float *)data)[i];
 }
 
-// Sums or maxima of what all members sent, in the order of a ring that ends at the member that keeps the part, or at
-// the next one: the real one may take another algorithm or other channels in a graph, and then adds in another order.
+// Sum or maximum over the messages of all members, in the order of a ring that ends at member `last`. Captured calls
+// end at the next member, because NCCL may select another algorithm or other channels in a graph.
 void reduce(const std::vector<const std::vector<char> *> &given, ncclDataType_t type, ncclRedOp_t how, size_t first,
             size_t count, int last, char *out)
 {
@@ -202,7 +201,7 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
     return add(comm, stream, std::move(call));
 }
 
-// An exchange in which only the root sends.
+// Removes all messages except the root's from an exchange.
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream)
 {

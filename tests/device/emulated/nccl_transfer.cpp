@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared memory, and who waits for whom in it. A call makes way each time that its stream is looked at, until all its
-// messages have passed.
+// Messages in shared memory. A call progresses each time its stream is polled, until all its messages have arrived.
 #include "nccl_transfer.h"
 
 #include <fcntl.h>
@@ -14,7 +13,7 @@
 
 #include <memory>
 
-enum { HEAD_BYTES = 64 };    // how many members are present
+enum { HEAD_BYTES = 64 };    // counter of members that have mapped the memory
 
 void fake_fail(const char *format, ...)
 {
@@ -95,8 +94,8 @@ bool mailbox::take_signal(std::vector<char> &to, message_kind &what)
     return true;
 }
 
-// Memory without a name, which members find through the process that made it: nothing is left of it, whoever is killed
-// when. FAKE_NCCL_FOLDER: files there instead, for hosts that do not see each other's processes.
+// Anonymous memory, which members open through /proc of its creator, so a kill leaves nothing. FAKE_NCCL_FOLDER: files
+// in that folder, for hosts that do not see each other's processes.
 void mailboxes_name(char *name, size_t bytes)
 {
     static int  count;
@@ -113,7 +112,7 @@ void mailboxes_name(char *name, size_t bytes)
     snprintf(name, bytes, "/proc/%d/fd/%d", (int)getpid(), file);
 }
 
-// The descriptor of the process that made the memory is closed when all members have mapped it.
+// Closes the creator's descriptor after all members have mapped the memory.
 static void forget(const char *name)
 {
     int         process, file;
@@ -233,10 +232,10 @@ bool progress(ncclComm_t comm, communication &call)
     return is_done;
 }
 
-// The host waits until the other side of every way that is used for the first time has come to it as well.
+// Blocks the host until the other end of each connection has arrived, at the first use.
 void connect(ncclComm_t comm, const communication &call)
 {
-    if (!comm->is_used) {    // a MiB of the device for each channel, as late as the real one takes it
+    if (!comm->is_used) {    // 1 MiB of device memory per channel, allocated at first use as in NCCL
         emulator::taken_bytes += comm->channels << 20;
         comm->is_used = true;
     }

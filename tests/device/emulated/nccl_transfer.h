@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How the emulator's NCCL passes messages: a file of shared memory for each communicator, with a mailbox for each pair
-// of members and way. A sender posts when the message before was taken; the receiver takes. A call is messages between
-// members, grouped, in the order of their communicator.
+// Messages of the emulator's NCCL. Each communicator has shared memory with a mailbox for every sender and receiver. A
+// sender posts after its previous message was taken. A call is a group of messages, ordered within its communicator.
 #pragma once
 
 #include <nccl.h>
@@ -19,12 +18,12 @@ enum { MAILBOX_BYTES = 64 << 20, FAKE_SECONDS = 60 };
 [[noreturn]] void fake_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void              fake_sleep(void);
 
-// What both ends of a message must agree about.
+// Properties that must match on both ends of a message.
 struct message_kind {
     char   call;
     int    type  = 0;
     size_t count = 0;
-    // Where members reach into each other's memory: in which window it lies, and where there; -1: in none.
+    // Position in symmetric memory: window and offset; -1: in none.
     long in_window = -1, in_offset = -1, out_window = -1, out_offset = -1;
 };
 
@@ -36,16 +35,16 @@ struct mailbox {
     char                  data[MAILBOX_BYTES];
 
     bool is_taken() const;
-    // False: the message before is still there; there is none yet.
+    // False: the previous message was not taken; there is no message.
     bool post(const void *from, size_t size, message_kind what);
     bool take(std::vector<char> &to, size_t size, message_kind what);
-    // Whatever was put or signalled, and which of both.
+    // Takes a put or a signal; what tells them apart.
     bool take_signal(std::vector<char> &to, message_kind &what);
 };
 
 struct mailboxes;
 
-// What each member says to all, while no call of theirs runs.
+// Exchanges a message with all members while no call runs; returns their messages.
 std::vector<std::vector<char>> tell_all(mailboxes &boxes, const void *own, size_t bytes);
 
 // The name of a new communicator.
@@ -54,12 +53,12 @@ void mailboxes_name(char *name, size_t bytes);
 struct mailboxes {
     int size, rank;
 
-    // Blocks until all members have come; the last one takes the name away.
+    // Blocks until all members have arrived; the last one removes the name.
     void     open(const char *name, int members, int own);
     void     close();
     mailbox &at(int from, int to);
 
-    // Says that this member has come to a way, and waits until its other end has. Meanwhile go_on is called.
+    // Marks this end of a connection as ready; waits for the other end, and calls go_on meanwhile.
     void arrive(bool sends, int peer);
     void await(bool sends, int peer, bool (*go_on)(void));
 
@@ -73,9 +72,9 @@ struct mailboxes {
 #define FAKE_NCCL_VERSION NCCL_VERSION_CODE
 #endif
 
-// What FAKE_NCCL asks for, words after each other: "version=RANK:21800"; "refuse=RANK:ncclSend"; "lose=RANK:CALLS",
-// after so many collectives that rank's connections are lost; "absent=RANK", which comes to no communicator;
-// "unknown=RANK": nothing is registered, as without cuMem.
+// Faults in FAKE_NCCL, separated by spaces: "version=RANK:21800"; "refuse=RANK:ncclSend"; "lose=RANK:CALLS" loses the
+// rank's connections after that many collectives; "absent=RANK" joins no communicator; "unknown=RANK" registers no
+// memory, as without cuMem.
 struct faults {
     int         version = FAKE_NCCL_VERSION, lost_after = -1;
     std::string refused;
@@ -105,15 +104,15 @@ struct faults {
 };
 const faults &the_faults();
 
-// One message of a call, to or from a member.
+// One message of a call.
 struct part {
     int               peer;
-    const void       *from;    // NULL: it is received
+    const void       *from;    // data to send; NULL: a receive
     size_t            bytes;
-    bool              sends, is_one_sided = false;    // one-sided: its end does not wait for the other's
+    bool              sends, is_one_sided = false;    // one-sided: does not wait for the other end
     bool              is_started = false, is_done = false;
     std::vector<char> data = {};    // received
-    message_kind      kind = {};    // of its own call, in a group of several
+    message_kind      kind = {};    // kind of the message's own call, in a group
 };
 
 // Calls that run together on a stream: one, or those between ncclGroupStart and ncclGroupEnd.
@@ -121,10 +120,10 @@ struct communication {
     std::vector<part>                                     parts;
     std::vector<std::function<void(std::vector<part> &)>> finish;
     message_kind                                          kind;
-    uint64_t                                              turn;    // among the calls of its communicator
+    uint64_t                                              turn;    // position among the calls of its communicator
 };
 
-// Memory that a communicator knows: alike on all members, or this one's own.
+// Registered memory: a symmetric window, or memory of one member.
 struct registration {
     const char *data;
     size_t      bytes;
@@ -134,19 +133,19 @@ struct registration {
 struct ncclComm {
     mailboxes                 boxes;
     std::vector<registration> known;
-    uint64_t                  calls = 0, done = 0;    // made by the host, and ended by streams
-    int64_t                   channels = 0;           // as many as its configuration lets it have
-    bool                      copies   = false;       // where it may, without multiprocessors
-    std::vector<int>          invitations;            // signals of each member that no put has answered
+    uint64_t                  calls = 0, done = 0;    // enqueued and completed
+    int64_t                   channels = 0;           // maximum of its configuration
+    bool                      copies   = false;       // uses copy engines where possible
+    std::vector<int>          invitations;            // unanswered signals of each member
     bool                      is_used = false;
     bool                      is_lost = false;
 };
 
-// NCCL's log; NULL: nobody asks for it. tell: how a collective is made, as the real one says it, on rank 0 alone.
+// NCCL's log; NULL: disabled. tell: logs the algorithm of a collective in NCCL's format, on rank 0.
 FILE *the_log();
 void  tell(const char *function, ncclComm_t comm, const communication &call);
 
-// The communicator of that name. Blocks until all members have come.
+// Opens the communicator with this name. Blocks until all members have arrived.
 ncclResult_t make(ncclComm_t *made, const char *name, int size, int rank, const ncclConfig_t *config);
 
 inline size_t bytes_of(ncclDataType_t type)
@@ -154,19 +153,19 @@ inline size_t bytes_of(ncclDataType_t type)
     return type == ncclFloat32 || type == ncclInt32 ? 4 : type == ncclBfloat16 ? 2 : 1;
 }
 
-// Members that the call sends to, and receives from.
+// Add a message to the call.
 void add_send(communication &call, int peer, const void *from, size_t bytes);
 void add_receive(communication &call, int peer, size_t bytes);
 
-// A call in which this member sends each member `bytes` bytes, `step` after those of the member before, and receives as
-// many from each. Memory in windows is named, where members reach into it (in, out; NULL: they do not).
+// Call in which each member sends count elements to every member: the data of successive receivers is `step` bytes
+// apart. in, out: addresses that must be at the same place of a window on all members, or NULL.
 communication exchange(ncclComm_t comm, char call, ncclDataType_t type, size_t count, const void *from, size_t step,
                        const void *in, const void *out);
-// What has been received, by sender; copied to one place, one after another.
+// Received messages by sender; gather concatenates them.
 std::vector<const std::vector<char> *> received(const std::vector<part> &parts);
 void                                   gather(const std::vector<part> &parts, void *to);
 
-// Enqueues the call, or keeps it until its group ends.
+// Enqueues the call, or stores it until its group ends.
 ncclResult_t add(ncclComm_t comm, cudaStream_t stream, communication call);
 void         begin_group(void);
 void         end_group(void);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What the emulator's NCCL has and the oldest library that will do lacks: memory of its own and what its communicators
-// know of it, single calls, and puts. The real one takes windows that members have in other places or sizes, and then
-// reads what is elsewhere: here that ends the process, as does memory that is not its own, or is given back while it is
-// known.
+// Functions of newer NCCL versions, which the oldest supported one lacks: allocation and registration of memory,
+// symmetric windows, all-to-all, and puts. Misuse ends the process: windows with different offsets or sizes on the
+// members (NCCL would read other memory), memory that is not from ncclMemAlloc, and memory freed while it is
+// registered.
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,11 +13,11 @@
 
 namespace
 {
-enum { GRAIN = 2 << 20 };    // of memory that is mapped
+enum { GRAIN = 2 << 20 };    // granularity of ncclMemAlloc
 std::map<char *, size_t> the_memory;
-int                      the_known;    // registrations that are open, of all communicators
+int                      the_known;    // open registrations of all communicators
 
-// The allocation that all of it lies in.
+// The allocation that contains the range.
 char *find(const char *function, void *data, size_t bytes)
 {
     auto next = the_memory.upper_bound((char *)data);
@@ -27,7 +27,7 @@ char *find(const char *function, void *data, size_t bytes)
     return next->first;
 }
 
-// All members open one window, in one place and size.
+// Checks that all members open the same window with the same offset and size.
 void compare(ncclComm_t comm, size_t offset, size_t bytes)
 {
     const size_t own[] = {comm->known.size(), offset, bytes};
@@ -62,7 +62,7 @@ ncclResult_t forget(ncclComm_t comm, void *handle, bool is_window)
 
 extern "C" {
 
-// Poisoned, as the device's own.
+// Poisoned like cudaMalloc.
 ncclResult_t ncclMemAlloc(void **data, size_t bytes)
 {
     size_t all = (bytes + GRAIN - 1) / GRAIN * GRAIN;
@@ -121,7 +121,7 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
 {
     return forget(comm, window, true);
 }
-// Each member's share of what it sends is the receiver's.
+// Receiver i gets the i-th part of each member's data.
 ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
                           cudaStream_t stream)
 {
@@ -131,14 +131,13 @@ ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType
     communication call = exchange(comm, 'X', type, count, from, count * bytes_of(type), from, to);
     call.finish.push_back([=](std::vector<part> &parts) { gather(parts, to); });
     if (comm->copies) {
-        tell("AlltoAll", comm, call);    // else it is sends and receives, of which nothing is said
+        tell("AlltoAll", comm, call);    // otherwise sends and receives, which NCCL does not log
     }
     return add(comm, stream, std::move(call));
 }
 
-// The message says where in its window the receiver has what comes. The real one writes at once, whatever the receiver
-// still reads there: here a put is an error before the receiver has sent a signal without data, the gswbench way to say
-// that its place is free.
+// The message carries the destination in the receiver's window. NCCL writes at once, even if the receiver still reads
+// that memory. gswbench receivers first send a signal without data, and the emulator ends the process if it is missing.
 ncclResult_t ncclPutSignal(const void *from, size_t count, ncclDataType_t type, int peer, ncclWindow_t window,
                            size_t offset, int signal, int context, unsigned flags, ncclComm_t comm, cudaStream_t stream)
 {
@@ -197,7 +196,7 @@ ncclResult_t ncclWaitSignal(int count, wait_for_signals *awaited, ncclComm_t com
     return add(comm, stream, std::move(call));
 }
 
-// Like the real one: id i is of the member that ranks of its part of the group come to, which runs where it was made.
+// As in NCCL, id i must come from the first rank of part i of the group.
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *made, int size, int rank, int id_count, ncclUniqueId *ids,
                                       ncclConfig_t *config)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The CUDA runtime that goes with the emulator: what the device says of itself, streams, events and graphs. Streams are
-// queues, taken from in an order drawn at random, so that a result that hangs on an order that no event asks for shows.
+// CUDA runtime of the emulator: device properties, streams, events and graphs. A random draw chooses the stream that
+// runs next, so a result that depends on an order without an event varies.
 #include "emulator.h"
 
 #include <cuda_profiler_api.h>
@@ -18,21 +18,21 @@
 
 struct CUevent_st {
     unsigned recorded, passed;    // records enqueued, and reached
-    double   milliseconds;        // of the stream's clock, when it was reached
-    bool     is_within;           // recorded within a capture, for the order of what is captured alone
+    double   milliseconds;        // stream clock when it was reached
+    bool     is_within;           // recorded during capture, only to order captured work
 };
 
 struct CUstream_st {
     struct item {
         std::function<void()> work;
         bool                  takes_time = true;
-        std::function<bool()> is_ready   = {};      // of other processes; empty: does not wait for them
+        std::function<bool()> is_ready   = {};      // whether other processes are ready; empty: needs none
         CUevent_st           *awaited    = NULL;    // NULL: none
         unsigned              passed     = 0;
-        double                enqueued   = 0;    // when, by the host
+        double                enqueued   = 0;    // host clock
     };
     std::deque<item> items;
-    double           milliseconds;    // its clock, which knows nothing of the processor's time
+    double           milliseconds;    // emulated clock, independent of CPU time
 };
 
 struct CUgraph_st {
@@ -45,23 +45,23 @@ namespace
 {
 std::recursive_mutex       the_lock;
 std::vector<CUstream_st *> the_streams;
-std::set<const void *>     the_kernels;    // that have been launched
+std::set<const void *>     the_kernels;    // launched so far
 std::mt19937               the_draw(1);
 std::mt19937               the_noise((unsigned)getpid());
-CUstream_st               *the_running;    // whose work is done now
-double                     the_host;       // milliseconds: up to where it has waited for streams
-long                       the_calls;      // that have enqueued
-thread_local CUgraph_st   *the_capture;    // calls of this thread are kept here, not done
+CUstream_st               *the_running;    // stream of the running item
+double                     the_host;       // milliseconds of the host: the latest clock of a synchronized stream
+long                       the_calls;      // enqueued items so far
+thread_local CUgraph_st   *the_capture;    // receives the calls of this thread, instead of running them
 
 typedef std::lock_guard<std::recursive_mutex> guard;
 
-// FAKE_CUDA: what this runtime does not do: "begin" a capture, "record" an event in one, "instantiate" a graph.
+// FAKE_CUDA: the call that fails: "begin" of a capture, "record" of an event in one, "instantiate" of a graph.
 bool refuses(const char *what)
 {
     return emulator::is_told("FAKE_CUDA", what);
 }
 
-// What an item takes: a millisecond. FAKE_SLOW: so many percent longer, give or take a tenth, or FAKE_VARY percent.
+// Duration of an item: 1 ms. FAKE_SLOW: that many percent longer, with noise of 10 or FAKE_VARY percent.
 double draw_milliseconds()
 {
     double part = emulator::number_told("FAKE_VARY", 10) / 100, slow = emulator::number_told("FAKE_SLOW", -1);
@@ -74,7 +74,7 @@ bool is_ready(const CUstream_st *stream)
     return (next.awaited == NULL || next.awaited->passed >= next.passed) && (!next.is_ready || next.is_ready());
 }
 
-// One item of a stream that has one ready.
+// Runs one ready item of a randomly drawn stream.
 bool advance()
 {
     std::vector<CUstream_st *> ready;
@@ -99,7 +99,7 @@ bool advance()
     return true;
 }
 
-// When none is ready: what is waited for was enqueued before, so that a stream waits for another process.
+// Called if no item is ready: some stream must then wait for another process, otherwise there is a deadlock.
 void wait_for_others()
 {
     bool waits = false;
@@ -122,7 +122,7 @@ void push(cudaStream_t stream, CUstream_st::item item)
     stream->items.push_back(std::move(item));
 }
 
-// Keeps the call while its thread captures, else makes it.
+// Records the call during capture, or runs it.
 cudaError_t perform(std::function<void()> call)
 {
     if (the_capture != NULL) {
@@ -182,19 +182,19 @@ bool progress(void)
 }
 }    // namespace emulator
 
-// Numbers that make it another device: FAKE_PROCESSORS, FAKE_CAPABILITY (its generation), FAKE_DRIVER (an older one).
+// Properties of another device: FAKE_PROCESSORS (SMs), FAKE_CAPABILITY (major version), FAKE_DRIVER (its CUDA version).
 int emulator::multiprocessors(void)
 {
     return (int)number_told("FAKE_PROCESSORS", 3);
 }
 
-// Ranks that say others have devices of their own.
+// Ranks with different FAKE_DEVICE have separate devices.
 static int device_number(void)
 {
     return (int)emulator::number_told("FAKE_DEVICE", 0);
 }
 
-// Profilers are told in the file in which tests/observe/fake_profiler.c takes down all else.
+// Logs profiler calls to the file of tests/observe/fake_profiler.c.
 static cudaError_t tell(const char *line)
 {
     const char *path = getenv("FAKE_PROFILER");
@@ -241,7 +241,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 }
 cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int)
 {
-    snprintf(text, (size_t)bytes, "FFFF:%02X:00.0", device_number());    // in a domain that no machine has
+    snprintf(text, (size_t)bytes, "FFFF:%02X:00.0", device_number());    // a PCI domain that no machine has
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
@@ -251,7 +251,7 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
     return cudaSuccess;
 }
 
-// Descriptions of cuBLASLt's operations that were made so far, and those that there are.
+// Number of cublasLtMatmulDesc_t created so far, and of those not destroyed.
 void emulator_descriptions(int *made, int *kept)
 {
     *made = emulator::products_made;
@@ -267,10 +267,7 @@ cudaError_t cudaProfilerStop(void)
     return tell("0\tdevice-stop\n");
 }
 
-cudaError_t cudaGetLastError(void)
-{
-    return cudaSuccess;
-}
+EMULATED_NO_EFFECT(cudaError_t, cudaGetLastError, void)
 const char *cudaGetErrorString(cudaError_t error)
 {
     return error == cudaSuccess ? "no error" : "an error of the emulator";
@@ -308,7 +305,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     return cudaSuccess;
 }
 
-// For who wants to know whether the device is used meanwhile.
+// The fake CUPTI calls it to find use of the device during an interval.
 long emulated_calls(void)
 {
     guard held(the_lock);
@@ -355,7 +352,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         push(stream, {[]() {}, false, {}, event, event->recorded});
     });
 }
-// By the clocks of the streams that reached them.
+// Difference of the stream clocks.
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)
 {
     if (begin->is_within || end->is_within || begin->passed == 0 || end->passed == 0) {
@@ -397,10 +394,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *instance, cudaGraph_t graph, u
     (*instance)->calls = graph->calls;
     return cudaSuccess;
 }
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t)
-{
-    return cudaSuccess;
-}
+EMULATED_NO_EFFECT(cudaError_t, cudaGraphUpload, cudaGraphExec_t, cudaStream_t)
 cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t)
 {
     guard held(the_lock);

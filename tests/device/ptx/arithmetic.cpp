@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arithmetic, lane by lane. Results that PTX leaves to the device, such as the last bits of ex2.approx, are the nearest
-// number.
+// Arithmetic instructions, lane by lane. Approximate instructions such as ex2.approx return the nearest number.
 #include "ptx.h"
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace ptx
 {
 namespace
 {
-// Operands of a lane: registers, or the bits of a predicate.
+// Source operand of all lanes: a register, or the bits of a predicate.
 template <typename T> struct source {
     const T *at;
     source(warp &w, uint32_t unit) : at(w.lanes<T>(unit))
@@ -56,7 +55,7 @@ void run_lanes(warp &w, const instruction &its, std::index_sequence<i...>)
     }
 }
 
-// The instruction that computes a function of its operands, whose types are the function's.
+// Instruction that applies a function to its operands; the function's parameters give their types.
 template <auto f, typename To, typename... From> constexpr handler make_handler(To (*)(From...))
 {
     return
@@ -69,7 +68,7 @@ template <auto f> void logic(warp &w, const instruction &its)
     w.put_predicate(its.operands[0], f(w.predicates[its.operands[1]], w.predicates[its.operands[2]]));
 }
 
-// Rounds in another direction than to the nearest: fesetround orders itself among what is volatile.
+// Directed rounding. volatile keeps the operations between the calls of fesetround.
 template <int direction> __attribute__((optimize("rounding-math"))) float fma_rounded(float a, float b, float c)
 {
     volatile float x = a, y = b, z = c;
@@ -150,7 +149,7 @@ uint32_t reverse(uint32_t a)
     return result;
 }
 
-// Conversions of floating point to integers saturate; not a number becomes 0.
+// Conversion to an integer saturates; NaN becomes 0.
 template <typename To, typename From> To integer(From a)
 {
     From lowest = (From)std::numeric_limits<To>::min(), highest = (From)std::numeric_limits<To>::max();
@@ -166,11 +165,11 @@ uint16_t to_bf16(float a)
     return a != a ? 0x7fff : (uint16_t)((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
 }
 
-// Eight bits with so many of mantissa, rounded to nearest even, at most the largest number.
+// FP8 with this many mantissa bits, rounded to nearest even and saturated.
 template <int mantissa, int bias, int largest> uint8_t to_fp8(float a)
 {
     float    size     = std::min(std::fabs(a), 0x1p30f);
-    uint32_t exponent = std::max(std::bit_cast<uint32_t>(size) >> 23, 128u - bias);    // that of a float, in its bits
+    uint32_t exponent = std::max(std::bit_cast<uint32_t>(size) >> 23, 128u - bias);    // biased, as in a float
     float    units    = std::nearbyint(size * std::bit_cast<float>((254u + mantissa - exponent) << 23));
     int      code     = (int)units + ((int)exponent - (128 - bias)) * (1 << mantissa);
     return a != a ? 0x7f : (uint8_t)((std::signbit(a) ? 0x80 : 0) | std::min(code, largest));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What tests reach of kernels; kernels that are wrong on purpose; and what kernels read and write, behind a cache as
-// small as a multiprocessor's, which each launch finds empty.
+// Instruction coverage of kernels by tests, mutants of kernels, and counting of memory reads through a cache of the
+// size of an L1, which is empty at the start of each launch.
 #include "ptx.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ namespace ptx
 {
 namespace
 {
-// Of kernels and of their instructions.
+// Reached and total.
 int64_t the_entries[2], the_instructions[2];
 
 void count_kernel(const kernel &its)
@@ -31,7 +31,7 @@ void count_kernel(const kernel &its)
 }
 }    // namespace
 
-// Where GSWBENCH_PTX_COVERAGE names a folder, all processes share a file of a kernel there, with a byte an instruction.
+// With GSWBENCH_PTX_COVERAGE=FOLDER all processes share a file per kernel in it, with one byte per instruction.
 uint8_t *keep_reached(const std::string &kernel, size_t instructions)
 {
     const char *folder = getenv("GSWBENCH_PTX_COVERAGE");
@@ -52,8 +52,7 @@ uint8_t *keep_reached(const std::string &kernel, size_t instructions)
     return (uint8_t *)made;
 }
 
-// GSWBENCH_PTX_MUTANT, a line each: part of a kernel's name, which place of a pattern, the pattern, and what replaces
-// it.
+// GSWBENCH_PTX_MUTANT has four lines: part of a kernel's name, the number of the match, the pattern, its replacement.
 std::string mutate(const std::string &kernel, std::string text)
 {
     const char *told = getenv("GSWBENCH_PTX_MUTANT");
@@ -85,10 +84,10 @@ namespace
 enum { SECTOR = 32, SECTORS = (128 << 10) / SECTOR };
 
 struct cache {
-    std::list<uint64_t>                                         order;    // the latest first
+    std::list<uint64_t>                                         order;    // most recent first
     std::unordered_map<uint64_t, std::list<uint64_t>::iterator> places;
 
-    // Whether the sector was there; it is, from then on.
+    // Whether the cache has the sector. Inserts it.
     bool has(uint64_t sector)
     {
         auto found = places.find(sector);
@@ -121,7 +120,7 @@ void count_read(uint64_t address, int bytes)
 }
 }    // namespace ptx
 
-// Whether tests have reached so many percent of the kernels and of their instructions.
+// Whether tests have reached these percentages of the kernels and of their instructions.
 extern "C" int emulator_coverage(double entries, double instructions)
 {
     ptx::visit_kernels(ptx::count_kernel);

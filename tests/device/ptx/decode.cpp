@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From statements to instructions: registers get places in the file of a warp, numbers become registers that a launch
-// fills, opcodes become functions.
+// Translates statements to instructions: assigns registers of the warp's register file, turns immediates into registers
+// that a launch fills, and finds the function of each opcode.
 #include "read.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ uint32_t find_constant(reader *from, uint64_t value, uint32_t bytes)
     return found->second;
 }
 
-// A register by its name, in the innermost scope that has it. bytes NONE: there is none.
+// Finds a register in the innermost scope that declares it. bytes NONE: there is none.
 named find_register(reader *from, text of)
 {
     std::string name(of), stem(of.substr(0, of.find_last_not_of("0123456789") + 1));
@@ -71,7 +71,7 @@ uint64_t read_number(text of, bool *is_number)
     return value;
 }
 
-// [register + number], [array + number], [parameter + number].
+// Forms: [register + number], [array + number], [parameter + number].
 void read_address(reader *from, text of, const statement &read)
 {
     size_t  sign   = of.find_first_of("+-");
@@ -94,7 +94,7 @@ void read_address(reader *from, text of, const statement &read)
     from->made.offset = (int32_t)offset;
 }
 
-// Adds the units of an operand; bytes: of a number.
+// Adds the units of an operand. bytes: size of an immediate.
 void read_operand(reader *from, text of, uint32_t bytes, const statement &read)
 {
     bool is_number, is_negated = of[0] == '!';
@@ -125,7 +125,7 @@ void read_operand(reader *from, text of, uint32_t bytes, const statement &read)
     from->widths.push_back(bytes);
 }
 
-// The bytes of numbers that an instruction takes as operand index: of its type, but for shifts and wide sums.
+// Size of an immediate as operand `index`: that of the instruction's type, except for shifts and mad.wide.
 uint32_t number_bytes(const statement &read, const std::vector<text> &words, size_t index)
 {
     text     first = words[0];
@@ -144,7 +144,7 @@ uint32_t number_bytes(const statement &read, const std::vector<text> &words, siz
                                                                   : bytes;
 }
 
-// In the order of the text, but for a load, whose address comes first. What may be left out is NONE.
+// Operands keep the order of the text, except that a load has its address first. An omitted operand is NONE.
 void read_operands(reader *from, const statement &read, const std::vector<text> &words)
 {
     std::vector<text> operands = read.operands;
@@ -168,7 +168,7 @@ void read_operands(reader *from, const statement &read, const std::vector<text> 
     std::copy(from->units.begin(), from->units.end(), from->made.operands);
 }
 
-// Parts of a register, of equal width: mov.b64 {%r1, %r2}, %rd1, and back.
+// mov.b64 {%r1, %r2}, %rd1 and its inverse: parts of equal width.
 template <typename Part> void pack(warp &w, const instruction &its)
 {
     for (int i = 0; i < its.parts; i++) {
@@ -211,8 +211,8 @@ handler find_handler(const std::string &opcode)
     return found == all.end() ? NULL : found->second;
 }
 
-// A conversion may take the low bytes of a register, and fill one that is wider than its type: then it is made of
-// several.
+// A conversion may read the low bytes of a wider register and write a register wider than its type. It then becomes
+// several instructions.
 void add_conversion(reader *from, const std::vector<text> &words)
 {
     auto is_wider = [&](int operand, text type) {
@@ -267,7 +267,7 @@ void add_other(reader *from, const statement &read, const std::vector<text> &wor
 }
 typedef std::vector<uint32_t> list;
 
-// The instructions that may be executed after each one. The end comes after the last one.
+// Possible successors of each instruction. The end follows the last one.
 std::vector<list> successors(const std::vector<instruction> &code)
 {
     uint32_t          end = (uint32_t)code.size();
@@ -285,7 +285,7 @@ std::vector<list> successors(const std::vector<instruction> &code)
     return next;
 }
 
-// Each instruction after those that come after it, as far as the end can be reached: the end is the last.
+// Post-order of the reversed graph: an instruction comes after its predecessors; the end is last.
 list order_backwards(const std::vector<list> &next)
 {
     std::vector<list> before(next.size());
@@ -316,8 +316,8 @@ list order_backwards(const std::vector<list> &next)
     return order;
 }
 
-// Where the ways of a branch meet: the immediate post-dominator of the branch, by K. Cooper, T. Harvey and K. Kennedy,
-// "A Simple, Fast Dominance Algorithm", on the graph of instructions with its edges reversed.
+// Finds the reconvergence point of each branch, its immediate post-dominator: K. Cooper, T. Harvey and K. Kennedy, "A
+// Simple, Fast Dominance Algorithm", on the reversed graph of instructions.
 void find_joins(kernel *of)
 {
     std::vector<list> next  = successors(of->code);

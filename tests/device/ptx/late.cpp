@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Atomic operations, and copies in the background, which arrive as late as they may: when they are waited for.
+// Atomic operations, and cp.async, whose data arrives as late as PTX allows: at the wait.
 #include "shadow.h"
 
 namespace ptx
 {
 namespace
 {
-// Atomic operations are in order with each other, and with nothing else. Operands: where the value before goes (NONE:
-// nowhere), the address, the value.
+// Atomic operations are ordered with each other only. Operands: register for the previous value or NONE, address,
+// value.
 template <typename T, space where, auto f> void atomic(warp &w, const instruction &its)
 {
     for_lanes(w.active, [&](int lane) {
@@ -30,8 +30,8 @@ template <typename T, space where, auto f> void atomic(warp &w, const instructio
     });
 }
 
-// Nobody may read what is to be written, nor write it, until it has arrived. Operands: to, from, bytes, and how many of
-// these are copied (0, or NONE: all).
+// Until the copy arrives, no thread may read or write its destination. Operands: destination, source, bytes, and the
+// number of bytes to copy (NONE: all; 0: zeros).
 void copy_late(warp &w, const instruction &its)
 {
     enum { BYTES = sizeof(late_copy::data) };
@@ -46,7 +46,7 @@ void copy_late(warp &w, const instruction &its)
         check_write(w, its, lane, to, BYTES, SHARED);
         std::fill(to.written, to.written + BYTES, 0u);
         w.copies.push_back(copied);
-        the_traffic.read_bytes += the_count_runs ? BYTES : 0;    // past the cache of a multiprocessor
+        the_traffic.read_bytes += the_count_runs ? BYTES : 0;    // cp.async.cg bypasses the L1
     });
 }
 
@@ -55,7 +55,7 @@ void close_group(warp &w, const instruction &)
     for_lanes(w.active, [&](int lane) { w.groups[lane]++; });
 }
 
-// All but the latest groups, as many as the instruction says.
+// Completes all groups except the last N; offset -1: every copy.
 void wait_group(warp &w, const instruction &its)
 {
     size_t kept = 0;

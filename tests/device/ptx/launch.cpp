@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// In the place of the CUDA runtime's part that nvcc's code calls: it takes kernels down as programs start, and enqueues
-// launches of them. Their PTX lies uncompressed in the fat binary.
+// Replaces the part of the CUDA runtime that nvcc's host code calls: registers the kernels of a program when it starts,
+// and enqueues their launches. The fat binary holds uncompressed PTX.
 #include "ptx.h"
 
 #include "../emulated/emulator.h"
@@ -16,7 +16,7 @@ namespace
 {
 enum { KIND_PTX = 1, BLOCKS_PER_MULTIPROCESSOR = 2, EVERY_DEVICE_HAS = 48 << 10 };
 
-// What nvcc wraps, and what is in it: a header, then one entry of each kind with a header of its own.
+// Layout of a fat binary: a wrapper, a file header, then entries, each with a header.
 struct wrapper {
     uint32_t    magic, version;
     const char *data;
@@ -34,7 +34,7 @@ struct entry_header {
     uint32_t compressed_bytes;
 };
 
-struct entry {    // what a program can launch
+struct entry {    // registered kernel
     std::string name;
     const char *binary;
     kernel     *code;    // NULL: not launched yet
@@ -157,7 +157,7 @@ char __cudaInitModule(void **)
     return 0;
 }
 
-// Stubs of kernels call these where a launcher uses <<< >>>.
+// Kernel stubs call these for a launch by <<< >>>.
 unsigned __cudaPushCallConfiguration(dim3, dim3, size_t, struct CUstream_st *)
 {
     return 1;
@@ -192,7 +192,7 @@ cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute, int va
     ptx::find_entry(function)->allowed_shared = value;
     return value <= ptx::MOST_SHARED ? cudaSuccess : cudaErrorInvalidValue;
 }
-// As many as show what several blocks on a multiprocessor leave.
+// Two, so that tests cover several blocks per SM.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *, int, size_t, unsigned)
 {
     *blocks = ptx::BLOCKS_PER_MULTIPROCESSOR;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory of the device, which is the process's own, and the shadows of all memory.
+// Device memory, allocated from the process's memory, and the shadow of all memory.
 #include "shadow.h"
 
 #include "../emulated/emulator.h"
@@ -17,13 +17,13 @@ namespace
 {
 enum { SHARED_BYTES = DYNAMIC_AT + MOST_SHARED };
 
-// Ranks are threads: one allocates while a kernel of another runs.
+// Ranks are threads, so one may allocate while another runs a kernel.
 std::mutex                          the_allocations_lock;
 typedef std::lock_guard<std::mutex> guard;
 
 std::map<uint64_t, memory> &allocations()
 {
-    static std::map<uint64_t, memory> all;    // by their ends
+    static std::map<uint64_t, memory> all;    // by end address
     return all;
 }
 
@@ -38,8 +38,8 @@ tag *make_shadow(size_t bytes)
     return (tag *)made;
 }
 
-// Whether what has this tag happened before what the warp does in the lane: in an earlier launch, before a barrier, by
-// the same thread, or before a bar.warp.sync of the warp.
+// Whether the access with this tag is ordered before the current one: in an earlier launch, before a barrier, by the
+// same thread, or before a bar.warp.sync of the warp.
 bool is_before(const warp &w, tag of, tag own, space where)
 {
     const launch &now     = the_launch;
@@ -68,7 +68,7 @@ std::string describe(tag of)
                              : "thread " + std::to_string(owner * LANES + lane);
 }
 
-// Libraries write without a word: memory that holds other than what cudaMalloc leaves was written by one.
+// Emulated libraries write without tags: memory that differs from cudaMalloc's poison was written by one.
 bool is_poison(const char *data, int bytes)
 {
     while (bytes > 0 && data[bytes - 1] == (char)0xff) {
@@ -194,7 +194,7 @@ void forget_segments(void)
     }
 }
 
-// Arrays of shared memory lie apart from each other, so that no access reaches another than its own.
+// Gaps separate the arrays of shared memory, so that an access out of bounds reaches none.
 void prepare_shared(const kernel &code, uint32_t dynamic_bytes)
 {
     static char *data    = (char *)aligned_alloc(256, SHARED_BYTES);
@@ -236,7 +236,7 @@ void remove_memory(void *data)
 }    // namespace emulator
 
 extern "C" {
-// Poisoned, so that what is not written shows.
+// Poisoned, so that reads of uninitialized memory are found.
 cudaError_t cudaMalloc(void **data, size_t bytes)
 {
     if (bytes == 0) {

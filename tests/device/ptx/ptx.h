@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs kernels in the form in which nvcc emits them: an interpreter of PTX (PTX ISA 9.0). A warp executes an
-// instruction for its 32 lanes at once; warps run one after another from barrier to barrier, blocks one after another.
-// Shadows of memory hold who wrote and read each byte last, so that a race shows in any order.
+// Interpreter of PTX (ISA 9.0), the form in which nvcc emits kernels. A warp executes an instruction for its 32 lanes
+// at once; the warps of a block take turns between barriers, and blocks run one after another. Shadow memory records
+// the last writer and reader of each byte, so races are found in every order.
 #pragma once
 
 #include <stddef.h>
@@ -15,10 +15,9 @@
 
 #include <vector_types.h>
 
-// What kernels move, counted for docs/performance.md; counting costs time, and begins when it is first asked for.
-// Sectors of 32 bytes that were read and that a small cache did not have, as a multiprocessor's own would; bytes that
-// were written; bytes that fed matrix instructions from shared memory, and the operations of these; and bytes that were
-// copied beside kernels.
+// Memory traffic of kernels since the last count, for docs/performance.md: bytes of 32-byte sectors that miss a cache
+// of the size of an L1; bytes written; bytes that matrix instructions load from shared memory, and their operations;
+// bytes of cudaMemcpy. Counting is slow, so the first call of emulator_count starts it.
 struct emulator_traffic {
     int64_t read_bytes, written_bytes, fed_bytes, operations, copied_bytes;
 };
@@ -32,18 +31,18 @@ struct warp;
 
 struct instruction {
     void (*run)(warp &, const instruction &);
-    uint32_t guard;                      // predicate without which it does nothing, or NONE
+    uint32_t guard;                      // predicate that enables the instruction, or NONE
     uint32_t operands[MOST_OPERANDS];    // in the order of the text: registers by unit, predicates by number, or NONE
-    uint32_t target, join;               // of a branch, and where its ways meet again (NONE: at the end)
-    int32_t  offset;                     // of an address; another number
-    bool     is_negated;                 // by the guard: the predicate has to be false
-    bool     is_negated_source, is_signed, is_32_bit;    // a predicate source; an access; a 32-bit address
-    uint8_t  width, parts;    // bytes of the register that an access fills; registers of a mov with braces
+    uint32_t target, join;               // of a branch: destination, and reconvergence point (NONE: the end)
+    int32_t  offset;                     // of an address, or an immediate
+    bool     is_negated;                 // the guard enables it if false
+    bool     is_negated_source, is_signed, is_32_bit;    // of a predicate operand; of a load; of an address
+    uint8_t  width, parts;    // bytes of the register of a load or store; registers in the braces of a mov
     uint32_t line;
     const char *text;
 };
 
-// A place that has a name in PTX: a parameter, or an array in shared or local memory.
+// A named variable of PTX: a parameter, or an array in shared or local memory.
 struct variable {
     std::string name;
     uint32_t    offset, bytes, alignment;
@@ -63,8 +62,8 @@ struct kernel {
     uint8_t                 *reached;    // by instruction
 };
 
-// A shadow holds a tag of each byte: the segment in which a warp accessed it, and the lane. A warp begins a segment at
-// each barrier and each bar.warp.sync; numbers of segments rise. 0: nobody; SEVERAL: more than one lane.
+// Shadow memory has a tag for each byte: segment and lane of its last access. A segment is the code of a warp between
+// two barriers or bar.warp.sync; their numbers increase. Tag 0: never accessed; lane SEVERAL: several lanes.
 typedef uint32_t tag;
 enum { LANE_BITS = 6, SEVERAL = 32 };
 constexpr tag BY_HOST = 1;
@@ -75,7 +74,7 @@ struct memory {
     tag     *written, *read;
 };
 
-struct way {    // lanes that go on elsewhere, later
+struct way {    // lanes that wait while the others take the other side of a branch
     uint32_t pc, join, lanes;
 };
 
@@ -98,16 +97,16 @@ struct warp {
     const kernel          *code;
     char                  *registers;
     uint32_t              *predicates;
-    uint32_t               active, alive;    // lanes that execute; that have not ended
+    uint32_t               active, alive;    // masks: lanes that execute now; that have not exited
     uint32_t               pc, join;
     uint32_t               number, segment;
     uint32_t               vote;
-    const instruction     *barrier;    // that it waits at; NULL: none
+    const instruction     *barrier;    // at which the warp waits, or NULL
     bool                   has_ended;
     std::vector<way>       ways;
     std::vector<late_copy> copies;
-    uint32_t               groups[LANES];    // of late copies, begun by each lane
-    memory                *nearest[3];       // allocation of the latest access, by space
+    uint32_t               groups[LANES];    // cp.async groups that each lane has committed
+    memory                *nearest[3];       // allocation of the last access, by space
     std::vector<char>      local;
     std::vector<tag>       local_written;
 
@@ -115,7 +114,7 @@ struct warp {
     {
         return (T *)(void *)(registers + (size_t)unit * UNIT);
     }
-    // Results of lanes; those that are not active keep what they have.
+    // Writes the results of active lanes; the others keep their values.
     template <typename T> void put(uint32_t unit, const T *from)
     {
         T *to = lanes<T>(unit);
@@ -137,30 +136,30 @@ struct warp {
     }
 };
 
-// What runs now.
+// The running grid.
 struct launch {
     const kernel         *code;
     dim3                  grid, block, index;
     const char           *parameters;
     uint32_t              first, block_first, interval;    // segments: of the launch, the block, since the last barrier
-    uint32_t              alive;                           // threads at the latest barrier
+    uint32_t              alive;                           // threads that reached the last barrier
     std::vector<memory>   shared;
-    std::vector<uint32_t> blocks;    // their first segments
-    std::vector<uint32_t> owners;    // warps of segments, from block_first on
+    std::vector<uint32_t> blocks;    // first segment of each
+    std::vector<uint32_t> owners;    // warp of each segment from block_first on
 };
 extern launch the_launch;
 
-// Registers that a launch fills; those of the block's index from BLOCK_INDEX on.
+// Special registers, which a launch sets. The index of the block starts at BLOCK_INDEX.
 enum { BLOCK_INDEX = 10 };
 inline constexpr const char *special_names[] = {"%tid.x",   "%tid.y",    "%tid.z",    "%ntid.x",      "%ntid.y",
                                                 "%ntid.z",  "%nctaid.x", "%nctaid.y", "%nctaid.z",    "%laneid",
                                                 "%ctaid.x", "%ctaid.y",  "%ctaid.z",  "%lanemask_lt", "%lanemask_eq"};
 
-// Addresses: 0 is none; generic ones have their space in their upper bits. Dynamic shared memory begins at DYNAMIC_AT.
+// Generic addresses have the memory space in their upper bits. Dynamic shared memory starts at DYNAMIC_AT.
 constexpr uint64_t SHARED_BASE = UINT64_C(1) << 60, LOCAL_BASE = UINT64_C(1) << 61;
 enum { SHARED_START = 1024, LOCAL_START = 1024, DYNAMIC_AT = 64 << 10, MOST_SHARED = 227 << 10 };
 
-// Ends the process with what is wrong where. lane -1: of the whole warp.
+// Ends the process with a message that names the place. lane -1: the whole warp.
 [[noreturn]] void fail(const warp &of, const instruction &at, int lane, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 [[noreturn]] void fail_kernel(const char *kernel, uint32_t line, const char *text, const char *format, ...)
@@ -169,12 +168,12 @@ enum { SHARED_START = 1024, LOCAL_START = 1024, DYNAMIC_AT = 64 << 10, MOST_SHAR
 uint32_t begin_segment(uint32_t warp);
 void     run_grid(const kernel &code, dim3 grid, dim3 block, const char *parameters);
 
-// Memory of the device: found by address, or NULL.
+// The allocation with this address range, or NULL.
 memory *find_memory(uint64_t address, uint64_t bytes);
-void    forget_segments(void);    // all tags become the host's
+void    forget_segments(void);    // tags of all accesses become BY_HOST, so that segment numbers restart
 void    prepare_shared(const kernel &code, uint32_t dynamic_bytes);
 
-// Text to code: functions by opcode, and of loads and stores by their words (NULL: there is none).
+// Functions of instructions: a table by opcode, and a search by the words of a load or store (NULL: unknown).
 typedef void (*handler)(warp &, const instruction &);
 typedef std::unordered_map<std::string, handler> table;
 void                                             add_arithmetic(table &to);
@@ -183,16 +182,16 @@ void                                             add_late(table &to);
 handler                                          find_access(const std::vector<std::string_view> &words, uint32_t size);
 kernel                                          *read_kernel(std::string_view module, const std::string &name);
 
-void        visit_kernels(void (*visit)(const kernel &its));    // all that the program has
+void        visit_kernels(void (*visit)(const kernel &its));    // every kernel of the program
 uint8_t    *keep_reached(const std::string &kernel, size_t instructions);
 std::string mutate(const std::string &kernel, std::string text);
 
 extern bool             the_count_runs;
 extern emulator_traffic the_traffic;
-void                    begin_count(void);    // of a launch, which finds the cache empty
+void                    begin_count(void);    // empties the cache at the start of a launch
 void                    count_read(uint64_t address, int bytes);
 
-// Instructions that others than their own file know.
+// Instructions that other files compare with.
 void branch(warp &w, const instruction &its);
 void leave(warp &w, const instruction &its);
 void arrive(warp &w, const instruction &its);

@@ -30,7 +30,7 @@ bool is_word(char of)
     return isalnum((unsigned char)of) || of == '_' || of == '$' || of == '%';
 }
 
-// An array: .shared .align 8 .b8 NAME[256]; or .param .u64 NAME. No bytes: the launch gives them.
+// Parses .shared .align 8 .b8 NAME[256] or .param .u64 NAME. bytes 0: dynamic shared memory.
 variable read_variable(text words)
 {
     variable found  = {"", 0, 0, 0};
@@ -66,7 +66,7 @@ void read_parameters(reader *from, text list)
     from->its->parameter_bytes = end;
 }
 
-// Arrays of shared memory lie apart, and the one of a launch after all others.
+// Gaps separate the arrays of shared memory; dynamic memory comes last.
 void read_shared(reader *from, variable found)
 {
     found.offset = found.bytes == 0 ? (uint32_t)DYNAMIC_AT : from->shared_end;
@@ -91,7 +91,7 @@ void read_registers(reader *from, text words)
     }
 }
 
-// Whether a statement was read, or the kernel ends.
+// Reads a statement; returns false at the end of the kernel.
 bool read_statement(reader *from, statement *read)
 {
     skip_space(from);
@@ -207,7 +207,7 @@ void refuse(const reader *from, const char *begin, uint32_t line, const char *wh
     fail_kernel(from->its->name.c_str(), line, begin, "%s", why);
 }
 
-// The text of the entry, from its parameters to the end of its body.
+// Reads the entry's parameters, limits and shared arrays, and stops at its body.
 static void read_body(reader *from, text module)
 {
     text   own(from->its->text);
@@ -215,8 +215,9 @@ static void read_body(reader *from, text module)
     read_parameters(from, own.substr(open + 1, close - open - 1));
     read_limits(from, own.substr(close + 1, body - close));
     for (size_t at = module.find(".shared "); at != text::npos; at = module.find(".shared ", at + 1)) {
-        variable found     = read_variable(module.substr(at + 7, module.find(';', at) - at - 7));
-        bool     is_by_all = module[at - 1] == '\n' || module.substr(at - 8, 8) == ".extern ";    // before all entries
+        variable found = read_variable(module.substr(at + 7, module.find(';', at) - at - 7));
+        bool     is_by_all =
+            module[at - 1] == '\n' || module.substr(at - 8, 8) == ".extern ";    // declared before the entries
         if (is_by_all && own.find(found.name) != text::npos) {
             read_shared(from, found);
         }

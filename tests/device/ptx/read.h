@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From the text of a kernel to its parts: statements, names and operands.
+// Parser of PTX: state while a kernel is read, and its statements.
 #pragma once
 
 #include "ptx.h"
@@ -27,7 +27,7 @@ struct statement {
     std::vector<text> operands;
 };
 
-// A kernel that is read.
+// State while a kernel is read.
 struct reader {
     kernel                                           *its;
     const char                                       *at, *end;
@@ -36,19 +36,19 @@ struct reader {
     std::unordered_map<std::string, uint32_t>         labels;
     std::unordered_map<std::string, uint64_t>         symbols;          // addresses of arrays
     std::map<std::pair<uint64_t, uint32_t>, uint32_t> constants;        // units by value and bytes
-    std::vector<std::pair<uint32_t, std::string>>     branches;         // instructions, and the labels that they go to
-    std::vector<uint32_t>                             units, widths;    // of the statement's operands
-    uint32_t                                          width;            // bytes of the latest register or constant
-    instruction                                       made;             // of the statement
+    std::vector<std::pair<uint32_t, std::string>>     branches;         // instruction and target label
+    std::vector<uint32_t>                             units, widths;    // operands of the statement
+    uint32_t                                          width;            // bytes of the last register or constant
+    instruction                                       made;             // from the statement
 };
 
 uint32_t          bytes_of_type(text type);    // 0: a predicate
 named             make_register(reader *from, scope *its, const std::string &name, uint32_t bytes);
 void              read_directive(reader *from, text words);
 void              add_instruction(reader *from, const statement &read);
-void              finish_kernel(reader *from);    // when all instructions have been added
+void              finish_kernel(reader *from);    // after the last instruction
 [[noreturn]] void refuse(const reader *from, const char *begin, uint32_t line, const char *why);
 
 text              trim(text of);
-std::vector<text> split(text of, char separator);    // outside of braces and brackets
+std::vector<text> split(text of, char separator);    // ignores separators in braces and brackets
 }    // namespace ptx

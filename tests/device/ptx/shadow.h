@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a lane reads and writes of memory, checked: bounds, alignment, bytes that nobody wrote, and races.
+// Checked memory accesses of a lane: bounds, alignment, uninitialized bytes, and races.
 #pragma once
 
 #include "ptx.h"
@@ -15,7 +15,7 @@ struct place {
     tag  *written, *read;
 };
 
-// Accesses of more than one lane, warp or block, and atomic ones.
+// Tags of bytes that several blocks or warps have read, or that atomic operations have accessed.
 inline tag several_blocks()
 {
     return the_launch.first << LANE_BITS;
@@ -29,7 +29,7 @@ inline tag atomic_tag(space where)
     return (where == GLOBAL ? the_launch.first + 1 : the_launch.interval + 1) << LANE_BITS;
 }
 
-// A write with a tag from oldest on, below newest, happened before, whoever made it.
+// Tags from oldest up to newest (exclusive): the write is ordered before the current access, by any thread.
 struct span {
     tag oldest, newest;
 };
@@ -41,7 +41,7 @@ template <space where> span span_of()
                             : span{now.block_first << LANE_BITS, now.interval << LANE_BITS};
 }
 
-// What the tags do not tell at once; end the process where something is wrong.
+// Complete checks, if the fast ones below do not decide; an error ends the process.
 void check_read(warp &w, const instruction &its, int lane, const place &at, int bytes, space where, tag own);
 void check_write(warp &w, const instruction &its, int lane, const place &at, int bytes, space where);
 
@@ -49,7 +49,7 @@ memory *find_allocation(warp &w, const instruction &its, int lane, space where, 
 place   find_local(warp &w, const instruction &its, int lane, uint64_t address, uint64_t bytes);
 [[noreturn]] void fail_alignment(warp &w, const instruction &its, int lane, uint64_t address, uint64_t bytes);
 
-// Where a lane's bytes are, all of one allocation.
+// Finds the bytes of a lane's access, which must be in one allocation.
 template <int bytes, space where> place find_place(warp &w, const instruction &its, int lane, uint64_t address)
 {
     address &= where == GLOBAL ? ~UINT64_C(0) : ~(SHARED_BASE | LOCAL_BASE);
@@ -74,8 +74,8 @@ inline uint64_t address_of(warp &w, const instruction &its, int lane, int operan
     return base + (uint64_t)(int64_t)its.offset;
 }
 
-// Accesses of the bytes of count lanes, which lie next to each other: false, and nothing has been done, where the tags
-// do not tell at once that all is well. own: the tag of the first lane; those of the others follow.
+// Fast check of accesses by count lanes to adjacent bytes. Returns false without any effect if the tags alone do not
+// prove that there is no race. own: tag of the first lane; the others follow.
 template <int bytes, space where, int count> bool try_read(const warp &w, const place &at, tag own)
 {
     const span ok     = span_of<where>();
@@ -131,7 +131,7 @@ void write_lane(warp &w, const instruction &its, int lane, uint64_t address, con
     memcpy(at.data, from, bytes);
 }
 
-// Whether the lanes of a whole warp access bytes next to each other, in the allocation of the latest access.
+// Whether all lanes of a warp access adjacent bytes in the allocation of the last access.
 template <int bytes, space where> bool find_row(warp &w, const instruction &its, place *at)
 {
     const memory *nearest = w.nearest[where];
