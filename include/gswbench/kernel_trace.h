@@ -44,10 +44,10 @@ void   kernel_trace_free(struct kernel_trace *trace);
 enum kernel_part kernel_part_of_name(const char *name);
 enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op);
 
-// Seconds of each part. busy: sum over its kernels. shown: its share of the time line, where each moment belongs to the
-// compute kernels that run, in equal shares; without any, to the communication that runs, which is then exposed;
-// otherwise it is idle. So shown and idle add up to span, the time from the first kernel to the last. Except for busy,
-// NaN without begins.
+// Seconds of each part. busy sums the durations of its kernels. shown divides the time line: at each moment the running
+// compute kernels get equal shares; if no compute runs, the running communication kernels do (exposed communication).
+// All other time is idle. So shown and idle add up to span, the time from the first kernel to the last. shown, idle and
+// span are NaN if the trace has no begin times.
 struct kernel_sums {
     int64_t count[KERNEL_PARTS];
     double  busy[KERNEL_PARTS], shown[KERNEL_PARTS];

@@ -66,8 +66,8 @@ struct report_list {
 };
 void report_write_list(const struct report_list *list, FILE *file);
 
-// report_value.c: values as text, valid until the thread has made 15 more. report_number prints a real by a printf
-// format, or "-" for NaN.
+// report_value.c: values as text, valid until the thread calls these functions 15 more times. report_number prints a
+// real by a printf format, or "-" for NaN.
 const char *report_bytes(double bytes);
 const char *report_count(double count);
 const char *report_number(const char *format, double value) __attribute__((format(printf, 1, 0)));

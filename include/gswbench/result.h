@@ -151,6 +151,11 @@ void result_add_reason(struct result *result, const struct result_reason *reason
 void result_note(struct result *result, struct result_reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// Labels of the values of a device, and the unit of a gauge.
+extern const struct device_label {
+    const char *words, *unit;
+} gauge_labels[], counter_labels[], throttle_labels[];
+
 // Return the UUID of a rank's GPU ("" if unknown), and a printable name: "rank 3 (host, GPU-1234)".
 const char *result_rank_gpu(const struct result *result, int64_t rank);
 const char *result_name_rank(const struct result *result, int64_t rank, char *text, size_t bytes);

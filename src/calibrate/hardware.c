@@ -81,7 +81,7 @@ static void set_compute(struct hardware_config *hardware, const struct distinct_
     }
 }
 
-// The widest group of the job's communication ops, on one node or across nodes.
+// A communication group of the job.
 struct span {
     uint32_t axes;    // 0: none
     int64_t  size, nodes;
@@ -99,6 +99,7 @@ static struct span describe_group(const struct mesh *mesh, uint32_t axes, int64_
     return span;
 }
 
+// Returns the largest group on one node, or across nodes.
 static struct span find_widest(const struct distinct_ops *list, const struct mesh *mesh, int64_t ranks_per_node,
                                bool across)
 {

@@ -12,7 +12,7 @@ status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_
 // How much communication and compute slow each other down on CPU ranks, where they share cores.
 struct disturbance {
     double delay_seconds, communications;    // total delay of this many communication ops
-    double lost_seconds, busy_seconds;       // lost by compute; while communication ran
+    double lost_seconds, busy_seconds;       // compute time lost to communication; time in which both ran
 };
 
 // Adds a traced step. seconds: time of each communication op without compute. lost_seconds grows by the whole compute

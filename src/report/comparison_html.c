@@ -45,11 +45,9 @@ static void write_all(const struct comparison *list, int64_t count, FILE *file)
 
 static void write_repeats(const struct comparison_repeats *repeats, const char *which, FILE *file)
 {
-    char value[32];
     if (repeats->runs > 1) {
-        snprintf(value, sizeof(value), "%.2f", 100 * repeats->spread);
-        html_write_figure(file, value, "%", "Spread over repeats", "%" PRId64 " runs, the %s result", repeats->runs,
-                          which);
+        html_write_figure(file, report_number("%.2f", 100 * repeats->spread), "%", "Spread over repeats",
+                          "%" PRId64 " runs, the %s result", repeats->runs, which);
     }
 }
 
@@ -97,23 +95,22 @@ static void write_answer(const struct comparison *comparison, FILE *file)
 
 static void write_figures(const struct comparison *comparison, FILE *file)
 {
-    const struct statistics_change *step = &comparison->step;
-    char                            value[32];
+    const struct statistics_change *step    = &comparison->step;
+    const char                     *speedup = report_number("%.3f", step->speedup);
     if (isnan(step->speedup)) {
         return;
     }
     fprintf(file, "<section class=figures>\n");
-    snprintf(value, sizeof(value), "%.3f", step->speedup);
     if (result_is_predicted(comparison->first) && result_is_predicted(comparison->second)) {
-        html_write_figure(file, value, "&times;", "Speed-up", "of two predictions");
+        html_write_figure(file, speedup, "&times;", "Speed-up", "of two predictions");
     } else if (isnan(step->low)) {
-        html_write_figure(file, value, "&times;", "Speed-up", "no confidence interval");
+        html_write_figure(file, speedup, "&times;", "Speed-up", "no confidence interval");
     } else {
-        html_write_figure(file, value, "&times;", "Speed-up", "%.3f to %.3f", step->low, step->high);
+        html_write_figure(file, speedup, "&times;", "Speed-up", "%.3f to %.3f", step->low, step->high);
     }
-    snprintf(value, sizeof(value), "%+.1f", 100 * step->relative);
-    html_write_figure(file, value, "%", comparison->work != 1 ? "Time for equal tokens per device" : "Step time",
-                      "noise limit %.1f %%", 100 * step->margin);
+    html_write_figure(file, report_number("%+.1f", 100 * step->relative), "%",
+                      comparison->work != 1 ? "Time for equal tokens per device" : "Step time", "noise limit %.1f %%",
+                      100 * step->margin);
     write_repeats(&comparison->repeats[0], "first", file);
     write_repeats(&comparison->repeats[1], "second", file);
     fprintf(file, "</section>\n");

@@ -184,7 +184,7 @@ static void write_curve(const char *name, const struct comparison_curve *curve, 
 
 static const double MIN_CHANGE = 0.01;    // smaller relative changes of a step are not explained
 
-// Seconds of the part beyond its share of a step that runs `pace` times as fast.
+// Returns by how many seconds the part exceeds the time that it would take at `pace` times the speed of the first.
 static double shortfall(const struct comparison_row *row, double pace)
 {
     return row->second - row->first / pace;

@@ -8,6 +8,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/comparison.h"
+#include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
@@ -121,11 +122,8 @@ static void fill(struct grid *grid, const struct history *history)
     *grid = (struct grid){.columns = columns, .column_count = sizeof(columns) / sizeof(columns[0])};
     for (int64_t i = 0; i < history->row_count; i++) {
         const struct history_row *row       = &history->rows[i];
-        char                      ranks[24] = "", change[24] = "-", interval[64] = "-";
+        char                      ranks[24] = "", interval[64] = "-";
         snprintf(ranks, sizeof(ranks), "%" PRId64, row->ranks);
-        if (!isnan(row->change)) {
-            snprintf(change, sizeof(change), "%+.2f", 100 * row->change);
-        }
         if (!isnan(row->change_low)) {
             snprintf(interval, sizeof(interval), "%+.2f to %+.2f", 100 * row->change_low, 100 * row->change_high);
         }
@@ -135,7 +133,7 @@ static void fill(struct grid *grid, const struct history *history)
                                row->run_id,
                                row->verdict,
                                report_seconds(row->step_seconds),
-                               change,
+                               report_number("%+.2f", 100 * row->change),
                                interval,
                                row->change_verdict,
                                row->changed_settings[0] != '\0' ? row->changed_settings : "-"};

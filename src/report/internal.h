@@ -11,25 +11,25 @@
 
 #include "gswbench/result.h"
 
-// report_value.c: values as text, valid until the thread has made 15 more. report_safe escapes control characters of
-// foreign text; report_seconds has enough digits to tell steps apart.
+// report_value.c: values as text, valid until the thread calls these functions 15 more times. report_safe replaces
+// control characters of foreign text; report_seconds has enough digits to tell steps apart.
 const char *report_safe(const char *from);
 const char *report_seconds(double seconds);
 
-// Values of pages: seconds with four digits, and the decimals that give a step of that time four digits.
+// Of pages: report_digits prints seconds with four significant digits, and report_decimals returns how many decimals
+// these are. All times of a table have the decimals of its step.
 const char *report_digits(double seconds);
 int         report_decimals(double seconds);
 
 // Memory of a device by [hardware] memory_gb; 0: unknown.
 double report_device_bytes(const struct result *result);
 
-// Follows a prediction's published time: whether values were fitted to it. Empty for a run.
+// Text after a published time: whether constants of the predictor were fitted to this time. Empty for a run.
 const char *report_error_status(const struct result *result);
 const char *report_real(double value);
 const char *report_percent(double share);
 const char *report_upper(const char *word);
 const char *report_grouped(double value, char separator);
-const char *report_join(const char *first, const char *second);
 
 // Suffix that says how device ops were timed: ", ops timed by events"; "" on the host.
 const char *report_name_timing(const struct result_trace *trace);
@@ -58,8 +58,8 @@ void html_write_compute_times(const struct result *result, FILE *file);
 // report_end.c: the end of a run with every reason, each in one line.
 void report_write_whole_end(const struct result *result, FILE *file);
 
-// report_text.c: the rank with the largest excess over its class; NULL: none is known. The predicted waterfall, or
-// NULL.
+// report_text.c: the rank whose compute time is furthest above the median of the ranks with the same work, and the
+// predicted waterfall. NULL: unknown.
 const struct result_rank *report_longest_rank(const struct result *result);
 const struct waterfall   *report_expected_parts(const struct result *result);
 

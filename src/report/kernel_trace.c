@@ -331,10 +331,10 @@ void kernel_trace_free(struct kernel_trace *trace)
     free(trace->kernels);
 }
 
-// A kernel starts or ends.
+// The start or the end of a kernel: the number of running kernels of its part changes by 1 or -1.
 struct change {
     double  time;
-    int32_t part, by;    // by: 1 or -1
+    int32_t part, by;
 };
 
 static int by_time(const void *a, const void *b)
@@ -343,7 +343,7 @@ static int by_time(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-// Adds a stretch in which these kernels run.
+// Adds a time in which running[part] kernels of each part run, by the rules of struct kernel_sums.
 static void share(struct kernel_sums *sums, const int64_t running[KERNEL_PARTS], double seconds)
 {
     int64_t compute = 0, communication = 0;

@@ -20,7 +20,7 @@
 
 enum { LINE_BYTES = 1 << 16, INTERVALS_MAX = 1 << 20, SPREAD_COUNT_MIN = 20 };
 
-static const double slow = 1.05;
+static const double slow = 1.05;    // times the median: longer intervals are slow
 
 // clang-format off
 const struct mlperf_benchmark mlperf_benchmarks[] = {
@@ -34,7 +34,7 @@ const struct mlperf_benchmark mlperf_benchmarks[] = {
 
 struct interval {
     double seconds, steps;
-    bool   follows_start;
+    bool   follows_start;    // the first after the start of the run, or after an evaluation
 };
 
 struct reader {
@@ -144,7 +144,8 @@ static status take_step(struct reader *reader, const struct entry *entry)
     return OK;
 }
 
-// Some writers put the position of a block's end into a later line.
+// A position is a count of samples or tokens. Some writers log the one at the end of a block in a later line, such as
+// eval_accuracy.
 static status take_position(struct reader *reader, const struct entry *entry)
 {
     double steps;

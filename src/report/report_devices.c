@@ -8,14 +8,7 @@
 #include "gswbench/statistics.h"
 #include "internal.h"
 
-#define GAUGE_ROW(NAME, key, words, unit)   {words, unit},
-#define COUNTER_ROW(NAME, key, words)       {words, ""},
-#define THROTTLE_ROW(NAME, key, bit, words) {words, ""},
-#define NAME_ROW(key, bytes, words)         {words, offsetof(struct observation, key)},
-static const struct row {
-    const char *words, *unit;
-} gauge_rows[] = {GAUGES(GAUGE_ROW)}, counter_rows[] = {COUNTERS(COUNTER_ROW)},
-  throttle_rows[] = {THROTTLES(THROTTLE_ROW)};
+#define NAME_ROW(key, bytes, words) {words, offsetof(struct observation, key)},
 static const struct name_row {
     const char *words;
     size_t      offset;
@@ -46,8 +39,8 @@ static void write_gauge(const struct result *result, enum gauge gauge, FILE *fil
         }
     }
     if (count > 0) {
-        fprintf(file, "  %s %.0f %s", gauge_rows[gauge].words, statistics_median(medians, count),
-                gauge_rows[gauge].unit);
+        fprintf(file, "  %s %.0f %s", gauge_labels[gauge].words, statistics_median(medians, count),
+                gauge_labels[gauge].unit);
     }
     if (count > 1) {
         fprintf(file, " (%.0f to %.0f)", lowest, highest);
@@ -65,7 +58,7 @@ static void write_throttle(const struct result *result, enum throttle throttle, 
         known += !isnan(samples);
     }
     if (count > 0 && throttle != THROTTLE_IDLE) {
-        fprintf(file, "  %s %" PRId64 "/%" PRId64, throttle_rows[throttle].words, count, known);
+        fprintf(file, "  %s %" PRId64 "/%" PRId64, throttle_labels[throttle].words, count, known);
     }
 }
 
@@ -114,7 +107,7 @@ void report_write_devices(const struct result *result, FILE *file)
     fputc('\n', file);
 }
 
-static void write_head(const struct row *row, FILE *file)
+static void write_head(const struct device_label *row, FILE *file)
 {
     html_print(file, "<th class=n>%s%s%s</th>", row->words, row->unit[0] != '\0' ? ", " : "", row->unit);
 }
@@ -164,7 +157,7 @@ static void write_throttles_cell(const struct observation *observation, FILE *fi
     fprintf(file, "<td class=text>");
     for (int i = 0; i < THROTTLE_COUNT; i++) {
         if (observation->throttles[i].samples > 0) {
-            fprintf(file, "%s%s %.0f/%" PRId64, is_first ? "" : ", ", throttle_rows[i].words,
+            fprintf(file, "%s%s %.0f/%" PRId64, is_first ? "" : ", ", throttle_labels[i].words,
                     observation->throttles[i].samples, observation->samples);
             is_first = false;
         }
@@ -182,7 +175,7 @@ static void write_states(const struct result *result, FILE *file)
         fprintf(file, "<th>%s</th>", name_rows[i].words);
     }
     for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
-        write_head(&gauge_rows[gauge], file);
+        write_head(&gauge_labels[gauge], file);
     }
     fprintf(file, "<th>throttled by, samples</th><th class=n>energy, J</th><th>not observed</th></tr>\n");
     for (int64_t rank = 0; rank < result->observation_count; rank++) {
@@ -216,7 +209,7 @@ static void write_counters(const struct result *result, FILE *file)
 {
     begin_table("Errors and links of the devices: after the run, and change during it", result, file);
     for (int counter = 0; counter < COUNTER_COUNT; counter++) {
-        write_head(&counter_rows[counter], file);
+        write_head(&counter_labels[counter], file);
     }
     fprintf(file, "</tr>\n");
     for (int64_t i = 0; i < result->observation_count; i++) {

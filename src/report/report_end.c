@@ -66,17 +66,10 @@ static void put(struct end *end, const char *label, const char *format, ...)
     put_words(end, text, column + 1, LABEL_COLUMNS);
 }
 
-static const char *in_percent(double share)
-{
-    char text[32];
-    snprintf(text, sizeof(text), "%.2f %%", 100 * share);
-    return report_join(text, "");
-}
-
 // "12.310 s"
 static const char *in_seconds(double seconds)
 {
-    return report_join(report_seconds(seconds), " s");
+    return report_number(seconds < 1 ? "%.6f s" : "%.3f s", seconds);
 }
 
 static const char *name_device(const struct result *result)
@@ -143,8 +136,8 @@ static void put_utilization(struct end *end, const struct result *result)
     } else if (isnan(share)) {
         put(end, "MFU", "%-10s the %s convention would exceed the peak", "none", model_flop_names[convention]);
     } else {
-        put(end, "MFU", "%-10.10s %s convention, of %.0f TFLOP/s", in_percent(share), model_flop_names[convention],
-            figures->teraflops_per_rank / share);
+        put(end, "MFU", "%-10.10s %s convention, of %.0f TFLOP/s", report_number("%.2f %%", 100 * share),
+            model_flop_names[convention], figures->teraflops_per_rank / share);
     }
 }
 

@@ -58,25 +58,22 @@ static void write_utilization(const struct result *result, FILE *file)
     static const char *const label       = "Model FLOPs utilization";
     const char              *convention  = model_flop_names[result->figures.convention];
     double                   utilization = result->figures.utilization[result->figures.convention];
-    char                     value[32];
-    snprintf(value, sizeof(value), "%.2f", 100 * utilization);
     if (isnan(result->peak)) {
         html_write_figure(file, "&ndash;", "", label, "%s", result->peak_source);
     } else if (isnan(utilization)) {
         html_write_figure(file, "&ndash;", "", label, "%s would exceed the peak", convention);
     } else {
-        html_write_figure(file, value, "%", label, "%s; of %.6g TFLOP/s, %s", convention, result->peak / 1e12,
-                          result->peak_source);
+        html_write_figure(file, report_number("%.2f", 100 * utilization), "%", label, "%s; of %.6g TFLOP/s, %s",
+                          convention, result->peak / 1e12, result->peak_source);
     }
 }
 
 static void write_expectation(const struct result *result, FILE *file)
 {
     const struct result_expectation *expectation = &result->expectation;
-    char                             value[32];
+    double                           excess      = result->figures.step.median / expectation->step_seconds - 1;
     if (expectation->profile[0] != '\0' && !result_is_simulated(result)) {
-        snprintf(value, sizeof(value), "%+.1f", 100 * (result->figures.step.median / expectation->step_seconds - 1));
-        html_write_figure(file, value, "%", "Ratio to expected", "%s s +-%.1f %%; %s",
+        html_write_figure(file, report_number("%+.1f", 100 * excess), "%", "Ratio to expected", "%s s +-%.1f %%; %s",
                           report_digits(expectation->step_seconds), expectation->percent, expectation->profile);
     }
 }
@@ -94,7 +91,6 @@ static void write_figures(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
     const char                  *median  = report_digits(figures->step.median);
-    char                         value[32];
     fprintf(file, "<section class=figures>\n");
     if (result_is_simulated(result)) {
         write_simulated(result, median, file);
@@ -105,20 +101,21 @@ static void write_figures(const struct result *result, FILE *file)
         html_write_figure(file, median, "s", "Step time, median", "95 %% interval %s to %s",
                           report_digits(figures->step.low), report_digits(figures->step.high));
     }
-    snprintf(value, sizeof(value), figures->tokens_per_second < 1e4 ? "%.1f" : "%.0f", figures->tokens_per_second);
-    html_write_figure(file, value, "tokens/s", "Throughput", "%.1f per device", figures->tokens_per_second_per_rank);
-    snprintf(value, sizeof(value), "%.4g", figures->teraflops_per_rank);
-    html_write_figure(file, value, "TFLOP/s", "Per device", "convention %s", model_flop_names[figures->convention]);
+    html_write_figure(file,
+                      report_number(figures->tokens_per_second < 1e4 ? "%.1f" : "%.0f", figures->tokens_per_second),
+                      "tokens/s", "Throughput", "%.1f per device", figures->tokens_per_second_per_rank);
+    html_write_figure(file, report_number("%.4g", figures->teraflops_per_rank), "TFLOP/s", "Per device",
+                      "convention %s", model_flop_names[figures->convention]);
     write_utilization(result, file);
     write_expectation(result, file);
     if (!isnan(figures->days_per_trillion_tokens)) {
-        snprintf(value, sizeof(value), "%.4g", figures->days_per_trillion_tokens);
-        html_write_figure(file, value, "days", "To train 1T tokens", "at this step time");
+        html_write_figure(file, report_number("%.4g", figures->days_per_trillion_tokens), "days", "To train 1T tokens",
+                          "at this step time");
     }
     if (!isnan(figures->published_ratio)) {
-        snprintf(value, sizeof(value), "%.3f", figures->published_ratio);
-        html_write_figure(file, value, "&times;", "Ratio to published", "%.3f s, %s%s", result->published_seconds,
-                          result->published_source, report_error_status(result));
+        html_write_figure(file, report_number("%.3f", figures->published_ratio), "&times;", "Ratio to published",
+                          "%.3f s, %s%s", result->published_seconds, result->published_source,
+                          report_error_status(result));
     }
     fprintf(file, "</section>\n");
 }

@@ -56,13 +56,6 @@ const char *report_error_status(const struct result *result)
     return !result_is_predicted(result) ? "" : is_fitted ? ", fitted" : ", never fitted";
 }
 
-const char *report_join(const char *first, const char *second)
-{
-    char *text = next_value();
-    snprintf(text, VALUE_BYTES, "%s%s", first, second);
-    return text;
-}
-
 // Digits in groups of three: "85 180".
 const char *report_grouped(double value, char separator)
 {

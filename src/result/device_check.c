@@ -36,20 +36,18 @@ struct suspect {
 // Returns whether the fault is present, and describes it.
 typedef bool find_fault(const struct suspect *suspect, char *text, size_t bytes);
 
-#define WORDS_OF_GAUGE(NAME, key, words, unit)   [GAUGE_##NAME] = {(words), (unit)},
-#define WORDS_OF_THROTTLE(NAME, key, bit, words) [THROTTLE_##NAME] = (words),
-#define WORDS_OF_COUNTER(NAME, key, words)       [COUNTER_##NAME] = (words),
-static const struct {
-    const char *words, *unit;
-} gauge_words[]                           = {GAUGES(WORDS_OF_GAUGE)};
-static const char *const throttle_words[] = {THROTTLES(WORDS_OF_THROTTLE)};
-static const char *const counter_words[]  = {COUNTERS(WORDS_OF_COUNTER)};
+#define LABEL_OF_GAUGE(NAME, key, words, unit)   {words, unit},
+#define LABEL_OF_COUNTER(NAME, key, words)       {words, ""},
+#define LABEL_OF_THROTTLE(NAME, key, bit, words) {words, ""},
+const struct device_label gauge_labels[]    = {GAUGES(LABEL_OF_GAUGE)};
+const struct device_label counter_labels[]  = {COUNTERS(LABEL_OF_COUNTER)};
+const struct device_label throttle_labels[] = {THROTTLES(LABEL_OF_THROTTLE)};
 
 static bool find_throttle(const struct suspect *suspect, char *text, size_t bytes)
 {
     const struct observation *observation = suspect->observation;
     double                    samples     = observation->throttles[suspect->what].samples;
-    snprintf(text, bytes, "%s in %.0f of %" PRId64 " samples%s", throttle_words[suspect->what], samples,
+    snprintf(text, bytes, "%s in %.0f of %" PRId64 " samples%s", throttle_labels[suspect->what].words, samples,
              observation->samples, suspect->what == THROTTLE_POWER_CAP ? ", which is normal at full load" : "");
     return samples > 0;
 }
@@ -57,7 +55,7 @@ static bool find_throttle(const struct suspect *suspect, char *text, size_t byte
 static bool find_growth(const struct suspect *suspect, char *text, size_t bytes)
 {
     double growth = suspect->observation->counters[suspect->what].growth;
-    snprintf(text, bytes, "%.0f %s during the run", growth, counter_words[suspect->what]);
+    snprintf(text, bytes, "%.0f %s during the run", growth, counter_labels[suspect->what].words);
     return growth > 0;
 }
 
@@ -66,14 +64,14 @@ static bool find_uncorrected(const struct suspect *suspect, char *text, size_t b
 {
     const struct counter_values *counters = suspect->observation->counters;
     double growth = fmax(counters[COUNTER_ECC_UNCORRECTED].growth, counters[COUNTER_ECC_UNCORRECTED_EVER].growth);
-    snprintf(text, bytes, "%.0f %s during the run", growth, counter_words[COUNTER_ECC_UNCORRECTED]);
+    snprintf(text, bytes, "%.0f %s during the run", growth, counter_labels[COUNTER_ECC_UNCORRECTED].words);
     return growth > 0;
 }
 
 static bool find_raised(const struct suspect *suspect, char *text, size_t bytes)
 {
     const struct counter_values *flag = &suspect->observation->counters[suspect->what];
-    snprintf(text, bytes, "%s", counter_words[suspect->what]);
+    snprintf(text, bytes, "%s", counter_labels[suspect->what].words);
     return flag->before > 0 || flag->after > 0;
 }
 
@@ -95,8 +93,8 @@ static bool find_low_gauge(const struct suspect *suspect, char *text, size_t byt
 {
     int64_t what  = suspect->what;
     double  value = suspect->observation->gauges[what].median, median = suspect->kind->gauges[what].median;
-    snprintf(text, bytes, "%s %.0f %s, %.1f %% below %.0f, the median of %" PRId64 " ranks", gauge_words[what].words,
-             value, gauge_words[what].unit, 100 * (1 - value / median), median, suspect->kind->gauges[what].ranks);
+    snprintf(text, bytes, "%s %.0f %s, %.1f %% below %.0f, the median of %" PRId64 " ranks", gauge_labels[what].words,
+             value, gauge_labels[what].unit, 100 * (1 - value / median), median, suspect->kind->gauges[what].ranks);
     return value < share_min * median;
 }
 

@@ -133,23 +133,18 @@ void show_check_header(void)
 
 void show_check_line(const struct proved_job *proved)
 {
-    const struct config *config        = &proved->job.config;
-    char                 published[32] = "-", mfu[32] = "-", verified[160];
+    const struct config *config = &proved->job.config;
+    char                 verified[160];
     snprintf(verified, sizeof(verified), "verified: %" PRId64 " plans built, %" PRId64 " distinct%s",
              proved->proof.built, proved->proof.distinct,
              !is_unfit(proved->fits) ? ""
              : is_unfit(proved->program_fits) || proved->program_fits == NULL
                  ? "; CANNOT RUN: memory"
                  : "; gswbench CANNOT RUN: memory; the program fits");
-    if (!isnan(proved->flops[FLOPS_PUBLISHED])) {
-        snprintf(published, sizeof(published), "%.6g", proved->flops[FLOPS_PUBLISHED]);
-    }
-    if (!isnan(proved->published_mfu)) {
-        snprintf(mfu, sizeof(mfu), "%.2f %%", 100 * proved->published_mfu);
-    }
     printf("%6" PRId64 "  %-5s %-10s %-38s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", proved->job.request.mesh.world,
            precision_compute_names[config->precision.compute], report_count((double)layers_parameters(&config->model)),
-           proved->layout, config->train.global_batch, published, proved->flops[FLOPS_FULL], mfu,
+           proved->layout, config->train.global_batch, report_number("%.6g", proved->flops[FLOPS_PUBLISHED]),
+           proved->flops[FLOPS_FULL], report_number("%.2f %%", 100 * proved->published_mfu),
            failed(&proved->job.support) ? proved->job.support.text : verified);
     print_warning(proved);
 }

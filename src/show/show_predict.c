@@ -40,7 +40,7 @@ static void print_footprint(const struct predict_row *row)
     }
 }
 
-// Whether values were fitted to the row whose error is shown.
+// Says whether constants of the predictor were fitted to this published row.
 static const char *error_status(const struct published_config *published)
 {
     return published->fitted ? "fitted" : "never fitted";
@@ -99,23 +99,18 @@ void show_prediction_header(void)
 
 void show_prediction_line(const struct predict_row *row)
 {
-    const struct config *config        = &row->job.config;
-    const char          *state         = "-";
-    char                 published[32] = "-", error[32] = "-";
+    const struct config *config = &row->job.config;
     printf("%7" PRId64 "  %-4s  ", row->job.request.mesh.world, precision_compute_names[config->precision.compute]);
     if (failed(&row->support)) {
         printf("%s: %s\n", row->layout, row->support.text);
         return;
     }
-    if (!isnan(row->published_seconds)) {
-        snprintf(published, sizeof(published), "%.3f", row->published_seconds);
-        snprintf(error, sizeof(error), "%+.1f %%", row->error_percent);
-        state = error_status(&config->published);
-    }
     printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %7s  %s\n", row->layout, row->prediction.step_seconds,
            report_number("%.1f %%", row->range.percent), row->tokens_per_second,
            report_number("%.2f %%", 100 * row->mfu), report_bytes((double)row->prediction.largest_bytes),
-           row->fits ? ' ' : '!', published, error, state);
+           row->fits ? ' ' : '!', report_number("%.3f", row->published_seconds),
+           report_number("%+.1f %%", row->error_percent),
+           isnan(row->published_seconds) ? "-" : error_status(&config->published));
 }
 
 void show_add_error(struct prediction_errors *errors, double percent)
