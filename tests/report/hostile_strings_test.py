@@ -15,7 +15,7 @@ import unicodedata
 import unittest
 
 PROGRAM = os.environ["GSWBENCH"]
-WRITER = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests/hostile_result"
+WRITER = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests/report_pages"
 HOSTILE = (
     b"</script><script>alert(1)</script>", b"<img src=x onerror=alert(1)>", b"\"><b>", b"' onmouseover='x",
     b"&lt;b&gt; &amp;#60;",

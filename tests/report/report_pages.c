@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Writes pages of synthetic results, for a browser test: report_pages FOLDER
-// Writes FOLDER/NAME.html and NAME.json for cases that one machine does not produce: many ranks and long names, a
-// failed run with hostile texts, and an emulation.
+// Writes synthetic results for scripts that read them: report_pages FOLDER [TEXT]
+// Without a text, FOLDER/NAME.html and NAME.json for cases that one machine does not produce: many ranks and long
+// names, a failed run with hostile texts, and an emulation. With a text, a result that has it in every externally
+// supplied field, in every format.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/comparison.h"
 #include "gswbench/fatal.h"
 #include "gswbench/text.h"
 #include "observation_fixture.h"
@@ -15,22 +17,31 @@
 
 enum { STEPS = 1200, RANKS = 16, COMMUNICATIONS = 12 };
 
+static FILE *create(const char *folder, const char *name)
+{
+    char path[1024];
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        FATAL(EXIT_OUTPUT, "%s cannot be written", path);
+    }
+    return file;
+}
+
+static void write_file(const char *folder, const char *name, report_writer *write, const struct result *result)
+{
+    FILE *file = create(folder, name);
+    write(result, file);
+    fclose(file);
+}
+
 static void write_page(const char *folder, const char *name, const struct result *result)
 {
-    static const struct {
-        const char    *suffix;
-        report_writer *write;
-    } formats[] = {{"html", report_write_html}, {"json", report_write_json}};
-    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-        char path[1024];
-        snprintf(path, sizeof(path), "%s/%s.%s", folder, name, formats[i].suffix);
-        FILE *file = fopen(path, "w");
-        if (file == NULL) {
-            FATAL(EXIT_OUTPUT, "%s cannot be written", path);
-        }
-        formats[i].write(result, file);
-        fclose(file);
-    }
+    char file[64];
+    snprintf(file, sizeof(file), "%s.html", name);
+    write_file(folder, file, report_write_html, result);
+    snprintf(file, sizeof(file), "%s.json", name);
+    write_file(folder, file, report_write_json, result);
 }
 
 // A run with a published and an expected time, and a mark of every colour.
@@ -124,10 +135,117 @@ static void write_emulated(const char *folder)
     result_free(&result);
 }
 
+#define PUT(field) text_copy(field, sizeof(field), text)
+
+// Puts a text into every externally supplied field of a result.
+static void put(struct result *result, const char *text)
+{
+    fixture_open(result);
+    fixture_observe(result, 2);
+    PUT(result->run_id);
+    PUT(result->version);
+    PUT(result->compiler);
+    PUT(result->config_hash);
+    PUT(result->precision);
+    PUT(result->communicator);
+    PUT(result->backend);
+    PUT(result->config_name);
+    PUT(result->config_path);
+    PUT(result->published_source);
+    PUT(result->device);
+    PUT(result->peak_source);
+    PUT(result->config[0].value);
+    PUT(result->environment[0].value);
+    PUT(result->attention.provider);
+    for (int64_t i = 0; i < result->rank_count; i++) {
+        PUT(result->ranks[i].host);
+    }
+    for (int64_t i = 0; i < result->communication_time_count; i++) {
+        PUT(result->communication_times[i].algorithm);
+    }
+    PUT(result->observations[0].name);
+    PUT(result->observations[0].missing);
+    result->observations[1].rank = 9;    // no such rank in the result
+    struct result_reason reason  = {.verdict = VERDICT_VALID, .rank = -1, .step = -1, .id = "note"};
+    PUT(reason.message);
+    result_add_reason(result, &reason);
+    struct result_action action = {.stage = 0, .begin = 0, .end = 1};
+    PUT(action.phase);
+    result_add_actions(result, &action, 1);
+    PUT(result->expectation.profile);
+    PUT(result->op_times[0].kind);
+}
+
+// The comparison with a harmless result.
+static void write_comparison(const struct result *result, FILE *file)
+{
+    struct result     first;
+    struct comparison comparison;
+    fixture_open(&first);
+    comparison_init(&comparison, &first, result, 0.01);
+    comparison_write_html(&comparison, 1, file);
+    comparison_free(&comparison);
+    result_free(&first);
+}
+
+static void write_list(const struct result *result, FILE *file)
+{
+    const char                *text = result->config_name;
+    const struct report_listed row  = {.name = text, .link = text, .result = result, .speedup = 1};
+    report_write_list(&(struct report_list){.title      = text,
+                                            .subtitle   = text,
+                                            .heading    = "all",
+                                            .remark     = text,
+                                            .facts      = {{.value = "1", .name = "fact", .note = text}},
+                                            .fact_count = 1,
+                                            .rows       = &row,
+                                            .count      = 1},
+                      file);
+}
+
+static void write_table(const char *folder, const struct result *result)
+{
+    static const struct {
+        const char  *name;
+        grid_writer *write;
+    } formats[] = {
+        {"table.text", grid_write_text}, {"table.markdown", grid_write_markdown}, {"table.csv", grid_write_csv}};
+    struct table table = {.row_count = 0};
+    table_add(&table, result);
+    table_finish(&table);
+    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+        FILE *file = create(folder, formats[i].name);
+        table_write(&table, formats[i].write, file);
+        fclose(file);
+    }
+    FILE *file = create(folder, "table.json");
+    table_write_json(&table, file);
+    fclose(file);
+    table_free(&table);
+}
+
+static void write_hostile(const char *folder, const char *text)
+{
+    struct result result;
+    put(&result, text);
+    for (const struct report_format *format = report_formats; format->name != NULL; format++) {
+        write_file(folder, format->name, format->write, &result);
+    }
+    write_file(folder, "header", report_write_header, &result);
+    write_file(folder, "comparison", write_comparison, &result);
+    write_file(folder, "list", write_list, &result);
+    write_table(folder, &result);
+    result_free(&result);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3) {
+        write_hostile(argv[1], argv[2]);
+        return 0;
+    }
     if (argc != 2) {
-        FATAL(EXIT_USAGE, "usage: report_pages FOLDER");
+        FATAL(EXIT_USAGE, "usage: report_pages FOLDER [TEXT]");
     }
     write_published(argv[1]);
     write_many(argv[1]);

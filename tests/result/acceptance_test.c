@@ -35,47 +35,37 @@ Test(acceptance, refuses_what_is_slower_for_certain_and_cannot_tell_where_it_is_
     expect(run_of(10.3), ACCEPTANCE_CANNOT_TELL, 15, "median step 10.3 s");
 }
 
+// The same run with this verdict and its reason.
+static struct result judged_run_of(double seconds, enum verdict verdict, const char *id, const char *message)
+{
+    static struct result_reason reason;
+    struct result               result = run_of(seconds);
+    reason.verdict = result.verdict = verdict;
+    result.reasons                  = &reason;
+    result.reason_count             = 1;
+    strcpy(reason.id, id);
+    strcpy(reason.message, message);
+    return result;
+}
+
 // A fast median does not outweigh steps that vary more than in any public run of that size.
 Test(acceptance, cannot_tell_of_uneven_steps)
 {
-    struct result_reason reason = {.id = "uneven", .message = "p95 of the steps is 30.0 % above the median"};
-    struct result        fast = run_of(10.0), slow = run_of(10.6);
-    fast.reasons = slow.reasons = &reason;
-    fast.reason_count = slow.reason_count = 1;
-
-    expect(fast, ACCEPTANCE_CANNOT_TELL, 15, "p95 of the steps is 30.0 % above the median");
-    expect(slow, ACCEPTANCE_REFUSE, 6, "median step 10.6 s");
+    static const char uneven[] = "p95 of the steps is 30.0 % above the median";
+    expect(judged_run_of(10.0, VERDICT_VALID, "uneven", uneven), ACCEPTANCE_CANNOT_TELL, 15, uneven);
+    expect(judged_run_of(10.6, VERDICT_VALID, "uneven", uneven), ACCEPTANCE_REFUSE, 6, "median step 10.6 s");
 }
 
-Test(acceptance, refuses_whom_the_preflight_names_before_all_else)
+Test(acceptance, judges_by_the_preflight_then_by_the_verdict_before_the_time)
 {
-    struct result result       = run_of(10.0);
-    result.acceptance.outliers = 2;
-    result.verdict             = VERDICT_DEGRADED;
+    struct result outliers       = judged_run_of(10.0, VERDICT_DEGRADED, "", "unsteady");
+    outliers.acceptance.outliers = 2;
 
-    expect(result, ACCEPTANCE_REFUSE, 6, "outliers that the preflight found: 2");
-}
-
-Test(acceptance, refuses_a_run_that_is_invalid_and_says_why)
-{
-    struct result_reason reason = {.verdict = VERDICT_INVALID, .message = "rank 3 is wrong"};
-    struct result        result = run_of(10.0);
-    result.verdict              = VERDICT_INVALID;
-    result.reasons              = &reason;
-    result.reason_count         = 1;
-
-    expect(result, ACCEPTANCE_REFUSE, 6, "the run is INVALID: rank 3 is wrong");
-}
-
-Test(acceptance, cannot_tell_of_a_run_under_bad_conditions_even_if_it_is_slow)
-{
-    struct result_reason reason = {.verdict = VERDICT_DEGRADED, .message = "unsteady"};
-    struct result        result = run_of(20.0);
-    result.verdict              = VERDICT_DEGRADED;
-    result.reasons              = &reason;
-    result.reason_count         = 1;
-
-    expect(result, ACCEPTANCE_CANNOT_TELL, 15, "the run is degraded: unsteady");
+    expect(outliers, ACCEPTANCE_REFUSE, 6, "outliers that the preflight found: 2");
+    expect(judged_run_of(10.0, VERDICT_INVALID, "", "rank 3 is wrong"), ACCEPTANCE_REFUSE, 6,
+           "the run is INVALID: rank 3 is wrong");
+    expect(judged_run_of(20.0, VERDICT_DEGRADED, "", "unsteady"), ACCEPTANCE_CANNOT_TELL, 15,
+           "the run is degraded: unsteady");
 }
 
 Test(acceptance, cannot_tell_without_a_row_with_a_wide_one_or_with_few_steps)

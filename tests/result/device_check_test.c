@@ -242,21 +242,22 @@ Test(device_check, derives_the_energy_of_a_step)
     cr_expect_eq(result.figures.tokens_per_joule, 655.36);
 }
 
-Test(device_check, derives_no_energy_where_one_rank_does_not_know_its_own)
+static void expect_no_energy(void)
 {
-    device(3)->energy_joules = NAN;
-    result_derive(&result);
-    cr_expect(isnan(result.figures.joules_per_step) && isnan(result.figures.tokens_per_joule));
-
-    device(3)->energy_joules = 8000;
-    result.observation_count = 3;
     result_derive(&result);
     cr_expect(isnan(result.figures.joules_per_step) && isnan(result.figures.tokens_per_joule));
 }
 
-Test(device_check, derives_no_energy_of_a_run_without_measured_steps)
+Test(device_check, derives_no_energy_where_a_rank_or_measured_steps_are_missing)
 {
-    result.step_count = 10;
-    result_derive(&result);
-    cr_expect(isnan(result.figures.joules_per_step) && isnan(result.figures.tokens_per_joule));
+    device(3)->energy_joules = NAN;
+    expect_no_energy();
+
+    device(3)->energy_joules = 8000;
+    result.observation_count = 3;
+    expect_no_energy();
+
+    result.observation_count = 4;
+    result.step_count        = 10;
+    expect_no_energy();
 }
