@@ -71,10 +71,8 @@ static int32_t regroup(const struct update *update, const char *role, int32_t in
     int64_t         elements = builder->plan->tensors[in].elements;
     int32_t         out = make(update, "regrouped matrix", builder->plan->tensors[in].format, rows, elements / rows);
     struct op       op  = assembly_op(&builder->assembly, OP_REGROUP, role);
-    assembly_operand(&op, REGROUP_IN, ACCESS_READ, in);
-    assembly_operand(&op, REGROUP_OUT, ACCESS_WRITE, out);
-    op.shape.rows = (struct rows_shape){.rows = parts, .columns = elements / parts, .parts = rows};
-    assembly_append(&builder->assembly, &op);
+    op.shape.rows       = (struct rows_shape){.rows = parts, .columns = elements / parts, .parts = rows};
+    assembly_append_with(&builder->assembly, &op, SLOTS({REGROUP_IN, in}, {REGROUP_OUT, out}));
     return out;
 }
 
@@ -115,16 +113,12 @@ static int32_t normalize(const struct update *update, int32_t whole)
         assembly_tensor(&builder->assembly, "square sum of a matrix", STORAGE_ACTIVATION, FORMAT_F32, DIMS(1));
     int32_t out =
         make(update, "normalized momentum", builder->plan->precision.activation, matrix->rows, matrix->columns);
-    struct op squares = assembly_op(&builder->assembly, OP_SQUARE_SUM, "momentum norm");
-    struct op divide  = assembly_op(&builder->assembly, OP_NORMALIZE, "normalized momentum");
-    assembly_operand(&squares, SQUARE_SUM_IN, ACCESS_READ, whole);
-    assembly_operand(&squares, SQUARE_SUM_OUT, ACCESS_WRITE, sum);
-    assembly_operand(&divide, NORMALIZE_IN, ACCESS_READ, whole);
-    assembly_operand(&divide, NORMALIZE_SUM, ACCESS_READ, sum);
-    assembly_operand(&divide, NORMALIZE_OUT, ACCESS_WRITE, out);
+    struct op squares               = assembly_op(&builder->assembly, OP_SQUARE_SUM, "momentum norm");
+    struct op divide                = assembly_op(&builder->assembly, OP_NORMALIZE, "normalized momentum");
     squares.shape.elements.elements = divide.shape.elements.elements = matrix->rows * matrix->columns;
-    assembly_append(&builder->assembly, &squares);
-    assembly_append(&builder->assembly, &divide);
+    assembly_append_with(&builder->assembly, &squares, SLOTS({SQUARE_SUM_IN, whole}, {SQUARE_SUM_OUT, sum}));
+    assembly_append_with(&builder->assembly, &divide,
+                         SLOTS({NORMALIZE_IN, whole}, {NORMALIZE_SUM, sum}, {NORMALIZE_OUT, out}));
     return out;
 }
 
@@ -136,11 +130,7 @@ static int32_t multiply(const struct update *update, const char *role, struct ge
     int32_t         out     = make(update, role, builder->plan->precision.activation, shape.m, shape.n);
     struct op       op      = assembly_op(&builder->assembly, OP_GEMM, role);
     op.shape.gemm           = shape;
-    assembly_operand(&op, GEMM_A, ACCESS_READ, a);
-    assembly_operand(&op, GEMM_B, ACCESS_READ, b);
-    assembly_operand(&op, GEMM_C, ACCESS_WRITE, out);
-    assembly_operand(&op, GEMM_ADDEND, ACCESS_READ, added);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op, SLOTS({GEMM_A, a}, {GEMM_B, b}, {GEMM_C, out}, {GEMM_ADDEND, added}));
     return out;
 }
 

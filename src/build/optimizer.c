@@ -10,12 +10,11 @@ static void append_clip(struct builder *builder, int32_t partials)
 {
     struct plan *plan = builder->plan;
     struct op    op   = assembly_op(&builder->assembly, OP_CLIP, "clip");
-    assembly_operand(&op, CLIP_PARTIALS, ACCESS_READ, partials);
-    assembly_operand(&op, CLIP_NORM, ACCESS_WRITE, plan->gradient_norm);
-    assembly_operand(&op, CLIP_SCALE, ACCESS_WRITE, plan->clip_scale);
     op.shape.elements =
         (struct elements_shape){.elements = plan->tensors[partials].elements, .limit = (float)plan->train.clip};
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(
+        &builder->assembly, &op,
+        SLOTS({CLIP_PARTIALS, partials}, {CLIP_NORM, plan->gradient_norm}, {CLIP_SCALE, plan->clip_scale}));
 }
 
 static uint32_t norm_axes(const struct plan *plan)

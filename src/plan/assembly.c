@@ -310,20 +310,17 @@ int32_t assembly_communication(struct assembly *assembly, const struct communica
 
 void assembly_clear(struct assembly *assembly, const char *role, int32_t tensor)
 {
-    struct op op = assembly_op(assembly, OP_CLEAR, role);
-    assembly_operand(&op, CLEAR_OUT, ACCESS_WRITE, tensor);
+    struct op op               = assembly_op(assembly, OP_CLEAR, role);
     op.shape.elements.elements = assembly->plan->tensors[tensor].elements;
-    assembly_append(assembly, &op);
+    assembly_append_with(assembly, &op, SLOTS({CLEAR_OUT, tensor}));
 }
 
 void assembly_cast(struct assembly *assembly, const char *role, int32_t from, int32_t to, bool adds)
 {
-    struct op op   = assembly_op(assembly, OP_CAST, role);
-    op.accumulates = adds;
-    assembly_operand(&op, CAST_IN, ACCESS_READ, from);
-    assembly_operand(&op, CAST_OUT, adds ? ACCESS_UPDATE : ACCESS_WRITE, to);
+    struct op op               = assembly_op(assembly, OP_CAST, role);
+    op.accumulates             = adds;
     op.shape.elements.elements = assembly->plan->tensors[from].elements;
-    assembly_append(assembly, &op);
+    assembly_append_with(assembly, &op, SLOTS({CAST_IN, from}, {CAST_OUT, to}));
 }
 
 int32_t assembly_group(struct assembly *assembly, uint32_t axes)

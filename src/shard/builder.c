@@ -50,19 +50,13 @@ static struct op columns_op(const struct builder *builder, enum op_kind kind, co
 void columns_split(struct builder *builder, const char *role, int32_t whole, int32_t first, int32_t rest)
 {
     struct op op = columns_op(builder, OP_SPLIT, role, first, rest);
-    assembly_operand(&op, SPLIT_IN, ACCESS_READ, whole);
-    assembly_operand(&op, SPLIT_FIRST, ACCESS_WRITE, first);
-    assembly_operand(&op, SPLIT_REST, ACCESS_WRITE, rest);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op, SLOTS({SPLIT_IN, whole}, {SPLIT_FIRST, first}, {SPLIT_REST, rest}));
 }
 
 int32_t columns_join(struct builder *builder, const char *role, const char *name, int32_t first, int32_t rest)
 {
     struct op op    = columns_op(builder, OP_JOIN, role, first, rest);
     int32_t   whole = assembly_activation(&builder->assembly, name, DIMS(builder->shard_tokens, op.shape.rows.columns));
-    assembly_operand(&op, JOIN_FIRST, ACCESS_READ, first);
-    assembly_operand(&op, JOIN_REST, ACCESS_READ, rest);
-    assembly_operand(&op, JOIN_OUT, ACCESS_WRITE, whole);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op, SLOTS({JOIN_FIRST, first}, {JOIN_REST, rest}, {JOIN_OUT, whole}));
     return whole;
 }

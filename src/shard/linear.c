@@ -186,9 +186,8 @@ static void append_bias_gradient(struct builder *builder, int32_t dy, int32_t we
     op.accumulates = gradient_accumulates(builder, bias);
     op.shape.rows =
         (struct rows_shape){.rows = assembly_rows(&builder->assembly, dy), .columns = plan->weights[bias].columns};
-    assembly_operand(&op, COLUMN_SUM_IN, ACCESS_READ, dy);
-    assembly_operand(&op, COLUMN_SUM_OUT, op.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, plan->weights[bias].gradient);
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({COLUMN_SUM_IN, dy}, {COLUMN_SUM_OUT, plan->weights[bias].gradient}));
 }
 
 void linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight)

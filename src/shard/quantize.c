@@ -292,12 +292,10 @@ static int32_t transpose(struct builder *builder, int32_t tensor, enum linear_ro
     const char *name = arena_format(&builder->plan->arena, "%s, transposed", from.name);
     int32_t     out =
         assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, from.format, DIMS(from.dim[1], from.dim[0]));
-    struct op op = assembly_op(&builder->assembly, OP_TRANSPOSE, from.name);
-    op.tag.makes = makes(role);
-    assembly_operand(&op, TRANSPOSE_IN, ACCESS_READ, tensor);
-    assembly_operand(&op, TRANSPOSE_OUT, ACCESS_WRITE, out);
-    op.shape.rows                             = (struct rows_shape){.rows = from.dim[0], .columns = from.dim[1]};
-    made                                      = assembly_append(&builder->assembly, &op);
+    struct op op  = assembly_op(&builder->assembly, OP_TRANSPOSE, from.name);
+    op.tag.makes  = makes(role);
+    op.shape.rows = (struct rows_shape){.rows = from.dim[0], .columns = from.dim[1]};
+    made          = assembly_append_with(&builder->assembly, &op, SLOTS({TRANSPOSE_IN, tensor}, {TRANSPOSE_OUT, out}));
     builder->assembly.usage[tensor].quantizer = made;
     builder->assembly.usage[out].factor       = builder->assembly.usage[tensor].factor;
     return out;
@@ -420,11 +418,10 @@ static struct plan_slice updated_run(const struct plan_unit *unit, const struct 
 
 static void append_magnitude(struct builder *builder, int32_t index, int32_t masters)
 {
-    struct op op = assembly_op(&builder->assembly, OP_MAGNITUDE, builder->plan->weights[index].name);
-    assembly_operand(&op, MAGNITUDE_IN, ACCESS_READ, masters);
-    assembly_operand(&op, MAGNITUDE_AMAX, ACCESS_UPDATE, magnitude_slot(builder, index));
+    struct op op               = assembly_op(&builder->assembly, OP_MAGNITUDE, builder->plan->weights[index].name);
     op.shape.elements.elements = builder->plan->tensors[masters].elements;
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({MAGNITUDE_IN, masters}, {MAGNITUDE_AMAX, magnitude_slot(builder, index)}));
 }
 
 static void append_update(struct builder *builder, int32_t index, int32_t masters, int32_t out)
