@@ -215,10 +215,10 @@ struct residual_stream block_forward(struct builder *builder, int64_t place, str
     return in;
 }
 
-// The forward ops of a sublayer to recompute.
+// The forward ops of a sublayer to recompute: its norm, and these steps (1 << index).
 struct again {
     bool     norm;
-    bool     is_entered;    // the sublayer kept its input of the norm
+    bool     is_entered;    // the input of the norm is kept, so no earlier sublayer is needed
     uint32_t steps;
 };
 

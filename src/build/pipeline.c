@@ -19,11 +19,11 @@ struct action {
     struct op_tag      tag;
 };
 
-// Progress of appending an action.
+// Progress of appending an action, block by block.
 struct walk {
     struct action           action;
-    int32_t                 received;
-    struct residual_stream *end;    // output of the model's last chunk, input of the head
+    int32_t                 received;    // residual stream or its gradient from another chunk; -1: none
+    struct residual_stream *end;         // output of the model's last chunk, input of the head
     bool                    has_begun;
     int64_t                 place;    // of the next block; part: of its next part
     int                     part;

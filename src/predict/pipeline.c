@@ -25,7 +25,7 @@ struct construction {
     int32_t                  line_count;
 };
 
-// The send stream of one stage is the receive stream of its peer.
+// What a stage receives on one pipeline stream, its peer sends on the other.
 static int32_t sending_stream(const struct op *op)
 {
     return op->kind == OP_RECEIVE && op_stream_is_pipeline(op->stream)

@@ -64,7 +64,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-// Works like the helper threads, and drains the remaining items if the caller stops the sweep.
+// The caller's thread: works like the others, and after each item asks whether to go on. If not, no thread gets more.
 static void serve_and_ask(struct work *work)
 {
     struct sweep *sweep = work->sweep;

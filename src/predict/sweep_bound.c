@@ -190,13 +190,13 @@ static double pass_seconds(struct walk *walk, int32_t index)
     return *stream_end - before;
 }
 
-// Activity of a stage's compute stream, for the microbatches of its plan.
+// Seconds that a stage's compute stream works on the microbatches of its plan.
 struct stage {
-    double              *seconds;         // [1 + microbatches]; [0]: work of no microbatch
+    double              *seconds;         // [1 + microbatches]; [0]: ops of no microbatch, such as the optimizer
     struct sweep_action *actions;         // [action][microbatch][chunk]
-    double               last_actions;    // until its last send
-    double               all, rest;       // rest: after its last pass
-    double               loaded;          // bound of the whole step, with slowdown by overlapping tasks
+    double               last_actions;    // from the first input to the last send
+    double               all, rest;       // all of it; the part after the last pass
+    double               loaded;          // bound of the whole step that counts how communication slows compute down
     int64_t              bytes;
 };
 
@@ -405,8 +405,8 @@ static int64_t input_bytes(const struct plan *plan, int32_t tensor)
     return tensor < 0 ? 0 : number_round_up(plan->tensors[tensor].bytes, PLAN_ALIGNMENT);
 }
 
-// Takes the minimum cost of each pass of a chunk over the microbatches, with the first one apart.
-static void take_turns(struct sweep_bound *bound, const struct stage *stage, const struct plan *plan, int64_t number)
+// Adds the passes of a stage to the bound: the first microbatch, and the minimum of the later ones.
+static void add_passes(struct sweep_bound *bound, const struct stage *stage, const struct plan *plan, int64_t number)
 {
     int64_t               chunks = plan->mesh.vp, microbatches = plan->train.accumulation;
     struct schedule_shape shape = {plan->mesh.size[AXIS_PP], chunks, microbatches, SCHEDULE_1F1B};
@@ -448,7 +448,7 @@ static status look_at_stage(struct stage *stage, struct sweep_bound *bound, cons
         time_stage(stage, &plan, &copy, more);
         // Interleaved passes hide each other's waits, and so do weight gradients on their own.
         if (!request->train.overlap_microbatches && !request->mesh.delays_weights) {
-            take_turns(bound, stage, &plan, number);
+            add_passes(bound, stage, &plan, number);
         }
         // Counts live activations: fragmentation of the arena varies with the number of microbatches.
         stage->bytes = plan_total_bytes(&plan) - plan.storage_bytes[STORAGE_ACTIVATION] + plan.activation_live_bytes +

@@ -64,6 +64,7 @@ static status build(struct plan *plan, const struct plan_request *request, int64
     return plan_build_stage(plan, &little, 0);
 }
 
+// The passes of a plan with few layers.
 struct glance {
     struct sweep_action actions[SCHEDULE_PASSES * MICROBATCHES * CHUNKS];
 };

@@ -10,9 +10,9 @@
 #include "internal.h"
 
 struct class_state {
-    int32_t head[STREAM_COUNT];    // current event; EVENT_END: the stream is done
-    bool    is_rendezvous[STREAM_COUNT];
-    bool    is_listed;
+    int32_t head[STREAM_COUNT];             // current event; EVENT_END: the stream is done
+    bool    is_rendezvous[STREAM_COUNT];    // the stream has arrived and waits for other participants
+    bool    is_listed;                      // in the work list
 };
 
 struct drain {
