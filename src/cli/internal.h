@@ -143,11 +143,3 @@ status         cli_count_rows(int64_t *count, const struct job_selection *select
 
 // Whether the filter takes a row.
 bool cli_wants_row(const struct row_filter *filter, const struct config *config);
-
-// evidence.c: adds a line per respect in which the job differs from all published rows.
-status cli_warn_unchecked(const struct job *job, struct text_buffer *warnings, struct text_buffer *errors);
-
-// sweep.c: predict --sweep. mlperf.c: report --mlperf. trace.c: report --trace.
-status sweep_print(const struct arguments *arguments, struct text_buffer *errors);
-status mlperf_print(const struct arguments *arguments, struct text_buffer *errors);
-status trace_print(const struct arguments *arguments, struct text_buffer *errors);

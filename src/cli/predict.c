@@ -1,16 +1,224 @@
 // SPDX-License-Identifier: MIT
-// gswbench predict: predicts the step time on the machine of [hardware], which need not be present.
+// gswbench predict: predicts the step time on the machine of [hardware], which need not be present; with --sweep, of
+// all layouts that fit at the job's number of ranks. Warns about settings that no published row has.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/clock.h"
 #include "gswbench/output.h"
+#include "gswbench/predict.h"
 #include "gswbench/predicted.h"
 #include "gswbench/show.h"
+#include "gswbench/signals.h"
+#include "gswbench/sweep.h"
 #include "gswbench/terminal.h"
 #include "gswbench/waterfall.h"
 #include "internal.h"
+
+struct evidence {
+    const struct config *config;
+    int64_t              program, machine, both;    // published rows with this program, with this machine, with both
+    int64_t              ranks;                     // largest number of ranks of a row on the same GPU
+};
+
+static bool has_experts(const struct config *config)
+{
+    return config->model.experts > 0;
+}
+
+// A row shows something about a machine only if both models have experts, or none.
+static status count_row(void *state, const struct job_selection *selection, const struct config_row *row,
+                        struct text_buffer *errors)
+{
+    struct evidence     *evidence = state;
+    const struct config *own      = evidence->config;
+    struct job           job;
+    if (row->step_seconds == 0.0) {
+        return OK;
+    }
+    TRY(job_read_row(&job, selection, row, errors));
+    bool is_program = strcmp(job.config.software.profile, own->software.profile) == 0;
+    bool is_machine = strcmp(job.config.hardware.profile, own->hardware.profile) == 0;
+    bool is_kind    = has_experts(&job.config) == has_experts(own);
+    evidence->program += is_program;
+    evidence->machine += is_machine && is_kind;
+    evidence->both += is_program && is_machine && is_kind;
+    if (is_machine && job.request.mesh.world > evidence->ranks) {
+        evidence->ranks = job.request.mesh.world;
+    }
+    return OK;
+}
+
+static status count_rows(void *state, const char *name, const char *path, struct text_buffer *errors)
+{
+    (void)name;
+    return cli_visit_rows(&(struct job_selection){.name = path}, count_row, state, errors);
+}
+
+static bool has_given_network(const struct hardware_config *hardware)
+{
+    const struct quantity *values[] = {&hardware->network_bandwidth, &hardware->network_efficiency,
+                                       &hardware->network_latency};
+    bool                   is_given = false;
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        is_given = is_given || values[i]->origin == QUANTITY_GIVEN;
+    }
+    return is_given;
+}
+
+static void write_gaps(const struct evidence *evidence, const struct job *job, struct text_buffer *warnings)
+{
+    const struct config *config  = evidence->config;
+    const char          *program = config->software.profile, *machine = config->hardware.profile;
+    const char          *kind = has_experts(config) ? "with" : "without";
+    if (evidence->program == 0) {
+        text_append(warnings, "unchecked: no published row is of %s; its error may be larger\n", program);
+    }
+    if (evidence->machine == 0) {
+        text_append(warnings, "unchecked: no published row of a model %s experts is on %s\n", kind, machine);
+    } else if (evidence->program > 0 && evidence->both == 0) {
+        text_append(warnings, "unchecked: no published row of %s is on %s with a model %s experts\n", program, machine,
+                    kind);
+    } else if (job->request.mesh.world > 2 * evidence->ranks) {
+        text_append(warnings, "unchecked: the largest published row on %s has %" PRId64 " ranks\n", machine,
+                    evidence->ranks);
+    }
+    if (config->software.unfused_attention) {
+        text_append(warnings, "unchecked: no published row has unfused attention\n");
+    }
+    if (job->request.mesh.world > hardware_domain(&config->hardware, job->request.mesh.world) &&
+        has_given_network(&config->hardware)) {
+        text_append(warnings, "unchecked: published rows use the network of the profile, InfiniBand or EFA\n");
+    }
+}
+
+// Adds a line per respect in which the job differs from all published rows.
+static status warn_unchecked(const struct job *job, struct text_buffer *warnings, struct text_buffer *errors)
+{
+    struct evidence evidence = {.config = &job->config};
+    TRY(cli_visit_configs(count_rows, &evidence, errors));
+    write_gaps(&evidence, job, warnings);
+    return OK;
+}
+
+struct search {
+    struct job        job;
+    struct sweep_list list;
+    struct sweep      sweep;
+    char              advice[512];    // "": some layout fits
+    struct progress   predicting;
+    const char       *output;    // NULL: no page
+};
+
+static double find_best_range(const struct search *table)
+{
+    if (table->sweep.best_count == 0) {
+        return NAN;
+    }
+    struct predict_row row = {.job = sweep_job(&table->job, &table->sweep, table->sweep.best[0].layout)};
+    predict_row_compute(&row, true);
+    text_free(&row.warnings);
+    return failed(&row.support) ? NAN : row.range.percent;
+}
+
+// Shows progress and the best layout so far; returns false after a signal.
+static bool show_progress(void *state, const struct sweep *sweep)
+{
+    struct search *table     = state;
+    char           best[320] = "", layout[256];
+    if (sweep->best_count > 0) {
+        struct job job = sweep_job(&table->job, &table->sweep, sweep->best[0].layout);
+        snprintf(best, sizeof(best), "best so far %.3f s: %s", sweep->best[0].prediction.step_seconds,
+                 job_layout(&job, layout, sizeof(layout)));
+    }
+    progress_show(&table->predicting, sweep->predicted, best);
+    return signals_caught() == 0;
+}
+
+static status search_layouts(struct search *table, const struct machine *machine)
+{
+    sweep_list(&table->list, &table->job);
+    table->sweep      = (struct sweep){.machine      = machine,
+                                       .layouts      = table->list.layouts,
+                                       .layout_count = table->list.count,
+                                       .threads      = cores_usable(),
+                                       .goes_on      = show_progress,
+                                       .state        = table};
+    table->predicting = progress_begin("layouts priced", 0);
+    signals_catch(true, 0);
+    signals_keep();
+    status result = sweep_run(&table->sweep);
+    signals_release();
+    progress_clear(&table->predicting);
+    if (!failed(&result) && table->sweep.is_stopped && table->sweep.best_count == 0) {
+        result = fail_as(EXIT_STOPPED, "stopped by %s before any layout was predicted", signals_name(signals_caught()));
+    }
+    return result;
+}
+
+static status finish_sweep(struct search *table, const struct machine *machine, bool json)
+{
+    const struct job *job    = &table->job;
+    status            result = search_layouts(table, machine);
+    if (!failed(&result) && table->list.count == 0) {
+        result = fail("no layout of %" PRId64 " ranks is valid for %" PRId64 " sequences of %" PRId64
+                      " tokens per step: change --ranks, or train.global_batch",
+                      job->request.mesh.world, job->config.train.global_batch, job->config.train.sequence);
+    } else if (!failed(&result) && table->sweep.refused == table->sweep.layout_count) {
+        result = fail("no layout can be predicted: %s", table->sweep.refusals[0].text);
+    }
+    if (!failed(&result) && table->sweep.fit == 0) {
+        sweep_advise(table->advice, sizeof(table->advice), job, machine);
+    }
+    if (!failed(&result)) {
+        struct sweep_choice own     = {.layout = SWEEP_OWN};
+        status              support = job->has_layout ? predict(&own.prediction, &job->request, machine) : job->support;
+        const struct shown_sweep shown = {.job           = job,
+                                          .sweep         = &table->sweep,
+                                          .advice        = table->advice,
+                                          .output        = table->output,
+                                          .range_percent = find_best_range(table),
+                                          .own           = failed(&support) ? NULL : &own};
+        (json ? show_sweep_json : show_sweep)(&shown);
+        result = table->output != NULL ? show_sweep_folder(&shown) : OK;
+        if (!failed(&result) && table->output != NULL && !json) {
+            show_path("files          ", table->output, "/sweep.html");
+            if (table->sweep.best_count > 0) {
+                show_path("configuration  ", table->output, "/best.ini");
+            }
+        }
+    }
+    if (!failed(&result) && table->sweep.is_stopped) {
+        result = fail_as(EXIT_STOPPED,
+                         "stopped by %s: the list has the best of the %" PRId64
+                         " layouts predicted so far; others may be faster",
+                         signals_name(signals_caught()), table->sweep.predicted);
+    }
+    free(table->list.layouts);
+    return result;
+}
+
+static status sweep_print(const struct arguments *arguments, struct text_buffer *errors)
+{
+    struct search       table    = {.list = {.count = 0}, .output = arguments->output};
+    struct measured_ops measured = {.ops = NULL};
+    if (arguments->config.ranks == 0) {
+        return fail_as(EXIT_USAGE, "--sweep needs --ranks, the number of ranks of its layouts");
+    }
+    TRY(job_read_open(&table.job, &arguments->config, errors));
+    if (arguments->output != NULL) {
+        TRY(output_create_folders(arguments->output));    // fails before the search if the folder cannot be written
+    }
+    status result = measured_read_profile(&measured, &table.job.config);
+    if (!failed(&result)) {
+        const struct machine machine = predict_machine(&table.job.config, &measured);
+        result                       = finish_sweep(&table, &machine, arguments->json);
+    }
+    measured_free(&measured);
+    return result;
+}
 
 const struct flag predict_flags[] = {
     CONFIG_FLAGS(config),
@@ -131,7 +339,7 @@ static status add_rows(struct predictions *table, const struct job_selection *ar
         struct predict_row row = {
             .explanation = {.visit = table->timeline != NULL ? draw_stage : NULL, .context = table->timeline}};
         TRY(job_read_row(&row.job, arguments, &rows[i], errors));
-        status added = table->is_alone ? cli_warn_unchecked(&row.job, &row.warnings, errors) : OK;
+        status added = table->is_alone ? warn_unchecked(&row.job, &row.warnings, errors) : OK;
         added        = failed(&added) ? added : add_row(table, &row);
         text_free(&row.warnings);
         TRY(added);

@@ -1,16 +1,218 @@
 // SPDX-License-Identifier: MIT
-// gswbench report: prints a result.json in any result format.
+// gswbench report: prints a result.json in any result format, and files of other programs next to a predicted step:
+// traces of kernels (--trace) and logs of MLPerf Training (--mlperf).
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/kernel_trace.h"
+#include "gswbench/mlperf.h"
 #include "gswbench/output.h"
+#include "gswbench/predict.h"
 #include "gswbench/preflight.h"
 #include "gswbench/report.h"
 #include "gswbench/result.h"
+#include "gswbench/show.h"
 #include "gswbench/signature.h"
+#include "gswbench/statistics.h"
 #include "internal.h"
+
+// Adds the ops of the stage that computes longest, as if they were kernels of a trace.
+static void collect(void *context, const struct predict_view *view)
+{
+    struct kernel_trace *trace = context;
+    for (int32_t i = 0; i < view->plan->op_count && view->is_busiest; i++) {
+        kernel_trace_add(trace, &(struct kernel){.begin = 1e6 * view->times[i].begin,
+                                                 .end   = 1e6 * view->times[i].end,
+                                                 .part  = kernel_part_of_op(view->plan, &view->plan->ops[i])});
+    }
+}
+
+static status predict_parts(struct kernel_sums *sums, const struct arguments *chosen, struct text_buffer *errors)
+{
+    struct kernel_trace trace     = {.has_begin = true};
+    struct predict_row  row       = {.explanation = {.visit = collect, .context = &trace}};
+    status              predicted = job_read(&row.job, &chosen->config, errors);
+    if (!failed(&predicted)) {
+        predict_row_compute(&row, false);
+        predicted = row.support;
+    }
+    kernel_trace_sum(sums, &trace);
+    kernel_trace_free(&trace);
+    text_free(&row.warnings);
+    return predicted;
+}
+
+static status show_kernels(struct shown_trace *shown, const struct arguments *chosen, struct text_buffer *errors)
+{
+    struct kernel_sums predicted;
+    if (chosen->config.name != NULL) {
+        TRY(predict_parts(&predicted, chosen, errors));
+        shown->predicted = &predicted;
+    }
+    kernel_trace_sum(&shown->traced, shown->trace);
+    (chosen->json ? show_trace_json : show_trace)(shown);
+    return OK;
+}
+
+static status trace_print(const struct arguments *chosen, struct text_buffer *errors)
+{
+    struct kernel_trace trace;
+    struct shown_trace  shown = {.path = chosen->words.items[0], .trace = &trace};
+    if (chosen->words.count != 1) {
+        return fail_as(EXIT_USAGE, "--trace reads one trace, but %d are given", chosen->words.count);
+    }
+    if (chosen->config.name != NULL && chosen->config.ranks == 0) {
+        return fail_as(EXIT_USAGE, "--config: give --ranks as well");
+    }
+    status read = kernel_trace_read(&trace, chosen->words.items[0]);
+    read        = failed(&read) ? read : show_kernels(&shown, chosen, errors);
+    kernel_trace_free(&trace);
+    return read;
+}
+
+// The logs must be runs of one job.
+static status check_runs(const struct mlperf_log *runs, int64_t count)
+{
+    const struct mlperf_log *first = &runs[0];
+    for (int64_t i = 1; i < count; i++) {
+        const struct mlperf_log *run = &runs[i];
+        if (strcmp(run->benchmark, first->benchmark) != 0 || strcmp(run->platform, first->platform) != 0 ||
+            run->batch != first->batch || run->sequence != first->sequence) {
+            return fail_as(EXIT_COMPARE,
+                           "%s and %s are not runs of one submission: benchmark, platform, global batch or sequence "
+                           "length differ",
+                           first->path, run->path);
+        }
+    }
+    return OK;
+}
+
+static status find_accelerators(int64_t *accelerators, const struct mlperf_log *log, int64_t ranks)
+{
+    *accelerators = ranks > 0 ? ranks : log->accelerators;
+    if (ranks > 0 && log->accelerators > 0 && ranks != log->accelerators) {
+        return fail_as(EXIT_COMPARE, "--ranks %" PRId64 ": %s states %" PRId64 " accelerators", ranks, log->path,
+                       log->accelerators);
+    }
+    return OK;
+}
+
+// FLOPs of the benchmark's model, without a config.
+static status find_flops(double *flops, const struct mlperf_log *log, struct text_buffer *errors)
+{
+    const struct mlperf_benchmark *benchmark = mlperf_find_benchmark(log->benchmark);
+    struct job_selection           none      = {.ranks = 1};
+    struct config                  config;
+    char                           texts[3][128];
+    const char                    *settings[3];
+    int                            count = 0;
+    *flops                               = NAN;
+    if (benchmark == NULL) {
+        return OK;
+    }
+    for (; count < 3 && benchmark->settings[count] != NULL; count++) {
+        snprintf(texts[count], sizeof(texts[count]), "--mlperf %s", benchmark->settings[count]);
+        settings[count] = texts[count];
+    }
+    TRY(job_read_settings(&config, &none, settings, count, errors));
+    *flops = show_mlperf_flops(&config, log->sequence);
+    return OK;
+}
+
+static status check_size(const char *key, int64_t config, int64_t log)
+{
+    return config == log || log == 0
+               ? OK
+               : fail_as(EXIT_COMPARE, "%s is %" PRId64 " in the config and %" PRId64 " in the log: --set %s=%" PRId64,
+                         key, config, log, key, log);
+}
+
+static double percent_above(double seconds, double measured)
+{
+    return 100.0 * (seconds / measured - 1.0);
+}
+
+static status predict_job(struct shown_mlperf *shown, struct predict_row *row, const struct arguments *chosen,
+                          struct text_buffer *errors)
+{
+    const struct mlperf_log *log       = &shown->runs[0];
+    struct job_selection     selection = chosen->config;
+    selection.ranks                    = shown->accelerators;
+    if (selection.ranks == 0) {
+        return fail_as(EXIT_USAGE, "--config: %s does not state its accelerators: give --ranks", log->path);
+    }
+    TRY(job_read(&row->job, &selection, errors));
+    const struct config           *config    = &row->job.config;
+    const struct mlperf_benchmark *benchmark = mlperf_find_benchmark(log->benchmark);
+    TRY(check_size("train.global_batch", config->train.global_batch, log->batch));
+    TRY(check_size("train.sequence", config->train.sequence, log->sequence));
+    if (benchmark != NULL && config->model.preset[0] != '\0' &&
+        strcmp(strchr(benchmark->settings[0], '=') + 1, config->model.preset) != 0) {
+        return fail_as(EXIT_COMPARE, "the config has model %s, but the log is of %s", config->model.preset,
+                       log->benchmark);
+    }
+    predict_row_compute(row, true);
+    TRY(row->support);
+    shown->flops             = show_mlperf_flops(config, config->train.sequence);
+    shown->predicted         = row;
+    shown->predicted_percent = percent_above(row->prediction.step_seconds, shown->step_seconds);
+    shown->published_percent = percent_above(row->published_seconds, shown->step_seconds);
+    return OK;
+}
+
+static void summarise(struct shown_mlperf *shown)
+{
+    double *steps = memory_allocate(2 * (size_t)shown->count * sizeof(*steps)), *spreads = steps + shown->count;
+    for (int64_t i = 0; i < shown->count; i++) {
+        steps[i]   = shown->runs[i].step_seconds;
+        spreads[i] = shown->runs[i].spread;
+    }
+    statistics_sort(steps, shown->count);
+    shown->step_seconds       = statistics_median(steps, shown->count);
+    shown->spread             = statistics_median(spreads, shown->count);
+    shown->runs_percent       = 100.0 * (steps[shown->count - 1] - steps[0]) / shown->step_seconds;
+    shown->samples_per_second = (double)shown->runs[0].batch / shown->step_seconds;
+    free(steps);
+}
+
+static status show_runs(const struct mlperf_log *runs, int64_t count, const struct arguments *chosen,
+                        struct text_buffer *errors)
+{
+    struct shown_mlperf shown = {
+        .runs = runs, .count = count, .predicted_percent = NAN, .published_percent = NAN, .teraflops = NAN};
+    struct predict_row row = {.range = {.percent = NAN}};
+    TRY(check_runs(runs, count));
+    TRY(find_accelerators(&shown.accelerators, &runs[0], chosen->config.ranks));
+    summarise(&shown);
+    status known = chosen->config.name != NULL ? predict_job(&shown, &row, chosen, errors)
+                                               : find_flops(&shown.flops, &runs[0], errors);
+    if (!failed(&known)) {
+        if (shown.accelerators > 0) {
+            shown.teraflops = shown.flops * shown.samples_per_second / (double)shown.accelerators / 1e12;
+        }
+        (chosen->json ? show_mlperf_json : show_mlperf)(&shown);
+    }
+    text_free(&row.warnings);
+    return known;
+}
+
+static status mlperf_print(const struct arguments *chosen, struct text_buffer *errors)
+{
+    int                count = chosen->words.count;
+    struct mlperf_log *runs;
+    status             result = OK;
+    runs                      = memory_allocate((size_t)count * sizeof(*runs));
+    for (int i = 0; i < count && !failed(&result); i++) {
+        result = mlperf_read(&runs[i], chosen->words.items[i]);
+    }
+    result = failed(&result) ? result : show_runs(runs, count, chosen, errors);
+    free(runs);
+    return result;
+}
 
 const struct flag report_flags[] = {
     OPERANDS(words, "DIR|FILE", "folder of a run, its result.json, an accept.json, or files of others"),

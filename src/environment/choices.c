@@ -124,7 +124,7 @@ static void take(struct choices *choices, uint64_t hash, int owner)
 {
     struct answer *answers = gather_answers(choices, hash);
     if (owner != choices->comm->topology.rank &&
-        answers[owner].is_chosen) {    // including algorithms needed only by the cache file
+        answers[owner].is_chosen) {    // also those that only the cache file needs
         choices->backend->ops->choices->take(choices->backend, &answers[owner].choice);
     }
     free(answers);

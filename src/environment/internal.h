@@ -33,7 +33,7 @@ status peers_compare_backends(struct rank_environment *environment, const struct
 void environment_locate_device(const struct config *config, const struct comm_topology *topology, char *text,
                                size_t bytes);
 
-// binding.c: reads the first line of a file; false if there is none.
+// devices.c: reads the first line of a file; false if there is none.
 bool environment_read_line(const char *path, char *line, int bytes);
 
 // Binds an unbound rank to its device's NUMA node, and notes ranks bound elsewhere. Collective.

@@ -27,7 +27,7 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct rank_environment *environment);
 void notes_add_disturbances(struct result *result, const struct config *config);
 
-// expectation.c: predicts the step time; rank 0 only.
+// facts.c: predicts the step time; rank 0 only.
 void expectation_find(struct result *result, const struct job *job, const struct rank_environment *environment);
 
 // facts.c: "NVIDIA H200, ...", and why a better backend or communicator was not selected.
@@ -36,8 +36,8 @@ void facts_describe_device(struct result *result, struct rank_environment *envir
 // facts.c: adds memory and features of the communication library.
 void facts_add_connections(struct result *result, struct comm *comm, const struct step *step);
 
-// How a run uses CUDA graphs. capture_after: step after which to capture; -1: never. tried: steps timed in each mode,
-// eager and replayed; 0: none.
+// How a run uses CUDA graphs. capture_after: step after which to capture; -1: never. tried: steps timed in each mode
+// (eager and replayed) to choose the faster; 0: none.
 struct graphs_plan {
     int64_t capture_after, tried;
 };
@@ -106,7 +106,7 @@ void steps_fill(const struct steps *steps, int64_t index);    // with the data o
 // Runs one step, started together on all ranks. Returns this rank's seconds.
 double steps_run_one(const struct steps *steps, int64_t index);
 
-// validation.c: verifies steps as [run] verify asks. Results tell whether the run may go on. Collective.
+// validation.c: verifies steps as [run] verify asks, and returns whether the run may continue. Collective.
 void validation_prepare(struct steps *steps, struct backend *backend);
 bool validation_repeats(const struct steps *steps, int64_t index);    // whether the step is run twice
 void validation_start(struct steps *steps, int64_t index);
@@ -132,7 +132,7 @@ void fault_end(struct steps *steps);
 void observations_open(struct steps *steps, int64_t sharers);
 void observations_gather(struct steps *steps, int64_t sharers);
 
-// profile.c: emits NVTX ranges while a profiler listens. close may be called twice.
+// observations.c: emits NVTX ranges while a profiler listens. close may be called twice.
 void profile_open(struct steps *steps);
 // Prints the command that collects the steps of [profile], unless a profiler is attached.
 void profile_advise(const struct profile_config *profile);
@@ -167,7 +167,7 @@ void compute_times_add(struct compute_times *times, const struct comm_topology *
 void compute_times_summarise(const struct compute_times *times, const struct comm_topology *topology, bool is_judged,
                              struct result_rank *own);
 
-// graphs.c: CUDA graphs: when a run captures its step, and whether replay is kept.
+// steps.c: CUDA graphs: when a run captures its step, and whether replay is kept.
 // tried: steps timed per mode, from step 1 on.
 struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, int64_t warmup);
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Observes the machine during the measured steps: the device (src/observe), and the CPU time that other processes took
 // on the job's cores. This is the busy time of these cores in /proc/stat minus the ranks' own. Interrupts are not
-// counted, since they may serve our communication. Steal time counts as foreign.
+// counted, since they may serve our communication. Steal time counts as foreign. Also serves profilers: NVTX ranges for
+// ops, and the steps to collect.
 #define _GNU_SOURCE
-#include "internal.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "gswbench/clock.h"
+#include "internal.h"
 
 // /proc/stat has ticks of 10 ms; over less time the error exceeds the limits.
 static const double wall_seconds_min = 1;
@@ -142,4 +143,67 @@ void observations_gather(struct steps *steps, int64_t sharers)
     own.rank                  = topology->rank;
     result->observations      = comm_gather(steps->comm, &own, sizeof(own));
     result->observation_count = topology->ranks;
+}
+
+void profile_open(struct steps *steps)
+{
+    steps->ranges = ranges_open(steps->plan, step_can_capture(steps->step));
+    profile_watch(steps, true);
+}
+
+void profile_advise(const struct profile_config *profile)
+{
+    if (profile_config_is_set(profile) && getenv("NSYS_PROFILING_SESSION_ID") == NULL) {
+        printf("# profile steps %" PRId64 " to %" PRId64 ": no profiler is attached. After mpirun or srun, write:\n"
+               "#   nsys profile -t cuda,nvtx -s none -c cudaProfilerApi --capture-range-end=stop gswbench ...\n",
+               profile->start_step, profile_config_last_step(profile));
+    }
+}
+
+void profile_watch(const struct steps *steps, bool is_on)
+{
+    const struct step_watch watch = {ranges_begin_op, ranges_end_op, steps->ranges};
+    step_set_watch(steps->step, is_on && steps->ranges != NULL ? &watch : NULL);
+}
+
+void profile_close(struct steps *steps)
+{
+    if (steps->ranges != NULL) {
+        profile_watch(steps, false);
+        ranges_close(steps->ranges);
+        steps->ranges = NULL;
+    }
+}
+
+// The NVTX range serves profilers that collect by range, also without a device.
+static void collect(const struct steps *steps, bool is_on, int64_t step)
+{
+    struct backend *backend = steps->backend;
+    if (!is_on) {
+        ranges_end(steps->ranges);
+    }
+    if (backend->ops->profile != NULL) {
+        backend->ops->profile(backend, is_on);
+    }
+    if (is_on) {
+        ranges_begin(steps->ranges, RANGE_PROFILE, step);
+    }
+}
+
+void profile_begin(const struct steps *steps, int64_t step)
+{
+    const struct profile_config *profile = &steps->benchmark->job.config.profile;
+    if (step == profile->start_step && profile_config_has_rank(profile, steps->comm->topology.rank)) {
+        collect(steps, true, step);
+    }
+}
+
+void profile_end(const struct steps *steps, int64_t step, bool is_stopped)
+{
+    const struct profile_config *profile = &steps->benchmark->job.config.profile;
+    int64_t                      last    = profile_config_last_step(profile);
+    bool                         is_last = step == last || (is_stopped && step < last && step >= profile->start_step);
+    if (profile_config_is_set(profile) && is_last && profile_config_has_rank(profile, steps->comm->topology.rank)) {
+        collect(steps, false, step);
+    }
 }

@@ -21,7 +21,7 @@ static const double VERDICT_SECONDS = 2;      // per preceding host: time to wai
 static const double LEADER_SECONDS  = 12;     // timeout for the leader of this host
 enum { FEW = 2, LOOK_NS = 10000000, GRACE_NS = 500000000 };
 
-// States of the ranks that answered.
+// The roll call of a leader: states of the ranks that answered.
 struct roll {
     struct slot *slots;    // [count]
     int64_t      count;
@@ -148,6 +148,7 @@ static enum blame find_blame(const struct watch *watch, const struct roll *roll,
     return blame;
 }
 
+// Prints the hang: the rank to blame, why, and the op in which it is.
 static void speak(const struct watch *watch, const struct roll *roll)
 {
     static const char *const why[] = {[BLAME_GONE]    = "its process is gone",

@@ -74,7 +74,7 @@ void damage_note(struct segment *segment, int rank, int64_t step, const char *te
 void damage_look(struct watch *watch);
 void damage_found(void *watch, int rank, const char *text);
 
-// post.c: copy a text to and from shared memory, whose other ranks may change it meanwhile.
+// segment.c: copy a text to and from shared memory, which its rank may change meanwhile.
 void shown_text_write(_Atomic char to[SHOWN_BYTES], const char from[SHOWN_BYTES]);
 void shown_text_read(char to[SHOWN_BYTES], const _Atomic char from[SHOWN_BYTES]);
 
