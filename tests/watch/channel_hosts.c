@@ -49,7 +49,7 @@ int main(int count, char **words)
     files = words + 1;
     ranks_run(HOSTS, run, NULL);
     for (int host = 0; host < HOSTS; host++) {
-        printf("host %d: %s\n", host, has_come[host] ? "a letter has come" : "no letter");
+        printf("host %d: %s\n", host, has_come[host] ? "a datagram has come" : "no datagram");
     }
     return has_come[0] && has_come[1] ? 0 : 1;
 }

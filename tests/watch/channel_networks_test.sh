@@ -63,7 +63,7 @@ for host in 0 1; do
     on $host ip address flush dev eth0
 done
 check 1    # over none
-expect "^host 0: no letter$"
-expect "^host 1: no letter$"
+expect "^host 0: no datagram$"
+expect "^host 1: no datagram$"
 kill "${hosts[@]}"
 finish

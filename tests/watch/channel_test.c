@@ -120,7 +120,7 @@ static void expect_only(int rank, int kind)
     cr_assert(receive(rank, datagram));
     cr_expect_eq(datagram->kind, kind);
     while (channel_receive(channels[rank], datagram)) {
-        cr_expect_eq(datagram->kind, DATAGRAM_ANSWER, "another letter of kind %d", datagram->kind);
+        cr_expect_eq(datagram->kind, DATAGRAM_ANSWER, "another datagram of kind %d", datagram->kind);
     }
     free(datagram);
 }
