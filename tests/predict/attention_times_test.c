@@ -39,8 +39,17 @@ static int compare_numbers(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// Predicted seconds of the profile's rows, relative to the measured ones; those times also include rotary embedding,
-// writing the keys and values to their cache, and launches: extra_us.
+// On Blackwell the times include a kernel of TensorRT-LLM for rotary embedding and the cache, which reads and writes Q,
+// K and V.
+static double cache_us(const struct hardware_config *hardware, const struct attention_shape *shape)
+{
+    double numbers = (double)(shape->batch * shape->sequence * (shape->heads + 2 * shape->kv_heads) * shape->head_dim);
+    return hardware->memory_bandwidth.value > 5e12
+               ? 1e6 * 4.0 * numbers / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value)
+               : 0.0;
+}
+
+// Predicted seconds of the profile's rows, relative to the measured ones, which also include launches: extra_us.
 static int compare_rows(double *ratios, const char *profile, double extra_us)
 {
     static struct measured_row rows[ROWS_MOST];
@@ -54,7 +63,7 @@ static int compare_rows(double *ratios, const char *profile, double extra_us)
         if (strcmp(rows[i].profile, profile) == 0) {
             struct op op    = {.kind = OP_ATTENTION_FORWARD, .shape.attention = rows[i].shape};
             double    us    = 1e6 * predict_cost_op(&machine, &plan, &op).seconds;
-            ratios[found++] = (us + extra_us) / rows[i].us;
+            ratios[found++] = (us + extra_us + cache_us(&config.hardware, &rows[i].shape)) / rows[i].us;
         }
     }
     return found;
@@ -66,9 +75,10 @@ Test(attention_times, are_predicted_for_other_heads_after_one_factor)
     static const struct {
         const char *profile;
         int         rows;
-        double      extra_us, median;
-    } cases[] = {{"a100-80gb", 32, 43, 0.09}, {"h100-sxm", 92, 19, 0.1}, {"h200", 80, 19, 0.08}, {"b200", 80, 30, 0.09},
-                 {"gb200", 80, 30, 0.09},     {"b300", 64, 30, 0.11},    {"gb300", 80, 30, 0.14}};
+        double      extra_us, median, ninth;
+    } cases[] = {{"a100-80gb", 32, 43, 0.082, 0.17}, {"h100-sxm", 92, 19, 0.098, 0.25}, {"h200", 80, 19, 0.067, 0.19},
+                 {"b200", 80, 30, 0.086, 0.29},      {"gb200", 80, 30, 0.083, 0.27},    {"b300", 64, 30, 0.058, 0.21},
+                 {"gb300", 80, 30, 0.065, 0.27}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         double ratios[ROWS_MOST];
         int    count = compare_rows(ratios, cases[i].profile, cases[i].extra_us);
@@ -80,6 +90,7 @@ Test(attention_times, are_predicted_for_other_heads_after_one_factor)
         }
         qsort(ratios, (size_t)count, sizeof(ratios[0]), compare_numbers);
         cr_expect_lt(ratios[count / 2], cases[i].median, "%s: median %g", cases[i].profile, ratios[count / 2]);
-        cr_expect_lt(ratios[count * 9 / 10], 0.28, "%s: 90th percentile %g", cases[i].profile, ratios[count * 9 / 10]);
+        cr_expect_lt(ratios[count * 9 / 10], cases[i].ninth, "%s: 90th percentile %g", cases[i].profile,
+                     ratios[count * 9 / 10]);
     }
 }
