@@ -103,36 +103,26 @@ static const struct op_size whole = {NULL, count_by_group, false}, share = {NULL
 #define MOVES(shape, route, peer)                                                                                      \
     shape##_fields, OP_COST_COMMUNICATION, OP_PART_EXPOSED, OP_ROUTE_##route, OP_PEER_##peer, 0
 
-#define SLOT(name, use, need, size)                                                                                    \
+// further: fields that not every operand has
+#define OPERAND(called, used, needed, of, further)                                                                     \
     {                                                                                                                  \
-        name, OP_USE_##use, OP_NEED_##need, false, &(size), 0, OP_HOLDS_VALUES, NULL                                   \
+        .name = called, .use = OP_USE_##used, .need = OP_NEED_##needed, .size = &(of), further                         \
     }
-#define TABLE(name, use)                                                                                               \
-    {                                                                                                                  \
-        name, OP_USE_##use, OP_NEED_ALWAYS, true, &table, 0, OP_HOLDS_VALUES, NULL                                     \
-    }
-#define READ_TWICE(when, name, size)                                                                                   \
-    {                                                                                                                  \
-        name, OP_USE_READ, OP_NEED_ALWAYS, false, &(size), OP_TWICE_##when, OP_HOLDS_VALUES, NULL                      \
-    }
-#define HOLDS(what, name, size, need)                                                                                  \
-    {                                                                                                                  \
-        name, OP_USE_READ, OP_NEED_##need, false, &(size), 0, OP_HOLDS_##what, NULL                                    \
-    }
-#define COLUMNS(name, use, accessed)                                                                                   \
-    {                                                                                                                  \
-        name, OP_USE_##use, OP_NEED_ALWAYS, false, &projected, 0, OP_HOLDS_VALUES, &(accessed)                         \
-    }
-#define INDEX(name, size)      HOLDS(INDICES, name, size, ALWAYS)
-#define PLACES(name, size)     HOLDS(PLACES, name, size, ALWAYS)
-#define READ(name, size)       SLOT(name, READ, ALWAYS, size)
-#define WRITE(name, size)      SLOT(name, WRITE, ALWAYS, size)
-#define UPDATE(name, size)     SLOT(name, UPDATE, ALWAYS, size)
-#define ADD(name, size)        SLOT(name, ADD, ALWAYS, size)
-#define MAY_READ(name, size)   SLOT(name, READ, NEVER, size)
-#define MAY_WRITE(name, size)  SLOT(name, WRITE, NEVER, size)
-#define MAY_UPDATE(name, size) SLOT(name, UPDATE, NEVER, size)
-#define MAY_ADD(name, size)    SLOT(name, ADD, NEVER, size)
+#define SLOT(name, use, need, size)   OPERAND(name, use, need, size, )
+#define TABLE(name, use)              OPERAND(name, use, ALWAYS, table, .is_table = true)
+#define READ_TWICE(when, name, size)  OPERAND(name, READ, ALWAYS, size, .twice = OP_TWICE_##when)
+#define HOLDS(what, name, size, need) OPERAND(name, READ, need, size, .holds = OP_HOLDS_##what)
+#define COLUMNS(name, use, accessed)  OPERAND(name, use, ALWAYS, projected, .touched = &(accessed))
+#define INDEX(name, size)             HOLDS(INDICES, name, size, ALWAYS)
+#define PLACES(name, size)            HOLDS(PLACES, name, size, ALWAYS)
+#define READ(name, size)              SLOT(name, READ, ALWAYS, size)
+#define WRITE(name, size)             SLOT(name, WRITE, ALWAYS, size)
+#define UPDATE(name, size)            SLOT(name, UPDATE, ALWAYS, size)
+#define ADD(name, size)               SLOT(name, ADD, ALWAYS, size)
+#define MAY_READ(name, size)          SLOT(name, READ, NEVER, size)
+#define MAY_WRITE(name, size)         SLOT(name, WRITE, NEVER, size)
+#define MAY_UPDATE(name, size)        SLOT(name, UPDATE, NEVER, size)
+#define MAY_ADD(name, size)           SLOT(name, ADD, NEVER, size)
 
 // clang-format off
 const struct op_row op_table[OP_COUNT] = {
