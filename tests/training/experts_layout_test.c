@@ -2,7 +2,6 @@
 // Mixture of experts: every layout trains as one rank does. Compares losses, gradient norms, and weights after five
 // steps. The commit draws half of the layouts, and half in FP8. GSWBENCH_ROWS=all trains all.
 #include <criterion/criterion.h>
-#include <stdio.h>
 
 #include "draw.h"
 #include "layouts.h"
@@ -94,24 +93,13 @@ static struct training describe(const char *layout)
 }
 
 // Keeps the microbatch size: where ranks compete for capacity, the same tokens must compete.
-static struct training alone(const struct training *many)
-{
-    struct training one = *many;
-    one.ranks           = 1;
-    layout_alone_in_turn(&one.tiny);
-    return one;
-}
-
 Test(experts_layout, trains_as_one_rank_does, .timeout = 300)
 {
-    static const struct closeness exact = {1e-5, 1e-5, 1e-5}, low_precision = {1e-2, 3e-2, 3e-2};
     for (int i = 0; i < LAYOUTS; i++) {
-        if (!is_drawn(i, 2)) {
-            continue;
+        struct training many = describe(layouts[i]);
+        if (is_drawn(i, 2)) {
+            expect_as_one_rank(&many, layout_alone_in_turn, layouts[i]);
         }
-        struct training many = describe(layouts[i]), one = alone(&many);
-        bool            is_low_precision = many.tiny.precision.compute == COMPUTE_BF16;
-        expect_same_training(&many, &one, is_low_precision ? &low_precision : &exact, layouts[i]);
     }
 }
 
@@ -129,17 +117,11 @@ Test(experts_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
         if (!is_drawn(i, 2)) {
             continue;
         }
-        struct training many = describe(layouts[i]), one = alone(&many);
-        char            name[256];
+        struct training many = describe(layouts[i]);
         choose_fp8(&many, (enum scaling_recipe)(i % (RECIPE_MXFP8 + 1)));
-        choose_fp8(&one, (enum scaling_recipe)(i % (RECIPE_MXFP8 + 1)));
-        training_run(&many);
+        struct training one = on_one_rank(&many, layout_alone_in_turn);
         training_run(&one);
-        for (int step = 0; step < STEPS; step++) {
-            snprintf(name, sizeof(name), "%s, step %d: loss", layouts[i], step);
-            expect_near(many.loss[step], one.loss[step], 1e-2, name);
-        }
-        cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "%s", layouts[i]);
+        expect_losses(&many, &one, 1e-2, layouts[i]);
     }
 }
 
@@ -236,23 +218,17 @@ Test(experts_layout, trains_alike_with_rows_that_are_counted_and_with_padded_one
 Test(experts_layout, trains_alike_with_counted_rows_in_few_digits, .timeout = 300)
 {
     for (int i = 0; i < COUNTED_LAYOUTS; i++) {
-        struct training counted = describe(counted_layouts[i]);
-        int             recipe  = i % (RECIPE_MXFP8 + 2);
-        char            name[256];
+        struct training counted        = describe(counted_layouts[i]);
+        int             recipe         = i % (RECIPE_MXFP8 + 2);
         counted.tiny.precision.compute = COMPUTE_BF16;
         if (recipe <= RECIPE_MXFP8) {
             choose_fp8(&counted, (enum scaling_recipe)recipe);
         }
         struct training others = padded(&counted);
-        training_run(&counted);
         training_run(&others);
-        cr_expect_arr_eq(counted.storage_bytes, counted.planned_bytes, sizeof(counted.planned_bytes));
+        expect_losses(&counted, &others, 1e-3, counted_layouts[i]);
         cr_expect_eq(counted.loss[0], others.loss[0], "%s: %.8f, not %.8f", counted_layouts[i], (double)counted.loss[0],
                      (double)others.loss[0]);
-        for (int step = 1; step < STEPS; step++) {
-            snprintf(name, sizeof(name), "%s, step %d: loss", counted_layouts[i], step);
-            expect_near(counted.loss[step], others.loss[step], 1e-3, name);
-        }
     }
 }
 
@@ -278,13 +254,10 @@ Test(experts_layout, has_places_for_all_tokens_at_one_expert, .timeout = 60)
     }
 }
 
-Test(experts_layout, repeats_bit_for_bit, .timeout = 60)
+Test(experts_layout, repeats_bit_for_bit, .timeout = 120)
 {
     static const char layout[] = "dp 2; ep 2; tp 2; cp 2; zero 1; accumulation 2; layers 2; capacity_factor 1; "
                                  "recompute full; context ring; tp_overlap yes; compute bf16; reduce bf16";
-    struct training   first = describe(layout), second = describe(layout);
-    training_run(&first);
-    training_run(&second);
-    cr_expect_arr_eq(first.loss, second.loss, STEPS * sizeof(float));
-    cr_expect_arr_eq(first.norm, second.norm, STEPS * sizeof(float));
+    struct training   first = describe(layout), second = first;
+    expect_same_training(&first, &second, &(struct closeness){0}, layout);
 }

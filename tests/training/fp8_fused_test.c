@@ -8,8 +8,6 @@
 
 enum { SEQUENCES = 8 };
 
-static const struct closeness equal = {0, 0, 0};
-
 // Sizes that are no multiples of the scaling blocks.
 static struct training make_training(int64_t recipe)
 {
@@ -42,7 +40,7 @@ static void expect_same_bits_in(const char *layout, int64_t recipe)
     }
     struct training apart          = fused;
     apart.tiny.precision.fp8_fused = 0;
-    expect_same_training(&fused, &apart, &equal, layout);
+    expect_same_training(&fused, &apart, &(struct closeness){0}, layout);
 }
 
 static void expect_same_bits(int64_t recipe)

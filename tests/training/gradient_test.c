@@ -2,7 +2,6 @@
 // Gradients of every weight of complete models, against central finite differences of the loss in fp32.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -15,8 +15,8 @@ enum { BATCH = 8 };
 // gradients, which AdamW turns into full steps. FP8 runs rotate through the recipes from first_recipe on.
 struct model_layouts {
     const char        *model;
-    const char *const *layouts;    // NULL-terminated
-    void (*alone)(struct tiny *tiny);
+    const char *const *layouts;          // NULL-terminated
+    void (*alone)(struct tiny *tiny);    // keeps the microbatch size where tokens of experts compete for capacity
     int                 steps, fp8_steps, fp8_stride;
     enum scaling_recipe first_recipe;
     int                 recipes;
@@ -362,18 +362,9 @@ static const char *const mamba_layouts[] = {
 };
 // clang-format on
 
-// Keeps the microbatch size if the model's experts compete for capacity, where the same tokens must compete.
-static struct training alone(const struct model_layouts *set, const struct training *many)
-{
-    struct training one = *many;
-    one.ranks           = 1;
-    set->alone(&one.tiny);
-    return one;
-}
-
 static void expect_same(const struct model_layouts *set, const char *layout)
 {
-    struct training        many = training_of(set->model, layout, BATCH, set->steps), one = alone(set, &many);
+    struct training many = training_of(set->model, layout, BATCH, set->steps), one = on_one_rank(&many, set->alone);
     const struct closeness exact = {1e-5, 1e-5, set->weights}, low_precision = {1e-2, 3e-2, set->low_precision};
     bool                   is_low_precision = many.tiny.precision.compute == COMPUTE_BF16;
     expect_same_training(&many, &one, is_low_precision ? &low_precision : &exact, layout);
@@ -388,14 +379,9 @@ static void expect_same_in_fp8(const struct model_layouts *set, int row)
     many.tiny.precision.compute     = COMPUTE_FP8;
     many.tiny.precision.recipe      = (int)set->first_recipe + row / set->fp8_stride % set->recipes;
     many.tiny.precision.fp8_weights = set->has_fp8_weights && row % 2 && many.tiny.precision.recipe < RECIPE_BLOCK;
-    struct training one             = alone(set, &many);
-    training_run(&many);
+    struct training one             = on_one_rank(&many, set->alone);
     training_run(&one);
-    for (int step = 0; step < set->fp8_steps; step++) {
-        expect_near(many.loss[step], one.loss[step], 1e-2, layout);
-        expect_near(many.prediction_loss[step], one.prediction_loss[step], 1e-2, layout);
-    }
-    cr_expect_arr_eq(many.storage_bytes, many.planned_bytes, sizeof(many.planned_bytes), "%s", layout);
+    expect_losses(&many, &one, 1e-2, layout);
 }
 
 static void expect_layouts(const struct model_layouts *set)
@@ -409,7 +395,8 @@ static void expect_layouts(const struct model_layouts *set)
         if (row % set->fp8_stride == 0 && row % stride == (stride > 1)) {
             expect_same_in_fp8(set, row);
         }
-        expect_proof(set->model, set->layouts[row], BATCH);
+        struct training training = training_of(set->model, set->layouts[row], BATCH, 1);
+        expect_proof(&training, set->layouts[row]);
     }
 }
 

@@ -6,8 +6,6 @@
 
 #include "draw.h"
 #include "drawn_layout.h"
-#include "gswbench/job.h"
-#include "gswbench/verify.h"
 #include "layouts.h"
 #include "same_training.h"
 
@@ -40,26 +38,13 @@ static const char *const layouts[] = {
 // clang-format on
 enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 
-static void expect_as_one(struct training *many, const struct closeness *closeness, const char *name)
-{
-    struct training      one      = *many;
-    struct plan_sections sections = drawn_layout_sections(many);
-    struct plan_request  request  = resolved(&sections);
-    struct job_proof     proof;
-    status               result = job_verify(&request, &proof);
-    cr_assert(!failed(&result), "%s: %s", name, result.text);
-    one.ranks = 1;
-    layout_alone(&one.tiny);
-    expect_same_training(many, &one, closeness, name);
-}
-
 Test(muon, trains_as_one_rank_does, .timeout = 300)
 {
-    static const struct closeness exact = {1e-5, 1e-5, 1e-5}, low_precision = {1e-2, 3e-2, 3e-2};
     for (int i = 0; i < LAYOUTS; i++) {
         struct training many = training_of(model, layouts[i], BATCH, STEPS);
         if (is_drawn(i, 2)) {
-            expect_as_one(&many, many.tiny.precision.compute == COMPUTE_BF16 ? &low_precision : &exact, layouts[i]);
+            expect_proof(&many, layouts[i]);
+            expect_as_one_rank(&many, layout_alone, layouts[i]);
         }
     }
 }
@@ -87,8 +72,10 @@ Test(muon, trains_as_one_rank_does_in_drawn_layouts, .timeout = 600)
         struct training many;
         char            name[32 + LAYOUT_NAME_BYTES];
         if (draw(&many, seed)) {
+            struct training one = on_one_rank(&many, layout_alone);
             layout_name(&many.tiny, name + snprintf(name, 32, "draw %d: ", (int)seed));
-            expect_as_one(&many, &exact, name);
+            expect_proof(&many, name);
+            expect_same_training(&many, &one, &exact, name);
             count++;
         }
     }

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Zero-bubble schedules train bit for bit as 1F1B does, and as one rank does. GSWBENCH_ROWS=all trains all rows.
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "draw.h"
-#include "gswbench/job.h"
-#include "gswbench/verify.h"
 #include "layouts.h"
 #include "same_training.h"
 
@@ -57,50 +53,36 @@ static const char *const low_precision[] = {
 };
 // clang-format on
 
-static void expect_as_one_forward_one_backward(const char *layout)
+static void expect_as_one_forward_one_backward(const char *const *list)
 {
-    static const struct closeness same  = {0};
-    struct training               split = training_of(model, layout, BATCH, STEPS), whole = split;
-    whole.tiny.parallel.schedule = PIPELINE_1F1B;
-    expect_same_training(&split, &whole, &same, layout);
-}
-
-static void expect_as_one_rank(const char *layout)
-{
-    struct training        many = training_of(model, layout, BATCH, STEPS), one = many;
-    const struct closeness exact = {1e-5, 1e-5, 1e-5}, rounded = {1e-2, 3e-2, 3e-2};
-    one.ranks = 1;
-    layout_alone_in_turn(&one.tiny);
-    expect_same_training(&many, &one, many.tiny.precision.compute == COMPUTE_BF16 ? &rounded : &exact, layout);
+    for (int row = 0; list[row] != NULL; row++) {
+        struct training split = training_of(model, list[row], BATCH, STEPS), whole = split;
+        whole.tiny.parallel.schedule = PIPELINE_1F1B;
+        expect_proof(&split, list[row]);
+        if (is_drawn(row, DRAWN)) {
+            expect_same_training(&split, &whole, &(struct closeness){0}, list[row]);
+        }
+    }
 }
 
 Test(zero_bubble, trains_as_one_forward_one_backward, .timeout = 600)
 {
-    for (int row = 0; layouts[row] != NULL; row++) {
-        expect_proof(model, layouts[row], BATCH);
-        if (is_drawn(row, DRAWN)) {
-            expect_as_one_forward_one_backward(layouts[row]);
-        }
-    }
+    expect_as_one_forward_one_backward(layouts);
 }
 
 Test(zero_bubble, trains_as_one_rank, .timeout = 600)
 {
     for (int row = 0; layouts[row] != NULL; row++) {
+        struct training many = training_of(model, layouts[row], BATCH, STEPS);
         if (is_drawn(row + 1, DRAWN)) {
-            expect_as_one_rank(layouts[row]);
+            expect_as_one_rank(&many, layout_alone_in_turn, layouts[row]);
         }
     }
 }
 
 Test(zero_bubble, trains_in_fp8_as_one_forward_one_backward, .timeout = 600)
 {
-    for (int row = 0; low_precision[row] != NULL; row++) {
-        expect_proof(model, low_precision[row], BATCH);
-        if (is_drawn(row, DRAWN)) {
-            expect_as_one_forward_one_backward(low_precision[row]);
-        }
-    }
+    expect_as_one_forward_one_backward(low_precision);
 }
 
 Test(zero_bubble, says_what_it_cannot_do)

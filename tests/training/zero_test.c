@@ -1,54 +1,23 @@
 // SPDX-License-Identifier: MIT
 // Overlap of a sharded optimizer's collectives and of the pipeline drain changes the timing, not the results.
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "folder.h"
-#include "gswbench/job.h"
-#include "gswbench/verify.h"
 #include "layouts.h"
-#include "training.h"
+#include "same_training.h"
 
-enum { STEPS = 5 };
+enum { SEQUENCES = 8, STEPS = 5 };
 
-// One sequence per microbatch.
-static struct training training_of(const char *layout)
+static struct training describe(const char *layout)
 {
-    struct training training = {.steps = STEPS, .threads = 1, .seed = 5};
-    tiny_init(&training.tiny);
-    layout_apply(&training.tiny, "layers 5; kv_heads 4; micro_batch 1; zero 1");
-    training.ranks = layout_apply(&training.tiny, layout);
-    return training;
+    return training_of("layers 5; kv_heads 4; zero 1", layout, SEQUENCES, STEPS);
 }
 
-static void expect_sound(const struct training *training, const char *layout)
+static void expect_same_bits(struct training *a, struct training *b, const char *layout)
 {
-    const struct tiny  *tiny    = &training->tiny;
-    struct plan_request request = tiny_request(tiny, training->ranks, 0);
-    struct job_proof    proof;
-    status              result = job_verify(&request, &proof);
-    cr_expect(!failed(&result), "%s: %s", layout, result.text);
-}
-
-static void expect_equal_bits(struct training *a, struct training *b, const char *what, const char *layout)
-{
-    char weights[2][64], command[256];
-    make_folder();
-    snprintf(weights[0], sizeof(weights[0]), "%s/a", folder);
-    snprintf(weights[1], sizeof(weights[1]), "%s/b", folder);
-    a->weights = weights[0];
-    b->weights = weights[1];
-    training_run(a);
-    training_run(b);
-    expect_sound(b, layout);
-    cr_expect_arr_eq(a->loss, b->loss, STEPS * sizeof(float), "%s, %s: losses", what, layout);
-    cr_expect_arr_eq(a->norm, b->norm, STEPS * sizeof(float), "%s, %s: gradient norms", what, layout);
-    cr_expect_neq(a->loss[0], a->loss[STEPS - 1], "%s, %s: trains nothing", what, layout);
-    snprintf(command, sizeof(command), "cmp %s/model.safetensors %s/model.safetensors", weights[0], weights[1]);
-    cr_expect_eq(system(command), 0, "%s, %s: weights", what, layout);
-    remove_folder();
+    expect_proof(b, layout);
+    expect_same_training(b, a, &(struct closeness){0}, layout);
+    cr_expect_neq(a->loss[0], a->loss[STEPS - 1], "%s", layout);
 }
 
 Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 120)
@@ -65,10 +34,10 @@ Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 12
     };
     // clang-format on
     for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
-        struct training after = training_of(rows[i]), ahead = training_of(rows[i]);
+        struct training after = describe(rows[i]), ahead = describe(rows[i]);
         ahead.tiny.parallel.zero_gather = ZERO_GATHER_FORWARD;
         after.tiny.model.tied = ahead.tiny.model.tied = i % 2;
-        expect_equal_bits(&after, &ahead, "gathers", rows[i]);
+        expect_same_bits(&after, &ahead, rows[i]);
     }
 }
 
@@ -76,7 +45,7 @@ Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 12
 // after the forward pass of the unit two before it.
 Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
 {
-    struct training training           = training_of("dp 4; accumulation 3");
+    struct training training           = describe("dp 4; accumulation 3");
     training.tiny.parallel.zero_gather = ZERO_GATHER_FORWARD;
     tiny_plan_rank(&training.tiny, 4, 1);
     const struct plan *plan = &training.tiny.plan;
@@ -129,7 +98,7 @@ Test(zero, leaves_weight_gradients_of_the_head_until_the_backward_passes_are_don
 {
     for (int64_t deferred = 0; deferred <= 6; deferred += 2) {
         int64_t         expected                       = deferred < 4 ? deferred : 4;
-        struct training training                       = training_of("tp 2; pp 2; vp 2; accumulation 4");
+        struct training training                       = describe("tp 2; pp 2; vp 2; accumulation 4");
         training.tiny.parallel.deferred_head_gradients = deferred;
         tiny_plan_rank(&training.tiny, 4, 3);
         const struct plan *plan     = &training.tiny.plan;
@@ -154,10 +123,10 @@ Test(zero, trains_bit_for_bit_alike_with_all_gradients_of_the_head_deferred, .ti
     };
     // clang-format on
     for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
-        struct training at_once = training_of(rows[i]), deferred = training_of(rows[i]);
+        struct training at_once = describe(rows[i]), deferred = describe(rows[i]);
         deferred.tiny.parallel.deferred_head_gradients = 100;
         at_once.tiny.model.tied = deferred.tiny.model.tied = i % 2;
-        expect_equal_bits(&at_once, &deferred, "deferred", rows[i]);
+        expect_same_bits(&at_once, &deferred, rows[i]);
     }
 }
 
@@ -165,12 +134,7 @@ Test(zero, trains_bit_for_bit_alike_with_all_gradients_of_the_head_deferred, .ti
 Test(zero, trains_alike_with_some_gradients_of_the_head_deferred, .timeout = 60)
 {
     static const char row[]   = "dp 2; tp 2; pp 2; vp 2; accumulation 4";
-    struct training   at_once = training_of(row), deferred = training_of(row);
+    struct training   at_once = describe(row), deferred = describe(row);
     deferred.tiny.parallel.deferred_head_gradients = 2;
-    training_run(&at_once);
-    training_run(&deferred);
-    for (int step = 0; step < STEPS; step++) {
-        cr_expect_float_eq(deferred.loss[step], at_once.loss[step], 1e-5 * (double)at_once.loss[step]);
-        cr_expect_float_eq(deferred.norm[step], at_once.norm[step], 1e-5 * (double)at_once.norm[step]);
-    }
+    expect_same_training(&deferred, &at_once, &(struct closeness){1e-5, 1e-5, 1e-5}, row);
 }

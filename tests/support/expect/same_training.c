@@ -36,14 +36,13 @@ void expect_refusal(const char *model, const char *layout, int64_t sequences, co
     cr_expect_not_null(strstr(result.text, remedy), "%s: %s", layout, result.text);
 }
 
-void expect_proof(const char *model, const char *layout, int64_t sequences)
+void expect_proof(const struct training *training, const char *name)
 {
-    struct training     training = training_of(model, layout, sequences, 1);
-    struct plan_request request  = tiny_request(&training.tiny, training.ranks, 0);
+    struct plan_request request = tiny_request(&training->tiny, training->ranks, 0);
     struct job_proof    proof;
     status              result = job_verify(&request, &proof);
-    cr_expect(!failed(&result), "%s: %s", layout, result.text);
-    cr_expect_eq(proof.findings, 0, "%s", layout);
+    cr_assert(!failed(&result), "%s: %s", name, result.text);
+    cr_assert_eq(proof.findings, 0, "%s", name);
 }
 
 void expect_near(float value, float expected, double tolerance, const char *what)
@@ -139,4 +138,33 @@ void expect_same_training(struct training *many, struct training *one, const str
         expect_near(many->norm[step], one->norm[step], closeness->norm, text);
     }
     remove_folder();
+}
+
+struct training on_one_rank(const struct training *many, void (*alone)(struct tiny *tiny))
+{
+    struct training one = *many;
+    one.ranks           = 1;
+    alone(&one.tiny);
+    return one;
+}
+
+void expect_as_one_rank(struct training *many, void (*alone)(struct tiny *tiny), const char *layout)
+{
+    static const struct closeness exact = {1e-5, 1e-5, 1e-5}, low_precision = {1e-2, 3e-2, 3e-2};
+    struct training               one              = on_one_rank(many, alone);
+    bool                          is_low_precision = many->tiny.precision.compute == COMPUTE_BF16;
+    expect_same_training(many, &one, is_low_precision ? &low_precision : &exact, layout);
+}
+
+void expect_losses(struct training *many, const struct training *one, double tolerance, const char *layout)
+{
+    char text[512];
+    training_run(many);
+    for (int step = 0; step < many->steps; step++) {
+        snprintf(text, sizeof(text), "%s, step %d: loss", layout, step);
+        expect_near(many->loss[step], one->loss[step], tolerance, text);
+        expect_near(many->prediction_loss[step], one->prediction_loss[step], tolerance, text);
+    }
+    cr_expect_arr_eq(many->storage_bytes, many->planned_bytes, sizeof(many->planned_bytes), "%s", layout);
+    cr_expect_eq(many->allocations_in_steps, 0, "%s", layout);
 }
