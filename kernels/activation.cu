@@ -124,9 +124,9 @@ template <enum activation_function function> struct activated_source {
     }
 };
 
-// Source of input gradients for quantization, for any row length. A gated row holds the gradient of gate, then of up.
-// If rows are not whole packets, one packet may contain the end of gate and the start of up. to[2] is the value of up,
-// or repeats x if the activation is not gated or the packet holds the gradient of up.
+// Source of input gradients for quantization, for any row length. to: x (the gate), the output gradient, and up. A
+// gated row of input gradients is the gradient of gate, then of up. If rows are not whole packets, one packet may
+// contain the end of one and the start of the other. Where compute does not use up, to[2] may repeat x.
 template <enum activation_function function> struct differentiated_source {
     struct activation_backward_args args;
     static constexpr int            parts = 1, operands = 3, together = width / 4;

@@ -23,8 +23,8 @@ __device__ inline void update_softmax(float (&scores)[keys_columns][4], float (&
     for (int half = 0; half < 2; half++) {
         float peak = rows.largest[half];
         each<keys_columns>([&](int i) { peak = fmaxf(peak, fmaxf(scores[i][2 * half], scores[i][2 * half + 1])); });
-        // The first tile has a visible key for every row, so the maximum is finite from then on. With a window, a row
-        // may see its first key in a later tile.
+        // Without a window, every row sees a key in the first tile, so its maximum is finite from then on. With a
+        // window, it may see its first key in a later tile; until then, shift 0 avoids -inf - -inf.
         peak               = row_maximum(peak);
         float shift        = has_window && peak == -INFINITY ? 0.0f : peak * factor;
         float keep         = power_of_two(rows.largest[half] * factor - shift);

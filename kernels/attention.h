@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // bf16 attention with mma.sync, for shapes without cuDNN support and as its reference. The backward pass sums in a
-// fixed order without atomics, so results are reproducible. Bound by tensor cores: per head element and visible (query,
-// key) pair, 4 FLOPs forward and 14 backward, because both backward kernels recompute the scores.
+// fixed order without atomics, so results are reproducible. Bound by tensor cores: 4 FLOPs forward and 14 backward per
+// visible (query, key) pair and element of a head, because both backward kernels recompute the scores.
 #pragma once
 
 #include "launch.h"
@@ -17,8 +17,8 @@ struct attention_kernel_shape {
     bool    is_causal;
     int64_t window;    // maximum number of most recent keys that a query sees; 0: all
 };
-// ALiBi: heads of the whole model, or 0; the first local head; distance from the first key to the first query. 32-bit
-// and last in the arguments, because nvcc spills registers in the forward kernel if arguments exceed 128 bytes.
+// ALiBi: heads of the whole model (0: no ALiBi), index of the first local head, positions from the first key to the
+// first query. 32-bit and last in the arguments: nvcc spills registers in the forward kernel if these exceed 128 bytes.
 struct attention_kernel_slopes {
     int32_t heads, first_head, distance;
 };

@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
     }
 }
 
-// Two warps share the same keys. Each computes P and dS for half of a tile's queries, and accumulates half of the
-// columns of dK and dV over all of them.
+// Two warps share the same keys. Each computes P and dS for half of the queries of a tile. Then each accumulates half
+// of the columns of dK and dV over all queries of the tile.
 template <int padded, bool has_window, bool has_slopes>
 __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention_backward_args args)
 {

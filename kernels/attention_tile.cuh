@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Attention tiles: sizes, addresses, copies and masks. A warp owns rows of one operand and accumulates over the other
-// operand in registers while the next tile is copied. It owns 32 rows if registers suffice, so that each tile it loads
-// serves twice as many rows.
+// operand in registers while the next tile is copied. It owns 32 rows, or 16 if heads are larger than 128 and more
+// accumulators would not fit in registers.
 #pragma once
 
 #include "attention.h"
@@ -97,8 +97,8 @@ __device__ inline float power_of_two(float x)
 #endif
 }
 
-// Visible keys of queries, relative to the warp's first query and key: query 0 sees `first` keys and each later query
-// `step` more; with a window, only the last `window` of these.
+// The keys that queries see, with both counted from the warp's first query and key: query 0 sees `first` keys and each
+// later query `step` more, but none beyond `keys`; with a window, only the last `window` of these.
 template <bool has_window> struct visible_keys {
     int first, step, keys, window;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MoE combine, one block per row, and its gradient, one block per slot:
+// MoE combine, one block per row, and its gradient, one block per slot (route.h defines choice and slot):
 //
 //   out = sum over choices of gate * in[slot]
 //   d in[slot] = gate * d out, d gate = dot(d out, in[slot])

@@ -60,8 +60,8 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) input_ke
     }
 }
 
-// Writes partial sums over tokens after the slopes in scratch: for the weight [parts, channels, taps], then for the
-// bias [parts, channels].
+// Sums the weight and bias gradients over a part of the tokens. The partial sums follow d s in scratch: for the weight
+// [parts, channels, taps], then for the bias [parts, channels].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) weight_kernel(const convolution_args args)
 {
     int64_t channels = channels_of(args.sizes), channel = own_column(), taps = args.sizes.taps;

@@ -111,8 +111,8 @@ __device__ inline void differentiate(float (&values)[width], int at, int target,
     }
 }
 
-// Writes the gradient of a row and reads the next row, if any, into the same shared memory: a thread reads only packets
-// that it wrote itself. Returns the thread's part of the next row.
+// Writes the gradient of a row and reads the next row, if any, into the same shared memory, where each thread uses only
+// its own packets. Returns the thread's maximum and sum of the next row.
 template <typename T, bool is_wide>
 __device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *shared, int held, int target,
                                           const row_statistics &row, const struct cross_entropy_args &args)
@@ -158,8 +158,8 @@ __device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *s
     return part;
 }
 
-// All threads that an SM holds: 1,536 of compute capability 8.6, 8.7, 8.9 and from 11.0 on, else 2,048. ptxas rejects a
-// larger bound.
+// Maximum number of blocks per SM. An SM holds 1,536 threads for compute capability 8.6, 8.7, 8.9 and from 11.0 on,
+// else 2,048. ptxas rejects a larger launch bound.
 #if defined(__CUDA_ARCH__) &&                                                                                          \
     (__CUDA_ARCH__ / 10 == 86 || __CUDA_ARCH__ / 10 == 87 || __CUDA_ARCH__ / 10 == 89 || __CUDA_ARCH__ >= 1100)
 enum { STATISTICS_BLOCKS = 1536 / CROSS_ENTROPY_THREADS };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Cross entropy with gradients in place of the logits, and softmax statistics for a sharded vocabulary. Memory-bound: 4
-// bytes per logit in bf16. A block keeps its row in shared memory; a longer row is read again from the L2 cache.
-// Statistics: 2 bytes.
+// Cross entropy with gradients in place of the logits, and softmax statistics for a sharded vocabulary. Memory-bound:
+// in bf16 4 bytes per logit, and 2 for the statistics. A block keeps its row in shared memory; the end of a row that
+// does not fit is read again from the L2 cache.
 #pragma once
 
 #include <math.h>
@@ -45,8 +45,8 @@ static inline int64_t cross_entropy_held_bytes(int64_t columns, enum format type
     return launch_minimum(launch_groups(columns, LAUNCH_WIDTH), (shared_bytes - reserved) / packet) * packet;
 }
 
-// Online softmax denominator: maximum so far and the sum of exponentials relative to it. Compiles as C and as CUDA.
-// sum is of exp(x - maximum). The initial maximum is finite, so that the difference of two empty states is not NaN.
+// State of an online softmax: the maximum so far and the sum of exp(x - maximum). Compiles as C and as CUDA. The
+// initial maximum is finite, so that the difference of two empty states is not NaN.
 struct softmax {
     float maximum, sum;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tensor digest (formula: gswbench/digest.h). Thread i of a block handles the 16-byte quad in bucket i of each chunk of
-// quads. Then one block adds the digests of all blocks in order, so that a device repeats its digest exactly.
+// Tensor digest; gswbench/digest.h defines its terms. Thread i of a block handles the quad in bucket i of each chunk.
+// Then one block adds the digests of all blocks in order, so that a device repeats its digest exactly.
 #include "device.cuh"
 #include "elements.h"
 

@@ -12,8 +12,8 @@
 
 namespace
 {
-// A group of a token: its number, its first column, its first element in arrays of inner and of packed columns, and its
-// width.
+// A group of columns of one token: its index, its first column, its first element in arrays [tokens, inner] and
+// [tokens, packed], and its width.
 struct place {
     int64_t group, column, at, packed, width;
 };
@@ -53,8 +53,8 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gated_no
     }
 }
 
-// Clears the gradient of the columns after z, so that the backward kernels of scan and convolution may write only
-// theirs. Each group of the token clears a part.
+// Clears packed_gradient after z, so that the backward kernels of scan and convolution may each write only some of the
+// columns. Each group of the token clears a part.
 template <typename T> __device__ inline void clear_share(const gated_norm_args &args, const place &place, int lane)
 {
     int64_t inner = inner_of(args.sizes), others = packed_of(args.sizes) - inner;

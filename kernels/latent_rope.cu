@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // RoPE of multi-head latent attention (formula: rope.cu). One block per token; threads handle packets of its heads.
-// Backward sums the shared key's gradient over heads: each thread adds every n-th head, then the threads' sums are
-// added in order.
+// Backward sums the shared key's gradient over heads: the n threads of a packet add every n-th head each, then their
+// sums are added in order.
 #include "rope.h"
 #include "rope_turn.cuh"
 

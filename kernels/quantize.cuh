@@ -9,10 +9,10 @@
 // One copy per including file.
 namespace
 {
-// Source of a matrix. fetch_row loads the operands of count elements of a row; compute returns the values as they are
-// or would be stored; values beyond count are arbitrary. A source with several parts, side by side, returns the same
-// position of each. operands: packets that fetch_row loads; together: rows whose operands are in flight at a time,
-// limited by registers.
+// Source of the matrix to quantize. fetch_row loads the operands of count elements of a row. compute returns the values
+// as they are or would be stored; values beyond count are arbitrary. If the matrix has several parts side by side, both
+// handle the same position of each part. operands: packets per fetch_row. together: rows loaded at a time, limited by
+// registers.
 template <typename T> struct stored_source {
     const T             *in;
     static constexpr int parts = 1, operands = 1, together = width;
@@ -62,8 +62,8 @@ __device__ inline float scale_square(const packet<T> (&raw)[width], const struct
 template <enum scaling scaling> constexpr bool has_parts = scaling == SCALING_1X128 || scaling == SCALING_MX;
 template <enum scaling scaling> constexpr int  sharing   = scaling == SCALING_MX ? SCALING_BLOCK / width : along;
 
-// Computes the scale of a 1 x 128 or MX block from its amax, and stores the inverse scale for a matrix [rows, columns].
-// There are no 1 x 128 scales beyond the matrix; MX tiles are padded with the scale of zeros.
+// Computes the scale of a 1 x 128 or MX block from its amax. If `leaves`, stores the inverse scale for a matrix [rows,
+// columns]. There are no 1 x 128 scales beyond the matrix; MX tiles are padded with the scale of zeros.
 template <enum format format, enum scaling scaling>
 __device__ inline float scale_part(float magnitude, void *factors, int64_t rows, int64_t columns, int64_t row,
                                    int64_t column, bool leaves)
@@ -209,7 +209,7 @@ template <typename T> __device__ inline packet<T> front(const packet<T> &from, i
 }
 
 // Loads a thread's patch, zero outside the matrix. Several rows of whole packets are in flight together. Rows below the
-// matrix repeat its last row until the end, so that no branch separates the loads.
+// matrix first repeat its last row, so that no branch separates the loads, and are zeroed at the end.
 template <bool is_wide, typename T, typename Source>
 __device__ inline void read_patch(packet<T> (&raw)[Source::parts][width], const Source &source, const patch &its,
                                   int64_t pitch)

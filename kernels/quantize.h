@@ -35,8 +35,8 @@ struct quantize_nv_args {
 };
 KERNEL_FUNCTION int kernel_quantize_nv(const struct quantize_nv_args *args, const struct kernel_target *target);
 
-// alpha and beta of a GEMM with NV scaling, in device memory because they depend on the tensor scales: out[0] = scale *
-// one * other, out[1] = keep.
+// alpha and beta of a GEMM with NV scaling: out[0] = scale * one * other, out[1] = keep. They are in device memory
+// because they depend on the tensor scales of both operands.
 struct factors_args {
     const float *one, *other;    // [1]; NULL: 1
     float       *out;            // [2]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 quantization in 64 x 64 tiles. Bound by memory: a first pass reads the matrix to find the amax of both copies,
-// the second reads it again and writes 9/16 bytes per element and copy. The first half of a block's threads makes rows
-// of a tile, the second half its columns.
+// NVFP4 quantization in 64 x 64 tiles. Bound by memory: a first pass reads the matrix to find the amax of the row-wise
+// and the column-wise copy; a second reads it again and writes 9/16 bytes per element and copy. The first half of a
+// block's threads quantizes the rows of a tile, the second half its columns.
 #include "gswbench/fp4.h"
 
 #include "codes.cuh"

@@ -13,8 +13,8 @@ namespace
 constexpr int      expert_threads = 512;
 constexpr unsigned all_lanes      = 0xffffffffu;
 
-// Returns the number of earlier threads of the block with the flag set; total: of the whole block. All threads must
-// call it.
+// Returns the number of earlier threads of the block with the flag set, and in *total the number in the whole block.
+// All threads must call it.
 __device__ inline int rank_in_block(bool flag, int *total)
 {
     __shared__ int counts[LAUNCH_WARP];

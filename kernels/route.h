@@ -142,8 +142,8 @@ struct gather_args {
 KERNEL_FUNCTION int kernel_gather(const struct gather_args *args, const struct kernel_target *target);
 
 // Gradient of the embedding table: each table row sums the gradients of its tokens in order. Memory-bound: token rows
-// are read once and the table is written once (with accumulates, used rows are read and written). Linking compares all
-// pairs of tokens, 128 at a time; this is negligible up to a hundred thousand tokens.
+// are read once and the table is written once (with accumulates, used rows are read and written). First, link_kernel
+// compares all pairs of tokens, 128 at a time; this is negligible up to a hundred thousand tokens.
 struct scatter_args {
     const int32_t *tokens;      // [rows]
     const void    *gradient;    // [rows, columns]

@@ -5,12 +5,12 @@
 
 namespace
 {
-// Sum of the following, with auxiliary scale a, probabilities p and counts c (constants), and gates g with sum s:
+// Gradient of a logit, a sum with auxiliary scale a, probabilities p, counts c (constants), and gates g with sum s:
 //
-//   a p_e (c_e - sum p c)                  every expert e, auxiliary loss
-//   g_j (d g_j - sum g d g / s)            chosen expert j, normalised gates
-//   g_j d g_j                              chosen expert j, other gates
-//   -p_e sum g d g                         every expert e, other gates of a softmax
+//   a p_e (c_e - sum p c)                  every expert e: auxiliary loss
+//   g_j (d g_j - sum g d g / s)            chosen expert j, if gates are normalised
+//   g_j d g_j                              chosen expert j, if they are not
+//   -p_e sum g d g                         every expert e, if softmax gates are not normalised
 //
 // With sigmoid scores the sum is multiplied by 1 - score.
 template <typename T>

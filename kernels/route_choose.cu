@@ -8,8 +8,8 @@ namespace
 {
 constexpr unsigned all_lanes = 0xffffffffu;
 
-// Selection keys of a row. A softmax preserves the order of logits, but logits also separate experts whose scores round
-// to the same value.
+// Selection keys of a row. by_logits: compares logits instead of softmax scores. Their order is the same, but logits
+// also separate experts whose scores round to the same value.
 struct row_keys {
     const float *logits, *bias;    // bias may be NULL
     row_scores   scores;

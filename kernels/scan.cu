@@ -4,12 +4,12 @@
 //   S_t   = exp(a dt_t) S_t-1 + u_t B_t^T, out_t = S_t C_t + skip x_t
 //   E_t   = d out_t C_t^T + exp(a dt_t+1) E_t+1                      (gradient of S_t)
 //   d u_t = E_t B_t, d B_t = E_t^T u_t, d C_t = S_t^T d out_t
+//   G_t   = G_t+1 + d out_t . S_t C_t - u_t . d u_t                  (gradient of a dt_t, which affects later outputs)
 //
 // A block handles one head of one sequence and keeps its state in registers. Backward, repeat_kernel repeats the
-// forward pass and computes d C; reverse_kernel goes from the last position to the first with E.
+// forward pass and computes d C; reverse_kernel goes from the last position to the first with E and G.
 //
-// The exponent a dt_t affects every output from position t on, so its gradient is G_t = G_t+1 + d out_t . S_t C_t - u_t
-// . d u_t. The rounding errors of this sum add up. At the end t of each chunk G_t+1 is therefore computed anew from the
+// The rounding errors of the sum G add up. At the last position t of each chunk, G_t+1 is therefore computed from the
 // states: exp(a dt_t+1) S_t . E_t+1. Gradients of B and C are stored per head in scratch, and pair_kernel adds the
 // heads of a group in order.
 #include "scan.cuh"

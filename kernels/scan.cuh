@@ -21,8 +21,8 @@ __host__ __device__ inline int warps_of(const mamba_sizes &sizes)
     return (int)launch_groups(sizes.head_dim, rows);
 }
 
-// Width of a row of sums over the elements of a head: one per state and three more. There are two buffers of them, with
-// a row per warp.
+// Width of a row of partial sums over the elements of a head: one sum per state and three more. Each warp has a row in
+// two buffers, for even and odd positions.
 __host__ __device__ inline int64_t part_width(const mamba_sizes &sizes)
 {
     return sizes.state + 3;
