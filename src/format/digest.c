@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Computes digests of host memory, and the norm and distance that two digests imply.
+// Computes digests of host memory, and estimates norms and distances of tensors from their digests.
 #include "gswbench/digest.h"
 
 #include <math.h>

@@ -18,9 +18,9 @@ static bool is_backward(const struct op *op)
     return op->kind == OP_ATTENTION_BACKWARD;
 }
 
-// cuDNN writes bf16 and overwrites its outputs. fp32 outputs and accumulated gradients therefore go to scratch first.
-// Every forward op reserves scratch for a bf16 output, used if its output is fp32: backward ops need more scratch
-// anyway. Gradients are fp32 only if they accumulate.
+// cuDNN writes bf16 and overwrites its outputs. An fp32 output or an accumulated gradient therefore goes to scratch
+// first, and a cast moves it. A forward op reserves this scratch even if its output is bf16, because all ops share one
+// scratch buffer and backward ops need more of it. Gradients are fp32 only if they accumulate.
 enum { STAGED_MAX = 2 };
 static int list_staged(const struct op *op, int slots[STAGED_MAX])
 {

@@ -27,8 +27,8 @@ enum {
     CUPTI_KIND_EXTERNAL_CORRELATION = 39,
 };
 
-// Common start of the records in use, and the byte offset of the correlation id for each kind. Records are aligned to 8
-// bytes.
+// The fields with which each record in use begins. The constants are the byte offsets of the correlation id in each
+// kind of record. Records are aligned to 8 bytes.
 struct cupti_record {
     uint32_t kind, others[3];
     uint64_t begin, end;    // nanoseconds; 0: unknown
@@ -47,7 +47,7 @@ typedef void cupti_complete(struct CUctx_st *context, uint32_t stream, uint8_t *
                             size_t valid_bytes);
 typedef void cupti_callback(void *state, unsigned domain, uint32_t id, const void *data);
 
-// ROW(function, parameters). RECORD: a parameter is our record struct.
+// ROW(function, parameters). RECORD is a row with a parameter of our type cupti_record, where cupti.h has its own type.
 // clang-format off
 #define CUPTI_FUNCTIONS(ROW, RECORD) \
     ROW(cuptiGetResultString, (unsigned code, const char **text)) \

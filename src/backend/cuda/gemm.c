@@ -137,8 +137,8 @@ static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum form
     return layout;
 }
 
-// The scale pointers are part of the problem; each run sets the real addresses. FP4 multiplies by the scales of both
-// tensors, which are in device memory.
+// cuBLASLt reads the scale pointers when it selects an algorithm, so they point to the workspace until a run sets the
+// real addresses. FP4 GEMMs also multiply by two tensor scales. These are in device memory, hence the pointer mode.
 static void describe_low_precision(const struct gemms *gemms, const struct gemm *gemm)
 {
     const int8_t is_fast = gemm->key.sums_fast;
@@ -298,9 +298,9 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
     return OK;
 }
 
-// GEMMs whose number of rows is only known in the step (dropless MoE). A step has hundreds of sizes, and most recur.
-// Each size hashes to one of GEMM_SIZES slots and replaces another size there. Descriptors are host memory, so a queued
-// GEMM does not need them any more.
+// Slot of a GEMM whose number of rows is known only in the step (dropless MoE). A step has hundreds of sizes, and most
+// recur. A size hashes to one of GEMM_SIZES slots and evicts another size from it. The evicted descriptors can be
+// freed: they are host memory, which a queued GEMM does not read any more.
 static uint32_t place_of(const struct gemm *prepared, const struct gemm_shape *shape)
 {
     uint64_t mixed = (uint64_t)(uintptr_t)prepared / sizeof(*prepared);

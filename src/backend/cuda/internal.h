@@ -43,8 +43,8 @@ bool   cuda_is_capturing(void);
 
 cudaStream_t cuda_stream(const struct backend *backend, const struct op *op);
 
-// gemm.c, attention.c: backend_ops.prepare for their ops. A prepared op only enqueues: it does not allocate,
-// synchronize or select. Exception: a GEMM with a new number of rows.
+// gemm.c, attention.c: implement backend_ops.prepare. A prepared op only enqueues: it does not allocate, synchronize or
+// select an algorithm. Exception: a GEMM with a number of rows that the step has not had before.
 typedef status cuda_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                             const struct prepared **prepared);
 cuda_prepare   cuda_gemm_prepare, cuda_attention_prepare;

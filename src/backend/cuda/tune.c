@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Times candidates in interleaved rounds, one run each, so that clock changes affect all of them equally. The first
-// round drops slow candidates.
+// Times candidates in interleaved rounds: each round runs every candidate once, so that clock changes affect all of
+// them equally. The first round drops slow candidates.
 #include "gemm.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 
 enum { ROUNDS = 9, RUNS_MAX = 16 };
 
-// Shorter runs are repeated between two events: the first run includes the launch latency on an empty stream, a few
-// microseconds.
+// Runs shorter than this are repeated between two events, because the first run includes the launch latency on an empty
+// stream, a few microseconds.
 static const float short_milliseconds = 0.05f;
 
 // Candidates slower than this factor times the fastest in the first round are dropped.

@@ -24,8 +24,8 @@ static inline struct device *device_of(const struct backend *backend)
 }
 
 #define DEVICE_CHECK(call) device_of(backend)->check((call), #call, __FILE__, __LINE__)
-// Enqueues a kernel on the op's stream; the other arguments are designated initialisers of its struct, NAME_args or the
-// one that is named.
+// DEVICE_LAUNCH enqueues kernel_NAME on the op's stream. The other arguments are designated initialisers of struct
+// NAME_args; DEVICE_LAUNCH_WITH takes the name of another struct.
 #define DEVICE_LAUNCH(name, ...) DEVICE_LAUNCH_WITH(name, name##_args, __VA_ARGS__)
 #define DEVICE_LAUNCH_WITH(name, arguments, ...)                                                                       \
     device_of(backend)->check(                                                                                         \

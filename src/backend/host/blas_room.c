@@ -41,8 +41,8 @@ static int64_t mapped_bytes(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-// .preinit_array is not allowed in a shared library. When gswbench_core is built as one (gswbench_core_EXPORTS), for
-// packed programs, it ships its own OpenBLAS.
+// A shared library must not have .preinit_array. gswbench_core is a shared library (gswbench_core_EXPORTS) only in
+// packed programs, which ship their own OpenBLAS and omit this check.
 #if !defined(GSWBENCH_SANITIZED) && !defined(gswbench_core_EXPORTS)
 enum { LOADING_BYTES = BUFFER_BYTES + (32 << 20) };
 
@@ -71,8 +71,8 @@ static void begin_again(char **arguments, char **variables)
 }
 
 // Newer OpenBLAS versions map a buffer for each of their threads at load time, before main. The program does not use
-// these threads, so under a limit it re-executes itself with one. .preinit_array runs before any library constructor,
-// when only system calls are safe.
+// these threads. If address space is limited, it therefore re-executes itself with OPENBLAS_NUM_THREADS=1.
+// .preinit_array runs before any library constructor, when only system calls are safe.
 static void check_loading(int count, char **arguments, char **variables)
 {
     static const char message[] = "gswbench: out of address space: its limit (ulimit -v) leaves OpenBLAS less than the "

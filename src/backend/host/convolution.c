@@ -7,8 +7,8 @@
 
 enum { BLOCK = 32, TAPS_MAX = 16 };
 
-// A block of channels at the current position of a sequence. Rings hold the last positions; before the sequence they
-// are zero.
+// A block of channels at the current position of a sequence. The rings `in` and `slope` hold the inputs, and the
+// gradients before SiLU, of the last `taps` positions. Both are zero before the sequence begins.
 struct block {
     const struct mamba_shape *shape;
     int64_t                   channel, count;
@@ -106,8 +106,8 @@ static void add_position(struct block *block, const struct buffer *gradient, int
     }
 }
 
-// The input at a position contributes to this position and the next taps - 1. After the end of a sequence, slopes are
-// zero.
+// Stores the gradient of the input at a position. The input affects the outputs at this position and the next taps - 1.
+// Slopes after the end of a sequence are zero.
 static void store_input(struct block *block, const struct buffer *packed, int64_t sequence, int64_t position)
 {
     int64_t taps = block->shape->taps;

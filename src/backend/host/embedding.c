@@ -63,8 +63,8 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
 
 const struct host_op host_embedding_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
-// Scratch per thread: the sum of a table row in double, and one row in fp32. Shared scratch: a linked list of the rows
-// that have a token. Each table row has its first row, and each row the next one with the same token; -1: none.
+// Scratch per thread: the sum of a table row in double, and one row in fp32. Shared scratch: a linked list per table
+// row, with the rows of its token. It stores the first row of each list, then for each row the next one; -1: none.
 static int64_t row_floats(const struct op *op)
 {
     return 3 * op->shape.rows.columns + 16;

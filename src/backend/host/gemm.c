@@ -192,9 +192,9 @@ static int64_t block_side(int64_t size, int64_t minimum, int64_t maximum)
     return half < minimum ? minimum : host_minimum(maximum, half);
 }
 
-// Size of a block of C: half of each side, so that several threads get a block, within limits. Below the minimum BLAS
-// is slow. The maximum of low-precision GEMMs is smaller, because scratch holds their converted operands; larger fp32
-// blocks read the operands fewer times.
+// Size of a block of C: half of each side of C, so that several threads get a block, but within limits. BLAS is slow
+// below the minimum. The maximum is smaller for low precision, because scratch holds the converted operands. Larger
+// fp32 blocks read the operands fewer times.
 static struct rectangle first_block(const struct gemm_shape *shape, bool is_wide)
 {
     static const struct bounds {

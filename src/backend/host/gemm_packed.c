@@ -14,8 +14,8 @@
 // A tile is 16 rows of 16 words. A tile of A has one row for each row of A; a tile of B has one row for each word along
 // k. So both hold 16 x 16 fp32 or 16 x 32 bf16.
 enum { SIDE = 16, TILE_WORDS = SIDE * SIDE };
-// Block of C per thread, its rows that are packed at once, and tiles of k per pass. The packed parts of A and B stay in
-// the L2 cache, and two panels of B in the L1 cache.
+// Each thread computes a block of C. It packs 256 rows of A at once, and 8 tiles along k per pass. The packed parts of
+// A and B stay in the L2 cache, and two panels of B in the L1 cache.
 enum { BLOCK_ROWS = 1024, BLOCK_COLUMNS = 512, PACKED_ROWS = 256, DEPTH_TILES = 8 };
 enum { BLOCK_FLOATS = BLOCK_ROWS * BLOCK_COLUMNS, PANEL_WORDS = DEPTH_TILES * TILE_WORDS };
 

@@ -22,9 +22,9 @@ struct loop {
     host_body           *body;
 };
 
-// How the host computes a kind of op, defined next to its code. An op that is one loop has body and count, others have
-// run (except read_token_counts, which has nothing to do). Scratch is in floats per thread: each, or all, which
-// includes a thread's share of scratch that the threads have in common.
+// How the host computes a kind of op, defined next to its code. An op that is one loop sets body and count; other ops
+// set run (read_token_counts sets none: it has nothing to do). Scratch is in floats per thread: `each`, or `all` if the
+// threads also share scratch; `all` includes a thread's part of the shared scratch.
 struct host_op {
     op_run    *run;
     host_body *body;
@@ -109,8 +109,8 @@ struct rectangle {
 };
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
-// host_gemm_scales_parts: whether FP8 operands have block or row scales. host_gemm_inverse_scale: otherwise, the factor
-// of the whole C.
+// host_gemm_scales_parts: whether FP8 operands have a scale per block or row. If not, host_gemm_inverse_scale is the
+// factor of the whole C.
 bool host_gemm_scales_parts(const struct loop *loop);
 // Adds bias and addend to a rectangle of C before it is stored; leading: elements from one row to the next.
 void  host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Thread pool: a generation counter starts a loop, and a counter of pending threads ends it. Ops are loops over it,
-// whose threads share the scratch.
+// Thread pool: a generation counter starts a loop, and a counter of pending threads ends it. Also runs ops as loops
+// over the pool, and divides the scratch among its threads.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

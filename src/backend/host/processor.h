@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Instruction sets that the host backend can be compiled for (-march=native): name in /proc/cpuinfo or close to it,
-// leaf, subleaf, register and bit of cpuid.
+// Instruction sets that the host backend can be compiled for (-march=native). Columns: name (as in /proc/cpuinfo, or
+// close to it), then leaf, subleaf, register and bit of cpuid.
 #pragma once
 
 #include <stdint.h>
@@ -36,8 +36,8 @@ enum processor_feature {
         PROCESSOR_FEATURE_COUNT
 };
 
-// host.c: the instruction sets that the host backend was compiled for. A test finds it in the program by its
-// mark.
+// host.c: the instruction sets that the host backend was compiled for. A test finds this struct in the program file by
+// its mark.
 struct processor_needs {
     char     mark[24];
     uint64_t features;    // 1 << PROCESSOR_...

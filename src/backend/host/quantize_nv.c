@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Quantization of a matrix to NVFP4. The copies have separate scales, because the transposed one may be transformed
-// before it is quantized.
+// Quantization of a matrix to NVFP4. The row-wise and the transposed copy have separate tensor scales, because only the
+// transposed copy may be multiplied by a Hadamard matrix before it is quantized.
 #include <math.h>
 #include <string.h>
 

@@ -375,13 +375,13 @@ static int64_t backward_floats(const struct op *op)
     return 2 * op->shape.routing.experts;
 }
 
-// d loss / d score times the score, before the derivative of a sigmoid. Sum of the following, with auxiliary scale a,
-// probabilities p and counts c (constants), and gates g with sum s:
+// Gradient of each score, times the score, without the derivative of a sigmoid. It is the sum of these terms, with
+// auxiliary scale a, probabilities p, counts c (constants), and gates g with sum s:
 //
-//   a p_e (c_e - sum p c)                  every expert e, auxiliary loss
-//   g_j (d g_j - sum g d g / s)            chosen expert j, normalised gates
-//   g_j d g_j                              chosen expert j, other gates
-//   -p_e sum g d g                         every expert e, other gates of a softmax
+//   a p_e (c_e - sum p c)                  every expert e: auxiliary loss
+//   g_j (d g_j - sum g d g / s)            chosen expert j, if gates are normalised
+//   g_j d g_j                              chosen expert j, if they are not
+//   -p_e sum g d g                         every expert e, if softmax gates are not normalised
 static void add_row(const struct loop *loop, int64_t row, const float *scores, float share, float *gradient)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
