@@ -188,10 +188,10 @@ static void append_rope(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_KV] = exchanges ? context_to_heads(builder, "kv exchange", kv, 2) : kv;
 }
 
-// Attention sinks as separate ops after attention. They rescale the output and increase the log-sum-exp. Attention's
-// backward pass uses only these two, so it needs no change.
+// Attention sinks are separate ops after attention. They rescale the output and increase the log-sum-exp. The backward
+// pass of attention uses only these two results of the forward pass, so sinks do not change it.
 
-// Under cp, attention output and statistics are organised by runs.
+// Under cp, the output and statistics have a run (a chunk of a sequence on this rank) in place of a sequence.
 static struct op sink_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
 {
     const struct builder *builder = sublayer->builder;

@@ -26,8 +26,8 @@ int32_t attention_new_query(struct builder *builder, const char *name, int64_t t
 int32_t attention_new_out(struct builder *builder, const char *name, int64_t tokens);
 int32_t attention_new_key_value(struct builder *builder, const char *name, int64_t tokens);
 
-// The adapter of the output projection, for plain and latent attention. The first function returns its parameters for
-// this number of inputs, the second declares it after the projection.
+// LoRA adapter of the output projection, for plain and latent attention. The first function returns its number of
+// parameters for `in` inputs of the projection. The second declares it; the projection is declared first.
 int64_t attention_projection_adapter(const struct model_config *model, int64_t in);
 void    attention_adapt_projection(struct declarations *declarations);
 
@@ -42,8 +42,8 @@ int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t 
 void context_attention(struct sublayer *sublayer);
 // Computes the gradients of q and kv from the gradient of the attention output.
 void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv);
-// Ulysses all-to-all from [T, heads, ...] at own positions to [T cp, heads / cp, ...]. pieces: groups of heads per
-// token (1 for queries, 2 for keys and values).
+// Ulysses all-to-all: from [T, heads, ...] for this rank's positions to [T cp, heads / cp, ...] for all positions.
+// pieces: groups of heads per token (1 for queries, 2 for keys and values).
 bool    context_exchanges(const struct builder *builder);
 int32_t context_to_heads(struct builder *builder, const char *role, int32_t in, int64_t pieces);
 int64_t context_runs(const struct builder *builder);    // runs of positions on this rank (HALVES)

@@ -69,9 +69,9 @@ bool context_exchanges(const struct builder *builder)
 // Ring attention: keys and values of each rank pass around the ranks of cp, in the backward pass together with their
 // gradients, while attention works on the current block. Partial outputs are merged in fp32 by their log-sum-exp.
 //
-// Rank r has the queries of chunks r and 2 cp - 1 - r, its first and second half. Its own block is causal. Of a block
-// from a lower rank, both halves attend to the first half. Of a block from a higher rank, only the second half attends,
-// to both halves. The halves of a block are not adjacent in the sequence, so with ALiBi each is a separate op.
+// Rank r has the queries of chunks r and 2 cp - 1 - r, its first and second half. Attention to its own block is causal.
+// All queries see the first half of a block from a lower rank. Only the second half of the queries sees a block from a
+// higher rank, and sees all of it. The halves of a block are not adjacent in the sequence, so with ALiBi each is an op.
 
 struct visit {
     int64_t run;            // of queries
@@ -80,8 +80,8 @@ struct visit {
     bool    causal;
 };
 
-// The keys that a run of queries attends to in one block: the block of the rank that is `distance` ranks before this
-// one in the ring. Without ALiBi, half 0 covers both halves of the block.
+// Returns the keys in one block that a run of queries attends to. The block is from the rank that is `distance` ranks
+// before this one in the ring. half: half of the block; without ALiBi, half 0 covers both halves.
 static struct visit visit_of(const struct builder *builder, int64_t distance, int64_t run, int half)
 {
     int64_t length = builder->sequence / HALVES, ranks = builder->plan->mesh.size[AXIS_CP];

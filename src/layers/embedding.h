@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Declares helpers of the embedding, for the first stage, a tied head, and MTP modules; of the output table, and of the
+// Declares the embedding table and its ops, which the first stage, a tied head and MTP modules use, and the depth and
 // targets of MTP modules.
 #pragma once
 

@@ -322,8 +322,8 @@ static void append_fc2(struct sublayer *sublayer)
     builder->plan->tensors[outputs].holds      = TENSOR_EXPERT_OUT;
 }
 
-// Adds the outputs of each row's experts to the output of the shared experts. If projected, their sum is a separate
-// tensor, which append_up projects and adds.
+// Adds the outputs of each row's routed experts to the output of the shared experts. If routed experts have a projected
+// width, their sum is a separate tensor: append_up projects it and adds the shared experts.
 static void append_combine(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
@@ -440,8 +440,8 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
 }
 
-// Shared experts come first, and so does the router if gates multiply outputs: both overlap with the all-to-all of
-// output gradients. Returns the input gradient of these two.
+// The backward pass of the shared experts comes first; if gates multiply outputs, that of the router follows. Both
+// overlap with the all-to-all of output gradients. Returns the sum of their input gradients.
 static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
     const struct plan *plan   = sublayer->builder->plan;

@@ -47,8 +47,8 @@ void experts_append_route(struct sublayer *sublayer);
 // Dropless: appends the op with which the host reads the token counts, except in recompute. Returns the index of the
 // first row count, or -1.
 int32_t experts_append_row_counts(struct sublayer *sublayer);
-// Appends the router's backward pass. Adds its part of the input gradient to other and returns it; other -1: a new
-// tensor.
+// Appends the router's backward pass. Adds its input gradient to the tensor `other`, or to a new tensor if other is -1,
+// and returns the tensor.
 int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_t other);
 
 // Rows of tokens in slots of experts, [slots, width of experts].

@@ -41,9 +41,9 @@ static const struct exported exported_skip       = {"model.layers.%d.mixer.D", 6
 static const struct exported exported_gated_norm = {"model.layers.%d.mixer.norm.weight", 62};
 static const struct exported exported_out        = {"model.layers.%d.mixer.out_proj.weight", 63};
 
-// Mamba-2 draws filters uniformly from -1/2 to 1/2, dt from 0.001 to 0.1 (its logarithm uniformly) and a from 1 to 16.
-// The weights here are normal, with about the same mean and deviation of the filter, the inverse softplus of dt, and
-// the logarithm of a.
+// Mamba-2 draws convolution filters uniformly from -1/2 to 1/2, dt from 0.001 to 0.1 (its logarithm uniformly), and the
+// decay rate a uniformly from 1 to 16. The weights here are normal instead. They are the filters, the inverse softplus
+// of dt, and the logarithm of a, and have about the same mean and deviation.
 static const float filter_deviation = 0.29f, step_mean = -4.6f, step_deviation = 1.3f, decay_mean = 2.0f,
                    decay_deviation = 0.7f;
 
@@ -227,8 +227,8 @@ static int32_t gated_norm_backward(struct sublayer *sublayer, int32_t gradient, 
     return dy;
 }
 
-// Returns the gradient of VALUE_CONVOLVED. packed: receives the gradient of dt. The three weights have their first
-// gradient in the same op.
+// Returns the gradient of VALUE_CONVOLVED. packed: receives the gradient of dt. The same op computes the gradients of
+// step bias, decay and skip, so either all three accumulate or none does.
 static int32_t scan_backward(struct sublayer *sublayer, int32_t gradient, int32_t packed)
 {
     const int32_t       *values = sublayer->values->tensor;

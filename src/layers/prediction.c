@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Defines the layer kind of the first sublayer of an MTP module. It normalises the output of the previous module (or of
-// the last layer) and the embedding of the token that this previous one predicts, concatenates them, and projects the
-// result to the hidden size. The module predicts the token after it. The projection is replicated over tp and runs on
-// the local rows.
+// Defines the layer kind of the first sublayer of an MTP module. It normalises two inputs: the output of the previous
+// module (or of the last layer), and the embedding of the token that the previous module predicts. It concatenates both
+// and projects them to the hidden size; the module then predicts the next token. The projection is replicated over tp
+// and runs on the local rows.
 #include "embedding.h"
 
 #include "gswbench/layer_kind.h"

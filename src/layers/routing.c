@@ -22,8 +22,8 @@ uint32_t experts_row_axes(const struct builder *builder)
     return 1u << AXIS_CP | (tensor_shares_rows(builder) ? 1u << AXIS_TP : 0);
 }
 
-// Whether only rows in use are moved and computed (dropless). Experts that are sharded over tp use worst-case capacity
-// instead.
+// Whether the step counts rows and moves and computes only those in use (dropless). If tp shards the experts, the step
+// uses the worst-case number of rows instead.
 static bool experts_counts_rows(const struct builder *builder)
 {
     const struct plan *plan = builder->plan;

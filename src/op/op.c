@@ -54,8 +54,8 @@ bool op_is_link(enum op_kind kind)
     return op_table[kind].peer == OP_PEER_END;
 }
 
-// Pairs of a query and a key that the mask lets through. With a window, the first queries lose the positions before the
-// first key.
+// Number of (query, key) pairs that the mask lets through. The window of the first queries begins before the first key,
+// so these queries see fewer keys.
 static double seen_pairs(const struct attention_shape *shape)
 {
     double sequence = (double)shape->sequence, window = (double)shape->window;
@@ -74,9 +74,9 @@ static double attention_flops(const struct attention_shape *shape, int64_t multi
     return 2.0 * (double)shape->batch * (double)shape->heads * (double)multiply_adds * seen_pairs(shape);
 }
 
-// Multiply-adds of a scan, per position and chunk of Q positions: C B^T for each group and its product with x have
-// (Q + 1) / 2 causal pairs per position; states of chunks and their outputs have head_dim x state per head. The
-// backward pass repeats C B^T and the states, and has two products for each of these four.
+// FLOPs of a scan in chunks of Q positions. Per position, scores (C B^T of each group) and mixed (its product with x)
+// cover (Q + 1) / 2 causal pairs; states are head_dim x state per head, for the states of chunks and for their outputs.
+// Backward repeats scores and states once, and has two products for each of these four.
 static double scan_flops(const struct mamba_shape *shape, bool is_backward)
 {
     double positions = (double)(shape->batch * shape->sequence), inner = (double)mamba_inner(shape);

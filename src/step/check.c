@@ -46,8 +46,8 @@ void finding_note(struct step_finding *first, const struct step_finding *finding
     pthread_mutex_unlock(&mutex);
 }
 
-// Slot of an input that holds a NaN or an infinity; -1: none. It may come from a collective that was only enqueued, so
-// that its output was not checked.
+// Returns the slot of an input that holds a NaN or an infinity, or -1. A collective may have written it: the check
+// skips enqueued collectives, so their outputs are not checked.
 static int find_source(struct backend *backend, const struct queued_op *queued)
 {
     struct step_finding unused;

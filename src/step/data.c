@@ -21,8 +21,8 @@ static const uint64_t rounding_stream   = UINT64_MAX - 3;
 
 enum { MARKOV_ALPHABET = 256, MARKOV_SUCCESSORS = 4, MARKOV_EIGHTHS = 8 };
 
-// Each token has four possible successors, one from each quarter of the alphabet. They differ, so the entropy per state
-// is exactly 1.75 bits.
+// In Markov data each token has four possible successors, one from each quarter of the alphabet, with probabilities
+// 1/2, 1/4, 1/8 and 1/8. The successors differ, so the entropy is exactly 1.75 bits per token.
 static int32_t markov_successor(uint64_t key, int64_t alphabet, int32_t token, int successor)
 {
     int64_t begin = successor * alphabet / MARKOV_SUCCESSORS;

@@ -71,8 +71,8 @@ static bool is_used(const struct plan *plan, struct seat seat)
     return is;
 }
 
-// Lists the seats by stream, then by axes: the same order on every rank, although plans may use groups in another
-// order. The caller frees the list.
+// Lists the seats in use by stream, then by axes. So all ranks open communicators in the same order, even if their
+// plans list groups in another order. The caller frees the list.
 static int list_seats(const struct plan *plan, struct seat **list)
 {
     struct seat *seats = memory_allocate((size_t)(STREAM_COUNT * plan->group_count) * sizeof(*seats));
@@ -136,8 +136,8 @@ static void use(const struct step *step, struct seat seat, const struct op *op, 
     step->streams.device_streams->synchronize(step->backend, seat.stream);
 }
 
-// Runs an all-to-all with a size for each peer, all equal. With row counts known only in the step, all-to-alls take
-// such sizes, and the library then runs other code, which may need other connections.
+// Runs the all-to-all with a size for each peer, all equal. If row counts are known only in the step, all-to-alls have
+// a size for each peer. The library then runs other code, which may need other connections.
 static void use_parts(const struct step *step, struct seat seat, const struct op *op, const struct buffer buffers[2])
 {
     int64_t   size  = step->plan->groups[seat.group].size;

@@ -63,8 +63,8 @@ struct queue {
     double             waited_seconds;    // stalls on other streams in this step
 };
 
-// Hooks around each op of a run, on the thread that runs the op; NULL: none. Observers nest in the order of their
-// place: the first one's hooks before an op come first, and those after it last.
+// Hooks around each op of a run, on the thread that runs the op; NULL: none. Observers nest in the order of enum
+// observer_place: the first observer's hooks run first before an op, and last after it.
 struct op_hooks {
     void (*before_step)(struct step *step, void *state);
     void (*before_waits)(struct streams *streams, const struct queued_op *queued, void *state);
@@ -235,8 +235,8 @@ const struct row_count *row_counts_of(const struct plan *plan, const struct op *
 // Copies the counts from the device, and blocks until they have arrived.
 void row_counts_read(const struct streams *streams, const struct queued_op *queued);
 
-// Resizes the queued op to the current row count. Returns false if its size is fixed or the count has not been read;
-// then all ranks run the planned size.
+// Resizes the queued op to the row count that the step has read. Returns false if the op has a fixed size or no count
+// has been read yet; all ranks then run the planned size.
 struct known_rows {
     struct queued_op           queued;
     struct op                  op;
@@ -251,7 +251,7 @@ void row_counts_clear(const struct streams *streams, const struct known_rows *no
 // Moves packed operands to the worst alignment that a step can give them, for choosing kernels.
 void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
-// trace.c: time that a device's compute stream waits for other streams. The compute time of a step excludes it.
+// trace.c: measures how long a device's compute stream waits for other streams; the compute time of a step excludes it.
 // stalls_begin and stalls_end enclose the waits of an op. stalls_finish follows the last compute op, before the streams
 // join.
 void stalls_close(const struct streams *streams, struct stalls *stalls);

@@ -82,8 +82,8 @@ const struct row_count *row_counts_of(const struct plan *plan, const struct op *
     return i < plan->row_count_total ? &plan->row_counts[i] : NULL;
 }
 
-// Each row of this rank chooses top_k experts and none is dropped; counts per expert are rounded up. A count that was
-// damaged before the exchange is wrong on other ranks too, but only this rank knows the sum.
+// The counts add up to top_k experts for each row of this rank, as none is dropped, plus the rounding of each count. If
+// a count was damaged before the exchange, other ranks have it too, but only this rank knows the sum.
 static void check_own(const struct row_counts *row_counts, const struct queued_op *queued, const int32_t *numbers)
 {
     const struct routing_shape *shape  = &queued->op->shape.routing;

@@ -142,8 +142,8 @@ status budget_check(const struct plan *plan, struct backend *backend, struct com
     struct budget *all  = memory_allocate((size_t)ranks * sizeof(*all));
     status         fits = OK;
     comm->ops->gather_all(comm, &mine, all, sizeof(mine));
-    // The last error wins: the own rank is checked last because its message has the details, after the others from last
-    // to first.
+    // Checks the ranks from last to first, then this rank again. The last error wins, because this rank's message has
+    // the details.
     for (int i = ranks; i >= 0; i--) {
         int           rank = i > 0 ? i - 1 : own, sharers;
         struct budget sum  = sum_sharers(all, ranks, rank, &sharers);
