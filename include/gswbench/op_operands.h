@@ -12,87 +12,89 @@ enum { EMBEDDING_TOKENS, EMBEDDING_TABLE, EMBEDDING_OUT };
 enum { EMBEDDING_GRADIENT_TOKENS, EMBEDDING_GRADIENT_OUT, EMBEDDING_GRADIENT_TABLE };
 // backward: i32 [T] r, d out [T, columns] r, d table w, or rw if it accumulates.
 enum { NORM_IN, NORM_BRANCH, NORM_WEIGHT, NORM_BIAS, NORM_SUM, NORM_OUT, NORM_STATISTICS };
-// forward: x = IN r (+ BRANCH r; SUM w stores x), OUT w = norm(x), all [T, columns]. WEIGHT r [columns], BIAS r
-// [columns] (layer norms). STATISTICS w f32 [T, 2]: mean (0 for RMS norms) and 1 / deviation.
+// NORM_FORWARD: OUT = norm(x) with x = IN (+ BRANCH), all [T, columns]. Reads IN, BRANCH, WEIGHT and BIAS [columns].
+// Writes OUT, SUM (x, with a BRANCH), and STATISTICS f32 [T, 2]: mean (0 for RMS norms) and 1 / deviation.
 enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIENT_STATISTICS, NORM_GRADIENT_RESIDUAL,
        NORM_GRADIENT_IN, NORM_GRADIENT_WEIGHT, NORM_GRADIENT_BIAS };
-// backward: d OUT r, x r (SUM, or IN without a branch), weight r, STATISTICS r, RESIDUAL r (optional, added to d x), d
-// x w, d WEIGHT and d BIAS w or rw (optional; absent if frozen).
+// NORM_BACKWARD: reads the gradient of OUT, x (SUM, or IN without a BRANCH), WEIGHT, STATISTICS and RESIDUAL
+// (optional). Writes the gradient of x, plus RESIDUAL. Writes or updates the gradients of WEIGHT and BIAS (absent if
+// frozen).
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_INVERSE_SCALE_A, GEMM_INVERSE_SCALE_B, GEMM_BIAS, GEMM_TENSOR_SCALE_A,
        GEMM_TENSOR_SCALE_B, GEMM_ADDEND };
-// C [m, n] = op(A) op(B), or += if it accumulates. BIAS r [n], optional: added to each row of C. ADDEND r [m, n],
-// optional, in the format of C, not with accumulation: C += shape.addend ADDEND. INVERSE_SCALE_A, INVERSE_SCALE_B r
-// f32: of FP8 operands (op_shape.h says how many); absent if A and B are not FP8. TENSOR_SCALE_A, TENSOR_SCALE_B r f32
-// [1]: inverse scales of the tensors, with NV scaling only; C is multiplied by both. Low-precision GEMMs always have A
-// as stored and B transposed, because devices multiply them row by row.
+// GEMM: writes C [m, n] = op(A) op(B), or adds this to C if it accumulates. Reads BIAS [n], optional: added to each row
+// of C. Reads ADDEND [m, n], optional, in the format of C, not with accumulation: C += shape.addend ADDEND. FP8
+// operands have INVERSE_SCALE_A and INVERSE_SCALE_B f32, as many as scaling_inverses says. With NV scaling, C is
+// multiplied by TENSOR_SCALE_A and TENSOR_SCALE_B f32 [1], the inverse scales of the tensors. Low-precision GEMMs
+// always have A as stored and B transposed, because devices multiply them row by row.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PACKED_IN, ROPE_SCALE_GRADIENT };
-// forward: TABLE r f32 [sequence, rotary/2, 2] (cos, sin), PACKED r [T, heads + 2 kv_heads, head_dim] (q, k, v), QUERY
-// w [T, heads, head_dim], KEY_VALUE w [T, 2, kv_heads, head_dim]. backward: QUERY and KEY_VALUE r are gradients, PACKED
-// w.
-// SCALE r [2, head_dim], optional: weights of an RMS norm of each head, one row for q and one for k, applied before the
-// rotation. Its backward pass also reads PACKED_IN (the forward input) and makes d SCALE, w or rw (optional; absent if
-// frozen).
+// ROPE_FORWARD: reads TABLE f32 [sequence, rotary/2, 2] (cos, sin) and PACKED [T, heads + 2 kv_heads, head_dim] (q, k,
+// v). Writes QUERY [T, heads, head_dim] and KEY_VALUE [T, 2, kv_heads, head_dim]. ROPE_BACKWARD: reads gradients in
+// QUERY and KEY_VALUE, and writes PACKED.
+// SCALE [2, head_dim], optional: weights of an RMS norm of each head before the rotation, one row for q and one for k.
+// The backward pass then also reads PACKED_IN (the forward input) and writes or updates the gradient of SCALE (absent
+// if frozen).
 enum { SPLIT_IN, SPLIT_FIRST, SPLIT_REST };                      // [rows, columns] r; first valid_columns w, others w
 enum { JOIN_FIRST, JOIN_REST, JOIN_OUT };                        // inverse of a split: r, r, w
 enum { REGROUP_IN, REGROUP_OUT };
 // [rows, parts, columns / parts] r, [parts, rows, ...] w, in the order of enum regroup.
 enum { LATENT_ROPE_TABLE, LATENT_ROPE_QUERY_UP, LATENT_ROPE_KEY_VALUE_UP, LATENT_ROPE_SHARED_KEY, LATENT_ROPE_QUERY,
        LATENT_ROPE_KEY_VALUE };
-// Latent attention: the last elements of each query and key head rotate, and all key heads share one copy, SHARED_KEY.
-// forward: TABLE r f32 [sequence, rotary/2, 2], QUERY_UP r [T, heads, head_dim], KEY_VALUE_UP r [T, heads, head_dim -
-// rotary + value_dim] (key, value), SHARED_KEY r [T, rotary], QUERY and KEY_VALUE w in attention's layout. backward:
-// QUERY and KEY_VALUE r are gradients, the three inputs w; d SHARED_KEY is summed over the heads.
+// LATENT_ROPE_FORWARD (latent attention): rotates the last elements of each query head, and SHARED_KEY, which becomes
+// the last elements of every key head. Reads TABLE f32 [sequence, rotary/2, 2], QUERY_UP [T, heads, head_dim],
+// KEY_VALUE_UP [T, heads, head_dim - rotary + value_dim] (key, value) and SHARED_KEY [T, rotary]. Writes QUERY and
+// KEY_VALUE for attention. LATENT_ROPE_BACKWARD: reads gradients in QUERY and KEY_VALUE; writes the gradients of the
+// three inputs, for SHARED_KEY summed over the heads.
 enum { ATTENTION_QUERY, ATTENTION_KEY_VALUE, ATTENTION_OUT, ATTENTION_STATISTICS };
-// forward: QUERY r [T, heads, head_dim], KEY_VALUE r [T, kv_heads (head_dim + value_dim)] (per token all key heads,
-// then all value heads), OUT w [T, heads, value_dim], STATISTICS w f32 [batch, heads, sequence]: log-sum-exp of the
-// scaled scores.
+// ATTENTION_FORWARD: reads QUERY [T, heads, head_dim] and KEY_VALUE [T, kv_heads (head_dim + value_dim)] (per token all
+// key heads, then all value heads). Writes OUT [T, heads, value_dim] and STATISTICS f32 [batch, heads, sequence]:
+// log-sum-exp of the scaled scores.
 enum { ATTENTION_GRADIENT_OUT, ATTENTION_GRADIENT_QUERY_IN, ATTENTION_GRADIENT_KEY_VALUE_IN, ATTENTION_GRADIENT_OUT_IN,
        ATTENTION_GRADIENT_STATISTICS, ATTENTION_GRADIENT_QUERY, ATTENTION_GRADIENT_KEY_VALUE };
 // backward: d OUT r, q r, kv r, OUT r, STATISTICS r; d q w, or rw if the shape adds_query; d kv w or rw.
 enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, ATTENTION_MERGE_PART_STATISTICS };
-// Merges partial attention of the same queries over other keys: OUT rw [T, heads, value_dim] and STATISTICS rw take in
-// PART r and PART_STATISTICS r.
+// ATTENTION_MERGE: combines attention of the same queries over two sets of keys. Reads PART and PART_STATISTICS (one
+// set), and updates OUT [T, heads, value_dim] and STATISTICS (the other set, then both).
 enum { SINK_SINKS, SINK_OUT, SINK_STATISTICS };
-// Attention sinks. forward: SINKS r [heads], a score per head that joins every query's softmax and has no value. OUT rw
-// [T, heads, head_dim] and STATISTICS rw [batch, heads, sequence] cover only the keys before this op.
+// SINK_FORWARD: reads SINKS [heads], a score per head that joins the softmax of every query and has no value. Updates
+// OUT [T, heads, head_dim] and STATISTICS [batch, heads, sequence], which so far cover only the keys.
 enum { SINK_GRADIENT_SINKS, SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_STATISTICS, SINK_GRADIENT_SINK };
-// backward: SINKS r, d OUT r, OUT r, STATISTICS r; d SINKS w or rw. The attention gradient needs no other change.
+// SINK_BACKWARD: reads SINKS, the gradient of OUT, OUT and STATISTICS; writes or updates the gradient of SINKS.
 // Mamba-2. PACKED [T, packed]: output of the input projection (struct mamba_shape); each op accesses some columns.
 enum { CONVOLUTION_PACKED, CONVOLUTION_WEIGHT, CONVOLUTION_BIAS, CONVOLUTION_OUT };
-// forward: PACKED r (x, B, C), WEIGHT r [channels, taps], BIAS r [channels], OUT w [T, channels]: SiLU of the causal
-// convolution of each channel; the last tap multiplies the current position.
+// CONVOLUTION_FORWARD: writes OUT [T, channels], the SiLU of a causal convolution of each channel. Reads x, B and C in
+// PACKED, WEIGHT [channels, taps] (the last tap multiplies the current position) and BIAS [channels].
 enum { CONVOLUTION_GRADIENT_OUT, CONVOLUTION_GRADIENT_PACKED_IN, CONVOLUTION_GRADIENT_WEIGHT_IN,
        CONVOLUTION_GRADIENT_BIAS_IN, CONVOLUTION_GRADIENT_PACKED, CONVOLUTION_GRADIENT_WEIGHT,
        CONVOLUTION_GRADIENT_BIAS };
 // backward: d OUT r, PACKED r, WEIGHT r, BIAS r; d PACKED rw: writes x, B and C; d WEIGHT and d BIAS w or rw.
 enum { SCAN_CONVOLVED, SCAN_PACKED, SCAN_STEP_BIAS, SCAN_DECAY, SCAN_SKIP, SCAN_OUT };
-// forward: CONVOLVED r [T, channels] (x, B, C), PACKED r (dt); STEP_BIAS, DECAY and SKIP r [heads]; OUT w [T, heads,
-// head_dim]. Per head, with dt = softplus(dt + STEP_BIAS) and a = -exp(DECAY):
-// S = exp(dt a) S + dt x B^T, OUT = S C + SKIP x. All heads of a group have the same B and C.
+// SCAN_FORWARD: reads CONVOLVED [T, channels] (x, B, C), dt in PACKED, and STEP_BIAS, DECAY and SKIP [heads]. Writes
+// OUT [T, heads, head_dim]. Per head, with dt = softplus(dt + STEP_BIAS), a = -exp(DECAY) and state S: S = exp(dt a) S
+// + dt x B^T, OUT = S C + SKIP x. All heads of a group have the same B and C.
 enum { SCAN_GRADIENT_OUT, SCAN_GRADIENT_CONVOLVED_IN, SCAN_GRADIENT_PACKED_IN, SCAN_GRADIENT_STEP_BIAS_IN,
        SCAN_GRADIENT_DECAY_IN, SCAN_GRADIENT_SKIP_IN, SCAN_GRADIENT_CONVOLVED, SCAN_GRADIENT_PACKED,
        SCAN_GRADIENT_STEP_BIAS, SCAN_GRADIENT_DECAY, SCAN_GRADIENT_SKIP };
-// backward: d OUT r and the forward inputs r; d CONVOLVED w; d PACKED rw: writes dt; the gradients of the three vectors
-// w or rw.
+// SCAN_BACKWARD: reads the gradient of OUT and the forward inputs. Writes the gradient of CONVOLVED, and dt in the
+// gradient of PACKED. Writes or updates the gradients of STEP_BIAS, DECAY and SKIP.
 enum { GATED_NORM_IN, GATED_NORM_PACKED, GATED_NORM_WEIGHT, GATED_NORM_OUT, GATED_NORM_STATISTICS };
-// forward: IN r [T, inner], PACKED r (z), WEIGHT r [inner], OUT w [T, inner] = WEIGHT * v / rms(v) with v = IN *
-// silu(z) and the rms of each group. STATISTICS w f32 [T, groups]: 1 / rms.
+// GATED_NORM_FORWARD: reads IN [T, inner], z in PACKED and WEIGHT [inner]. Writes OUT [T, inner] = WEIGHT * v / rms(v)
+// with v = IN * silu(z) and the rms of each group, and STATISTICS f32 [T, groups]: 1 / rms.
 enum { GATED_NORM_GRADIENT_OUT, GATED_NORM_GRADIENT_IN_IN, GATED_NORM_GRADIENT_PACKED_IN, GATED_NORM_GRADIENT_WEIGHT_IN,
        GATED_NORM_GRADIENT_STATISTICS, GATED_NORM_GRADIENT_IN, GATED_NORM_GRADIENT_PACKED, GATED_NORM_GRADIENT_WEIGHT };
-// backward: d OUT r, the forward inputs r, STATISTICS r; d IN w; d PACKED w: z, and zeros in all other columns;
-// d WEIGHT w or rw.
+// GATED_NORM_BACKWARD: reads the gradient of OUT, the forward inputs and STATISTICS. Writes the gradients of IN and of
+// PACKED (zero in all columns but z). Writes or updates the gradient of WEIGHT.
 enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
 enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
-// Expert routing. A token's choices are the top_k experts by score + BIAS (f32 [experts] r, optional); its gates follow
-// from the scores alone. A choice beyond the capacity of its expert is dropped: its slot is -1. The source of a slot is
-// its choice (row * top_k + choice), or -1.
+// Expert routing: a token chooses the top_k experts by score + BIAS (f32 [experts], optional); its gates follow from
+// the scores alone. A slot is a row of the experts' input. A choice beyond the capacity of its expert is dropped: its
+// slot is -1. The source of a slot is the choice in it (row * top_k + choice), or -1.
 enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS,
        ROUTE_TOKEN_COUNTS, ROUTE_BIAS };
-// forward: LOGITS f32 [total, experts] r. For the rank's own rows: CHOICES i32 [rows, top_k] w, SLOTS i32 [rows, top_k]
-// w, GATES f32 [rows, top_k] w. SOURCES i32 [slots] w. COUNTS f32 [sequences, experts] w: rows that have the expert
-// among their top_k scores, without bias, groups and capacity. STATISTICS f32 [experts + 2] w or rw, optional: adds own
-// choices per expert, own dropped choices, and the weighted auxiliary loss of own rows. TOKEN_COUNTS i32 [experts] w,
-// only with packed slots: slots in use per expert.
+// ROUTE_FORWARD: reads LOGITS f32 [total, experts]. For the rank's own rows, writes CHOICES i32, SLOTS i32 and GATES
+// f32 [rows, top_k]. Writes SOURCES i32 [slots], and COUNTS f32 [sequences, experts]: rows that have the expert among
+// their top_k scores, without bias, groups and capacity. With packed slots, writes TOKEN_COUNTS i32 [experts]: slots in
+// use per expert. Writes or updates STATISTICS f32 [experts + 2], optional: own choices per expert, own dropped
+// choices, and the weighted auxiliary loss of own rows.
 enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS,
        ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };
 // backward: d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts], others r
@@ -104,17 +106,17 @@ enum { COMBINE_IN, COMBINE_SLOTS, COMBINE_GATES, COMBINE_OUT };
 // [slots, columns] r, r, gates r or absent (all 1), sums w or rw
 enum { COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN_IN, COMBINE_GRADIENT_SLOTS, COMBINE_GRADIENT_SOURCES,
        COMBINE_GRADIENT_GATES_IN, COMBINE_GRADIENT_IN, COMBINE_GRADIENT_GATES };
-// backward: d OUT r, IN r, SLOTS r, SOURCES r, GATES r, d IN w (unused slots zero) or absent, d GATES w (dropped
-// choices zero).
+// COMBINE_BACKWARD: reads the gradient of OUT, IN, SLOTS, SOURCES and GATES. Writes the gradient of IN (optional; zero
+// in unused slots) and the gradient of GATES (zero for dropped choices).
 enum { BALANCE_LOADS, BALANCE_BIAS, BALANCE_SCALE };
-// f32 [layers, ...]: STATISTICS r, BIAS rw, SCALE [1] r (clip scale). Raises the bias of experts below the mean load
-// and lowers it above; a SCALE of NaN leaves BIAS unchanged.
+// BALANCE: reads LOADS (STATISTICS of ROUTE_FORWARD) and SCALE [1] (clip scale), updates BIAS; all f32 [layers, ...].
+// Raises the bias of experts below the mean load and lowers it above. A SCALE of NaN leaves BIAS unchanged.
 enum { LOGIT_STATISTICS_LOGITS, LOGIT_STATISTICS_TARGETS, LOGIT_STATISTICS_OUT };
 // LOGITS r, TARGETS r i32 [T]; OUT w f32 [T, 3]: largest logit, sum of exp(logit - largest), the target's logit or 0.
 enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS, CROSS_ENTROPY_STATISTICS };
-// LOGITS rw [T, columns]: overwritten by scale * d loss / d logits. TARGETS r i32 [T]. LOSS w f32 [T]: unscaled loss
-// per token. STATISTICS r f32 [parts, T, 3]: LOGIT_STATISTICS of every vocabulary shard; absent if the vocabulary is
-// not sharded.
+// CROSS_ENTROPY: reads LOGITS [T, columns] and overwrites them by scale * d loss / d logits. Reads TARGETS i32 [T].
+// Writes LOSS f32 [T]: unscaled loss per token. Reads STATISTICS f32 [parts, T, 3]: LOGIT_STATISTICS of every
+// vocabulary shard; absent if the vocabulary is not sharded.
 enum { LOSS_SUM_IN, LOSS_SUM_OUT };                              // f32 [rows] r; f32 [1] w or rw: += scale * sum
 enum { COLUMN_SUM_IN, COLUMN_SUM_OUT };                          // [rows, columns] r; [columns] w, rw if it accumulates
 enum { CAST_IN, CAST_OUT };                                      // [elements] r, w; rw if it accumulates: OUT += IN
@@ -122,46 +124,46 @@ enum { CLEAR_OUT };                                      // [elements] w: zeros
 // Quantization to FP8 or FP4, and the upkeep of scales.
 enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, QUANTIZE_TRANSPOSED_INVERSE_SCALE,
        QUANTIZE_SCALE, QUANTIZE_AMAX, QUANTIZE_TENSOR_SCALE, QUANTIZE_TRANSPOSED_TENSOR_SCALE, QUANTIZE_HYPER };
-// IN r [rows, columns]. OUT w [rows, columns] and TRANSPOSED w [columns, rows] are low-precision copies of IN * scale;
-// one of them may be absent.
-// Per-tensor scaling: both copies share one scale. SCALE r f32 [1] is that scale (delayed scaling); if absent, the op
-// computes scale = largest number of the format / largest magnitude of IN (current scaling). INVERSE_SCALE w f32 [1] is
-// 1 / scale and may be absent if SCALE is given; TRANSPOSED_INVERSE_SCALE is absent. AMAX rw f32 [1], optional: raised
-// to the largest magnitude of IN.
-// Other scalings (1x128, 128x128, MX blocks, rows): the op computes a scale for each part. INVERSE_SCALE w has the
-// inverse scales of OUT, TRANSPOSED_INVERSE_SCALE w the inverse scales of TRANSPOSED; SCALE and AMAX are absent.
-// NV scaling: the same, and TENSOR_SCALE and TRANSPOSED_TENSOR_SCALE w f32 [1] have the inverse scale of each copy. If
-// the shape transforms, TRANSPOSED is made from the transformed input. HYPER r, only with stochastic rounding.
+// QUANTIZE: reads IN [rows, columns]. Writes low-precision copies of IN * scale to OUT [rows, columns] and TRANSPOSED
+// [columns, rows]; one of them may be absent.
+// Per-tensor scaling: both copies share one scale. The op reads it from SCALE f32 [1] (delayed scaling); if SCALE is
+// absent, it computes scale = largest number of the format / largest magnitude of IN (current scaling). It writes 1 /
+// scale to INVERSE_SCALE f32 [1], which may be absent if SCALE is given; TRANSPOSED_INVERSE_SCALE is absent. It raises
+// AMAX f32 [1], optional, to the largest magnitude of IN.
+// Other scalings (1x128, 128x128, MX blocks, rows): the op computes a scale for each part. It writes inverse scales, of
+// OUT to INVERSE_SCALE and of TRANSPOSED to TRANSPOSED_INVERSE_SCALE; SCALE and AMAX are absent.
+// NV scaling: the same, and the op writes the inverse scale of each copy to TENSOR_SCALE and TRANSPOSED_TENSOR_SCALE
+// f32 [1]. If the shape transforms, TRANSPOSED is made from the transformed input. Stochastic rounding reads HYPER.
 // Fused: NORM_FORWARD, ACTIVATION_FORWARD and ACTIVATION_BACKWARD can quantize their own output. The slots of
 // OP_QUANTIZE then start at OP_FUSED. The copies are made from the output as rounded for storage; the output itself may
 // be absent.
 enum { TRANSPOSE_IN, TRANSPOSE_OUT };                            // FP8 [rows, columns] r, [columns, rows] w
 enum { MAGNITUDE_IN, MAGNITUDE_AMAX };                           // [elements] r; f32 [1] rw: raised to the maximum
 enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
-// AMAX rw f32 [slots]: largest magnitudes of the step, reset to 0. HISTORY rw f32 [slots, history], optional: AMAX is
-// pushed to the front of each row. SCALE rw f32 [slots]: target / largest magnitude in HISTORY (or AMAX), unchanged if
-// that is 0 or not finite. FACTOR w f32 [slots]: 1 / SCALE.
+// RESCALE: all f32 [slots]. Pushes AMAX, the largest magnitudes of the step, to the front of each row of HISTORY
+// [slots, history] (optional), and resets it to 0. Sets SCALE to target / largest magnitude in HISTORY (or AMAX),
+// unless that is 0 or not finite. Writes FACTOR: 1 / SCALE.
 enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };                          // [elements] r; f32 [1] w, or rw if it accumulates
 enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };                   // f32 [elements] r; f32 [1] w; f32 [1] w
 enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT,
        ADAMW_AMAX };
-// HYPER r f32 [HYPER_COUNT], SCALE r f32 [1], GRADIENT r, MASTER rw f32 (absent: WEIGHT is rw), m rw, v rw, WEIGHT w
-// (optional if there is a MASTER). AMAX rw f32 [1], optional: raised to the largest magnitude of WEIGHT. A SCALE of NaN
-// skips the update but still raises AMAX.
+// ADAMW: reads HYPER f32 [HYPER_COUNT], SCALE f32 [1] and GRADIENT. Updates the moments FIRST and SECOND, and MASTER
+// f32; writes WEIGHT (optional). Without MASTER, updates WEIGHT. Raises AMAX f32 [1], optional, to the largest
+// magnitude of WEIGHT. A SCALE of NaN skips the update but still raises AMAX.
 // Muon: momentum, then Newton-Schulz iterations as GEMMs, then the update.
 enum { MOMENTUM_SCALE, MOMENTUM_GRADIENT, MOMENTUM_FIRST, MOMENTUM_OUT };
-// SCALE r f32 [1] (clip scale), GRADIENT r, FIRST rw, OUT w f32: with g = SCALE GRADIENT, FIRST += (1 - factor)(g -
-// FIRST), OUT = g + factor (FIRST - g). A SCALE of NaN leaves FIRST unchanged and clears OUT.
+// MOMENTUM: reads SCALE f32 [1] (clip scale) and GRADIENT. Updates FIRST += (1 - factor)(g - FIRST) and writes OUT f32
+// = g + factor (FIRST - g), with g = SCALE GRADIENT. A SCALE of NaN leaves FIRST unchanged and clears OUT.
 enum { NORMALIZE_IN, NORMALIZE_SUM, NORMALIZE_OUT };             // f32 r; f32 [1] r: sum of squares; IN / root of SUM w
 enum { MUON_HYPER, MUON_SCALE, MUON_UPDATE, MUON_MASTER, MUON_WEIGHT };
-// HYPER r, SCALE r f32 [1], UPDATE r, MASTER rw f32 (absent: WEIGHT is rw), WEIGHT w: W -= learning rate (decay W +
-// factor UPDATE). A SCALE of NaN skips the update.
+// MUON: reads HYPER, SCALE f32 [1] and UPDATE. W -= learning rate (decay W + factor UPDATE), where W is MASTER f32,
+// copied to WEIGHT, or WEIGHT if MASTER is absent. A SCALE of NaN skips the update.
 enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY,
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_KEY_LOW, HYPER_KEY_HIGH,
        HYPER_COUNT };      // corrections: 1 - beta^step; key of stochastic rounding: two numbers of 24 bits
 enum { COMMUNICATION_IN, COMMUNICATION_OUT };
-// ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): OUT rw. ALL_GATHER: IN r [n], OUT w [size * n]. REDUCE_SCATTER: IN r [size *
-// n], OUT w [n]. ALL_TO_ALL: IN r, OUT w [size * n]. ROTATE: a ring shift; OUT w receives IN of the member whose index
-// is lower by peer. SEND: IN r. RECEIVE: OUT w. BROADCAST: OUT rw, from the root (peer).
-// clang-format on
+// size: members of the group. ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): update OUT. ALL_GATHER: IN [n] to OUT [size * n].
+// REDUCE_SCATTER: IN [size * n] to OUT [n]. ALL_TO_ALL: IN to OUT, both [size * n]. ROTATE, a ring shift: OUT receives
+// IN of the member whose index is lower by peer. SEND: reads IN. RECEIVE: writes OUT. BROADCAST: updates OUT, from the
+// root (peer).
 enum { OP_FUSED = NORM_STATISTICS + 1, OP_OPERANDS = OP_FUSED + QUANTIZE_AMAX + 1 };
