@@ -14,8 +14,8 @@
 // stays NaN.
 //
 // Host: e^x = 2^n e^r with |r| <= ln 2 / 2, and a Taylor series of degree 7 for e^r, exact to 5e-9. Device: the
-// instruction for 2^x after a multiplication by log2 e. More accuracy would cost more than the memory traffic of the
-// op.
+// instruction for 2^x after a multiplication by log2 e. A more accurate result would take longer than the memory
+// traffic of the op.
 GSWBENCH_INLINE float arithmetic_exp(float x)
 {
 #ifdef __CUDA_ARCH__
@@ -107,8 +107,8 @@ GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
     return exp2f(-8.0f * (head < power ? (float)(head + 1) : (float)(head - power) + 0.5f) / (float)power);
 }
 
-// Expert of a row's choice when routing is balanced artificially. A fraction hot of the rows, evenly spaced, goes to
-// the first top_k experts; the others cycle through all experts.
+// Artificial routing: returns the expert of a token row for one of its top_k choices. A fraction `hot` of the rows,
+// evenly spaced, takes the first top_k experts; the other rows cycle through all experts.
 GSWBENCH_INLINE int64_t arithmetic_assign(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)
 {
     int64_t before = (int64_t)floor((double)row * hot), through = (int64_t)floor((double)(row + 1) * hot);
@@ -121,8 +121,9 @@ GSWBENCH_INLINE float arithmetic_balance(float choices, float mean, float rate)
     return choices < mean ? rate : choices > mean ? -rate : 0.0f;
 }
 
-// Factor of gradient clipping. The constant 1e-6 keeps the clipped norm below the limit after rounding. A norm that is
-// not finite returns NaN, and AdamW then changes nothing, so that the step can be examined.
+// Returns the factor that limits the norm of all gradients (limit 0: no clipping). The 1e-6 keeps the clipped norm
+// below the limit after rounding. A norm that is not finite gives NaN: AdamW then skips its update, so the step can be
+// examined.
 GSWBENCH_INLINE float arithmetic_clip_scale(double norm, double limit)
 {
     if (!isfinite((float)norm)) {
@@ -153,8 +154,8 @@ GSWBENCH_INLINE void arithmetic_adamw_update(const struct arithmetic_adamw *adam
     *weight           = *weight * adamw->keep - adamw->step_size * *first / denominator;
 }
 
-// Nesterov momentum of one element, as a moving average: returns the average that the next step would have with the
-// same gradient.
+// Updates the moving average of one element's gradient, and returns Nesterov's look-ahead: the average after another
+// step with the same gradient.
 GSWBENCH_INLINE float arithmetic_momentum(float gradient, float decay, float *momentum)
 {
     *momentum += (1.0f - decay) * (gradient - *momentum);

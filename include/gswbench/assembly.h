@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Appends tensors and ops to a plan (the assembly). The caller names the operands of each op, and the assembly derives
-// its dependencies on ops of other streams. builder.h has the state of the layers, which are its callers.
+// Appends tensors and ops to a plan under construction. The caller names the operands of each op, from which the
+// assembly derives its dependencies on ops of other streams. The callers are the layers; builder.h has their state.
 #pragma once
 
 #include <stdbool.h>
@@ -46,14 +46,14 @@ int32_t assembly_activation(struct assembly *assembly, const char *name, const i
 // A part of another tensor, from element first_element of it. It has the format and storage of the whole.
 int32_t assembly_part(struct assembly *assembly, const char *name, int32_t whole, int64_t first_element,
                       const int64_t dim[4]);
-// From now on, ops on this part and on other parts of the whole do not depend on each other. The caller orders ops that
-// touch the same bytes through another tensor.
+// Tracks uses of this part separately: from now on, ops on it and ops on other parts of the whole do not wait for each
+// other. The caller must order ops that reach its bytes through another tensor.
 void assembly_set_apart(struct assembly *assembly, int32_t part);
 
-// Row counts that are known only in the step (struct row_count). assembly_row_count adds one to the plan and returns
-// its index. assembly_rows returns the number of rows that a tensor has in the plan, assembly_max_rows the number that
-// it has memory for; they differ only for a tensor with a row count. assembly_alike adds an activation with the number
-// of rows, and the row count, of another tensor.
+// A tensor can have a number of rows that is known only in the step, such as the tokens of an expert (struct
+// row_count). assembly_row_count adds a row count to the plan and returns its index. assembly_rows returns the rows
+// that the plan expects in a tensor, assembly_max_rows the rows that fit into its memory; both are equal without a row
+// count. assembly_alike adds an activation with the rows and the row count of another tensor.
 int32_t assembly_row_count(struct assembly *assembly, const struct row_count *row_count);
 int64_t assembly_rows(const struct assembly *assembly, int32_t tensor);
 int64_t assembly_max_rows(const struct assembly *assembly, int32_t tensor);
@@ -75,13 +75,13 @@ int32_t assembly_append_with(struct assembly *assembly, struct op *op, const str
 int32_t assembly_group(struct assembly *assembly, uint32_t axes);
 // Makes an op that is not appended yet depend on op until, whatever its operands.
 void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until);
-// Makes the next compute op depend on op until, whatever its operands. This bounds how far a stream lags, and so how
-// much memory it holds.
+// Makes the next compute op wait for op `until` of another stream, whatever its operands. Otherwise that stream could
+// lag far behind compute, and the tensors of its waiting ops would fill the memory.
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
-// A communication op on whole tensors. in is -1 for a receive, and if out is updated in place; out is -1 for a send.
-// makes: as in struct op_tag; 0: the output, in the backward pass the gradient of the input. hold: an op that must end
-// first, or -1. peer, channel, ahead: as in struct communication_shape.
+// Fields of a communication op on whole tensors. in: -1 for a receive, or if out is updated in place. out: -1 for a
+// send. makes: enum model_value; 0: the output, or in the backward pass the gradient of the input. hold: an op that
+// must end first, or -1. peer, channel, ahead: as in struct communication_shape.
 struct communication {
     enum op_kind kind;
     const char  *role;

@@ -25,8 +25,8 @@ struct backend;
 // caller may reuse op and buffers after the return. Failure is fatal.
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
-// Result of prepare for one op, for example a cuBLASLt algorithm. The caller keeps it and calls run instead of the
-// entry of the op's kind.
+// Result of `prepare` for one op, such as a cuBLASLt algorithm. The caller keeps it, and executes the op with its run
+// function instead of backend_ops.run[kind].
 struct prepared;
 typedef void prepared_run(struct backend *backend, const struct prepared *prepared, const struct op *op,
                           const struct buffer buffers[OP_OPERANDS]);
@@ -58,8 +58,8 @@ struct backend_setup {
     const char *cache;               // cache folder that outlives a run; NULL or "": the user's cache folder
 };
 
-// Functions of a backend that enqueues ops and returns. stream is the stream's index. Events order the streams.
-// Captured work is not executed but recorded as a graph.
+// Functions of a backend whose run() enqueues an op and returns before it has executed. stream: index of the stream.
+// Events order the streams. During a capture, work is recorded as a graph and not executed.
 struct backend_streams {
     void (*attach)(struct backend *backend);                 // call first on every thread that uses the backend
     void *(*handle)(struct backend *backend, int stream);    // native stream handle (cudaStream_t)
@@ -230,8 +230,8 @@ struct backend_widths {
 // Limits of the backend with this name. "auto" and backends without limits return INT64_MAX.
 struct backend_widths backend_widths(const char *name);
 
-// Limits of a backend by name, available in every build and without a device: missing fp32 activations, and unsupported
-// ops. backend_check_op looks at the formats of the buffers, never at their data.
+// Return whether a backend lacks fp32 activations, and why it cannot run an op. Both need no device, and work in builds
+// without the backend. backend_check_op reads the formats of the buffers, never their data.
 bool   backend_lacks_fp32(const char *name);
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 

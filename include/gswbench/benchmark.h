@@ -35,15 +35,15 @@ struct benchmark {
 // Reads the selected job at the launched number of ranks. Leaves other fields unchanged.
 status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors);
 
-// Runs this process's ranks over the configured communicator: all as threads (local), or one. The function is
-// collective and returns the same status on every rank. All processes return the exit code; only the first returns the
-// text, with further lines in errors.
+// Calls `run` for the ranks of this process: for every rank of the job, each on a thread, with communicator local, else
+// for one. `run` is collective and returns the same status on every rank. launch_ranks returns the exit code in all
+// processes, but the error text only in the first; errors receives further lines.
 typedef status launch_rank(const void *shared, struct comm *comm);
 status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
                             struct text_buffer *errors);
 
-// Reports an error from before the ranks were run to the other processes, which wait for this one: the job has one
-// error.
+// Reports an error that occurred before launch_ranks. The other processes wait for this one; telling them lets the
+// whole job end with one error.
 status launch_fail(status own, struct text_buffer *errors);
 
 // One rank from plan to result; shared is a struct benchmark.

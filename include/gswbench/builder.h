@@ -7,8 +7,8 @@
 // An MTP module has two sublayers more than a layer.
 enum { LAYER_SUBLAYERS = 4, BLOCK_SUBLAYERS = LAYER_SUBLAYERS + 2, SUBLAYER_WEIGHTS = 12 };
 
-// A layer, an MTP module, the embedding or the head. Its place in the model, the index in builder->blocks: embedding 0,
-// layer l at l + 1, then the head, then MTP modules.
+// A block is a layer, an MTP module, the embedding or the head. Its place is its index in builder->blocks: 0 is the
+// embedding, l + 1 is layer l; the head and the MTP modules follow.
 struct block {
     int64_t                  layer;    // -1: embedding or head
     int32_t                  count;    // number of sublayers
@@ -32,8 +32,8 @@ struct unit_state {
     bool    reduced_adds;      // they are added, not copied
 };
 
-// The latest gradient of t = scale x A^T, the input of an adapter's B, and the output gradient that it was computed
-// from (-1: none yet). Data and weight gradient share it.
+// An adapter (LoRA) computes t = scale x A^T, then t B^T. gradient: the latest gradient of t, which both the data and
+// the weight gradients need. output_gradient: the gradient that it was computed from. -1: none yet.
 struct adapter_input {
     int32_t output_gradient, gradient;
 };
@@ -43,8 +43,8 @@ struct head_inputs {
     int32_t x, gradient;    // head input [S, hidden]; gradient of the logits [T, vocabulary]
 };
 
-// Work that zero-bubble schedules take out of the backward pass: a weight gradient, or the start or end of a unit's
-// gradients.
+// Work that a zero-bubble schedule moves out of the backward pass: a weight gradient, or the begin or end of an FSDP
+// unit's gradients (unit_begin_gradients, unit_end_gradients).
 enum delayed_kind { DELAYED_BEGIN, DELAYED_GRADIENT, DELAYED_END };
 struct delayed {
     enum delayed_kind kind;
@@ -120,8 +120,8 @@ int32_t columns_join(struct builder *builder, const char *role, const char *name
 
 // Declarations of weights: shape, sharding and initial values of each part.
 
-// A tensor in the exported model: its name, with %d for the layer and a second %d for the expert, and its random stream
-// within the layer or expert. A layer has 64 streams, an expert 4.
+// A tensor of the exported model. name: %d stands for the layer, a second %d for the expert. stream: number of the
+// random stream of its initial values within the layer (64 streams) or expert (4 streams).
 struct exported {
     const char *name;
     int         stream;
@@ -205,8 +205,8 @@ void declare_heads(struct declarations *declarations, int32_t *index, const char
 // The bias of the matrix that was declared last, with the same parts.
 void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as);
 
-// The adapter of the matrix that was declared last, if [adapters] targets it. A of a column-parallel matrix and B of a
-// row-parallel one are replicated over tp; their gradients on a rank cover only its part of the matrix.
+// Declares the adapter of the matrix declared last, if [adapters] targets it. A of a column-parallel matrix and B of a
+// row-parallel one are replicated over tp; a rank computes their gradients only from its part of the matrix.
 void declare_adapter(struct declarations *declarations, const struct adapter_names *names);
 
 // Adds a part of rows x columns that is sharded by rows (column-parallel), or replicated if the weight is.

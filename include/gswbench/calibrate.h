@@ -59,8 +59,8 @@ struct calibrate_setup {
 // A microbenchmark: a step that repeats one op (microbenchmark.c).
 struct microbenchmark {
     int32_t repeats;    // input: repeats of the op per step
-    // Input: compute ops before each communication op. If it is 0, one compute op runs before each, and waits for the
-    // previous communication op; otherwise compute does not wait.
+    // Input: number of compute ops before each communication op, which compute does not wait for. 0: one compute op
+    // before each, which waits for the previous communication op.
     int32_t computes;
 
     struct plan     plan;
@@ -69,9 +69,9 @@ struct microbenchmark {
     struct step    *step;        // NULL: not open
 };
 
-// Opens a zeroed microbenchmark. Operands hold normally distributed numbers. between: compute op between two
-// communication ops; NULL if the op itself computes. microbenchmark_open_alone repeats this compute op on the same
-// operands. Collective. The caller also closes a microbenchmark that failed to open.
+// microbenchmark_open repeats the op `distinct`; between: compute op between two communication ops, or NULL if distinct
+// is a compute op. microbenchmark_open_alone repeats a compute op, always on the same operands. The operands hold
+// normally distributed numbers. bench is zeroed before the call, and closed even after an error. Collective.
 status microbenchmark_open(struct microbenchmark *bench, const struct distinct_op *distinct,
                            const struct distinct_op *between, const struct calibrate_setup *setup);
 status microbenchmark_open_alone(struct microbenchmark *bench, const struct distinct_op *between,
@@ -85,8 +85,9 @@ double microbenchmark_run(const struct microbenchmark *bench);
 // list keeps each op once; the caller frees it with calibrate_free.
 void distinct_add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands);
 
-// Measure the compute ops of the list, then its communication ops (measure.c). Collective; all ranks get the same
-// values unless one fails. All ranks run their steps at the same time, without communication.
+// calibrate_steps measures the compute ops of the list, in steps that all ranks run at the same time, without
+// communication. calibrate_communications measures its communication ops (measure.c). Collective; all ranks get the
+// same values unless one fails.
 status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *setup);
 status calibrate_communications(struct distinct_ops *list, const struct calibrate_setup *setup);
 

@@ -27,8 +27,8 @@ struct checkpoint_origin {
     char    data[16];
 };
 
-// Progress callbacks for the watchdog, since saves and loads may take hours. enter: the rank starts on that file or,
-// with NULL, waits for other ranks. moved: bytes of a file moved, on any thread. May be NULL.
+// Report progress to the watchdog, since saves and loads may take hours; each may be NULL. enter: the rank starts on
+// the file at path; path NULL: it waits for other ranks. moved: some bytes were read or written, on any thread.
 struct checkpoint_watch {
     void (*enter)(void *context, const char *path);
     void (*moved)(void *context);
@@ -44,8 +44,8 @@ struct checkpoint_cost {
 // Size of every rank's slices, without the headers of files.
 int64_t checkpoint_whole_bytes(const struct plan *plan);
 
-// Collective; every rank must see the folder. Saves the state between two steps into a new subfolder, then removes all
-// but the newest `keep` checkpoints (0: keeps all). Fails on all ranks, and then removes none.
+// A save, between two steps, creates a subfolder of `folder`, which every rank must see. Then it removes all but the
+// newest `keep` checkpoints (0: keeps all). An error occurs on all ranks, and nothing is removed.
 struct checkpoint_target {
     const char             *folder;
     int64_t                 keep;
@@ -64,9 +64,9 @@ bool   checkpoint_save_is_written(const struct checkpoint_save *save);
 status checkpoint_save_end(struct checkpoint_save *save, struct checkpoint_cost *cost);
 void   checkpoint_save_close(struct checkpoint_save *save);    // accepts NULL
 
-// Opens a checkpoint, the newest complete one in a folder, or weights in Hugging Face's layout; reads headers only.
-// Fails (EXIT_CHECKPOINT) if it does not match the plan's model. verifies: check data against checksums when read. The
-// caller closes it.
+// Opens the checkpoint at path, the newest complete checkpoint in that folder, or weights in Hugging Face's layout.
+// Reads only headers. Fails (EXIT_CHECKPOINT) if the model differs from the plan's. verifies: data is compared with its
+// checksum when it is read. The caller closes it.
 struct catalogue;
 status checkpoint_open(struct catalogue **opened, const char *path, const struct plan *plan, bool verifies);
 // Collective; every rank must see the folder. Rank 0 reads the headers and broadcasts them. Fails on all ranks.

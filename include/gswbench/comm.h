@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Communicators: collectives and send/receive between ranks, as a struct of function pointers and its state. comm.c has
-// the list. Reductions of local and mpi accumulate in fp32 in rank order and round once, so runs repeat bit by bit and
-// both give the same bits. nccl uses the order and precision that its library chooses.
+// the list. The communicators local and mpi sum in fp32 in rank order and round once, so both give the same bits in
+// every run. nccl uses the order and precision that NCCL chooses.
 #pragma once
 
 #include <stdbool.h>
@@ -61,10 +61,10 @@ struct comm_ops {
     bool        sums_vary;      // a captured collective may sum in another order than an issued one
     void (*close)(struct comm *comm);
 
-    // Collective over all ranks of the job, in the same order on each. members lists the caller's group in rank order.
-    // Each (group, stream) has its own communicator, so streams never block each other. The pipeline streams are the
-    // exception: a send on one pairs with a receive on the other. processors: SM limit per op, the same for all
-    // members; 0: none.
+    // Opens the communicator of a group for one stream. Collective over all ranks of the job, in the same order on
+    // each. members lists the caller's group in rank order. Streams have separate communicators, so they never block
+    // each other. Only the two pipeline streams are paired: a send on one matches a receive on the other. processors:
+    // SM limit per op, the same for all members; 0: none.
     struct comm_group *(*group_open)(struct comm *comm, const int64_t *members, int64_t size, int stream,
                                      int processors);
     void (*group_close)(struct comm_group *group);
@@ -110,8 +110,9 @@ void comm_open_alone(struct comm *comm);
 status comm_open_mpi(struct comm *comm);
 bool   comm_has_opened_mpi(void);
 
-// Opens NCCL for a backend with device streams. control, a communicator between processes, stays the control plane;
-// close both after it. Collective; on error it fails on all ranks. comm_detect_nccl returns why NCCL is unavailable.
+// Opens NCCL for a backend with device streams. `control`, a communicator between processes, remains the control plane.
+// Close comm before control and backend. Collective; an error occurs on all ranks. comm_detect_nccl returns why NCCL is
+// unavailable.
 struct backend;
 struct comm_nccl_setup {
     int  connect_seconds;             // timeout of a connection; the job then ends
@@ -124,8 +125,8 @@ status comm_detect_nccl(void);
 status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,
                       const struct comm_nccl_setup *setup);
 
-// Number of ranks from the launcher (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS); 0: no launcher. A Slurm
-// batch script alone starts none.
+// Number of ranks from the launcher (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS); 0: no launcher, also in a
+// Slurm batch script without srun.
 int comm_launched_ranks(void);
 
 // Rank from the launcher; -1: no launcher.
@@ -152,8 +153,8 @@ double comm_smallest(struct comm *comm, double own);
 // Gathers a value of every rank. Returns [ranks][bytes], which the caller frees. Collective, over the control plane.
 void *comm_gather(struct comm *comm, const void *own, size_t bytes);
 
-// Returns the error of the lowest rank that failed on all ranks, and sets *first to this rank, or -1. comm_agree names
-// the rank in the text, unless it is rank 0. Collective, over the control plane.
+// On every rank, return the error of the lowest rank that failed. *first: this rank, or -1 if none failed. comm_agree
+// and comm_agree_first add the rank to the text, unless it is rank 0. Collective, over the control plane.
 status comm_find_failed(struct comm *comm, status own, int *first);
 status comm_agree_first(struct comm *comm, status own, int *first);
 status comm_agree(struct comm *comm, status own);

@@ -56,8 +56,9 @@ struct comparison {
     struct comparison_setting *settings;
     int64_t                    setting_count;
 
-    // If both were traced: the waterfall parts, which add up to the median because `unexplained` has its difference
-    // from the traced step; and compute op seconds by family, ignoring overlap.
+    // Only if both runs were traced. parts: the waterfall; `unexplained` includes the difference between the median
+    // step and the traced step, so the parts add up to the median. families: compute op seconds by family, ignoring
+    // overlap.
     struct comparison_row *parts, *families;
     int64_t                part_count, family_count;
 

@@ -100,8 +100,8 @@ struct trace_config {
 };
 extern const struct option trace_options[];
 
-// Checks that the listed ranks exist, and that a timeline has a traced step. trace_config_draws and trace_config_lists
-// return whether a rank has a timeline, and a file of communication ops.
+// trace_config_check fails if a listed rank does not exist, or if a timeline is wanted without a traced step. The
+// others return whether a rank writes a timeline (draws) and a file of its communication ops (lists).
 status trace_config_check(const struct trace_config *trace, int64_t world);
 bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
 bool   trace_config_lists(const struct trace_config *trace, int64_t rank);    // true with auto
@@ -222,8 +222,8 @@ void config_write_commented(const struct config *config, bool is_short, FILE *fi
 // Path prefix of a config read from standard input; its name is "stdin".
 #define CONFIG_STDIN "/proc/self/fd/"
 
-// The folder of installed configs, its subfolder of other programs' published runs, and a config's path by name (false:
-// none).
+// config_folder returns the folder of installed configs; its subfolder CONFIG_ATLAS has published runs of other
+// programs. config_find finds the path of a config by name; false: there is none.
 #define CONFIG_ATLAS "atlas"
 const char *config_folder(void);
 bool        config_find(const char *name, char *path, size_t bytes);

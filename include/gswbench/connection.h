@@ -35,8 +35,8 @@ void plan_connections(struct plan_connections *connections, const struct plan *p
 const char *plan_connections_excess(const struct plan_connections *connections, int64_t device, int64_t maximum,
                                     char *text, size_t bytes);
 
-// Hash of a storage as a group's ops on a stream use it: its size and the operand offsets. Equal on members with the
-// same layout; 0: not used.
+// Hashes how a group's ops on a stream use a storage: the size of the storage and the offsets of the operands. Members
+// with the same layout have the same hash; 0: the ops do not use the storage.
 uint64_t plan_communication_layout(const struct plan *plan, int stream, int32_t group, enum storage storage);
 
 // SMs that an op on a stream may take. largest_bytes: size of the largest op.

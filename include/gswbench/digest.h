@@ -12,8 +12,8 @@
 
 #include "gswbench/format.h"
 
-// A quad is 16 bytes; the last one is padded with zeros. Quad i is in chunk i / DIGEST_BUCKETS. Each chunk rotates its
-// quads over the buckets.
+// A quad is 16 bytes; the last one is padded with zeros. A chunk is DIGEST_BUCKETS consecutive quads, one for each
+// bucket of the sketch; each chunk rotates this assignment by a random distance.
 enum { DIGEST_BUCKETS = 256, DIGEST_QUAD = 16 };
 
 struct digest {

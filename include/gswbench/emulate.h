@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Emulates a job on one device: executes the plan of one rank after another without communication, and simulates the
-// job with the measured op times.
+// Emulates a job on one device: executes the plans of single ranks, one per pipeline stage, without communication, and
+// simulates the job with the measured op times.
 #pragma once
 
 #include <stdbool.h>

@@ -109,8 +109,8 @@ uint64_t environment_fingerprint(struct backend *backend);
 status environment_share_devices(struct environment_devices *devices, struct comm *comm, struct backend *backend,
                                  int64_t allowed);
 
-// Opens NCCL over comm if configured, or for auto if ranks have their own devices; otherwise nccl->ops stays NULL.
-// Collective, with the same status on every rank.
+// Opens NCCL, with comm as control plane, if [run] communicator is nccl, or if it is auto and no ranks share a device.
+// Otherwise nccl->ops stays NULL. Collective, with the same status on every rank.
 status environment_connect(struct comm *nccl, struct comm *comm, struct backend *backend, const struct run_config *run,
                            int64_t sharers);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fatal errors, which the user cannot fix by editing the job: prints location and reason, then ends the whole job. Also
-// damaged numbers with which a step cannot continue.
+// FATAL prints location and reason of an error that the user cannot fix by editing the job, then ends the whole job.
+// DAMAGE ends it for a wrong number with which the step cannot continue, such as a row count from another rank.
 #pragma once
 
 #include <stdnoreturn.h>

@@ -99,9 +99,9 @@ GSWBENCH_INLINE void fp4_transform(float values[SCALING_NV_BLOCK])
     }
 }
 
-// Random bytes of stochastic rounding. The host sends a key of 48 bits for each step as two numbers, which fp32
-// represents exactly. Each copy of each op has a stream. Block i of a copy, counted by rows, uses
-// random_philox(key, stream, i).
+// Random bytes for stochastic rounding. Each step has a key of 48 bits. The host passes it as two numbers of 24 bits,
+// which fp32 represents exactly. Each quantized tensor that an op writes has its own random stream; block i of it,
+// counted row by row, uses random_philox(key, stream, i).
 enum { FP4_KEY_BITS = 24 };
 
 GSWBENCH_INLINE uint64_t fp4_key(float low, float high)

@@ -74,8 +74,8 @@ const char *job_warning(const struct job *job, char *text, size_t bytes);
 double job_published_tokens_per_second(const struct job *job);
 double job_published_mfu(const struct job *job);
 
-// Ideal time: a rank's share of model FLOPs at the peak of [hardware], by the published convention if there is one,
-// else the full one; NaN without a peak. Then attention's share of the FLOPs, MFU (NaN above 1), and throughput.
+// job_ideal_seconds: time of a rank's share of the model FLOPs at the peak of [hardware]; NaN without a peak. FLOPs
+// follow the published convention if there is one, else FLOPS_FULL. MFU is NaN above 1.
 double job_ideal_seconds(const struct job *job);
 double job_attention_share(const struct job *job);
 double job_mfu(const struct job *job, double seconds);
@@ -120,8 +120,8 @@ const char *import_find(const char *name);
 // Verifies a whole job from its request: job_verify_plans (verify.h) with plan_build. Ignores the request's rank.
 status job_verify(const struct plan_request *request, struct job_proof *proof);
 
-// Executed FLOPs of the whole mesh per sequence of the global batch. plan must come from request. Builds a plan of
-// every other pipeline stage.
+// Executed FLOPs of the whole mesh per sequence of the global batch. plan must come from request. Builds the plans of
+// the other pipeline stages.
 status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
 
 // Returns why the named backend cannot run the job on any device, or OK. Checks only the ops of the request's rank,

@@ -94,8 +94,8 @@ struct layer_kind {
     uint32_t inputs[LINEAR_KINDS];         // values that only the weight gradients of these linears read
     uint32_t (*needed_also)(const struct model_config *model);    // further values that it reads in some models; NULL:
                                                                   // none
-    // Turns the gradient of VALUE_OUT into the gradient of VALUE_N. Each part gets the previous part's result. If the
-    // sublayer is the first trained one, the result is not used.
+    // Turn the gradient of VALUE_OUT into the gradient of VALUE_N. Each function gets the result of the one before it.
+    // If the sublayer is the first trained one, the last result is not used.
     int32_t (*backward[BACKWARD_PARTS])(struct sublayer *sublayer, int32_t gradient);
     struct layer_count (*count)(const struct model_config *model);      // without the norm
     void (*check)(const struct model_config *model, status *errors);    // checks [model]; NULL: no checks
@@ -124,16 +124,16 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
 // Declares weight and bias of a norm of the residual stream, at WEIGHT_NORM and WEIGHT_NORM_BIAS of weights.
 void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights);
 
-// Texts of the backward pass of a column-parallel linear and of a row-parallel one: the gathered input or output
-// gradient, the data gradient and its reduction, and the weight gradient.
+// Names (op_tag.role) of the ops in the backward pass of a column-parallel and of a row-parallel linear: the gather of
+// the input or the output gradient, the data gradient and its reduction, and the weight gradient.
 struct columns_roles {
     const char *again, *data, *reduced, *weight;
 };
 struct rows_roles {
     const char *gathered, *data, *weight;
 };
-// Backward pass of such a linear y = W x: appends the weight gradient, and returns the gradient of this rank's rows or
-// columns of x. is_last: no weight before it is trained, so the gradient of x is not needed, and -1 is returned.
+// Append the backward pass of a column-parallel or row-parallel y = W x. Return the gradient of this rank's rows or
+// columns of x, or -1 with is_last: no weight before it is trained, so the gradient of x is not needed.
 int32_t columns_backward(struct builder *builder, const struct columns_roles *roles, int32_t dy, int32_t x,
                          int32_t weight, bool is_last);
 int32_t rows_backward(struct builder *builder, const struct rows_roles *roles, int32_t dy, int32_t x, int32_t weight,

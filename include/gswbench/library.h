@@ -14,7 +14,7 @@ struct library_symbol {
 };
 
 // Opens a library by file name or absolute path and resolves its symbols. Fails (EXIT_LAUNCH) on a relative path, or if
-// the library or a required symbol is missing. Libraries are never unloaded: these cannot be loaded twice.
+// the library or a required symbol is missing. Libraries stay loaded, because they cannot be loaded a second time.
 status library_open(const char *name, const struct library_symbol *symbols, size_t count);
 
 // Path of a file installed with the program, relative to the parent of its folder: "lib/gswbench/mpi.so".

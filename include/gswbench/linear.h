@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Appends linear layers y = x W^T with their data and weight gradients, and the sharding around them: tensor
-// parallelism, adapters, FSDP units, Muon's matrices and quantization. The files of src/shard have one each.
+// parallelism, adapters, FSDP units, Muon's matrices and quantization. src/shard has a file for each.
 #pragma once
 
 #include "gswbench/builder.h"
@@ -37,13 +37,13 @@ void adapter_append(struct builder *builder, const struct linear *linear, int32_
 void adapter_weight_gradients(struct builder *builder, int32_t dy, int32_t x, int32_t weight);
 bool weight_is_frozen(const struct builder *builder, int32_t weight);
 
-// Column-parallel linear: all-gathers x [S, k] over tp, multiplies, and returns [T, n]. If the layout overlaps tp
-// communication, the GEMM is split into the steps of a ring. Without sequence parallelism, and for experts that are not
-// sharded over tp, nothing is gathered. whole, unless NULL, receives the gathered tensor.
+// Column-parallel linear: all-gathers x [S, k] over tp to [T, k], and returns the product [T, n]. If the layout
+// overlaps tp communication, both are split into the steps of a ring. Without sequence parallelism (S = T), and for
+// experts that are not sharded over tp, nothing is gathered. whole, unless NULL, receives the gathered tensor.
 int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t *whole);
-// Row-parallel linear: multiplies x [T, k], then reduce-scatters over tp (all-reduce without sequence parallelism).
-// Returns [S, n]. out: result tensor, or -1 for a new one.
+// Row-parallel linear: multiplies x [T, k], then reduce-scatters over tp to [S, n], or all-reduces without sequence
+// parallelism (S = T). out: result tensor, or -1 for a new one.
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t out);
 int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
@@ -55,15 +55,15 @@ int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows); 
 int32_t tensor_gather_again(struct builder *builder, const char *role, int32_t rows,
                             int32_t weight);    // the input for the weight gradient; -1: there is none
 int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);    // partial sums [T, n] to [S, n]
-// All-reduces over tp the gradients of a unit's replicated weights, to which each rank adds its own rows, and the
-// gradients of key and value heads that several ranks have.
+// All-reduces two kinds of gradients of a unit over tp: of replicated weights, because a rank computes them from its
+// own rows only, and of key and value heads that several ranks have.
 void tensor_reduce_replicated(struct builder *builder, int32_t unit);
 // Rows first .. first + rows - 1 of a [rows, ...] tensor.
 int32_t tensor_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows);
-// tensor_counts_loss: whether this rank adds its loss to the sum; of ranks with the same loss only one does.
-// tensor_loss_axes: axes over which the loss is summed. tensor_job_axes: axes of the communicator for a sum over these
-// axes. A sum over several ranks uses the communicator of the whole job: communicators per replica could each add in
-// another order, and norms and weights of replicas would differ in the last bits.
+// tensor_counts_loss: whether this rank adds its loss to the sum; if several ranks have the same loss, only one does.
+// tensor_loss_axes: axes over which the loss is summed. tensor_job_axes: axes of the communicator for a sum over
+// `axes`. If they have several ranks, it is the communicator of the whole job: communicators per replica could each add
+// in another order, and norms and weights of replicas would differ in the last bits.
 bool     tensor_counts_loss(const struct plan *plan);
 uint32_t tensor_loss_axes(const struct plan *plan);
 uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes);
@@ -77,8 +77,8 @@ int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_laye
 // With FP8 weights or Muon, the linears of a block form a separate unit, because a unit has one format and optimizer.
 int64_t unit_place_of_linears(const struct builder *builder, int64_t layer);
 int64_t unit_place_of_adapters(const struct builder *builder, int64_t layer);
-// Rounds up elements so that each of this many slices starts at a multiple of 16 bytes in the format with the fewest
-// bits.
+// Rounds up the elements of a unit that is cut into this many slices, so that each slice starts at a multiple of 16
+// bytes even in the weight format with the fewest bits.
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);
 // Adds a unit with the given place, elements and flags, for the layer of the current tag.
 void unit_create(struct builder *builder, const struct plan_unit *described);
@@ -142,8 +142,8 @@ void quantize_point(struct builder *builder, int32_t weight);
 // FP8 weights: quantizes this rank's slice of a unit from its master weights. With current scaling,
 // quantize_scale_weights comes first.
 void quantize_update_weights(struct builder *builder, int32_t unit);
-// Current scaling: computes scales of updated weights, from the magnitudes that AdamW found or, for FP8 weights,
-// measured here.
+// Current scaling: computes the scales of updated weights from their largest magnitudes. AdamW has found these, except
+// for FP8 weights, which this call measures.
 void quantize_scale_weights(struct builder *builder);
 
 // Persistent FP8 scales, for delayed scaling and for scales that ranks share.

@@ -254,7 +254,7 @@ enum capacity_scope {
 // The optimizer of the matrices in layers. AdamW updates everything else.
 enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_MUON };
 // Matrices that Muon orthogonalizes separately. ALL: each exported matrix. QKV, as in Megatron: queries, keys and
-// values; all matrices of another linear together.
+// values separately, the matrices of any other linear together.
 enum muon_split { MUON_SPLIT_ALL, MUON_SPLIT_QKV };
 
 // [train]

@@ -134,7 +134,7 @@ void           ranges_close(struct ranges *ranges);
 void ranges_begin(struct ranges *ranges, enum range_kind range, int64_t step);
 void ranges_end(struct ranges *ranges);
 
-// Called before and after an op on its issuing thread, with a struct ranges. They also open and close the phase and
-// layer ranges, as the neighbouring ops on the thread require.
+// Called before and after an op on its issuing thread, with a struct ranges. They also open and close the ranges of
+// phases and layers where these change between neighbouring ops of the thread.
 void ranges_begin_op(const void *ranges, const struct op *op);
 void ranges_end_op(const void *ranges, const struct op *op);

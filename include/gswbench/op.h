@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ops of a training step, as every reader of a plan sees them. op_operands.h and op_shape.h describe each
-// kind, and a row of src/op/op_table.c has everything else.
+// The ops of a training step; a plan is a list of them. op_operands.h and op_shape.h describe each kind, and a row of
+// src/op/op_table.c has everything else.
 #pragma once
 
 #include <stdbool.h>
@@ -9,8 +9,8 @@
 #include "gswbench/op_operands.h"
 #include "gswbench/op_shape.h"
 
-// The part of the model that an op works for, and the value that it makes for this part. The layer that appends an op
-// sets both; the text of a tag is only for people.
+// op_tag says which part of the model an op works for, and which value it makes for this part. The layer that appends
+// the op sets both. Code reads only these, because the role of a tag is text for people.
 
 enum model_part {
     PART_NONE,    // not an op of a plan
@@ -63,7 +63,7 @@ enum model_part {
 };
 
 // The value that an op makes for a linear y = W x: its output y, the gradient of x, or the gradient of W. An op that
-// gathers or casts an operand of these makes the input x, the weight W or the output gradient.
+// gathers or casts an operand of such a GEMM makes the input x, the weight W or the output gradient.
 enum model_value {
     MAKES_OUTPUT,
     MAKES_INPUT_GRADIENT,

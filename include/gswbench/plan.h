@@ -93,8 +93,8 @@ enum storage {
     STORAGE_COUNT
 };
 
-// What a tensor holds. src/predict/footprint.c finds the tensors by it that a framework keeps longer, copies or casts
-// again; all other tensors are TENSOR_OTHER.
+// The content of a tensor. src/predict/footprint.c uses it to find the tensors that another framework keeps longer,
+// copies or casts again; all other tensors are TENSOR_OTHER.
 enum tensor_content {
     TENSOR_OTHER,
     TENSOR_RESIDUAL,      // the residual stream of a layer
@@ -217,8 +217,8 @@ extern const struct json_field plan_storage_fields[];    // of an array of bytes
 const struct row_count *plan_op_row_count(const struct plan *plan, const struct op *op);
 // A copy of the op with this number of rows, if a row count determines its rows.
 struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t rows);
-// A copy of the op with the rows that its expert has under skewed routing; the plan itself expects uniform routing. An
-// all-to-all gets the rows of the rank that has the most, because all ranks take as long.
+// Returns the op with the rows that its expert has under skewed routing; the plan itself expects uniform routing. An
+// all-to-all gets the rows of the busiest rank, because it ends on all ranks at the same time.
 struct op plan_op_of_load(const struct plan *plan, const struct op *op);
 // Elements of the operand in a slot that the op uses in the plan.
 int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int slot);

@@ -56,9 +56,9 @@ struct plan_size plan_size(const struct plan_request *request);
 status plan_check_layout(const struct plan_request *request);
 status plan_check_size(const struct plan_request *request);
 
-// A step that is too large only because of its microbatches is long: predictions extrapolate from shorter steps.
-// plan_shorten: the request with at most this many microbatches. plan_enough_microbatches: microbatches of the longest
-// step that is simulated for a long one, a multiple of 3.
+// A step is long if only its number of microbatches makes its plan too large to build; predictions then extrapolate
+// from shorter steps. plan_shorten: the request with at most this many microbatches. plan_enough_microbatches: number
+// of microbatches of the longest of these shorter steps, a multiple of 3.
 bool                plan_is_long(const struct plan_request *request);
 struct plan_request plan_shorten(const struct plan_request *request, int64_t microbatches);
 int64_t             plan_enough_microbatches(const struct plan_request *request);

@@ -101,8 +101,8 @@ status report_write_file(const struct output_folder *folder, const char *name, r
 // Prints to stdout and flushes.
 status report_print(report_writer *write, const struct result *result);
 
-// Builds a partial result from the journal of a run that has no result.json, and writes it there. why says how the run
-// ended: "the run died". further: another reason, worse than PARTIAL; NULL: none.
+// Builds a partial result from the journal of a run that has no result.json, and writes result.json. why says how the
+// run ended: "the run died". further: another reason, worse than PARTIAL; NULL: none.
 status report_recover(struct result *result, const char *path, const char *why, const struct result_reason *further);
 
 // report_files.c: read a result.json, or the one in a run's folder. report_result_file returns its path and whether

@@ -107,7 +107,7 @@ struct result {
 // Frees the lists. A zeroed result has none.
 void result_free(struct result *result);
 
-// is_comparable: the run has all layers of the published model or proxy, on the table's machine. Others get no
+// is_comparable: the run has all layers of the published model or proxy, on the table's machine. Other runs get no
 // published figures.
 void result_set_published(struct result *result, const struct published_config *published, bool is_comparable);
 // Copies layout, model, FLOPs by convention, memory, ops and communication of the plan.
@@ -134,8 +134,8 @@ void result_set_op_times(struct result *result, const struct op_totals *totals);
 // plan is rank 0's; times has an entry for each op.
 void result_set_moments(struct result *result, const struct plan *plan, const struct op_time *times);
 
-// Returns the number of pipeline actions of the plan's stage, in order. With more than RESULT_ACTIONS, the step is cut
-// into RESULT_ACTIONS equal parts, and each has the action at its middle.
+// Lists the pipeline actions of the plan's stage in order, and returns their number. If there are more than
+// RESULT_ACTIONS, the step is cut into this many equal times, and each lists the action at its middle.
 enum { RESULT_ACTIONS = 256 };
 int64_t result_find_actions(struct result_action actions[RESULT_ACTIONS], const struct plan *plan,
                             const struct op_time *times);
@@ -173,8 +173,8 @@ bool        result_reason_slows(const struct result_reason *reason);
 // Whether the result is a simulated step (emulated or predicted), which has no training steps and no loss.
 bool result_is_simulated(const struct result *result);
 bool result_is_predicted(const struct result *result);
-// Whether the run passed the numeric checks (VALID or DEGRADED). Other figures are stored under another key and not
-// printed as the result.
+// Whether the run passed the numeric checks (VALID or DEGRADED). The figures of other runs are stored under another key
+// and not printed as the result.
 bool result_is_right(const struct result *result);
 // Whether figures may be shown and compared: a correct run, or a simulation, which is marked as one.
 bool result_is_shown(const struct result *result);
@@ -208,8 +208,8 @@ status result_read_json(struct result *result, const char *path);
 // Parses a JSON file without checking its content. The caller owns the reference.
 status result_load_document(const char *path, json_t **document);
 
-// A result without its figures, and one of its steps. Reading does not validate. The caller owns the returned
-// reference.
+// Convert a result without its figures, and one of its steps, to JSON and back. Reading does not validate. The caller
+// owns the returned reference.
 json_t *result_to_json(const struct result *result);
 status  result_from_json(struct result *result, const json_t *document);
 json_t *result_step_to_json(const struct result_step *step);

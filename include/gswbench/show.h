@@ -50,8 +50,8 @@ void    show_prediction_values(const struct config *config, const struct predict
 json_t *show_prediction_row(const struct predict_row *row);
 void    show_predictions_json(json_t *list);
 
-// Absolute errors against published step times, in percent. Rows that values were fitted to measure the quality of the
-// fit; only the others measure the quality of predictions. show_add_error ignores NaN.
+// Absolute errors against published step times, in percent. If values of the cost model were fitted to a row, its error
+// shows only the quality of the fit; other rows show the quality of predictions. show_add_error ignores NaN.
 struct prediction_errors {
     int    rows;
     double sum, maximum;

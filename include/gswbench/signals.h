@@ -5,12 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// These signals end a run: SIGINT, SIGTERM, SIGHUP, SIGUSR1, and SIGALRM for the time limit. SIGUSR2 asks for its
-// state.
-//
 // Until signals_keep, a signal ends the process at once: no result is lost yet. Afterwards the run ends after the
-// current step and keeps its result; a second signal kills the process. signals_name(0) is the end of the
-// launcher.
+// current step and keeps its result; a second signal kills the process. signals_name(0) names the end of the launcher,
+// which has no signal.
 void        signals_catch(bool is_first, int64_t seconds);    // seconds: time limit, 0 for none; only the first prints
 void        signals_keep(void);          // every rank calls it when libraries are loaded; it restores our handlers
 void        signals_release(void);       // restores the default actions

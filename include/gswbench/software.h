@@ -15,12 +15,12 @@ enum launch_graphs { LAUNCH_GRAPHS_NONE, LAUNCH_GRAPHS_ROUTER, LAUNCH_GRAPHS_ATT
 // SEPARATE: at the outputs of their activation, in the same kernel or in a separate one.
 enum expert_gates { EXPERT_GATES_OUTPUT, EXPERT_GATES_FUSED, EXPERT_GATES_SEPARATE };
 
-// Kernels that adapters run beside their GEMMs. DROPOUT: of the input, and its gradient. SUMS: the scaling and the
-// additions that GEMMs could do.
+// Kernels of adapters in addition to their GEMMs. DROPOUT: dropout of the input, and its gradient. SUMS: the scaling
+// and the additions, which GEMMs could do.
 enum adapter_kernel { ADAPTER_KERNEL_DROPOUT, ADAPTER_KERNEL_SUMS };
 
-// How biases of experts are added, and how the activations and RoPE of such models run. PLAN: as in the plan. SEPARATE:
-// by general kernels, expert by expert. FUSED: biases by the GEMMs, RoPE by general kernels.
+// How a framework adds biases of experts, and how it runs the activations and RoPE of models with such biases. PLAN: as
+// in the plan. SEPARATE: by general kernels, expert by expert. FUSED: biases by the GEMMs, RoPE by general kernels.
 enum expert_biases { EXPERT_BIASES_PLAN, EXPERT_BIASES_SEPARATE, EXPERT_BIASES_FUSED };
 
 // [software]; the defaults describe gswbench.
@@ -55,8 +55,8 @@ struct software_config {
     int64_t         expert_biases;      // enum expert_biases
     int64_t         head_norms;         // separate kernels copy and normalise queries and keys
     int64_t         router_kernels;     // kernels of the router; the plan has one
-    // Seconds that the plan lacks. expert_gap: host time per pass of a layer with one expert per rank; each further
-    // expert adds half of it. fp8_synchronization: synchronization of all ranks after each microbatch with FP8.
+    // Time that the plan lacks, in seconds. expert_gap: host time per pass of a layer with one expert per rank; each
+    // further expert adds half of it. fp8_synchronization: synchronization of all ranks after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization, step_overhead;
     struct quantity expert_bandwidth;    // upper limit of bytes/s that the SMs of dispatch kernels move; 0: none
     struct quantity expert_exchange;     // extra seconds per byte of tokens that a rank receives

@@ -44,8 +44,9 @@ void   step_forget(struct step *step);
 // Every run writes the time of each op to times[op_count], until called with NULL. A captured step is then issued op by
 // op. Tracing slows the step.
 void step_trace(struct step *step, struct op_time *times);
-// The same with the device's activity records (CUPTI), which are more accurate than events. Fails with EXIT_LAUNCH, and
-// traces nothing, without such records. step_read_noted fills times for the latest run; lost counts dropped records.
+// Like step_trace, with the device's activity records (CUPTI), which are more accurate than events. Fails with
+// EXIT_LAUNCH, and traces nothing, without them. step_read_noted fills times for the latest run; lost counts dropped
+// records.
 status step_trace_noted(struct step *step, struct op_time *times);
 status step_read_noted(const struct step *step, int64_t *lost);
 
@@ -119,8 +120,8 @@ double step_device_seconds(const struct step *step);
 void   step_time_stalls(struct step *step);
 double step_compute_seconds(const struct step *step);
 
-// Runs the ops that make weights from master weights and scales from weights, as a first step needs them: after
-// data_initialise, which calls it, or after a checkpoint is loaded. Called by all ranks.
+// Runs the ops that make weights from master weights and scales from weights, which the first step needs. Call it after
+// a checkpoint is loaded; data_initialise calls it itself. Called by all ranks.
 void step_make_weights(struct step *step);
 
 // All-gathers the updated weights between two steps, if the plan has a weight gather stream (ZeRO-1). The next step

@@ -43,7 +43,7 @@ struct suite {
 };
 
 // suite_read.c: reads the rows of a suite, an installed one or a file, at the selected number of ranks; overrides of
-// the selection apply to every row. A row that cannot run has its problem. suite_free frees it.
+// the selection apply to every row. problem says why a row cannot run. suite_free frees the suite.
 status suite_read(struct suite *suite, const char *name, const struct job_selection *selection);
 void   suite_free(struct suite *suite);
 

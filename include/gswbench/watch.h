@@ -31,9 +31,9 @@ struct watch_setup {
     int (*caught)(void);
     bool (*is_asked)(void);
     bool (*has_lost_launcher)(void);    // true: the process ends within two seconds
-    // Ends the process with the results so far, if a step runs longer than grace seconds after a signal to any rank of
-    // this host, since launchers do not wait. NULL: not on this rank. grace 0: 0.4 s. Called at once, with signal 0,
-    // when the launcher has ended.
+    // Saves the results so far and ends the process, because launchers do not wait. Called if a step runs longer than
+    // grace seconds (0: 0.4 s) after a signal to any rank of this host, or at once, with signal 0, when the launcher
+    // has ended. NULL: not on this rank.
     void (*leave)(void *context, int signal);
     // Ends the process after a rank has found a damaged number with which its step cannot continue (DAMAGE). NULL: not
     // on this rank.
@@ -52,13 +52,13 @@ struct step_progress *watch_progress(struct watch *watch);
 
 // Enters a phase of a step.
 void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
-// Enters a phase of other work than the plan's steps, which words describe. WATCH_STEP: the rank works, and waits only
-// in communication ops of the given plan (NULL: none), in groups of the mesh or of two ranks. WATCH_BETWEEN: the rank
-// waits for all others; every rank enters it equally often. The plan must stay valid until the next call.
+// Enters a phase of work outside the job's steps, which words describe. WATCH_STEP: the rank works, and waits only in
+// communication ops of `plan` (NULL: none), in groups of the mesh or of two ranks. WATCH_BETWEEN: the rank waits for
+// all others; every rank enters it equally often. The plan must stay valid until the next call.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words);
-// The rank enters or continues a checkpoint file. watch_move reports moved bytes, from any thread. While any rank of
-// the job moves bytes, the job does not count as hung. path NULL: the rank waits for the others. The step is unchanged.
-// Outside WATCH_FILE, watch_move does not count as progress.
+// watch_enter_file: the rank reads or writes the checkpoint file at path; path NULL: it waits for other ranks' files.
+// watch_move: some bytes have moved, on any thread; it counts as progress only in WATCH_FILE. While any rank of the job
+// moves bytes, the job does not count as hung.
 void watch_enter_file(struct watch *watch, const char *path);
 void watch_move(struct watch *watch);
 // Reports progress that no op shows.
