@@ -179,8 +179,8 @@ static bool set_percent(const struct option *option, double *field, const char *
     return set_real(option, field, number);
 }
 
-// Finds a rate without its prefix, such as 989 instead of 989T: no device does less than a million of anything per
-// second.
+// Returns whether a rate lacks its prefix, such as 989 instead of 989T: no device does less than a million of anything
+// per second.
 static bool is_too_small(const struct option *option, double value)
 {
     return option->maximum >= 1e15 && value > 0 && value < 1e6;

@@ -216,7 +216,7 @@ static status open_foreign(struct catalogue *catalogue)
     return result;
 }
 
-// Checks a tiling by a sweep over the rows. An edge is a range of columns and the row up to which it is covered.
+// Checks that slices tile a tensor, row by row. An edge is a range of columns and the row up to which it is covered.
 // Without holes, the next slice starts on the first edge: lowest row, then leftmost column.
 struct edge {
     int64_t row, column, columns;

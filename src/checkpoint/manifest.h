@@ -65,7 +65,7 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
 // Enters the existing folder of that step.
 status folders_enter(struct output_folder *folder, const char *path, int64_t step);
 
-// Removes all but the newest `kept` complete checkpoints of this run (model, seed, data) up to the saved step. Others
-// stay.
+// Removes all but the newest `kept` complete checkpoints of this run (same model, seed and data) up to the saved step.
+// Checkpoints of other runs and of later steps stay.
 status folders_prune(const char *path, int64_t kept, const struct manifest *saved,
                      const struct checkpoint_watch *watch);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Maps this rank's model state to rectangles of full tensors, so that checkpoints can be loaded under any layout. A
-// unit is an FSDP unit of the plan, whose elements ranks share as ranges. A part of a weight is one tensor of the file:
-// q, k and v are parts of "qkv".
+// unit is an FSDP unit of the plan; each rank has a range of its elements. A part of a weight is one tensor of the
+// file: q, k and v are parts of "qkv".
 #pragma once
 
 #include "gswbench/plan.h"

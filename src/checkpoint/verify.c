@@ -123,8 +123,8 @@ static bool has_any_moments(const struct catalogue *catalogue, const struct expo
     return has;
 }
 
-// Delayed scaling state is all or nothing, one fp32 slice per tensor: equal numbers of scales, inverse scales and
-// amaxes, each with a history.
+// Checks the state of delayed FP8 scaling. A checkpoint has none, or all: equal numbers of scales, inverse scales and
+// amaxes, each amax with a history, in one fp32 slice per tensor.
 static status check_scaling(const struct catalogue *catalogue, const struct plan *plan)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];

@@ -191,8 +191,8 @@ bool document_is_overridden(const struct document *document, const struct option
     return false;
 }
 
-// global_batch = micro_batch x replicas x accumulation. If overrides change one of three set values, the first key that
-// no override sets becomes auto.
+// global_batch = micro_batch x replicas x accumulation, so an override of one cannot fit two values from the file. If
+// all three are set and an override changes one, the first key that no override sets becomes auto.
 static void free_batch_size(struct train_config *train, const struct document *document, struct selection selection)
 {
     static const char *const keys[] = {"accumulation", "global_batch", "micro_batch"};

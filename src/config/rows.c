@@ -98,8 +98,8 @@ static void sort_rows(struct rows *rows)
     }
 }
 
-// Adds a row for each precision that a section names together with named_with ranks (0: without ranks); false if no
-// section does.
+// Adds a row of `ranks` ranks for each precision that a section names together with the rank count named_with (0: with
+// no rank count). Returns false if there is no such section.
 static bool add_named(struct rows *rows, int64_t named_with, int64_t ranks)
 {
     const struct document *document = rows->document;

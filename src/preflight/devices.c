@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measures how fast devices compute: the job's dominant GEMMs, and copies in device memory. The best result of a rank
-// counts. Ranks that share cores take turns, and the median of their rounds counts (struct turns).
+// Measures how fast devices compute: the job's dominant GEMMs, and copies in device memory. A rank's result is its best
+// measurement. Ranks that share cores measure one after the other, and their result is a median (struct turns).
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride)
     free(own);
 }
 
-// Median over rounds of the distance between the rank's ratio and value. Ratios are positive, so for value 0 it is the
-// median ratio.
+// Returns the median over rounds of |ratio - value|, where ratio is the rank's rate over the median rank's in a round.
+// Ratios are positive, so for value 0 it is the median ratio.
 static double find_distance(const struct turns *turns, int64_t rank, double value)
 {
     double *own = memory_allocate((size_t)turns->rounds * sizeof(*own));
@@ -295,8 +295,8 @@ static status run_round(struct flight *flight, void *state)
 {
     struct devices *devices    = state;
     bool           *takes_part = memory_allocate((size_t)flight->report.rank_count * sizeof(*takes_part));
-    // All ranks at first, later outliers only, which may still improve. Ranks that take turns all continue, since
-    // rounds compare them.
+    // First all ranks measure, later only outliers, which another measurement may still clear. Ranks that take turns
+    // all continue, because each round compares them with each other.
     for (int64_t rank = 0; rank < flight->report.rank_count; rank++) {
         takes_part[rank] =
             flight->takes_turns || devices->rounds < BATCH || flight_is_doubted(flight, devices->first_class, rank);

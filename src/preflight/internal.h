@@ -30,9 +30,9 @@ struct flight {
     struct preflight_report report;    // the same on every rank
 };
 
-// pace.c: reports this rank's work to the watchdog. flight_run: local work, or a plan's step; both stay valid until
-// flight_meet (NULL: none). flight_meet: an exchange with all ranks, named the same on each. A rank may wait for all
-// others only after it.
+// pace.c: reports this rank's work to the watchdog. flight_run: it works alone, or runs a plan's step; plan and step
+// (NULL: none) stay valid until flight_meet. flight_meet: an exchange with all ranks, named the same on each. Only
+// after it may a rank wait for all others.
 status flight_open_watch(struct flight *flight);    // collective
 void   flight_run(struct flight *flight, const struct plan *plan, struct step *step, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -41,8 +41,8 @@ void flight_meet(struct flight *flight, const char *after);
 // Whether less than this share of the time budget has passed on rank 0. Collective.
 bool flight_has_time(struct flight *flight, double share);
 
-// Repeats a measurement whose rounds refine these classes: until values have settled without outliers, or the same
-// outliers are confirmed, or that share of the time budget has passed. Adds the outliers. Collective.
+// Repeats a measurement until its classes have settled without outliers, or the same outliers are confirmed, or that
+// share of the time budget has passed. Then adds the outliers to the report. Collective.
 typedef status flight_round(struct flight *flight, void *state);
 struct flight_series {
     flight_round *run;
@@ -113,14 +113,14 @@ void turns_close(struct turns *turns);
 // Adds a round. rates: [ranks][stride], starting with the probes.
 void turns_add(struct turns *turns, const double *rates, int64_t stride);
 
-// A rank's rate with a probe at the best level; standard error of its ratio in percent, infinite before the second
-// round.
+// turns_rate: the level of a probe times the rank's median ratio. turns_error: standard error of this ratio in percent;
+// infinite before the second round.
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe);
 double turns_error(const struct turns *turns, int64_t rank);
 
-// accept.c: sets the expected step time on that device ("": none), published, else predicted, else none, and its
-// tolerance, which includes the spread between equal machines. Returns whether the plan fits the device that the
-// profile describes.
+// accept.c: sets the expected step time on the named device ("": none) and its tolerance, which includes the spread
+// between equal machines. The time is the published one, else the predicted one, else none. Returns whether the plan
+// fits the device of the hardware profile.
 bool accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device);
 
 // Runs the job after its preflight, unless that has outliers, and writes its files. Collective; the exit code follows

@@ -272,8 +272,8 @@ static bool is_doubted(const struct flight *flight, const struct links *links, i
     return false;
 }
 
-// Plays a tournament: the first WHOLE are full, or less if time runs out, later ones visit only links that the last
-// judgement found slow.
+// Measures links in one tournament. The first WHOLE tournaments visit all links, or fewer if time runs out; later ones
+// visit only links that the last judgement found slow.
 static status run_tournament(struct flight *flight, void *state)
 {
     struct links *links = state;

@@ -240,8 +240,8 @@ static status write_report(const struct preflight *preflight, const struct prefl
     return OK;
 }
 
-// A single rank has no comparison. A launcher that starts one means it; without this check, a forgotten launcher would
-// look like a pass.
+// Fails for a single rank without a hardware profile to compare with, unless a launcher started it. Otherwise a
+// forgotten launcher would look like a pass.
 static status check_ranks(const struct preflight *preflight, const struct comm *comm)
 {
     char profile[1400];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs a suite: one preflight, then its rows, each in its folder. A row that has an accept.json, for the same
-// configuration, is not repeated; so a suite that was stopped goes on where it was.
+// Runs a suite: one preflight, then its rows, each in its folder. A row that has an accept.json for the same
+// configuration is not repeated, so a stopped suite continues with the next row.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

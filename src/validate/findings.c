@@ -95,8 +95,8 @@ static void describe_communication(const struct plan *plan, const struct step_fi
              (double)finding->value, finding->element, tensor);
 }
 
-// The test waits for each op that it checks. With pipeline stages and enqueued ops, the op could need one of another
-// stage that waits for this rank.
+// The test waits for each op that it checks. With pipeline stages and enqueued ops, this op may wait for an op of
+// another stage, which in turn waits for this rank: a deadlock.
 static bool can_test(const struct validation_setup *setup)
 {
     return !setup->comm->ops->is_enqueued || setup->plan->mesh.size[AXIS_PP] == 1;

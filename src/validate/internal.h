@@ -13,8 +13,8 @@ struct validation;
 // repeat.c: whether a whole tensor keeps its content between steps.
 bool state_is_lasting(const struct plan *plan, int32_t tensor);
 
-// Restores the small state as of before the latest step: results, FP8 scales, router biases, but no weights, gradients
-// or moments. A host copy of it lets a step run again.
+// Restores from a host copy the small state before the latest step, so that the step can run again: results, FP8 scales
+// and router biases, but no weights, gradients or moments.
 void state_restore(const struct validation *validation);
 
 // repeat.c: whether ops after AdamW derive weights from its output.

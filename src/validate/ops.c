@@ -20,8 +20,8 @@ struct task {
     uint8_t  kind, accumulates, sums_fast, fused_scaling;
 };
 
-// An output of an op on one rank: which task it was, and the result. Ranks that ran the same task on the same inputs
-// vote.
+// The output of an op on one rank. task is a hash of the op, its operands, the hardware and the libraries. All ranks
+// get the same inputs, so ranks with the same task vote on the right output.
 enum { OUTCOME_SKETCHES = 2 };    // outputs of a nondeterministic op: attention's gradients
 struct sketches {
     struct digest of[OUTCOME_SKETCHES];
