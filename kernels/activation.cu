@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MLP activations: out = f(gate) * up if gated, else f(x), and the gradients. Each thread handles packets of a row, in
-// one pass over memory. The fused variants feed the quantization kernels of quantize.cuh.
+// MLP activations: out = f(gate) * up if gated, else f(x), and the gradients. Each thread handles packets of eight
+// elements, in one pass over memory. The fused variants feed the quantization kernels of quantize.cuh.
 #include "gswbench/arithmetic.h"
 
 #include "activation.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Column sums of a matrix, and copies of a bias to each row of a matrix. For sums, each block adds every gridDim-th
-// row, one packet of columns per thread; then the partial sums of the blocks are added in order.
+// row, eight columns per thread; then the partial sums of the blocks are added in order.
 #include "elements.h"
 
 #include "device.cuh"

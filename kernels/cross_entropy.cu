@@ -22,8 +22,8 @@ template <typename Args> __device__ inline int local_target(const Args &args, in
     return target >= 0 && target < args.valid ? (int)target : -1;
 }
 
-// Packets with loads in flight together, in a read-only pass and in a read-write pass. The statistics kernel uses the
-// smaller number, so that two blocks fit on an SM: one reads while the other reduces.
+// Packets whose loads are in flight together, in a read-only pass and in a read-write pass. The statistics kernel uses
+// the smaller number, so that two blocks fit on an SM: one reads while the other reduces.
 template <typename T> constexpr int read_together    = 8 / sizeof(T);
 template <typename T> constexpr int written_together = 4 / sizeof(T);
 

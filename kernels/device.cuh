@@ -216,8 +216,8 @@ template <bool is_wide> static __device__ inline int packet_elements(int64_t at,
     return is_wide || total - at >= LAUNCH_WIDTH ? (int)LAUNCH_WIDTH : (int)(total - at);
 }
 
-// Loads the first count elements; the others are zero. is_wide: from is 16-byte aligned, and whole packets use vector
-// loads.
+// Loads the first count elements of a packet; the others become zero. is_wide: `from` is 16-byte aligned, and whole
+// packets use vector loads.
 template <bool is_wide, typename T> static __device__ inline packet<T> fetch(const T *from, int count = LAUNCH_WIDTH)
 {
     if (is_wide && count == LAUNCH_WIDTH) {

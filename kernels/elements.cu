@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Casts, sums of squares, gradient clipping and scaled sums of flat arrays, one packet per thread at a time. Sums are
-// reduced per block, and a single block adds the partial sums in order.
+// Casts, sums of squares, gradient clipping and scaled sums of flat arrays, eight elements per thread at a time. Sums
+// are reduced per block, and a single block adds the partial sums in order.
 #include "gswbench/arithmetic.h"
 
 #include "elements.h"

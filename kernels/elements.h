@@ -74,8 +74,8 @@ struct adamw_args {
 };
 KERNEL_FUNCTION int kernel_adamw(const struct adamw_args *args, const struct kernel_target *target);
 
-// Muon around its GEMMs. Memory-bound: momentum moves 16 bytes per weight with fp32 gradients and moments,
-// normalization 6 into BF16, the update 12 with master weights.
+// Ops of Muon before and after its Newton-Schulz GEMMs. Memory-bound: momentum moves 16 bytes per weight with fp32
+// gradients and moments, normalization 6 into BF16, the update 12 with master weights.
 struct momentum_args {
     const float *scale;       // [1]: gradient scale of clipping
     const void  *gradient;    // [elements], like all arrays below

@@ -3,8 +3,8 @@
 //
 //   a' = a cos - b sin, b' = b cos + a sin
 //
-// Backward swaps the sign of sin. One block per token. A thread handles two packets half the rotary part apart, or one
-// packet that does not rotate.
+// Backward swaps the sign of sin. One block per token. A thread handles eight pairs (a, b) at a time, or eight elements
+// that do not rotate.
 #include "rope.h"
 #include "rope_turn.cuh"
 

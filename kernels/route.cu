@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MoE routing after the top-k selection (route_choose.cu). drop_kernel: a block per expert of a sequence finds the
-// choices within capacity by bisection. token_count_kernel: without capacity, a block per expert counts its rows.
+// MoE routing after the top-k selection (route_choose.cu). With capacity, drop_kernel finds the choices within it by
+// bisection, a block per expert of a sequence; without, token_count_kernel counts rows, a block per expert.
 // place_kernel: a block per expert assigns slots to its local choices in row order. gate_kernel: a warp per row
 // computes its gates and auxiliary loss. total_kernel: one block sums dropped choices and auxiliary losses.
 #include <assert.h>

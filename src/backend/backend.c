@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Backend registry: opens a backend by name and counts its allocations. The limits of each backend are available in
-// every build and without a device.
+// Backend registry: opens a backend by name and counts its allocations. Also has the limits of every backend, for
+// builds and machines without it.
 #include "gswbench/backend.h"
 
 #include <stdio.h>
@@ -210,8 +210,8 @@ struct refusal {
     struct backend_widths widths;
     status (*check)(const struct op *op, const struct buffer buffers[OP_OPERANDS]);    // NULL: supports every op
 };
-// cuDNN has the same head limit (https://docs.nvidia.com/cudnn/operations/Attention), and its frontend refuses head
-// dimensions that are not multiples of 8 (https://github.com/NVIDIA/cudnn-frontend).
+// ATTENTION_HEAD_MAX is also cuDNN's limit (https://docs.nvidia.com/cudnn/operations/Attention). Its frontend refuses
+// head dimensions that are not multiples of 8 (https://github.com/NVIDIA/cudnn-frontend).
 static const struct refusal refusals[] = {
     {"cuda", true, {ATTENTION_HEAD_MAX, NORM_COLUMNS_MAX, SCAN_HEAD_MAX, SCAN_STATE_MAX, true}, check_device_op}};
 

@@ -239,8 +239,8 @@ static void ring_attention_backward(struct sublayer *sublayer, int32_t gradient,
     assembly_cast(&builder->assembly, "kv gradient cast", sums.key_value, dkv, false);
 }
 
-// Context parallelism by all-to-all (Ulysses): during attention each rank of cp has some heads at all positions, before
-// and after it all heads at its own positions.
+// Context parallelism by all-to-all (Ulysses): during attention, each rank of cp has some of the heads at all
+// positions. Before and after attention, it has all heads at some of the positions.
 //
 // Sending: heads are packed by destination rank, exchanged, and reordered from rank order to sequence order, since each
 // rank has a chunk from each half of a sequence.
@@ -295,7 +295,7 @@ static void context_to_positions(struct builder *builder, const char *role, int3
 }
 
 // Attention over the full sequence for this rank's share of the heads. ALiBi slopes depend on a head's index in the
-// model.
+// whole model, hence first_head.
 static struct op heads_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
     const struct plan      *plan  = builder->plan;

@@ -160,8 +160,8 @@ struct expert_values {
                           // same one if the expert-parallel group has one rank
 };
 
-// Gates multiply the inputs of experts, not their outputs. The router's gradient then depends on the experts' input
-// gradients.
+// Whether gates multiply the inputs of experts instead of their outputs. The router's gradient then depends on the
+// input gradients of the experts.
 static bool scales_inputs(const struct builder *builder)
 {
     return builder->plan->model.router_gates == GATES_INPUT;
@@ -409,8 +409,8 @@ static void append_fc2_gradient(const struct sublayer *sublayer, int64_t index)
                            fc2_of(sublayer, index));
 }
 
-// Backward pass of one expert; the input gradient goes to slots. Delayed weight gradients are appended after every
-// expert's input gradient has been sent.
+// Appends the backward pass of one expert, which writes the input gradient to slots. Delayed weight gradients are
+// appended by the caller, after the input gradients of all experts have been sent.
 static void expert_backward(const struct sublayer *sublayer, int64_t index, int32_t slots)
 {
     struct builder       *builder = sublayer->builder;

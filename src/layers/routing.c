@@ -117,8 +117,8 @@ static void append_exchange(struct sublayer *sublayer)
     }
 }
 
-// The plan expects uniform routing: a rank receives the number of rows that it sends, in equal shares per local expert.
-// At the maximum, every row of every rank chooses the expert.
+// The plan expects uniform routing: a rank receives as many rows as it sends, and each local expert an equal part of
+// them. An expert has the maximum if every row of every rank chooses it.
 static struct row_count row_count_of(const struct builder *builder, int32_t reader, int64_t expert)
 {
     const struct routing_shape *shape = &builder->routing;

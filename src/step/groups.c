@@ -71,8 +71,8 @@ static bool is_used(const struct plan *plan, struct seat seat)
     return is;
 }
 
-// Lists the seats in use by stream, then by axes. So all ranks open communicators in the same order, even if their
-// plans list groups in another order. The caller frees the list.
+// Lists the pairs of stream and group that ops use, by stream, then by axes. So all ranks open communicators in the
+// same order, even if their plans list groups in another order. The caller frees the list.
 static int list_seats(const struct plan *plan, struct seat **list)
 {
     struct seat *seats = memory_allocate((size_t)(STREAM_COUNT * plan->group_count) * sizeof(*seats));

@@ -7,8 +7,8 @@
 
 enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7, PIECE = 1 << 22 };    // PIECE: elements per copy
 
-// A rank's input: 1 to 3. In sums over large groups only every 8th rank contributes 1, because bf16 is exact only up to
-// 256. The value depends on the rank alone, since several ops may read the same memory at once.
+// Value of all elements of a rank's input: 1 to 3. In sums over large groups only every 8th rank adds 1, because bf16
+// is exact only up to 256. The value depends on the rank alone, since several ops may read the same memory at once.
 static int value_of(const struct op *op, int64_t rank, int64_t size)
 {
     bool adds = op->kind == OP_ALL_REDUCE || op->kind == OP_REDUCE_SCATTER;

@@ -82,8 +82,8 @@ const struct row_count *row_counts_of(const struct plan *plan, const struct op *
     return i < plan->row_count_total ? &plan->row_counts[i] : NULL;
 }
 
-// The counts add up to top_k experts for each row of this rank, as none is dropped, plus the rounding of each count. If
-// a count was damaged before the exchange, other ranks have it too, but only this rank knows the sum.
+// Checks the sum of the counts: top_k for each row of this rank, as none is dropped, plus the rounding of each count.
+// If a count was damaged before the exchange, other ranks have it too, but only this rank knows the sum.
 static void check_own(const struct row_counts *row_counts, const struct queued_op *queued, const int32_t *numbers)
 {
     const struct routing_shape *shape  = &queued->op->shape.routing;

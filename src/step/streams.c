@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Runs the ops of a step in one of two ways. streams_*: each stream is a host thread with its own queue. Only
-// dependencies order ops of different streams: a stream publishes how many of its ops are complete, and a waiting
-// stream first yields its core, then sleeps. On a device, complete means enqueued, and events provide the order.
-// issue_*: one thread enqueues the ops of every stream on the device, in list order.
+// Runs the ops of a step in one of two ways. issue_*: one thread enqueues the ops of every stream on the device, in
+// list order. streams_*: each stream is a host thread with its own queue, and only dependencies order ops of different
+// streams. A stream publishes how many of its ops are complete; a stream that waits for them first yields its core,
+// then sleeps. If a device computes, complete means enqueued, and events provide the order.
 #include "internal.h"
 
 #include <sched.h>

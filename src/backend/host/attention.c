@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Blocked attention: a block of query rows times all keys that it sees. Threads share the key-value heads. One thread
-// computes a whole head in a fixed order, so results do not depend on the number of threads.
+// Blocked attention: a block of query rows times all keys that it sees. The key-value heads are divided among the
+// threads. One thread computes a whole head in a fixed order, so results do not depend on the number of threads.
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Causal convolution of each channel, with bias and SiLU, and its gradient. Threads share the channels in blocks.
+// Causal convolution of each channel, with bias and SiLU, and its gradient. Each thread handles blocks of channels.
 #include <string.h>
 
 #include "gswbench/arithmetic.h"

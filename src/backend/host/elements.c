@@ -253,7 +253,7 @@ static void muon(struct backend *backend, const struct op *op, const struct buff
 
 const struct host_op host_muon = {.run = muon, .each = floats};
 
-// Column sums (bias gradient). Threads share the columns; each column is added in row order, in double.
+// Column sums (bias gradient). The columns are divided among the threads; each column is added in row order, in double.
 // Scratch per thread: a row, and the sums in double.
 static int64_t column_sum_floats(const struct op *op)
 {

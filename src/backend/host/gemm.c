@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GEMMs by BLAS, or without it (gemm_packed.c) where the processor multiplies pairs of bf16.
+// GEMMs by BLAS, or by gemm_packed.c on processors that multiply pairs of bf16 (AVX-512, AMX).
 //
 // BLAS may sum the edges of a matrix in another order than its interior. So the blocks of C passed to BLAS depend only
 // on the shape, and results do not depend on the number of threads. gemm_packed.c sums along k in one order for any

@@ -11,8 +11,8 @@
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
 #include <immintrin.h>
 
-// A tile is 16 rows of 16 words. A tile of A has one row for each row of A; a tile of B has one row for each word along
-// k. So both hold 16 x 16 fp32 or 16 x 32 bf16.
+// A tile is 16 rows of 16 words; a word is one fp32, or two bf16 adjacent in k. A tile of A has a row for each row of
+// A; a tile of B has a row for each word along k.
 enum { SIDE = 16, TILE_WORDS = SIDE * SIDE };
 // Each thread computes a block of C. It packs 256 rows of A at once, and 8 tiles along k per pass. The packed parts of
 // A and B stay in the L2 cache, and two panels of B in the L1 cache.

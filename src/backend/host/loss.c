@@ -76,8 +76,8 @@ static struct row_statistics join_parts(const float *statistics, const struct ro
     return joined;
 }
 
-// loss = log(sum of exp(x)) - x[target] with x = multiplier * logits. d loss / d logits = multiplier * (softmax(x) - 1
-// at the target); it replaces the logits.
+// loss = log(sum of exp(x)) - x[target] with x = multiplier * logits. The logits are replaced by their gradient,
+// d loss / d logits = multiplier * (softmax(x) - onehot(target)).
 static void cross_entropy_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct rows_shape *shape      = &loop->op->shape.rows;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Selective scan of Mamba-2 in chunks. Threads share the groups of heads.
+// Selective scan of Mamba-2 in chunks. The groups of heads are divided among the threads.
 //
-// With a = -exp(decay), L_i = sum of dt a up to position i of the chunk, u = dt x, and S the state before the chunk:
+// With a = -exp(decay), D = skip, u = dt x, L_i = sum of dt a up to position i of the chunk, and S the state before it:
 //
 //   y_i = sum over j <= i of exp(L_i - L_j) (C_i . B_j) u_j + exp(L_i) S C_i + D x_i
 //   S'  = exp(L_end) S + sum over j of exp(L_end - L_j) u_j B_j^T
@@ -271,8 +271,8 @@ static void forward_groups(const struct loop *loop, int64_t first, int64_t last,
 
 const struct host_op host_scan_forward = {.body = forward_groups, .count = count_groups, .each = forward_floats};
 
-// Gradients of a chunk, given that of the state after it. mixed: exp(L_i - L_j) (C_i . B_j); products: exp(L_i - L_j)
-// (dy_i . u_j), the gradient of C_i . B_j. Both are zero for j > i.
+// Gradients of a chunk, given the gradient of the state after it. mixed is exp(L_i - L_j) (C_i . B_j); products is
+// exp(L_i - L_j) (dy_i . u_j), the gradient of C_i . B_j. Both are zero for j > i.
 static void mix(struct head *head)
 {
     struct panel b = transposed(head->b), u = transposed(head->u);
