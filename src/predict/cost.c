@@ -15,8 +15,8 @@ double predict_memory_seconds(const struct hardware_config *hardware, double byt
     return bytes / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// Whether an FP8 GEMM sums in the tensor cores' accumulators, without adding partial sums up in fp32 outside of them. A
-// framework with its head in FP8 adds them up in fp32 only in the backward pass.
+// Whether an FP8 GEMM accumulates in the tensor cores alone, instead of adding partial sums in fp32 registers. A
+// framework that runs the output layer (head) in FP8 does this for the head in the forward pass only.
 static bool sums_fast(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     return op->sums_fast ||
@@ -34,9 +34,9 @@ static const struct format_row *gemm_format(const struct machine *machine, const
     return a->bits >= b->bits ? a : b;
 }
 
-// A fifth of the power does not depend on the clock f. The rest is proportional to f V^2, and the voltage V to f, so
-// under a power limit the clock scales with the cube root of this rest. The fifth is derived from bursts of the same
-// GEMMs on H100 boards of 350 and 700 W.
+// Clock under a power limit, relative to the full clock. A fifth of full power does not depend on the clock f, as
+// bursts of the same GEMMs on H100 boards of 350 and 700 W show. The rest is proportional to f V^2. The voltage V is
+// proportional to f, so the clock is the cube root of the share of this rest that the limit leaves.
 double predict_sustained_clock(const struct hardware_config *hardware)
 {
     const double fixed = 0.2;
@@ -55,8 +55,8 @@ static double sum_seconds(const struct hardware_config *hardware, const struct g
     return predict_memory_seconds(hardware, bytes);
 }
 
-// Values of [hardware] for the operand format of a GEMM. steps: cost of accumulating a tile into C, counted in steps
-// along k, relative to BF16. A step in FP8 takes half the time, so the same accumulation costs twice the steps.
+// Values of section [hardware] for one operand format. steps: factor on the cost of adding a tile to C. This cost is
+// counted in steps along k of BF16; a step in FP8 takes half the time, so the same cost is twice the steps.
 struct gemm_values {
     double efficiency, prologue, smoothing, gap, steps;
 };
@@ -83,8 +83,8 @@ static double count_waves(double smoothing, double tiles, double units)
     return (1.0 - smoothing) * ceil(waves) + smoothing * fmax(waves, 1.0);
 }
 
-// Rate of a tile, relative to one of 128 x 256. traffic: time that loading the operands of a 128 x 128 tile adds,
-// relative to its products. A tile loads (m + n) k values for m n k products.
+// FLOP/s of a tile of m x n, relative to 128 x 256. A tile loads (m + n) k values for m n k products, so a small one is
+// slower. traffic: load time of a 128 x 128 tile divided by the time of its products.
 static double tile_rate(double traffic, double m, double n)
 {
     return (1.0 + 0.75 * traffic) / (1.0 + 64.0 * traffic * (1.0 / m + 1.0 / n));
@@ -96,8 +96,8 @@ static bool reads_c(const struct op *op)
     return op->accumulates || (op->operand_count > GEMM_ADDEND && op->operand[GEMM_ADDEND] >= 0);
 }
 
-// Returns the minimum over tile shapes, and over split-k if there are fewer tiles than SMs. The prologue and epilogue
-// of a tile cost like additional steps along k.
+// Seconds of a GEMM with the fastest tile shape, and with the fastest split-k if there are fewer tiles than SMs.
+// Prologue and epilogue of a tile are modelled as additional steps along k.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -147,19 +147,19 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
 // Memory traffic of a chunked scan in addition to its operands. The kernels of mamba_ssm exchange running sums of dt,
 // the products C B^T of every chunk, and the states before every chunk through memory.
 //
-// Each field is the bytes of a pass for one element: inputs of x, outs of the output, pairs of B and C together (all
-// BF16), state of a chunk's state, score of C B^T. step is the bytes for one head and position.
+// Bytes that a pass moves per element of a tensor: inputs for x, outs for the output, pairs for B and C (these are
+// BF16), state for the states of the chunks, score for C B^T. step: bytes per head and position.
 struct scan_traffic {
     double inputs, outs, pairs, state, score, step;
 };
 
-// Forward: running sums; states of chunks in fp32 (x, B); their sum over earlier chunks, stored in BF16; C B^T in fp32
-// (B, C); output (x, C, C B^T, states). Operands count once already.
+// Forward kernels and the tensors that they read: running sums; states of chunks in fp32 (x, B); their sums over
+// earlier chunks in BF16; C B^T in fp32 (B, C); output (x, C, C B^T, states). One access per operand counts already.
 static const struct scan_traffic scan_forward = {
     .inputs = 2, .outs = 0, .pairs = 4, .state = 12, .score = 8, .step = 24};
 
 // Backward: the first three and C B^T again; gradients of the states (d out, C), summed over later chunks; then d x and
-// d dt, d B, d C, d (C B^T), and the gradient of the running sums, which read x and d out five times each.
+// d dt, d B, d C, d (C B^T), and the gradient of the running sums. They read x and d out five times each.
 static const struct scan_traffic scan_backward = {
     .inputs = 8, .outs = 8, .pairs = 14, .state = 28, .score = 24, .step = 60};
 
@@ -187,9 +187,9 @@ static double cast_seconds(const struct hardware_config *hardware, const struct 
            hardware->memory_bandwidth.value;
 }
 
-// Time between an op and the kernel before it. Experts that are launched together share one activation kernel, so each
-// op pays its share of one gap. Their GEMMs alternate over several streams, which hides the longer preparation of a
-// GEMM in FP8: each pays the gap of an ordinary kernel.
+// Idle time of the GPU before the kernel of an op. Grouped experts share one activation kernel, so the activation of
+// each expert pays its share of one gap. Their GEMMs alternate over several CUDA streams, which hides the longer setup
+// of an FP8 GEMM: each pays the gap of an ordinary kernel.
 static double gap_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     double experts = predict_group(machine->software, plan, op);

@@ -7,8 +7,8 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-// Ratio of computed to visible query-key pairs under a sliding window. Kernels compute whole tiles of queries by keys,
-// so a tile of queries meets partial tiles at both ends of the window. The maximum is all pairs without a window.
+// Ratio of computed to visible query-key pairs under a sliding window. Kernels compute whole tiles, which include
+// invisible pairs at both ends of the window, but never more pairs than without a window.
 enum { ATTENTION_TILE = 128 };
 static double tiles_of_window(const struct op *op)
 {
@@ -50,8 +50,8 @@ static double length_factor(const struct hardware_config *hardware, const struct
     return (length + hardware->attention_half_length.value) / length;
 }
 
-// Slowdown if heads and tiles of queries do not fill the device. A tile of the last queries sees all keys, and the op
-// takes at least as long as this tile on one SM.
+// Slowdown if there are too few heads and tiles of queries to fill all SMs. The tile of the last queries attends to all
+// keys, and the op takes at least as long as one SM needs for this tile.
 static double fill_factor(const struct hardware_config *hardware, const struct op *op)
 {
     const struct attention_shape *shape = &op->shape.attention;
@@ -96,10 +96,10 @@ static double wide_seconds(const struct machine *machine, enum format format, co
            (share * width_factor(hardware, (double)shape->head_dim) * peak);
 }
 
-// Attention as two GEMMs with the scores in memory, as before FlashAttention. It computes all pairs. If 8 does not
-// divide the head size, the GEMMs run outside the tensor cores: 1/32 of the peak is half of an A100's FP32 rate. A BF16
-// score takes 8 bytes of traffic forward: it is written, read and written by the softmax, and read again. Backward the
-// same holds for its gradient, and the scores are read three more times.
+// Attention before FlashAttention: two GEMMs, with the scores in memory, for all pairs including masked ones. If 8 does
+// not divide the head size, the GEMMs run outside the tensor cores: 1/32 of the peak is half of an A100's FP32 rate. A
+// BF16 score takes 8 bytes of traffic forward: it is written, read and written by the softmax, and read again.
+// Backward, its gradient also takes 8 bytes, and the score is read three more times.
 static const double unaligned_share = 1.0 / 32.0, score_bytes[] = {8.0, 14.0};
 
 static double unfused_seconds(const struct hardware_config *hardware, enum format format, const struct op *op)
@@ -115,8 +115,8 @@ static double unfused_seconds(const struct hardware_config *hardware, enum forma
     return flops / rate + predict_memory_seconds(hardware, score_bytes[is_backward(op)] * pairs);
 }
 
-// In FP8 the GEMMs do not dominate: exponentials and the casts between the two GEMMs cost the same per query-key pair
-// for any head width. The backward pass also computes the pairs outside a window.
+// The GEMMs do not dominate FP8 attention. Exponentials and the casts between the two GEMMs take a time per query-key
+// pair that does not depend on the head width. The backward pass also computes the pairs outside a sliding window.
 static double low_precision_seconds(const struct machine *machine, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -129,8 +129,8 @@ static double low_precision_seconds(const struct machine *machine, const struct 
             1.0 / (rate * predict_sustained_clock(hardware)));
 }
 
-// A token of a packed text of L tokens sees L / 2 of them on average. The op then costs as much as one with a window of
-// L / 2.
+// If a sequence packs several texts, a token attends only to its own text: on average to L / 2 tokens of a text of L
+// tokens. The op then costs as much as attention with a sliding window of L / 2.
 static struct op within_texts(const struct software_config *software, const struct op *op)
 {
     struct op               within = *op;

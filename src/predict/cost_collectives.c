@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Interpolates the measured times of collectives within a node (configs/hardware/collectives.csv) by size. A size that
-// a series lacks is estimated from a series that has it, or from NCCL's choice of a protocol. Without a measurement
-// cost_communication.c uses the model in cost_nccl.c.
+// Interpolates measured times of collectives within a node (configs/hardware/collectives.csv) by message size. A series
+// is one collective on one number of GPUs. A size that a series lacks is estimated from a related series, or from the
+// protocol that NCCL chooses. Without a series, cost_communication.c uses the model in cost_nccl.c.
 #include <math.h>
 
 #include "gswbench/predict.h"
@@ -16,8 +16,8 @@ static enum node_collective find_collective(const struct op *op)
                                                                             : COLLECTIVES;
 }
 
-// Whether the table does not describe the links: the user set their values, they were measured on this machine, or the
-// ranks are CPU ranks.
+// Whether the table of measured times does not describe the links: the user set their values, they were measured on
+// this machine, or the ranks are CPU ranks.
 static bool has_own_links(const struct hardware_config *hardware)
 {
     const struct quantity *values[] = {&hardware->node_bandwidth, &hardware->node_efficiency, &hardware->node_latency};
@@ -29,8 +29,8 @@ static bool has_own_links(const struct hardware_config *hardware)
     return hardware->cores > 0;
 }
 
-// Whether the framework disables NVLS. The table was measured with NVLS, which NCCL uses for all-reduces of more than
-// two ranks.
+// Whether a measured time does not apply because the framework disables NVLS. The table was measured with NVLS, which
+// NCCL uses for all-reduces of more than two ranks.
 static bool lacks_nvls(const struct machine *machine, enum node_collective collective, double members)
 {
     return collective == COLLECTIVE_ALL_REDUCE && members > 2.0 && machine->hardware->nvls_efficiency.value > 0.0 &&
@@ -47,8 +47,8 @@ static double seconds_at(const struct series *series, int size)
     return series->times->seconds[series->collective][series->group][size];
 }
 
-// Whether NCCL changes the protocol of both series at about the same size: an all-gather and a reduce-scatter of the
-// same ranks follow the same ring. An all-reduce does both, and all-to-alls split their bytes among any ranks alike.
+// Whether NCCL changes its protocol at about the same size in both series. An all-gather and a reduce-scatter on the
+// same GPUs use the same ring, and an all-reduce does both. All-to-alls on different numbers of GPUs are related.
 static bool is_related(const struct series *series, const struct series *other)
 {
     return series->collective == COLLECTIVE_ALL_TO_ALL
@@ -57,8 +57,8 @@ static bool is_related(const struct series *series, const struct series *other)
                      other->collective < COLLECTIVE_ALL_REDUCE;
 }
 
-// Logarithm of the ratio of both series at the next size from `size` on, in steps of `step`, that both have. Sets
-// `size` to it, or to -1 if there is none.
+// Searches from `size` on, in steps of `step`, for a size that both series have, and sets `size` to it; -1: none.
+// Returns the logarithm of the ratio of their times at this size.
 static double find_ratio(const struct series *series, const struct series *other, int *size, int step)
 {
     while (*size >= 0 && *size < COLLECTIVE_SIZES) {
@@ -71,8 +71,8 @@ static double find_ratio(const struct series *series, const struct series *other
     return 0.0;
 }
 
-// Time of a size that the series lacks, from the related series whose ratio to it changes least around this size. The
-// result is 0 without one, or if all ratios change by more than a factor of 1.2.
+// Estimates the time of a size that the series lacks: the time of a related series, multiplied by the interpolated
+// ratio of both. It uses the series whose ratio changes least around this size; 0 if each changes by 1.2 or more.
 static double borrow(const struct series *series, int size)
 {
     double seconds = 0.0, change = log(1.2);
@@ -111,8 +111,8 @@ static int protocol_at(const struct hardware_config *hardware, const struct seri
     return predict_ring_protocol(hardware, 2 << series->group, passes, ldexp(COLLECTIVE_SMALLEST, size));
 }
 
-// Extends the line through the measured size `near` and the next one in steps of `step` to the size. The result is 0
-// unless NCCL chooses the same protocol for all three.
+// Returns the time at `size` on the line through two measured sizes: `near`, and the next one in steps of `step` away
+// from it. Returns 0 unless NCCL chooses the same protocol for all three sizes.
 static double extend(const struct hardware_config *hardware, const struct series *series, int near, int step, int size)
 {
     int protocol = protocol_at(hardware, series, size), far = near + step;
@@ -124,8 +124,8 @@ static double extend(const struct hardware_config *hardware, const struct series
     return is_same ? draw_line(point_at(series, near), point_at(series, far), ldexp(COLLECTIVE_SMALLEST, size)) : 0.0;
 }
 
-// Time of a size between two measured sizes, of a related series or by NCCL's choice of a protocol; 0 if neither tells
-// it. A related all-reduce or all-to-all is a weak hint: the result is its geometric mean with the line.
+// Estimates the time of a size between two measured sizes by a related series, or by NCCL's choice of protocol; 0:
+// unknown. For all-reduces and all-to-alls, the result is the geometric mean with the line between both sizes.
 static double estimate(const struct hardware_config *hardware, const struct series *series, int first, int last,
                        int size)
 {
@@ -142,9 +142,9 @@ static double estimate(const struct hardware_config *hardware, const struct seri
     return seconds <= 0.0 ? 0.0 : fmin(fmax(seconds, fmin(low.seconds, high.seconds)), fmax(low.seconds, high.seconds));
 }
 
-// Time is constant up to the smallest measured size, and linear in the bytes between two sizes, estimated ones
-// included. Above the largest, the rate between the last two sizes continues. Without any bytes it returns 0, so the
-// model gives the latency.
+// Time is constant up to the smallest measured size, and linear between neighbouring sizes, measured or estimated.
+// Above the largest size, the line through the last two continues. For 0 bytes it returns 0, so that the caller uses
+// the latency of the model.
 static double interpolate(const struct hardware_config *hardware, const struct series *series, double bytes)
 {
     int          first = -1, last = -1;

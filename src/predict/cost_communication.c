@@ -59,20 +59,20 @@ static double all_to_all_seconds(const struct hardware_config *hardware, const s
            span->beginnings * (predict_collective_start(hardware, span) + hardware->network_latency.value);
 }
 
-// Expected number of distinct places (nodes or ranks) that a token with this many uniformly distributed choices
-// reaches.
+// Expected number of distinct nodes (or ranks) that a token reaches with this many uniformly distributed choices of
+// experts.
 static double expect_places(double places, double choices)
 {
     return places * (1.0 - pow(1.0 - 1.0 / places, choices));
 }
 
-// Shares of the link bandwidth that dispatch kernels reach. forwarded: within a node, for data from other nodes (122 of
-// 200 GB/s on H800). linked: on a single node (153 to 158 of 200 GB/s on H800, 735 and 674 of 900 GB/s on B200 by
-// HybridEP); an eighth of these bytes stays on the rank and does not count.
+// Shares of NVLink bandwidth that expert dispatch kernels reach. forwarded: in a node, for data from other nodes (122
+// of 200 GB/s on H800). linked: if all ranks are on one node. Measured were 153 to 158 of 200 GB/s on H800, and 735 and
+// 674 of 900 GB/s on B200 (HybridEP). An eighth of these bytes stays on the rank and is not counted in linked.
 static const double forwarded = 0.61, linked = 0.685;
 
 // Kernels such as DeepEP's send a token once to each node that has experts for it, and inside a node once to each rank.
-// inside and outside are the bytes of this, relative to one copy per expert.
+// inside and outside: bytes within and between nodes, relative to one copy of the token per chosen expert.
 static void send_tokens_once(struct span *span, const struct machine *machine, double choices)
 {
     double local = span->members / span->nodes, bandwidth = machine->hardware->node_bandwidth.value;
@@ -116,9 +116,9 @@ static double model_seconds(const struct machine *machine, const struct span *sp
     FATAL(EXIT_INTERNAL, "%s is not a communication op", op_name((enum op_kind)op->kind));
 }
 
-// Returns the measured time, or else the model. With fewer SMs than in the measurement (is_limited), it returns the
-// larger one. If the op is one of several parts of an all-to-all (beginnings below 1), it costs its share of the time
-// that one all-to-all of all bytes takes.
+// Returns the measured time if there is one, else the time of the model. If the op has fewer SMs than in the
+// measurement (is_limited), it returns the longer of both. An op that is one of several parts of an all-to-all
+// (beginnings below 1) costs its share of one all-to-all of all their bytes.
 static double communication_seconds(const struct machine *machine, const struct span *span, const struct op *op,
                                     double bytes, bool is_network)
 {
@@ -184,8 +184,8 @@ static bool moves_tokens(const struct plan *plan, const struct op *op)
            plan->tensors[op->operand[COMMUNICATION_OUT]].format != FORMAT_I32;
 }
 
-// Whether the op reduces input gradients over tp. PyTorch adds those of separate linears first, after all GEMMs of
-// their backward pass, and waits for the result.
+// Whether the op reduces input gradients over tp. If q, k and v are separate linears, PyTorch first adds their input
+// gradients, after all of their GEMMs, and compute waits for the reduction.
 static bool reduces_sums(const struct op *op)
 {
     return op->kind == OP_REDUCE_SCATTER && op->stream == STREAM_TENSOR && op->tag.phase == PHASE_BACKWARD;

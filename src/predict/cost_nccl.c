@@ -47,8 +47,8 @@ static bool is_measured(const struct hardware_config *hardware)
     return hardware->node_latency.origin == QUANTITY_MEASURED || hardware->network_latency.origin == QUANTITY_MEASURED;
 }
 
-// Path of the data: seconds until the collective starts, hops within and between nodes one after another, and bytes
-// that cross a link in one direction.
+// Critical path of a collective: seconds until it starts, consecutive hops within and between nodes, and bytes that
+// cross one link in one direction.
 struct walk {
     double start, node_hops, network_hops, bytes;
 };
@@ -74,9 +74,9 @@ static double span_bandwidth(const struct span *span)
     return span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;
 }
 
-// In a ring across nodes, a hop within a node takes at least 1 us, the overhead of the network proxy, which only LL
-// would undercut; an all-reduce with Simple has 1.4 times the latency. With one rank per node nothing hides the
-// network's latency, which is then the same as in a tree.
+// Latencies of a ring across nodes. A hop within a node takes at least 1 us, the overhead of the network proxy; only LL
+// would be faster. An all-reduce with Simple has 1.4 times the latency. With one rank per node, no hop within a node
+// hides the network latency, so it is the same as in a tree.
 static struct protocol ring_protocol(int i, const struct span *span, double passes)
 {
     struct protocol protocol = ring_protocols[i];
@@ -155,12 +155,12 @@ static double tree_seconds(const struct hardware_config *hardware, const struct 
     return fastest;
 }
 
-// NVLS (NVLink SHARP): the switch reduces the data of a node's ranks and multicasts the result. The heads are the
-// ranks that each handle one share of the bytes. A link carries a share for each head plus one. A head moves data at
-// the largest rate in NCCL's tables (SM90 and SM100 merged) with which all shares fit into the link.
+// NVLS (NVLink SHARP): the switch reduces the data of a node's ranks and multicasts the result. A head is a rank that
+// handles one share of the bytes. Each link carries one share per head plus one. A head moves data at the largest rate
+// in NCCL's tables (SM90 and SM100 merged) at which all these shares fit into the link.
 //
-// 16 SMs saturate a link (enqueue.cc). The latency within a node is 25 us for any number of ranks; both latencies are
-// scaled like a ring's.
+// 16 SMs saturate a link (enqueue.cc). The latency within a node is 25 us for any number of ranks. The hardware values
+// node_latency and network_latency scale both latencies as they do in a ring.
 enum { HEADS_MAX = 32, NVLS_PROCESSORS = 16 };
 static const double nvls_latency = 25.0, nvls_network_latency = 20.9;
 static const double head_rates[] = {90e9, 80e9, 70e9, 60e9, 50e9, 45e9, 40e9, 30e9, 24e9,
@@ -202,8 +202,8 @@ static double nvls_beginning(const struct hardware_config *hardware)
                                  : nvls_latency / node_hop * hardware->node_latency.value;
 }
 
-// Reduction and multicast overlap, which doubles the bandwidth. Heads of the same share on different nodes form a
-// tree. With two nodes each sends its sum once, half of a tree's traffic.
+// Reduction and multicast overlap, which doubles the bandwidth. Across nodes, the heads of the same share reduce it in
+// a tree. With two nodes each sends its sum to the other once, half of a tree's traffic.
 static double nvls_sum_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double bandwidth = 2.0 * heads_bandwidth(hardware, span), latency = nvls_beginning(hardware);

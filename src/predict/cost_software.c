@@ -73,10 +73,10 @@ enum amount {
     SCAN_SECONDS,        // of scan kernels that are bound by their math, on any device
 };
 
-// Work that the plan lacks: each x amount, in this unit. BYTES, COPIES, GENERAL_BYTES, KERNELS and SECONDS are added
-// after the factor of the op (below), KERNELS_INSIDE before it; MINIMUM is the least cost before the additions. COPIES
-// read and write elements in BF16, 4 bytes each. GENERAL_BYTES are moved by kernels for any shape and type, such as
-// PyTorch's without a compiler.
+// Work of the framework that the plan lacks: each x amount, in this unit. KERNELS count kernel gaps. An op costs
+// max((gswbench's seconds + KERNELS_INSIDE) x factor of the op, MINIMUM), plus all other units. COPIES read and write
+// elements in BF16, 4 bytes each. GENERAL_BYTES are moved by kernels for any shape and type, such as PyTorch's without
+// a compiler.
 enum unit { BYTES, COPIES, GENERAL_BYTES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
 struct adjustment {
     uint8_t  kind[2];    // forward and backward op
@@ -136,9 +136,9 @@ static const struct factor {
     {OP_COST_ROUTE,  ANY,                 ANY,             OF(memory_bytes)},
 };
 
-// Launches of an op: the first row that matches, 0 without one. The unit, expert_launch, is the host time of a module
-// with several kernels; a cast, or a collective of tp or cp, is a single call and counts half. Weight and bias
-// gradients belong to the launch of their GEMM.
+// Host time to launch an op, in units of expert_launch: steps of the first row that matches, 0 without one.
+// expert_launch is the time for a module with several kernels. A cast, or a collective of tp or cp, is a single call
+// and counts half. Weight and bias gradients are launched with the GEMM of the input gradient.
 static const struct launches {
     uint8_t kind, stream, makes;
     double  steps;
@@ -153,8 +153,8 @@ static const struct launches {
     {ANY,           STREAM_COMPUTE, ANY,                   1.0},
 };
 
-// The smallest value of launch_graphs that puts the part into a CUDA graph; 0: LAUNCH_GRAPHS_ATTENTION. Dense MLPs, and
-// parts whose row count the router determines, are never in one.
+// The smallest value of option launch_graphs at which the framework runs the part of the layer in a CUDA graph; 0:
+// LAUNCH_GRAPHS_ATTENTION. Dense MLPs, and parts whose row count the router determines, never run in one.
 enum { NEVER = ANY };
 static const uint8_t graphs[MODEL_PARTS] = {
     [PART_MLP_NORM] = LAUNCH_GRAPHS_ROUTER,   [PART_ROUTER] = LAUNCH_GRAPHS_ROUTER,
@@ -180,9 +180,9 @@ static double attention_bytes(const struct software_config *software, const stru
     return software->cast_bytes.value * bytes * (double)(shape->batch * elements);
 }
 
-// Elements of the wide side of an adapter's GEMM, times copies[] for x A^T, t B^T, dy B and dt A in this order. A GEMM
-// of gswbench adds to the output, which saves one copy compared to writing the product and adding it. Megatron shards B
-// of row-parallel matrices over tp.
+// Elements of the wide side of an adapter's GEMM (the other side is the rank), times copies[]. The order of copies is t
+// = x A^T, t B^T, dt = dy B, dt A. A GEMM of gswbench accumulates into its output, which saves one copy compared to
+// writing the product and adding it. Megatron shards B of row-parallel matrices over tp.
 static double adapter_elements(const struct plan *plan, const struct op *op, const double copies[4])
 {
     const struct gemm_shape *shape     = &op->shape.gemm;
@@ -273,16 +273,16 @@ static double find_factor(const struct software_config *software, const struct p
     return cost == OP_COST_GEMM ? 1.0 / gemm_share(software, plan, op) : 1.0;
 }
 
-// Whether the all-gather input holds expert rows: received by an all-to-all, or a slice of the slots that a rank with
-// all experts filled.
+// Whether the input of the all-gather holds rows of experts. They come from an all-to-all; on a rank that has all
+// experts, they are a slice of the rows that the rank itself sorted by expert.
 static bool gathers_slots(const struct plan *plan, const struct op *op)
 {
     int32_t made = plan->tensors[op->operand[COMMUNICATION_IN]].first_op;
     return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
 }
 
-// Whether the framework can cast before this gather over tp, since the gathered tensor is quantized next. It does not
-// for expert rows, which token dispatchers gather before the cast, nor with 1x128 scaling, which casts after the
+// Whether the framework can cast to FP8 or FP4 before this gather over tp, because the gathered tensor is quantized
+// next. Two cases are excluded: token dispatchers gather expert rows before the cast, and 1x128 scaling casts after the
 // gather.
 static bool gathers_casts(const struct plan *plan, const struct op *op)
 {
@@ -306,9 +306,9 @@ static bool is_cast_before_gather(const struct software_config *software, const 
     return software->fp8_gathers && made >= 0 && gathers_casts(plan, &plan->ops[made]);
 }
 
-// Seconds of a cast before the all-gather, given those of a cast of the gathered tensor: each rank casts its own part.
-// GPUs before Blackwell (no FP4) multiply FP8 along k only, so the gathered tensor is then transposed for the weight
-// gradient. With a scale per block, the framework gathers both copies instead.
+// Seconds of a cast before the all-gather. seconds: cast of the gathered tensor, of which each rank casts only its
+// part. GPUs before Blackwell (no FP4) read both operands of an FP8 GEMM along k, so the gathered tensor is transposed
+// for the weight gradient. With one scale per block, the framework gathers the tensor and its transpose instead.
 static double gathered_cast_seconds(const struct hardware_config *hardware, const struct plan *plan,
                                     const struct op *op, double seconds)
 {
@@ -450,9 +450,9 @@ double predict_software_bytes(const struct software_config *software, const stru
     return is_cast ? share * cast_bits(plan) / bits : share;
 }
 
-// Only layers with experts have modelled launch times. An all-to-all that sends a token once per node sorts its rows
-// itself and needs no further launch. Dropless routing synchronizes: the host reads the tokens per expert before it
-// continues.
+// Launch times are modelled only for the layers of models with experts. An all-to-all that sends a token once per node
+// sorts its rows itself and needs no further launch. Dropless routing synchronizes: the host reads the tokens per
+// expert before it continues.
 void predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct software_config *software = machine->software;

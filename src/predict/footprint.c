@@ -84,8 +84,8 @@ static int64_t bytes_of(const struct plan *plan, enum tensor_content content)
     return 0;
 }
 
-// Selective recompute keeps every second matrix product of q, k, v, projection, gate, up, down: q, v, gate and down.
-// The backward pass does not read down, and a compiler drops it (keeps_unread: there is none).
+// Selective recompute keeps the outputs of every second linear in the order q, k, v, projection, gate, up, down: q, v,
+// gate and down. No backward op reads the output of down, so a compiler drops it; keeps_unread: without a compiler.
 static int64_t second_gemms(const struct walk *walk)
 {
     const struct plan *plan = walk->plan;
@@ -128,8 +128,8 @@ static int64_t head_weight_bytes(const struct plan *plan)
     return format_bytes(plan->precision.weight, maximum);
 }
 
-// Returns the last of the consecutive ops of the head's backward pass that starts at back. A deferred weight gradient
-// is not one of them.
+// Returns the last op of the head's backward pass, whose ops follow each other from index back on. A deferred weight
+// gradient comes later and is not included.
 static int32_t end_of_head(const struct plan *plan, int32_t back)
 {
     const struct op_tag *tag  = &plan->ops[back].tag;
@@ -141,8 +141,8 @@ static int32_t end_of_head(const struct plan *plan, int32_t back)
     return last;
 }
 
-// Memory that lives with the logits of a microbatch. The loss and its gradient hold copies. The head then returns a
-// weight gradient in addition to the accumulated one, which autograd frees at once.
+// Adds memory that is live only with the logits of a microbatch. The loss and its gradient hold copies of the logits.
+// The head's backward pass returns a weight gradient in addition to the accumulated one; autograd frees it at once.
 static void walk_logits(struct walk *walk, const struct tensor *logits)
 {
     const struct plan *plan = walk->plan;
@@ -191,8 +191,8 @@ static void walk_passed_on(struct walk *walk)
     }
 }
 
-// Whether gathered weights and unsharded gradients stay from the first to the last microbatch, as FSDP2 keeps them in a
-// pipeline.
+// Whether gathered weights and unsharded gradients stay in memory from the first to the last microbatch, as with FSDP2
+// in a pipeline.
 static bool keeps_units_whole(const struct walk *walk)
 {
     return walk->software->whole_gradients && walk->plan->train.accumulation > 1;
@@ -302,8 +302,8 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     }
 }
 
-// Megatron has one placeholder gradient per shape of linear weights. Autograd returns it where the GEMM has already
-// added the gradient to the accumulated one.
+// Megatron's GEMMs add weight gradients directly to the accumulated ones. Autograd still needs a gradient to return, so
+// Megatron has one placeholder per shape of linear weights.
 static int64_t placeholder_bytes(const struct plan *plan)
 {
     int64_t elements = 0;
@@ -340,8 +340,8 @@ static void add_units(struct footprint *footprint, const struct walk *walk)
     footprint->bytes[FOOTPRINT_WHOLE_WEIGHTS] = keeps_units_whole(walk) && has_low_precision_copies(plan) ? weights : 0;
 }
 
-// Largest excess of a forward layer's peak over the memory that it leaves allocated: the allocator keeps these
-// segments, but they are too small for the logits.
+// excess: maximum over layers of the peak memory of the forward pass minus the memory still allocated after it. The
+// allocator keeps the freed segments, but they are too small for the logits.
 struct run {
     int64_t layer, maximum, left, excess;
 };

@@ -71,9 +71,9 @@ double predict_group(const struct software_config *software, const struct plan *
 void   predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
                            const struct op *op);
 
-// sweep_bound.c: microbatches that suffice: the first, the last and at least one between. A stage holds at most pp
-// microbatches at a time; with several chunks, two groups of pp. The last group keeps its size. The last stage also
-// holds the microbatches with deferred head gradients.
+// sweep_bound.c: microbatches of a step that shows a full stage: the first ones until the stage is full, one in
+// between, and the last. A stage holds at most pp microbatches at a time; with several chunks, two groups of pp. The
+// last group keeps its size. The last stage also holds those whose head gradients are deferred.
 int64_t sweep_enough_microbatches(const struct plan_request *request, bool is_last);
 
 // Seconds of a pass of one microbatch through one chunk. before: until the pass needs its input. through: from then

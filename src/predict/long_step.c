@@ -29,8 +29,8 @@ static int64_t extend_bytes(int64_t first, int64_t second, double more)
     return second + (int64_t)((double)(second - first) * more);
 }
 
-// A part that shrinks with the microbatches, such as exposed communication of gradients, ends at zero. The other parts
-// then share the difference.
+// Extrapolates each part of the waterfall linearly. A part that shrinks with more microbatches, such as exposed
+// gradient communication, stops at zero; the parts are then scaled to keep the sum.
 static void extend_waterfall(struct waterfall *waterfall, const struct short_step *first,
                              const struct short_step *second, double more)
 {

@@ -9,8 +9,8 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// A communicator across stages (from and to are -1), or a link between two stages. The n-th calls of its participants
-// form one rendezvous.
+// A communicator across stages (from and to are -1), or a link between two stages. The n-th call of each participant
+// joins the n-th rendezvous.
 struct line {
     int32_t  from, to, stream, channel;
     uint32_t axes;
@@ -152,8 +152,8 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
 }
 
 // Two interleaved microbatches alternate in runs of consecutive compute ops. If the framework waits for its
-// all-to-alls, those of a run act as one exchange: its first starts after the last compute op before the last of them.
-// Meanwhile the other microbatch computes; this one resumes when the exchange has ended.
+// all-to-alls, all of a run act as one exchange: the first of them starts only after every compute op that precedes the
+// last. The other microbatch computes during the exchange, and compute of this one resumes after it.
 struct run {
     int32_t microbatch, last;    // its latest op
     int32_t exchange;            // first all-to-all of the run; -1: none

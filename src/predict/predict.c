@@ -200,8 +200,8 @@ static void take_larger(struct footprint *largest, const struct plan *plan, cons
     }
 }
 
-// Builds the first, second and last stage, with as many microbatches as a full pipeline holds: other stages hold no
-// more than the second. A framework with a buffer for each microbatch needs all of them.
+// Finds the largest footprint of the first, second and last stage; the others hold no more than the second. As many
+// microbatches as fill the pipeline suffice, unless the framework has a buffer per microbatch.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine)
 {
     bool                needs_all = machine->software != NULL && machine->software->pipeline_buffers != 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Estimates the error of a prediction: moves every value by its standard deviation, one at a time, and adds the squares
-// of the changes of the step time, as for independent errors. The fitted prediction error of the device is one of them.
+// Estimates the error of a predicted step time: moves each input by its standard deviation, one at a time, and adds the
+// squares of the changes, as for independent errors. The fitted prediction error of the device is one input.
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -57,8 +57,8 @@ static double load_of(const struct progress *progress, int32_t node)
     return cores->count > 0.0 ? progress->computing[node] * cores->threads / cores->count : 0.0;
 }
 
-// Fraction of the mutual slowdown of communication and compute that applies. On CPU ranks it is the probability that
-// the two meet on a core.
+// Fraction of the mutual slowdown of communication and compute that applies now: 1 while a link of the rank is busy. On
+// CPU ranks it is the probability that both run on the same core.
 static double disturbance_of(const struct progress *progress, int32_t actor)
 {
     int32_t node = progress->simulation->actors[actor].node, busy = 0;

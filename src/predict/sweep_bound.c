@@ -9,11 +9,11 @@
 #include "gswbench/plan_build.h"
 #include "internal.h"
 
-// Lower bound of a stage's time that includes the slowdown by overlapping communication. The stage computes, computes
-// slower while communication runs, and idles while it waits for communication that cannot start before compute is done.
+// Lower bound of a stage's time that includes the slowdown by overlapping communication. It adds the seconds of compute
+// (COMPUTED), of waiting for communication that starts only after a compute op (IDLE), and those that communication
+// takes from compute (TAKEN).
 //
-// A communication op of t seconds that takes a share s of the SMs costs s t, except for the part that runs while the
-// stage idles.
+// A communication op of t seconds with a share s of the SMs takes s t, unless the stage idles for it.
 enum { COMPUTED, IDLE, TAKEN, BUSY, KINDS = BUSY + STREAM_COUNT };
 
 // Seconds of a microbatch by kind; BUSY + stream: how long the communication of the stream runs.
@@ -78,8 +78,8 @@ static void add_all(struct loads *loads)
     }
 }
 
-// Sum over the microbatches of the plan and more. Each additional one counts the minimum of those between the first
-// and the last.
+// Sum over the plan's microbatches and `more` additional ones. An additional one counts as much as the cheapest
+// microbatch of the plan between the first and the last.
 static double sum_up(const struct loads *loads, int kind, int64_t more)
 {
     int64_t microbatches = loads->plan->train.accumulation;
@@ -115,9 +115,9 @@ static double loaded_seconds(const struct plan *plan, const struct task *tasks, 
     return maximum < 0.9 ? seconds : 0.0;    // else the minimum rate of compute in simulate.c applies
 }
 
-// Walks a stage's compute stream in order, from the arrival of its first microbatch. Time restarts at each op that
-// waits for another stage (a segment), as if all inputs from earlier segments were ready. If the step has more
-// microbatches than the plan, each microbatch and chunk is a segment.
+// Walks a stage's compute stream in order, from the arrival of its first microbatch. Each op that waits for another
+// stage begins a segment, in which results of earlier segments count as ready. If the step has more microbatches than
+// the plan, each microbatch and chunk also begins a segment.
 struct walk {
     const struct plan   *plan;
     const struct task   *tasks;
@@ -529,9 +529,9 @@ void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *requ
     raise_bound(bound, request, machine, walk_actions(&shape, bound->actions, bound->rest));
 }
 
-// A stage starts after the earlier stages have sent on the first microbatch, and has its last backward pass before
-// theirs. The first and last stage are examined in full. Stage 1 has at least as many layers and microbatches in
-// flight as stages 2 to pp - 2, so three microbatches suffice for their passes.
+// A stage starts after the earlier stages have sent on the first microbatch, and ends its last backward pass before
+// them. Stages 0, 1 and pp - 1 are examined with a full pipeline. Stages 2 to pp - 2 have at most the layers and
+// microbatches in flight of stage 1, so three microbatches suffice for their passes.
 status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
 {
     int64_t               last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;

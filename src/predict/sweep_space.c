@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Enumerates the layouts of a sweep: every combination of the values in init that job_check accepts.
+// Enumerates the layouts of a sweep: every combination of the options' candidate values that job_check accepts.
 #include "gswbench/sweep.h"
 
 #include <stddef.h>
@@ -170,8 +170,8 @@ static bool has_shards(const struct parallel_config *axes)
     return mesh_asked_ranks(axes, shards) > 1;
 }
 
-// Filters out uneven chunks, and values of zero and etp without effect. Cheaper than job_check; most combinations end
-// here.
+// Rejects chunks of unequal numbers of layers, and values of zero and etp that have no effect. It is cheaper than
+// job_check, and rejects most combinations.
 static bool is_sensible(const struct config *config)
 {
     const struct parallel_config *axes   = &config->parallel;
