@@ -76,7 +76,7 @@ static uint32_t needed_of(const struct plan *plan, const struct layer_kind *kind
 }
 
 // The values of a sublayer that the recompute policy keeps from the forward to the backward pass. The block's input is
-// always kept. With recompute_layers, later layers of a chunk keep everything.
+// always kept. With recompute_layers = n, layers of a chunk after the first n keep everything.
 static uint32_t kept_by_policy(const struct plan *plan, const struct block *block, int32_t index)
 {
     const struct train_config *train  = &plan->train;
@@ -222,8 +222,8 @@ struct again {
     uint32_t steps;
 };
 
-// Finds the ops that restore the wanted values from the kept ones. Returns in wanted the values needed from the
-// previous sublayer.
+// Finds the steps that recompute the wanted values from the kept ones. wanted then holds the values that these steps
+// need from the previous sublayer.
 static struct again find_again(const struct layer_kind *kind, uint32_t *wanted, uint32_t kept)
 {
     struct again again = {.is_entered = (kept & BIT(VALUE_X)) != 0};

@@ -5,7 +5,8 @@
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-// Adds a layer kind that occurs in times layers. copies of these have separate weights; MTP modules may share theirs.
+// Adds the counts of a layer kind in `times` layers, `copies` of them with separate weights: MTP modules may share
+// theirs.
 static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times,
                 int64_t copies)
 {
@@ -59,8 +60,8 @@ int64_t layers_active_parameters(const struct model_config *model)
     return sum_of(model).active;
 }
 
-// Counts 2 FLOPs per multiply-add, times 3 for forward and backward. square: fraction of the attention square that
-// counts. With a sliding window, at most the pairs in the window count.
+// Counts 2 FLOPs per multiply-add, times 3 for forward and backward. square: counted fraction of the sequence^2
+// query-key pairs. With a sliding window, at most the pairs in the window count.
 static double attention_flops(const struct model_config *model, double square, int64_t sequence)
 {
     struct layer_count sum    = sum_of(model);
@@ -83,8 +84,8 @@ static double matrix_flops(const struct model_config *model, double square, int6
            attention_flops(model, square, sequence);
 }
 
-// The convention 6 N. N always includes a tied table, because the head multiplies by it. Learned positions belong to
-// the input embedding.
+// FLOPs of a sequence by the convention 6 N per token, plus attention. N includes a table that is tied to the head, as
+// the head multiplies by it. The input embedding, which includes learned positions, is optional.
 static double six_n_flops(const struct model_config *model, bool count_embedding, int64_t sequence)
 {
     int64_t parameters = layers_active_parameters(model) - sum_of(model).adapters;

@@ -7,8 +7,8 @@
 #include "block.h"
 #include "gswbench/linear.h"
 
-// X <- a X + (b G + c G G) X with G = X X'. One row per iteration, by F. L. Cesista and others for five iterations:
-// leloykun.github.io/ponder/muon-opt-coeffs.
+// Coefficients of the iterations X <- a X + (b G + c G G) X with G = X X'. One row per iteration; F. L. Cesista and
+// others published them for five iterations: leloykun.github.io/ponder/muon-opt-coeffs.
 static const struct polynomial {
     float a, b, c;
 } polynomials[MUON_ITERATIONS] = {{4.0848F, -6.8946F, 2.9270F},

@@ -34,8 +34,8 @@ static int32_t run_of(struct builder *builder, int32_t tensor, struct plan_slice
                          DIMS(run.elements));
 }
 
-// The next range of elements, from the given one on, that this rank adds to the norm. An element that several ranks of
-// tp have counts on the first of them.
+// Returns the next range of elements, at `from` or later, whose squares this rank adds to the gradient norm. An element
+// that is replicated over tp counts only on the first of its ranks.
 static struct plan_slice counted_run(const struct plan *plan, const struct plan_unit *unit, int64_t from)
 {
     struct plan_slice run  = {from, 0};
@@ -61,8 +61,8 @@ static struct plan_slice counted_run(const struct plan *plan, const struct plan_
     return run;
 }
 
-// Elements on several ranks count once, on the first rank along the axes that replicate them. Other replicas compute
-// the same sum into an unused tensor, to have equal plans.
+// Sums the squares of a unit's gradients. Elements on several ranks count only on the first one. The other ranks
+// compute the same sum into an unused tensor, so that all plans have the same ops.
 static void append_square_sum(struct builder *builder, int32_t index, int32_t partial)
 {
     const struct plan      *plan         = builder->plan;
@@ -113,8 +113,8 @@ static int32_t append_square_sums(struct builder *builder)
     return partials;
 }
 
-// AdamW on a range of the updated elements. If it records magnitudes for FP8 scales, it also runs before the first
-// step, with a clip scale of NaN, which skips the update.
+// AdamW on a range of the updated elements. An op that records magnitudes for FP8 scales also runs before the first
+// step, with a clip scale of NaN, which makes it skip the update.
 static void append_run(struct builder *builder, int32_t index, struct plan_slice run, int32_t magnitude)
 {
     struct plan            *plan     = builder->plan;
@@ -137,8 +137,8 @@ static void append_run(struct builder *builder, int32_t index, struct plan_slice
     assembly_append(&builder->assembly, &op);
 }
 
-// One op per unit, or one per linear weight if magnitudes are recorded. A range extends to the next weight; the padding
-// between them is zero.
+// Appends one AdamW op per unit, or one per linear weight if magnitudes are recorded. The range of an op ends at the
+// next weight; the padding between weights is zero.
 static void append_adamw(struct builder *builder, int32_t index)
 {
     const struct plan_unit *unit      = &builder->plan->units[index];
@@ -220,8 +220,8 @@ static void append_loss(struct builder *builder, int32_t loss)
     reduce_scalars(builder, "loss reduce", tensor_loss_axes(builder->plan), loss);
 }
 
-// The first and last stage exchange their gradients of the embedding table (tied head or MTP), and both add them. No
-// chunk boundary uses this channel.
+// With a tied head or MTP, the first and last stage both have the embedding table. They exchange its gradients, and
+// both add them. Activations between chunks use other channels.
 static void add_tied_gradient(struct builder *builder, int32_t unit)
 {
     struct plan *plan     = builder->plan;

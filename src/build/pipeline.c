@@ -112,8 +112,8 @@ static bool walk_forward(struct builder *builder, struct walk *walk)
     return true;
 }
 
-// Reduces gradients of the head's unit and of a copy of the embedding. The original is reduced in its own backward
-// pass.
+// Reduces gradients of the head's unit, and of a copy of the embedding table if the stage has one. The backward pass of
+// the embedding reduces the gradient of the original table.
 static void end_head_gradients(struct builder *builder)
 {
     int32_t table = unit_of_table(builder);
@@ -123,8 +123,8 @@ static void end_head_gradients(struct builder *builder)
     }
 }
 
-// Forward and backward pass of the MTP modules. stream: normalised output of the head. Returns its gradient; -1: no MTP
-// modules.
+// Appends forward and backward pass of the MTP modules. stream: output of the final norm. Returns the gradient of
+// stream, or -1 without MTP modules.
 static int32_t append_predictions(struct builder *builder, struct residual_stream stream)
 {
     int64_t first = block_head(&builder->plan->model) + 1, end = block_places(&builder->plan->model);
@@ -366,8 +366,8 @@ static int32_t append_send(const struct replay *replay, const struct action *act
     return assembly_communication(&replay->builder->assembly, &communication);
 }
 
-// Appends the weight gradients of a microbatch, and reduces the gradients of the chunk's units. They need no buffers of
-// the pipeline, so they do not count as an action.
+// Appends the deferred weight gradients of a microbatch (ZB-H1), and reduces the gradients of the chunk's units. This
+// needs no send or receive buffers, so it does not count as a pipeline action.
 static void append_weights(const struct replay *replay, const struct schedule_action *scheduled)
 {
     struct builder *builder = replay->builder;

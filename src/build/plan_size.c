@@ -177,8 +177,8 @@ struct plan_request plan_shorten(const struct plan_request *request, int64_t mic
     return shorter;
 }
 
-// Returns three times the microbatches that fill the pipeline, plus deferred ones rounded up to whole fillings. If two
-// microbatches overlap, the pipeline holds twice the number.
+// Returns 3 (f + d). f: microbatches that fill the pipeline, twice as many if two overlap. d: microbatches with
+// deferred head gradients, rounded up to a multiple of the stages.
 int64_t plan_enough_microbatches(const struct plan_request *request)
 {
     int64_t stages = request->mesh.size[AXIS_PP], deferred = request->parallel.deferred_head_gradients;

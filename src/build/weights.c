@@ -9,9 +9,9 @@
 #include "gswbench/linear.h"
 #include "block.h"
 
-// The random stream of a weight part is RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + its number in the layer. Experts
-// have RANDOM_EXPERT streams each, from streams_of_experts on, and adapters RANDOM_LAYER per layer, from
-// streams_of_adapters on.
+// Initial weights come from numbered random streams. A weight part has stream RANDOM_FIRST + (layer + 1) * RANDOM_LAYER
+// + its number in the layer. An expert has RANDOM_EXPERT streams, from streams_of_experts on; the adapters of a layer
+// have RANDOM_LAYER, from streams_of_adapters on.
 enum { RANDOM_FIRST = 1 << 20, RANDOM_LAYER = 64, RANDOM_EXPERT = 4, EXPERTS_MAX = 1024 };
 static const int64_t streams_of_experts  = INT64_C(1) << 40;
 static const int64_t streams_of_adapters = INT64_C(1) << 42;

@@ -235,8 +235,8 @@ int32_t assembly_append(struct assembly *assembly, struct op *op)
             assembly->pending[stream] = -1;
         }
     }
-    // If one thread issues all streams, it issues nothing while the host blocks in OP_READ_TOKEN_COUNTS. The plan says
-    // so: each later op of another stream waits for that op. Compute ops follow it in their own stream.
+    // If one host thread issues all streams, it issues nothing while it blocks in OP_READ_TOKEN_COUNTS. So each later
+    // op of another stream depends on this op in the plan. Compute ops follow it in their own stream.
     if (op->stream != STREAM_COMPUTE && assembly->last_reader >= 0) {
         assembly_hold(assembly, op, assembly->last_reader);
     }

@@ -30,8 +30,8 @@ static uint32_t kind_bit(int kind)
     return 1u << (kind - OP_COMPUTE_COUNT);
 }
 
-// A channel has one neighbour to receive from and one to send to. A ring leaves each node once, so nodes / members of
-// the ranks send over the network and need a send buffer.
+// Average per rank. A channel has one neighbour to receive from and one to send to. A ring leaves each node once, so a
+// share nodes / members of the ranks sends over the network and needs a send buffer.
 static double ring_bytes(const struct plan_connection *connection)
 {
     double crossings = connection->nodes > 1 ? (double)connection->nodes / (double)connection->members : 0.0;
@@ -167,9 +167,9 @@ static uint64_t mix(uint64_t hash, int64_t value)
 }
 
 // Returns the offset of an operand if other members access it in this rank's memory: it must then be the same on all
-// members. Returns -1 if only its own rank accesses it: the input of a gather or rotation, or the output of a
-// reduce-scatter. Members may have different parts of a tensor there. A rotation may also write to different parts,
-// because the op has their distance (ahead); the offset of the whole tensor then counts.
+// members. Returns -1 if only its own rank accesses it (input of a gather or rotation, output of a reduce-scatter);
+// members may have different parts of a tensor there. The output of a rotation may also be at different parts, since
+// the op states their distance (ahead), so the function returns the offset of the whole tensor.
 static int64_t met_offset(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor *tensor = &plan->tensors[op->operand[slot]];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Assigns arena offsets to activations by lifetime: best fit, in the order of first use.
 //
-// Lifetimes are in units of compute ops. An op of another stream can run beside several compute ops. So a tensor that
+// Lifetimes are in units of compute ops. An op of another stream can overlap with several compute ops. So a tensor that
 // it uses lives from the first compute op that can overlap with it to the first that surely runs after it.
 #include <stdlib.h>
 #include <string.h>

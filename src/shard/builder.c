@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Helps every layer: finds the place of a block in the model, and appends collectives, and splits and joins of columns.
+// Helps every layer: finds the index of a block in the model, and appends collectives, and splits and joins of columns.
 #include "gswbench/builder.h"
 
 int64_t block_head(const struct model_config *model)

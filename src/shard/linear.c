@@ -25,8 +25,8 @@ static bool is_low_precision(const struct builder *builder, const struct gemm *g
            (!makes_weight_gradient || builder->plan->precision.has_low_precision_weight_gradients);
 }
 
-// Sets an operand in FP8 or FP4. The GEMM then reads A as is and B transposed, as devices require, so an operand in the
-// other orientation is a transposed copy.
+// Sets an FP8 or FP4 operand of a GEMM. Devices read such operands along k: A as is and B transposed. For a GEMM that
+// needs the other orientation, the operand is a transposed copy.
 static void read_copy(struct builder *builder, struct op *op, int slot, int32_t weight, struct factor factor)
 {
     bool     is_a       = slot == GEMM_A;
@@ -167,8 +167,8 @@ int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t 
     return linear_gemm(builder, &(struct linear){role, weight, true, false}, dy);
 }
 
-// The bias of a row-parallel linear is replicated, and its gradient is summed over tp. If rows are sharded, each rank
-// adds only its own.
+// The bias of a row-parallel linear is replicated, and its gradient is summed over tp. If ranks shard the rows of dy,
+// each rank therefore sums only its own rows.
 static void append_bias_gradient(struct builder *builder, int32_t dy, int32_t weight)
 {
     const struct plan *plan = builder->plan;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lists Muon's matrices and assigns them to owners. With ZeRO-1 each replica owns consecutive whole matrices, in model
-// order (experts counted apart), so its part of an FSDP unit is contiguous. Each owner broadcasts the matrices that it
+// order (separately for experts), so its part of an FSDP unit is contiguous. Each owner broadcasts the matrices that it
 // updated. src/build/muon.c has the ops of the update.
 
 #include "gswbench/linear.h"
@@ -10,8 +10,8 @@ bool muon_is_used(const struct plan *plan)
     return plan->train.optimizer == OPTIMIZER_MUON;
 }
 
-// Whether all parts of a weight, such as gate and up, form one matrix. With muon_split = qkv they do, except queries,
-// keys and values.
+// Whether Muon updates all parts of a weight, such as gate and up, as one matrix. With muon_split = qkv it does, except
+// for queries, keys and values.
 static bool is_joint(const struct plan *plan, const struct weight *weight)
 {
     enum { QKV_PARTS = 3 };

@@ -158,8 +158,8 @@ static uint8_t makes(enum linear_role role)
     return role == ROLE_INPUT ? MAKES_INPUT : role == ROLE_WEIGHT ? MAKES_WEIGHT : MAKES_OUTPUT_GRADIENT;
 }
 
-// The op that made the tensor, if it should quantize its output as well; else -1. It should if the linear's GEMMs then
-// read only FP8, or if the op can compute the scale from its output.
+// Returns the op that made the tensor if it should also write the quantized tensor; else -1. It should if the linear's
+// GEMMs then read only FP8, or if a separate op would read the tensor again to find the scale.
 static int32_t find_maker(const struct builder *builder, const struct op *quantize)
 {
     const struct plan *plan   = builder->plan;
@@ -346,8 +346,8 @@ void quantize_point(struct builder *builder, int32_t weight)
     }
 }
 
-// The transpose of a stored weight. With a scale per tensor it is made in the step; else it has scales of its own and
-// is stored as well.
+// The transpose of a weight that is stored in FP8 or FP4. With a scale per tensor, each microbatch computes it; else
+// the transpose has other scales than the weight, so it is stored as well.
 static int32_t transpose_stored(struct builder *builder, int32_t tensor, int32_t weight)
 {
     struct plan  *plan   = builder->plan;

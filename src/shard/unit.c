@@ -188,8 +188,8 @@ static void gather_shards(struct builder *builder, int32_t unit)
     unit_point_weights(builder, unit, whole);
 }
 
-// The all-gather waits for the compute ops appended so far. Otherwise all units could be gathered at the start of the
-// step.
+// Gathers a unit's weights. The all-gather waits for the compute ops appended so far. Otherwise all units could be
+// gathered at the start of the step, which takes more memory.
 static void gather(struct builder *builder, int32_t unit)
 {
     struct op_tag tag = unit_enter(builder, unit, (enum phase)builder->assembly.tag.phase);
@@ -320,8 +320,8 @@ static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t 
                                                  STREAM_GRADIENT_REDUCE, whole, slice, -1});
 }
 
-// Whether the unit has the rest of a block, without its FP8 linears. It is too small to count for the limit of two
-// units with unsharded gradients.
+// Whether the unit has the weights of a block other than its FP8 linears, such as norms. It is too small to count for
+// the limit of two units with unsharded gradients.
 static bool leaves_linears(const struct builder *builder, int32_t unit)
 {
     const struct plan *plan = builder->plan;
