@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs one rank of a job without the others, for emulation. Collectives copy this rank's own data in place of the
-// others'; sums keep this rank's part. A pipeline receive gets normally distributed numbers, so that ops see realistic
-// values.
+// Runs one rank of a job without the other ranks, for emulation. Collectives copy this rank's data where data of other
+// ranks would be; sums keep this rank's part. A pipeline receive returns normally distributed numbers, so that ops see
+// realistic values.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Has the functions that all communicators share, with stubs for communicators that the build lacks; reads the
-// launcher's variables, and detects its end.
+// Has the functions that all communicators share, with stubs for communicators that the build lacks. Reads the
+// launcher's variables, and notices when the launcher ends.
 //
-// A killed mpirun does not end its ranks, and MPI libraries react differently to the lost connection. The watched
-// process is the nearest ancestor outside the rank: mpirun on its own host, its daemon (orted, prted, hydra_pmi_proxy,
+// A killed mpirun does not end its ranks, and MPI libraries react differently to the lost connection. So a rank watches
+// its nearest ancestor that is not part of the rank: mpirun on its own host, its daemon (orted, prted, hydra_pmi_proxy,
 // slurmstepd) on others. A script that starts the rank has the same rank in its environment and is skipped.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -214,8 +214,8 @@ static char *read_file(long number, const char *name, size_t maximum, size_t *by
     return text;
 }
 
-// Returns false if there is no such process. The fields follow the program's name, which is in parentheses and may
-// contain any character.
+// Reads /proc/NUMBER/stat; false: no such process. The fields follow the last closing parenthesis, because the
+// program's name before it is in parentheses and may contain any character.
 static bool read_process(struct process *process, long number)
 {
     size_t bytes;

@@ -207,8 +207,8 @@ static void gather(const struct comm_group *group, void *out, int64_t offset, in
     }
 }
 
-// Copies the caller's part of each member's input to out, with a row count per member: an all-to-all of dropless
-// experts.
+// All-to-all of dropless experts, with a row count per pair of ranks: copies the rows that each member has for the
+// caller to out.
 static void gather_parts(const struct comm_group *group, const struct slot *own)
 {
     const struct rendezvous *rendezvous = group->rendezvous;

@@ -24,15 +24,15 @@ status nccl_check_version(int version);
 // Fails with EXIT_LAUNCH if NCCL versions differ, or if ranks share a device and a host id.
 status nccl_check_seats(const struct nccl_seat *seats, int ranks);
 
-// nccl_ids returns the number of unique ids for a group: one per ranks_per_id ranks (0: one for all), but one if the
-// group has fewer than twice as many. nccl_id_owner returns the member that creates an id; these are evenly spaced,
-// because ranks connect to the creator of their id.
+// nccl_ids returns the number of unique ids for a group: one per ranks_per_id ranks, but one in all if the group has
+// fewer than 2 * ranks_per_id ranks or ranks_per_id is 0. nccl_id_owner returns the member that creates an id. These
+// members are evenly spaced, because ranks connect to the creator of their id.
 int     nccl_ids(int64_t size, int ranks_per_id);
 int64_t nccl_id_owner(int64_t size, int ids, int id);
 
 // The members of a pipeline group form a ring. NCCL executes the ops of a communicator in order, but sends and receives
-// are on two streams. So each member has one communicator per neighbour for its sends, and shares the neighbours' for
-// its receives.
+// are on two streams. So each member has one communicator per neighbour for its sends, and receives on the
+// communicators that the neighbours send on.
 enum nccl_direction { NCCL_NEXT, NCCL_BEFORE, NCCL_DIRECTIONS };
 
 // Number of directions: one if two members are each other's only neighbour.

@@ -8,8 +8,8 @@
 // already configured the log. The file is freed with the process.
 status nccl_log_open(int *file);
 
-// Chooses and opens the file of NCCL's log, if NCCL_DEBUG is set, since NCCL truncates the target of a symbolic link.
-// Fails with EXIT_LAUNCH if the name is a symbolic link or cannot be opened.
+// If NCCL_DEBUG is set, chooses and opens the file of NCCL's log, because NCCL would truncate the target of a symbolic
+// link. Fails with EXIT_LAUNCH if the name is a symbolic link or cannot be opened.
 status nccl_log_choose_file(void);
 
 // Returns the last choice logged after *position, and advances *position; "": none.

@@ -40,8 +40,8 @@ static void add_measured(struct emulation *emulation, const struct plan *plan, c
         if (op_is_communication((enum op_kind)plan->ops[i].kind)) {
             continue;
         }
-        // From the end of the previous op, which includes the launch overhead. An op that waits for another stream
-        // counts from its own start.
+        // An op takes the time from the end of the previous op, which includes the launch overhead. An op that waits
+        // for another stream counts from its own start.
         bool follows = previous >= 0 && plan->ops[i].wait_count == 0;
         for (int64_t repeat = 0; repeat < emulation->repeats; repeat++) {
             const struct op_time *own = times + repeat * plan->op_count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Makes results from simulated steps: of a prediction, and of a job that is emulated on one device (emulate.c). They
-// have the fields of a run that are known without running it.
+// have the fields of a run's result that are known without a run.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

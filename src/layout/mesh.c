@@ -101,8 +101,8 @@ static status choose_owners_over_cp(struct mesh *mesh, int64_t ep)
     return OK;
 }
 
-// Chooses the axes of the expert-parallel group. Experts that are not sharded over tp take ranks in order: tp first,
-// then cp, as in frameworks with this feature.
+// Chooses the axes of the expert-parallel group. If experts are not sharded over tp, ep takes the ranks of tp first,
+// then of cp, then of fsdp or dp, as in frameworks with this feature.
 static status choose_owners(struct mesh *mesh, const struct parallel_config *config)
 {
     int64_t tp = mesh->size[AXIS_TP], cp = mesh->size[AXIS_CP], ep = mesh_asked(config, AXIS_EP);

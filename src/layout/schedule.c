@@ -115,8 +115,8 @@ static int64_t *end_of(const struct timetable *timetable, enum schedule_pass pas
     return &timetable->ends[(pass * shape->microbatches + microbatch) * shape->stages * shape->chunks + chunk];
 }
 
-// When the inputs of an action are available; -1: not known yet. A backward pass also needs the forward pass of its
-// chunk. Weight gradients need only its backward pass.
+// Time slot at which all inputs of an action are available; -1: not known yet. A backward pass also needs the forward
+// pass of its chunk. Weight gradients need only the backward pass of their chunk.
 static int64_t ready(const struct timetable *timetable, const struct schedule_action *action, int64_t chunk)
 {
     int64_t last = timetable->shape->stages * timetable->shape->chunks - 1;

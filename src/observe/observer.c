@@ -158,8 +158,8 @@ static void report(const struct sampler *sampler, struct observation *observatio
     }
 }
 
-// Stops the thread and adds its samples. Returns false if the driver does not answer in time; the thread then keeps the
-// sampler and the device.
+// Stops the thread and adds its samples to the observation. Returns false if the driver does not answer in time; the
+// thread then runs on and keeps the sampler and the device.
 static bool sampler_end(struct sampler *sampler, struct observation *observation)
 {
     double now = clock_seconds();

@@ -27,8 +27,8 @@ static void write_index(const char *name, int64_t value, FILE *file)
     }
 }
 
-// Viewers read whole nanoseconds. Rounding both ends and subtracting them keeps slices from overlapping; a duration
-// rounded by itself could.
+// Viewers read whole nanoseconds. The duration is the difference of the rounded ends, because with a separately rounded
+// duration an op could overlap the next one.
 static void write_op(const struct plan *plan, int32_t index, const struct op_time *time, FILE *file)
 {
     const struct op *op    = &plan->ops[index];

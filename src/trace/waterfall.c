@@ -216,8 +216,9 @@ static void explain_host(struct analysis *analysis, int32_t op, double ready)
     }
 }
 
-// Walks back from the last op of the gap. While an op ran, it explains the gap; before that, its dependency does. A
-// ready op that had not started waited for the other stage if it crosses pipeline stages, otherwise for its launch.
+// Explains a gap of the compute stream, back from its last op. While an op ran, it explains the gap; before that, its
+// dependency does. A ready op that had not started waited for the other stage if it crosses stages, else for its
+// launch.
 static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
 {
     while (cause != NONE && analysis->times[cause].end > begin) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Detects deadlocks: runs the communication of every rank class, with its streams as queues, until all are empty or
+// Detects deadlocks: runs the communication ops of one rank per class, with streams as queues, until all are empty or
 // none can continue. An op that can run now can also run later, so the result does not depend on timing, and one
 // execution order is enough.
 #include <stdlib.h>
@@ -107,8 +107,8 @@ static void run_class(struct drain *drain, int32_t class)
     }
 }
 
-// The stream that the given stream head waits for: another stream of the rank, or a participant that has not arrived.
-// rank: updated to the other's rank.
+// Returns the stream that this stream head waits for: another stream of the rank, or the stream of a participant that
+// has not arrived at the rendezvous. Sets rank to the rank of that stream.
 static struct stream_head follow(const struct drain *drain, struct stream_head stream_head, int64_t *rank)
 {
     const struct event    *event    = head_of(drain, stream_head);

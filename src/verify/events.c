@@ -129,8 +129,8 @@ static void add_waits(struct event *event, const struct ended *begin, const stru
     }
 }
 
-// Makes an event of each communication op. Compute ops involve no other rank and end once their dependencies do, so
-// they are left out, and an event depends on the events that it waits for through them.
+// Creates an event per communication op. Compute ops involve no other rank and end once their dependencies have ended.
+// So they have no event; an event depends directly on those that its op waits for through compute ops.
 static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
 {
     struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op]: as it ends

@@ -98,8 +98,8 @@ static void check_gemm(struct findings *findings, int32_t op)
     }
 }
 
-// A quantize op writes at least one copy, all in one format, with scales per copy unless the tensor is scaled as a
-// whole.
+// A quantize op writes the quantized tensor, its transpose, or both, in one format. Each has its own scales, unless one
+// scale applies to the whole tensor.
 static void check_quantize(struct findings *findings, int32_t op)
 {
     const struct tensor *tensors = findings->plan->tensors;

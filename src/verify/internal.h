@@ -44,9 +44,9 @@ struct skeleton {
     uint64_t               signature;
 };
 
-// State of a verification. An axis is distinct if plans differ along it, other than in coordinates. Ranks with the same
-// coordinates on the distinct axes form a class, represented by the rank at 0 on the other axes. A peer is described by
-// its coordinate along distinct axes, and by its distance along the others.
+// State of a verification. An axis is distinct if plans of ranks along it differ in more than coordinates. Ranks with
+// the same coordinates on the distinct axes form a class, represented by the rank at 0 on the other axes. To compare
+// plans, a peer is described by its coordinate along distinct axes, and by its distance along the others.
 struct verification {
     const struct job_plans *plans;
     struct job_proof       *proof;
@@ -82,8 +82,8 @@ static inline bool event_is_link(const struct event *event)
     return op_is_link((enum op_kind)event->kind);
 }
 
-// match.c: a rendezvous is a communicator, or a link from a sender to a receiver. Each participant makes calls, one for
-// each of its ops there. The participants' n-th calls belong together: they run as one, when all have arrived.
+// match.c: a rendezvous is a communicator, or a link from a sender to a receiver. A participant makes one call per op
+// on it. The n-th calls of all participants form one operation, which runs when all have arrived.
 struct call {
     uint64_t key;
     int32_t  side;    // on a link: 0 sends, 1 receives

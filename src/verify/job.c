@@ -116,9 +116,9 @@ static status visit(struct verification *job, int64_t rank)
     return failed(&built) ? built : job->errors;
 }
 
-// Whether a rank is compared with the representative of its class. In a large job, this is so for the second and the
-// last rank along each axis that is not distinct, and for the last rank along all of them; in a pipeline, only on the
-// first and the last stage.
+// Whether a rank is compared with the representative of its class. A large job compares only the second and last rank
+// along each axis that is not distinct, and the last rank along all these axes. With a pipeline it does so only on the
+// first and last stage.
 static bool is_sampled(const struct verification *job, int64_t rank)
 {
     int64_t place[AXIS_COUNT];
@@ -137,8 +137,8 @@ static bool is_sampled(const struct verification *job, int64_t rank)
     return job->compares_all || away == 0 || (is_end && (last == axes || (away == 1 && last + second > 0)));
 }
 
-// Compares a rank with the representative of its class. If the two differ, moves from one to the other axis by axis;
-// the first axis along which plans differ becomes distinct.
+// Compares a rank with the representative of its class. If the plans differ, changes the representative's coordinates
+// to the rank's one axis at a time. The first axis along which the plan changes becomes distinct.
 static status compare(struct verification *job, int64_t rank, bool *has_changed)
 {
     int64_t here = job_class(job, rank), place[AXIS_COUNT], target[AXIS_COUNT];

@@ -27,8 +27,8 @@ static int64_t sending_stream(int receiving_stream)
     }
 }
 
-// One link represents the links of a whole class, because each leads to the rank at the same relation
-// (job_relation).
+// The link of one rank represents the links of all ranks of its class: each leads to the peer at the same coordinate or
+// distance (job_relation).
 static struct call create_call(const struct verification *job, int32_t class, int32_t index)
 {
     const struct skeleton       *skeleton = job->classes[class];

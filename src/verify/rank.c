@@ -92,8 +92,8 @@ static void cut_segments(struct verifier *verifier)
     }
 }
 
-// Gradients kept between steps are written only where weights are; the padding between weights stays zero. Slices are
-// written as a whole.
+// Marks bytes of kept gradients that no op writes. Gradients of single weights leave the padding between them zero.
+// Sharded gradients are written as whole slices, including padding.
 static void mark_gradient_padding(struct verifier *verifier)
 {
     const struct plan *plan     = verifier->plan;

@@ -35,8 +35,8 @@ static void check(int error, const char *call, const char *file, int line)
     }
 }
 
-// Polls with yields, then with sleeps, so that other streams and ranks get the core. statuses are set if the result is
-// MPI_ERR_IN_STATUS.
+// Waits for all requests. Polls with yields, then with sleeps, so that other streams and ranks get the core. Sets
+// statuses if the result is MPI_ERR_IN_STATUS.
 static int test_all(MPI_Request *requests, int count, MPI_Status *statuses)
 {
     static const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -175,8 +175,8 @@ static int message_bytes(int64_t bytes, int64_t done, int maximum)
     return left <= 0 ? 0 : left < maximum ? (int)left : maximum;
 }
 
-// Sender and receiver count the rows of a part independently. A message of another size than the receiver expects is
-// damage.
+// Waits for the messages of an all-to-all with row counts. Sender and receiver count the rows independently, so a
+// message of an unexpected size shows corrupted counts and ends the job.
 static void wait_for_parts(struct comm_group *group, int count)
 {
     int error = test_all(group->requests, count, group->statuses);
@@ -362,8 +362,8 @@ static void pass(struct comm_group *group, const struct op *op, const char *in, 
     exchange_all(group, false);
 }
 
-// The tag identifies the op, so ops never take each other's messages. A rank that skips an op then hangs and is found.
-// With one tag, a message of the wrong size would end the job on an innocent rank.
+// Message tag of an op, so that ops do not take each other's messages. If a rank skips an op, the job then hangs, and
+// the watchdog names this rank. With one tag for all ops, a rank without fault would report a wrong message size.
 static int tag_of(const struct op *op, enum format format)
 {
     const struct communication_shape *shape = &op->shape.communication;

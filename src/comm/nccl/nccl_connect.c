@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Opens NCCL communicators: distributes unique ids over the control plane, and sets the configuration. A thread
-// monitors them: calls block while ranks connect, and later failures show only if polled; neither may hang the job.
-// Polling reads host memory only, so it does not disturb stream capture.
+// monitors the communicators, so that the job does not hang: calls block while ranks connect, and NCCL reports later
+// failures only if polled. Polling reads host memory only, so it does not disturb stream capture.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,8 +14,8 @@
 enum { PERIOD_NS = 100000000, SECOND_NS = 1000000000 };
 
 // Many ranks notice a lost rank at the same time, in unrelated groups. To get one error message, they report one after
-// the other, and the first report ends the job. Ranks 0 to 7 report first, then each group's members by index. The
-// longer interval for these lets a busy machine end all processes in time.
+// the other, and the first report ends the job. Ranks 0 to 7 report first, then each group's members by index, at
+// longer intervals, in which a busy machine can end all processes.
 static bool is_my_turn(double seconds_since, int rank, int index)
 {
     static const double turn_seconds = 0.5, group_turn_seconds = 4, last_seconds = 30;

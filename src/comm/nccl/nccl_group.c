@@ -94,8 +94,8 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     return connection;
 }
 
-// NCCL connects two ranks at the first use and blocks both meanwhile. So each pair uses its connection now, in one
-// order on all ranks. In a step, each rank would follow its plan's order, and they could deadlock.
+// NCCL connects two ranks at the first use and blocks both meanwhile. So each pair uses its connection now, in the same
+// order on all ranks. During a step, ranks would connect in the order of their plans and could deadlock.
 static void pass_first(const struct nccl_state *state, const struct nccl_connection *connection, bool sends)
 {
     struct backend *backend     = state->backend;
