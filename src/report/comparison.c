@@ -182,8 +182,8 @@ bool comparison_shares_errors(const struct comparison *comparison)
            has_same_profiles(comparison->first, comparison->second);
 }
 
-// Returns the step statistics; a prediction's interval is its error range. Two predictions with the same profiles share
-// most of their error; each has half of what remains, or none if the steps are equal.
+// Returns the statistics of the step time. The interval of a prediction is its error range. Two predictions with equal
+// profiles share most of their error: each gets half of PREDICTED_CHANGE_ERROR, or 0 if the steps are equal.
 static struct statistics find_step(const struct result *result, const struct result *other)
 {
     struct statistics step = result->figures.step;
@@ -216,8 +216,8 @@ static double tokens_a_device(const struct result *result)
     return result->figures.tokens_per_step / (double)result->mesh.world;
 }
 
-// The difference between the median and the traced step, which has its own overhead, is unexplained. The parts then add
-// up to the median.
+// Fills the rows of the waterfall parts. The traced step has tracing overhead, so it differs from the median step. The
+// difference counts as unexplained, so that the parts add up to the median.
 static void set_parts(struct comparison *comparison)
 {
     const struct result *first = comparison->first, *second = comparison->second;
@@ -301,8 +301,8 @@ static int rate_of(const char *precision)
     return rate;
 }
 
-// Speed-up of GEMMs between two precisions: the ratio of the peaks if known. Otherwise each class from BF16 on has
-// twice the rate of the previous one.
+// Returns the expected speed-up of GEMMs from the first precision to the second: the ratio of their peak FLOP/s if
+// known. Otherwise every precision from BF16 on is assumed twice as fast as the one before it in rate_names.
 static double pace_of(const struct result *first, const struct result *second)
 {
     if (!isnan(first->peak) && !isnan(second->peak)) {

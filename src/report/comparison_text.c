@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a comparison as text: the settings that differ, the verdict, a table of both results, a table of parts whose
-// changes add up to the change of the step, and why a lower precision gained less than its peak.
+// Writes a comparison as text: the settings that differ, the verdict, a table of both results, a table of waterfall
+// parts whose changes add up to the change of the step, and why a lower precision gained less than its peak.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -337,8 +337,8 @@ static void write_why(const struct comparison *comparison, FILE *file)
     }
 }
 
-// Writes the parts in which the second takes less, or more, if they are at least 5 % of the change. Nothing for equal
-// steps.
+// Writes the waterfall parts that change in the direction of the step: shorter parts if the second step is shorter,
+// else longer parts. Leaves out parts below 5 % of its change. Writes nothing for equal steps.
 static void write_change(const struct comparison *comparison, FILE *file)
 {
     struct comparison_row whole  = sum(comparison);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prints a grid as text, Markdown, CSV and HTML.
+// Prints a grid (a table of text cells) as text, Markdown, CSV and HTML.
 #include "gswbench/grid.h"
 
 #include <math.h>

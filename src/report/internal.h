@@ -12,12 +12,12 @@
 #include "gswbench/result.h"
 
 // report_value.c: values as text, valid until the thread calls these functions 15 more times. report_safe replaces
-// control characters of foreign text; report_seconds has enough digits to tell steps apart.
+// control characters in text from files; report_seconds has enough digits to tell steps apart.
 const char *report_safe(const char *from);
 const char *report_seconds(double seconds);
 
-// Of pages: report_digits prints seconds with four significant digits, and report_decimals returns how many decimals
-// these are. All times of a table have the decimals of its step.
+// For HTML pages: report_digits prints seconds with four significant digits, and report_decimals returns how many
+// decimals that takes. All times of a table have as many decimals as its step time.
 const char *report_digits(double seconds);
 int         report_decimals(double seconds);
 
@@ -107,14 +107,14 @@ void html_write_roofline(const struct result *result, FILE *file);
 // Bar colours, as numbered in report.css.
 enum { BAR_COMPUTE = 0, BAR_IDEAL = 1, BAR_REST = 2, BAR_IDLE = 3 };
 
-// A page begins with html_write_head, then the text of its subtitle, then html_write_badge (word NULL: no badge). The
-// caller opens <footer>; html_write_foot closes it.
+// An HTML page begins with html_write_head, then the text of its subtitle, then html_write_badge (word NULL: no badge).
+// The caller opens <footer>, and html_write_foot closes it.
 void html_write_head(const char *title, FILE *file);
 void html_write_badge(const char *class, const char *word, FILE *file);
 void html_write_foot(FILE *file);
 
-// Writes foreign text, escaped for HTML. html_print prints like fprintf and escapes every %s. Its numbers are int,
-// int64_t and double; only doubles have flags, a width or a precision.
+// Writes text from outside the program, escaped for HTML. html_print prints like fprintf and escapes every %s. Its
+// numbers are int, int64_t and double; only doubles have flags, a width or a precision.
 void html_write_text(const char *from, FILE *file);
 void html_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads traces event by event, so memory is bounded by the number of kernels. Assigns kernels to parts by their name
-// and ops of a plan by their kind, and sums both by part.
+// Reads kernel traces of other programs event by event, so memory is bounded by the number of kernels. Maps kernels (by
+// name) and ops of a plan (by kind) to parts of the step such as GEMMs, and sums the seconds of each part.
 #include "gswbench/kernel_trace.h"
 
 #include <ctype.h>
@@ -260,8 +260,8 @@ const char *const kernel_part_names[] = {
 
 enum { PATTERNS_MAX = 30 };
 
-// The first pattern that the name contains decides, in small letters. A fused kernel, such as a norm with a cast,
-// counts for the work that the cast was fused into.
+// The first row with a pattern that occurs in the lower-case kernel name gives the part. A fused kernel counts as the
+// work that a cast was fused into: a norm with a cast is a norm.
 static const struct {
     enum kernel_part  part;
     const char *const patterns[PATTERNS_MAX];    // ends with NULL

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads MLPerf logs as a stream. Writers differ: some log every step, some every tenth, some only the blocks between
-// evaluations. All give a count of samples or tokens, so the steps of an interval follow from the batch.
+// Reads MLPerf logs line by line. Programs log every step, every tenth step, or only blocks of steps between
+// evaluations. All log a count of samples or tokens; divided by the batch, it gives the steps of an interval.
 #include "gswbench/mlperf.h"
 
 #include <errno.h>
@@ -62,8 +62,8 @@ struct entry {
     double      time;
 };
 
-// Returns the entry's count of samples or tokens; NaN: it has none. Tokens and samples have the same keys, except
-// samples_count.
+// Returns the number of samples or tokens that the entry reports; NaN: none. samples_count always counts samples. The
+// other keys count samples or tokens, depending on the program.
 static double count_of(const struct entry *entry, bool *is_samples)
 {
     static const char *const keys[][2] = {
@@ -144,8 +144,8 @@ static status take_step(struct reader *reader, const struct entry *entry)
     return OK;
 }
 
-// A position is a count of samples or tokens. Some writers log the one at the end of a block in a later line, such as
-// eval_accuracy.
+// Sets the position, the number of steps so far. Some programs log the count of a block's samples or tokens after its
+// end, for example in eval_accuracy. Only then are the steps of the block known.
 static status take_position(struct reader *reader, const struct entry *entry)
 {
     double steps;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes the shared parts of the HTML pages: escaped text, head, foot, bars and axes. Foreign text is written only by
-// html_print and html_write_text.
+// Writes the shared parts of the HTML pages: escaped text, head, foot, bars and axes. Only html_print and
+// html_write_text, which escape it, write text from outside the program.
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>

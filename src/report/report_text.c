@@ -243,16 +243,16 @@ const struct waterfall *report_expected_parts(const struct result *result)
     return is_other ? &result->expectation.waterfall : NULL;
 }
 
-// Seconds by which a part exceeds its prediction. The traced step is not a measured one, so its parts are scaled to the
-// median step.
+// Returns the seconds by which a waterfall part exceeds its prediction. The waterfall belongs to the traced step, so
+// its parts are first scaled to the median step.
 static double find_excess(const struct result *result, int part)
 {
     double share = result->trace.waterfall.seconds[part] / result->trace.step_seconds;
     return share * result->figures.step.median - result->expectation.waterfall.seconds[part];
 }
 
-// Returns the part that contributes most to the difference, in its direction; WATERFALL_PARTS if none contributes a
-// tenth.
+// Returns the waterfall part that explains most of the difference from the expected step; WATERFALL_PARTS if none
+// explains a tenth of it.
 static int find_part(const struct result *result, double difference)
 {
     int    maximum = WATERFALL_PARTS;
@@ -267,8 +267,8 @@ static int find_part(const struct result *result, double difference)
     return maximum;
 }
 
-// "12.480 s +- 2.4 % (h100-sxm, 98 % of its compute time measured)", the measured step, and the part that explains
-// most.
+// Writes the expected step, as in "12.480 s +- 2.4 % (h100-sxm, 98 % of its compute time measured)", then the measured
+// step and the waterfall part that explains most of the difference.
 static void write_expectation(const struct result *result, FILE *file)
 {
     const struct result_expectation *expectation = &result->expectation;

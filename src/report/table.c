@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes a results table and writes it as text, Markdown, CSV, HTML and JSON. Runs of one job are repeats and share a
-// row; rows of one job at different numbers of ranks show how it scales.
+// Makes a table of results and writes it as text, Markdown, CSV, HTML and JSON. Runs of the same job on the same number
+// of ranks are repeats and share a row; other numbers of ranks are rows that show how the job scales.
 #include "gswbench/comparison.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checks the recorded NVML values of each GPU. Numbers from a throttled or failing GPU are right, but they do not
-// represent its model. docs/method.md has the limits and their sources.
+// Checks the recorded NVML values of each GPU. The numbers of a throttled or failing GPU are right, but its step times
+// do not represent the GPU model. docs/method.md has the limits and their sources.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

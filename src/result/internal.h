@@ -21,5 +21,5 @@ void devices_check(struct result *result);
 void devices_derive_energy(struct result *result);
 
 // quality_check.c: judges how reliable the step times of a correct run are; reports ranks that compute longer than the
-// other ranks of their class.
+// other ranks with the same work (class).
 void quality_check(struct result *result);

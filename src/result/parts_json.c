@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Has the field tables of parts of result.json: ranks and their times, the traced step, the expected step, and GPU
-// observations, which follow from the tables in observe.h.
+// Has the JSON fields of parts of result.json: ranks and their times, the traced step, the expected step, and GPU
+// observations, whose fields are generated from the tables in observe.h.
 
 #include "internal.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Judges how reliable step times are: variation, drift, oversubscribed cores, and load of other processes. The numerics
-// are right in any case: above the first limit a note is added, above the second the run is DEGRADED. Reports ranks
-// that compute longer than the other ranks of their class. docs/method.md explains the limits.
+// Judges how reliable step times are: variation, drift, oversubscribed cores, and load of other processes. Each has two
+// limits: a value above the first adds a note, above the second the run is DEGRADED, not INVALID, as its numerics are
+// right. Reports ranks that compute longer than others with the same work (class). docs/method.md explains the limits.
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -20,13 +20,13 @@ static const struct limit {
     double      scale;
     const char *unit, *remedy;
 } limits[QUALITY_COUNT] = {
-    // At a cv of 2 % the median of 40 steps is known to 0.8 %, at 10 % to 4 %. compare reports changes from 1 % on, and
-    // SuperBench calls a node defective that is 5 % slower.
+    // With a cv (standard deviation / mean) of 2 %, the median of 40 steps is known to 0.8 %; with 10 %, to 4 %.
+    // gswbench compare reports changes from 1 % on, and SuperBench calls a node defective that is 5 % slower.
     [QUALITY_VARIATION] = {"unsteady", 0.02, 0.10, 100, " %", "use a quieter machine, or more steps (--until)"},
     // The same 1 % and 5 %, over the whole run: with more drift the result depends on when the steps were measured.
     [QUALITY_DRIFT] = {"drift", 0.01, 0.05, 100, " %", "use more warm-up steps (--warmup), or find the cause"},
-    // Threads per core. On 2 cores tiny-llama took 6 % longer with 2 threads per core than with 1, 23 % longer with 4,
-    // and 2.6 times as long with 8.
+    // Threads per core. On 2 cores a step of the config tiny-llama took 6 % longer with 2 threads per core than with 1,
+    // 23 % longer with 4, and 2.6 times as long with 8.
     [QUALITY_SHARING] = {"oversubscribed", 1, 2, 1, " per core", "step times mean nothing"},
     // With fair scheduling, one busy program takes a third of 2 processors, and 6 % of 16 that are all in use.
     [QUALITY_FOREIGN] = {"foreign-load", 0.02, 0.10, 100, " %", "stop them, or use other cores"},

@@ -64,8 +64,8 @@ void result_reserve(struct result *result, int64_t steps, int64_t ranks, int64_t
     }
 }
 
-// Computes the load figures of one layer. routing has the choices of each expert, the dropped choices and the auxiliary
-// loss. Returns the number of choices.
+// Computes the load figures of one MoE layer, and returns its number of choices (token-expert pairs). routing has the
+// choices of each expert, then the dropped choices and the auxiliary loss.
 static double measure_load(double load[LOAD_COUNT], const float *routing, int64_t experts)
 {
     double choices = 0, busiest = 0, idlest = INFINITY;
@@ -151,8 +151,8 @@ void result_note(struct result *result, struct result_reason reason, const char 
     result_add_reason(result, &reason);
 }
 
-// Compute times by rank and step are a table of at most RESULT_CELLS rows and columns. A full table merges columns in
-// pairs, so a column then has several steps.
+// Compute times are a table with a row per rank (or range of ranks) and a column per step, at most RESULT_CELLS of
+// each. If no column is free, neighbouring columns are merged in pairs, so a column then covers several steps.
 
 // Merges next into cell: the mean weighted by their numbers of steps.
 static void join_cells(struct result_compute_time *cell, const struct result_compute_time *next)
@@ -249,11 +249,11 @@ void result_add_communication_time(struct result *result, const struct result_co
     text_copy(to->format, sizeof(to->format), format_name(format));
 }
 
-// Initial weights predict nothing. Logits are close to normal, with the variance of a normalised row after the head, so
-// the mean of their exponentials is the mean of a log-normal variable. The margin is six standard errors of the mean
-// over the tokens of a step, and 1 nat for deviations from the normal distribution and for auxiliary losses. If
-// embeddings are scaled, a row may consist mostly of its token's embedding. With a tied head, the logit of this token
-// is then large, which widens the margin.
+// Sets the loss that initial weights must give, and its margin. Their logits are about normal with mean 0 and the
+// variance below, so the mean of their exponentials is that of a log-normal variable. The margin is six standard errors
+// of the mean over the tokens of a step, plus 1 nat for auxiliary losses and logits that are not quite normal. With
+// scaled embeddings, a row of the residual stream may be mostly the embedding of its token. If the head is tied, the
+// logit of this token is then large (own), which widens the margin.
 static void set_start_loss(struct result *result, const struct model_config *model)
 {
     double deviation          = model->init_deviation * model->logit_scale;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes and reads result.json by its field tables (parts_json.c has more of them). Derived figures are only written: a
-// reader derives them again.
+// Writes and reads result.json by tables of its keys and the struct fields they hold (more are in parts_json.c).
+// Derived figures are only written: a reader derives them again.
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>

@@ -32,8 +32,8 @@ static int by_time(const void *a, const void *b)
     return order != 0 ? order : (one->bytes > other->bytes) - (one->bytes < other->bytes);
 }
 
-// Returns two changes for each tensor. For an activation they are the start of the first op that uses it on any stream,
-// and the end of the last; other tensors have changes of 0 bytes. The caller frees the array.
+// Returns two changes of activation memory per tensor: it grows when the first op that uses the tensor starts, and
+// shrinks when the last one ends, on any stream. Other tensors have changes of 0 bytes. The caller frees the array.
 static struct change *find_changes(const struct plan *plan, const struct op_time *times)
 {
     struct change *changes = memory_allocate(2 * (size_t)plan->tensor_count * sizeof(*changes));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints the prediction errors of published rows by family, GPU, precision and program. It also has the field tables of
-// atlas --json.
+// Prints the errors of predicted step times against published ones by family, GPU, precision and program. It also has
+// the field tables of atlas --json.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

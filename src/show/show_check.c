@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prints a proved job as the lines of gswbench check. It also has the field tables of check --json.
+// Prints a job verified by gswbench check, in detail or as one line, and has the field tables of check --json.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

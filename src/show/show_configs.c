@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints the rows of installed configurations as the lines of gswbench configs. It also has the field tables of configs
-// --json.
+// Prints installed configurations and their rows (the jobs of a configuration) for gswbench configs. It also has the
+// field tables of configs --json.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints a predicted row: its details, its line of a table, and the values that it uses. It also has the field tables
-// of predict --json.
+// Prints a predicted job in detail or as a line of a table, and the option values that its prediction uses. It also has
+// the field tables of predict --json.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

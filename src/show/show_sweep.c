@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shows a sweep of layouts: as a table, as JSON with its field tables, and as a page of the predictions of the best.
+// Prints a sweep over layouts as a table and as JSON, and writes an HTML page with the predictions of the best layouts.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
