@@ -16,8 +16,8 @@ static void add_gemm(struct distinct_ops *list, enum format format, int64_t size
     distinct_add_probe(list, gemm, formats, 3);
 }
 
-// Sizes are large enough to hide prologue and epilogue, and small enough for a CPU. own is the activation format of
-// the job; most other jobs compute in BF16.
+// Adds the ops in the order of enum probe. Their sizes hide prologue and epilogue of a kernel, and are smaller on a
+// CPU. own: activation format of the job. BF16 GEMMs are added too, since most other jobs compute in BF16.
 static void add_probes(struct distinct_ops *list, bool is_device, enum format own)
 {
     const enum format      f32 = FORMAT_F32, bf[] = {FORMAT_BF16, FORMAT_BF16};
@@ -40,8 +40,8 @@ static void add_probes(struct distinct_ops *list, bool is_device, enum format ow
     add_gemm(list, own, size);
 }
 
-// Stores a measured rate as a fraction of the data sheet's value. Without a higher data sheet value, the rate itself
-// becomes the value.
+// Stores a measured rate. If the data sheet (whole) has a higher one, stores the fraction of it that was reached
+// (share). Otherwise the measured rate replaces it, and the fraction is 1.
 static void set_rate(struct quantity *whole, struct quantity *share, double rate, double spread_percent)
 {
     struct quantity measured = {.value = rate, .spread_percent = spread_percent, .origin = QUANTITY_MEASURED};

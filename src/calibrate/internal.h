@@ -15,6 +15,6 @@ struct disturbance {
     double lost_seconds, busy_seconds;       // compute time lost to communication; time in which both ran
 };
 
-// Adds a traced step. seconds: time of each communication op without compute. lost_seconds grows by the whole compute
-// time; the caller subtracts the compute time without communication.
+// Adds a traced step. seconds: time of each communication op without compute. Adds the whole compute time to
+// lost_seconds; the caller then subtracts the compute time measured without communication.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds);

@@ -192,8 +192,8 @@ static const struct distinct_op *choose_between(const struct distinct_ops *list)
     return nearest;
 }
 
-// The delay counts communication ops that end while the rank computes. Such an op starts when its dependency and the
-// previous op of its stream have ended.
+// Sums the delay of communication ops that end before compute does: their time minus `seconds`, their time without
+// compute. Such an op starts when its dependency and the previous op of its stream have ended.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds)
 {
     double ended[STREAM_COUNT] = {0.0}, covered = 0.0, computed = 0.0;

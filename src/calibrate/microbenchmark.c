@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The distinct ops of a job, and a step that repeats one op on rotating operands. Between two communication ops, the
-// compute stream runs an op that waits for the first and that the second waits for. So communication starts as in a
-// training step: ranks arrive from compute, and the threads of communication streams are asleep.
+// Lists the distinct ops of a job, and builds a step that repeats one of them on rotating operands. Between two
+// communication ops, the compute stream runs an op that depends on the first, and the second depends on it. So
+// communication starts as in training: ranks arrive from compute, and the threads of communication streams are asleep.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

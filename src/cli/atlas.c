@@ -50,8 +50,8 @@ static void list_settings(struct text_buffer *settings, const char *name, const 
     }
 }
 
-// Ideal time of a row by the same FLOP convention and the peak of [hardware], whatever its publication used, so that
-// rows compare.
+// Returns the time of a job's model FLOPs at its peak. To compare jobs, all use the same FLOP convention and the peak
+// of [hardware], whatever their publications use.
 static double ideal_seconds(const struct job *job)
 {
     struct job plain       = *job;

@@ -76,8 +76,8 @@ static void print_sum(const struct sum *sum)
            sum->verified, sum->rows, proof->world, proof->built, proof->distinct, proof->ops, proof->communications);
 }
 
-// Checks all rows and reports the errors of each; the status is the last row's. list receives the rows as JSON; NULL:
-// rows are printed.
+// Checks all rows (jobs) of a configuration, reports the errors of each, and returns the status of the last row that
+// failed. list receives the rows as JSON; NULL: rows are printed.
 static status check_rows(const struct arguments *options, json_t *list, struct sum *sum, struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];

@@ -131,8 +131,8 @@ static bool asks_for_help(int count, char *const words[])
     return false;
 }
 
-// Adds the lines where the named options were set to an error that appeared only with a device or a plan, after the
-// configuration was read.
+// Appends to an error the lines of the configuration that set the options it names. Such an error appears only with a
+// device or a plan, after the configuration was read.
 static status name_places(status error, const struct command *command, const struct arguments *arguments)
 {
     struct text_buffer places = {.text = NULL};

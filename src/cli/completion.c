@@ -5,8 +5,8 @@
 
 #include "internal.h"
 
-// Prints candidates that start with the last word. before: a part of that word that candidates follow, as in
-// "--flag=value".
+// Prints candidates that start with `begun`, the last word of the command line. before: the part of the word in front
+// of a candidate, such as "--flag=" in "--flag=value".
 struct offer {
     const char *begun, *before;
     FILE       *file;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench configs: lists the installed configurations and their rows, and prints files.
+// gswbench configs: lists installed configurations and their rows (jobs), and prints configuration files.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Configurations that commands read: the installed ones, with a filter of their rows, and standard input.
+// Reads the configurations of commands: installed ones, with a filter of their rows (jobs), and standard input.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

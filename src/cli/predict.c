@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gswbench predict: predicts the step time on the machine of [hardware], which need not be present; with --sweep, of
-// all layouts that fit at the job's number of ranks. Warns about settings that no published row has.
+// gswbench predict: predicts the step time on the machine of [hardware], which need not be present; with --sweep, for
+// all layouts that fit at the job's number of ranks. Warns about settings that no published job has.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -296,8 +296,8 @@ static status compute_row(struct predictions *table, struct predict_row *row)
     return failed(&row->support) ? OK : computed;
 }
 
-// Fails if the job does not fit the device. The program that [software] describes decides if its memory is modelled.
-// Otherwise a published job that ran fits, even if gswbench would need more for its layout.
+// Fails if the job does not fit the device. If the memory of the program that [software] describes is modelled, the
+// model decides. Otherwise a published job fits, since it ran, even if gswbench would need more memory for it.
 static status check_fit(const struct predict_row *row)
 {
     const struct config *config      = &row->job.config;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench suite: runs a list of jobs under one launch, or describes them before.
+// gswbench suite: runs a list of jobs in one launch; with --dry-run, only says which can run and for how long.
 #include <stdlib.h>
 #include <string.h>
 

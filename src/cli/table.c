@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench table: prints many results as one table, or as a history.
+// gswbench table: prints many results as one table, or as a history that compares each run with the one before.
 #include "gswbench/comparison.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes transfers/RANK.csv of a traced step: a line per collective or send/receive, timed from when its stream reached
-// it.
+// Writes transfers/RANK.csv of a traced step: a line per collective or send/receive. Its time begins when its stream
+// reaches it, so it includes waiting for other ranks.
 #include "trace.h"
 
 #include <fcntl.h>

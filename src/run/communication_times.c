@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Measures a traced step's collectives on all ranks, and again alone. Members enter a collective at different times and
-// leave together, so the shortest time, on the last to enter, is its own; the excess on others is waiting. No clocks of
-// different hosts are compared.
+// Measures the collectives of a traced step on all ranks, then each collective alone. Members enter a collective at
+// different times and leave together: the last to enter measures the shortest time, that of the collective. The excess
+// on other members is waiting. No clocks of different hosts are compared.
 #include "trace.h"
 
 #include <math.h>

@@ -113,8 +113,8 @@ void validation_start(struct steps *steps, int64_t index);
 bool validation_of_parts(struct steps *steps, int64_t step);    // -1: before the first
 bool validation_end(struct steps *steps, int64_t index, bool is_finite);
 
-// checkpoints.c: opens the checkpoint, and fails early if a planned save would fail; fills the tensors before the first
-// step; saves after a step, false on failure. Collective.
+// checkpoints.c: open opens the initial checkpoint, and fails early if a planned save would fail. begin fills the
+// tensors before the first step. follow saves after a step; false: the save failed. Collective.
 status checkpoints_open(struct catalogue **loaded, const struct config *config, const struct plan *plan,
                         struct comm *comm);
 status checkpoints_begin(struct steps *steps);
@@ -167,8 +167,8 @@ void compute_times_add(struct compute_times *times, const struct comm_topology *
 void compute_times_summarise(const struct compute_times *times, const struct comm_topology *topology, bool is_judged,
                              struct result_rank *own);
 
-// steps.c: CUDA graphs: when a run captures its step, and whether replay is kept.
-// tried: steps timed per mode, from step 1 on.
+// steps.c: when a run captures its step as a CUDA graph, and whether it keeps replaying the graph. graphs_plan.tried:
+// steps timed in each mode, from step 1 on.
 struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, int64_t warmup);
 
 // seconds: median of an eager and of a replayed step.
@@ -183,5 +183,5 @@ void   graphs_decide(struct steps *steps, int64_t index);
 status thresholds_check(const struct run_config *run);
 
 // Prints a line per threshold. Returns EXIT_VALID, EXIT_GATE if one is missed, or EXIT_UNDECIDED if one is
-// inconclusive, as all are for a run that is not VALID unless is_forced.
+// inconclusive. In a run that is not VALID all are inconclusive, unless is_forced.
 int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file);

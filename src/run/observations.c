@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Observes the machine during the measured steps: the device (src/observe), and the CPU time that other processes took
-// on the job's cores. This is the busy time of these cores in /proc/stat minus the ranks' own. Interrupts are not
-// counted, since they may serve our communication. Steal time counts as foreign. Also serves profilers: NVTX ranges for
-// ops, and the steps to collect.
+// on the job's cores. This is the busy time of these cores in /proc/stat minus the CPU time of the ranks. Interrupts
+// are not counted, since they may serve the job's communication. Steal time counts as foreign. Also serves profilers:
+// NVTX ranges for ops, and the steps to collect.
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <math.h>

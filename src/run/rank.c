@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs one rank of a job: plan, environment, step, timed loop (steps.c), result. Stages that can fail on one rank end
-// in comm_agree, so no rank waits for one that has left.
+// Runs one rank of a job: plan, environment, step, timed loop (steps.c), result. A stage that can fail on one rank ends
+// in comm_agree, which fails on all, so no rank waits for one that has left.
 #include "trace.h"
 
 #include <inttypes.h>
@@ -55,8 +55,8 @@ static status sign(const struct rank *rank, const char *name)
     return rank->benchmark->sign_key != NULL ? signature_make(path, rank->benchmark->sign_key) : OK;
 }
 
-// Fails if the file system has no room for the run's output, rounded up. Measured: 80 KB for a few steps, 700 bytes per
-// step, 150 bytes per timeline op, 90 KB per pipeline stage.
+// Fails if the file system has no room for the run's output. The sizes below are measured ones rounded up: 80 KB for a
+// few steps, 700 bytes per step, 150 bytes per timeline op, 90 KB per pipeline stage.
 static status space_check(const struct config *config, const struct plan *plan, int64_t ranks,
                           const struct output_folder *folder)
 {
@@ -138,9 +138,9 @@ static status check_graphs(const struct rank *rank)
                 run->check == CHECK_OPS ? " with check = ops" : "");
 }
 
-// The watchdog calls this during a step, on its own thread. Reports the journal's result. From then on no step is
-// printed, since the result would lack it. The wait for one that is being printed ends after a second, in case nobody
-// reads the output.
+// The watchdog calls this on its own thread if a step must be ended. Reports the result that the journal holds. No step
+// is printed from then on, as that result would lack it: steps are printed under the mutex `keeping`, which stays
+// locked. After a second it goes on without the mutex, in case nobody reads the output.
 static bool leave_result(struct rank *rank, const char *why, const struct result_reason *further)
 {
     struct result   result = {0};
@@ -281,8 +281,8 @@ static void note_unwritten(struct result *result, const status *why)
     result->exit_code = EXIT_INVALID;
 }
 
-// Writes files first: no result is reported that was not saved. kept: status of weights and timeline, without which the
-// steps are still written.
+// Writes the files before reporting, so that every reported result is saved. kept: status of the weights and timeline
+// files; if these failed, the result is written nevertheless.
 static status write_result(struct rank *rank, status kept)
 {
     const struct benchmark *benchmark = rank->benchmark;

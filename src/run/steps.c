@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The timed step loop. Ranks start a step at a barrier and time it from before its first op to after its last. Inputs
-// and exchanges are outside the timed region. The loop also decides about CUDA graphs: on one node replay saves host
-// time at no cost. Between nodes, network proxy threads serve the collectives, so warm-up steps are timed in both modes
-// and the faster one stays.
+// are filled before the barrier, and ranks exchange losses and times after the step. The loop also decides about CUDA
+// graphs. On one node it replays, which saves host time. Between nodes, network proxy threads serve the collectives, so
+// it times warm-up steps with and without replay and keeps the faster mode.
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -176,8 +176,8 @@ static struct step_facts run_step(const struct steps *steps, int64_t index)
                                .departure       = departure};
 }
 
-// With a NaN clip scale AdamW skips this rank's update, so the rank would train differently although loss and norm are
-// finite.
+// AdamW skips the update of a rank whose clip scale (the factor that limits the gradient norm) is NaN. The rank would
+// train differently from then on, although loss and norm are finite.
 static void check_clip_scales(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
     for (int rank = 0; rank < steps->comm->topology.ranks && steps->plan->clip_scale >= 0; rank++) {
@@ -309,8 +309,8 @@ static bool are_finite(const struct step_facts *facts, int ranks)
     return are;
 }
 
-// Rank 0 returns whether run.until is reached and broadcasts it with the next step's facts. Ranks end one step later,
-// since they must know the last step in advance to verify it.
+// On rank 0 returns whether run.until is reached; the facts of the next step broadcast this (was_enough). Ranks end one
+// step later, since they must know the last step in advance to verify it.
 static bool decide_end(struct steps *steps, int64_t index, bool was_enough)
 {
     const struct run_config *run = &steps->benchmark->job.config.run;

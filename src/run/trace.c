@@ -116,8 +116,8 @@ static status run_noted(struct steps *steps, struct op_time *times, struct trace
     return noted;
 }
 
-// Uses CUPTI if every rank can, else CUDA events, to keep times comparable. With source auto, a failure of CUPTI runs
-// the steps again with events. Fails if a requested source failed, with nothing traced. Collective.
+// Times ops by CUPTI if every rank can, else by CUDA events on all ranks, so that times are comparable. If CUPTI fails
+// with source auto, the steps run again with events. Fails if the source that the user set failed. Collective.
 static status run_timed(struct steps *steps, struct op_time *times, struct trace_outcome *outcome)
 {
     int64_t                   source = steps->benchmark->job.config.trace.source;
@@ -164,8 +164,8 @@ static bool shows(const void *state, int64_t rank)
     return trace_config_draws(state, rank);
 }
 
-// The first rank of the file also writes its start, the last one its end. Returns rank 0's status; other ranks return
-// OK.
+// Writes trace.json, to which ranks append their ops in order. The first of them also writes the file's start, and the
+// last its end. Returns rank 0's status; other ranks return OK.
 static status draw(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
 {
     const struct trace_config   *config   = &steps->benchmark->job.config.trace;

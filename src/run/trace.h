@@ -39,8 +39,8 @@ struct communication_rows {
     struct comm_choice       chosen[COMMUNICATION_ROWS];
 };
 
-// Fills the zeroed rows, and communication_times of rank 0's result. Runs collectives alone, which overwrites the
-// step's memory. Collective.
+// Fills the zeroed rows, and communication_times of rank 0's result. Runs collectives once more without compute, which
+// overwrites the memory of the step. Collective.
 void communication_times_add(const struct communication_times_setup *setup, struct communication_rows *rows);
 
 // Row of a communication op, and the algorithm of an equal row; NULL if the table was full.

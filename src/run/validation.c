@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Verifies the steps of a run, with the checks of src/validate. Selects the steps to run twice: all (verify = full), or
-// the first (cold device), the last (hot) and two random ones (quick), else none. Compares replicas of the weights
-// bitwise after the last step.
+// Verifies the steps of a run, with the checks of src/validate. Some steps run twice, to compare their numbers: all
+// with verify = full; with verify = quick, the first (cold device), the last (hot) and two random ones. Compares the
+// replicas of the weights bitwise after the last step.
 #include <stdlib.h>
 
 #include <xxhash.h>
