@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shares autotuned GEMM algorithms and attention engines. The first rank that has a problem tunes it, and the others
-// use the result. Names of problems contain the device model, so each model is tuned separately.
+// Shares autotuned GEMM algorithms and attention engines: the first rank that has a problem (an op with its shapes)
+// tunes it for all. Names of problems contain the device model, so each model is tuned separately.
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,8 +162,8 @@ static status prepare(struct choices *choices, const struct plan *plan)
     return comm_agree(choices->comm, step_prepare(plan, choices->backend));
 }
 
-// Compares and keeps the choices. Hosts may share the cache file: rank 0 writes it first, then others add missing
-// entries.
+// Checks that ranks agree, and saves the choices in the cache file. Hosts may share this file, so rank 0 writes it
+// first, and the others then add missing entries.
 static void conclude(struct choices *choices)
 {
     static const struct setting_kind noted  = {.rule = SETTING_NOTED};

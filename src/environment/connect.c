@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Selects the communicator for device memory. Ranks with their own devices need NCCL unless the user names another:
-// staging through host memory would measure something else. Also finds out whether NCCL will use sockets.
+// Selects the communicator for device memory. If each rank has its own device, this is NCCL unless the user names
+// another: staging through host memory would measure something else. Also finds out whether NCCL will use sockets.
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -34,8 +34,8 @@ static bool matches(const char *list, const char *device, int port)
     return is_listed != is_inverted;
 }
 
-// Active InfiniBand and RoCE ports, and those that match NCCL_IB_HCA, as NCCL does: NAME or NAME:PORT prefixes, exact
-// after =, excluded after ^.
+// Active InfiniBand and RoCE ports, and those that NCCL_IB_HCA selects. NCCL reads this list as prefixes NAME or
+// NAME:PORT; a leading = asks for exact names, and a leading ^ excludes the names.
 struct ports {
     int active, chosen;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Selects a rank's device, checks that backends agree and that devices are shared only if allowed, and binds ranks to
-// the cores near their devices, unless the launcher did. Binding precedes all allocations, since memory is placed on
-// the node that first touches it.
+// Selects a rank's device, checks that ranks have the same backend and that devices are shared only if allowed, and
+// binds ranks to the cores near their devices unless the launcher did. Binding comes before all allocations, since
+// memory is placed on the node that first touches it.
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens a rank's environment: backend, communicator, and the checks of this folder. Stages that can fail on one rank
-// end in comm_agree, so no rank waits for one that has left. Notes are the same on all ranks.
+// Opens a rank's environment: backend, communicator, and the checks of this folder. A stage that can fail on one rank
+// ends in comm_agree, which fails on all, so no rank waits for one that has left. Notes are the same on all ranks.
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of this folder, which check ranks and machine before a run. Ranks of a collective function must
-// all call it.
+// Shared by the files of this folder, which check ranks and machine before a run. All ranks of the job must call a
+// function that is marked Collective.
 #pragma once
 
 #include "gswbench/environment.h"
 #include "gswbench/plan.h"
 
-// environment.c: adds a note. note_ranks: adds the first nonempty text of the ranks, with its rank and host and
-// their number. Collective.
+// environment.c: environment_note adds a note. For environment_note_ranks each rank gives a text ("": none); the note
+// has the first text, its rank and host, and the number of ranks with a text. Collective.
 enum { NOTE_TEXT_BYTES = 160 };
 void environment_note(struct environment_notes *notes, const char *id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compares ranks when they first meet: checks that they run the same job, finds ranks that share cores, and checks
-// their placement against the mesh.
+// Compares the ranks of a job before its first step: checks that they run the same job, finds ranks that share cores,
+// and checks their placement against the mesh.
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -138,8 +138,8 @@ static uint64_t hash_machine(const struct comm_topology *topology)
     return XXH3_64bits(machine, strlen(machine));
 }
 
-// MPI's local rank selects the device. Notes a different one in the launcher's variables, if they describe this
-// process: under mpirun in a Slurm allocation, Slurm's do not.
+// Notes a launcher variable whose local rank differs from MPI's, which selects the device. Ignores variables that
+// describe another process: under mpirun in a Slurm allocation, Slurm's do.
 static void check_local_rank(struct rank_environment *environment, struct comm *comm)
 {
     static const char *const names[][3] = {
@@ -236,8 +236,8 @@ void peers_check_profilers(struct result *result, const struct environment_peer 
     }
 }
 
-// Notes the first rank where our kernels replace cuDNN, and the first whose implementation differs from rank 0's: the
-// job then waits for the slowest.
+// Notes the first rank that runs gswbench's attention kernels instead of cuDNN's, and the first rank whose attention
+// implementation differs from rank 0's: the job then waits for the slowest.
 void attention_gather(struct result *result, struct comm *comm, struct backend *backend)
 {
     struct backend_attention own   = {.provider = ""};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Collects the environment variables of an allow-list, since others may hold secrets. The first matching row applies.
+// Collects the environment variables on an allow-list; others may hold secrets. The list's first matching row applies.
 #include "internal.h"
 
 #include <fnmatch.h>
@@ -19,8 +19,8 @@ enum { HIDDEN = -1 };
 
 static const char remedy[] = "give every rank the same environment (mpirun -x, srun --export)";
 
-// REQUIRED: ranks of a collective that differ hang or compute differently. OWN: may differ per rank or host. The
-// launcher sets other OMPI variables per host.
+// REQUIRED: a collective hangs or computes differently if its ranks have different values. OWN: may differ per rank or
+// host. The launcher sets the other OMPI variables, differently on each host.
 // clang-format off
 static const struct {
     const char *pattern;
@@ -67,8 +67,8 @@ static bool has(const struct setting_list *list, const char *name)
     return false;
 }
 
-// Whether the line is a default that the cuda backend sets itself. Without this check, later runs in this process would
-// report it as the user's.
+// Whether the line of the environment is a default that the cuda backend sets itself. Otherwise a later run of the same
+// process would report it as the user's.
 static bool is_default(const char *line)
 {
     return strcmp(line, "CUDA_DEVICE_MAX_CONNECTIONS=32") == 0;

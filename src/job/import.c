@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads the configuration of another program. A file becomes a list of names with values, and one table translates each
-// of them. Options that depend on several values are set afterwards.
+// Reads the job of another program. Its file becomes a list of names and values, which one table translates to options.
+// Options that depend on several values are set afterwards.
 #define _DEFAULT_SOURCE    // strsep
 #include "gswbench/job.h"
 
@@ -29,8 +29,8 @@ struct reader {
     int            count;
 };
 
-// Names that other programs use for an option, and their values as "theirs=ours", both separated by spaces. Values
-// NULL: the value is taken as it is. "theirs=" sets nothing.
+// Names of an option in other programs, and translations of its values as "theirs=ours"; both are separated by spaces.
+// Values NULL: the value is taken as it is. "theirs=" sets nothing.
 #define YES_NO "true=yes false=no"
 static const struct translation {
     const char *names, *option, *values;
@@ -421,7 +421,7 @@ static void set_torchtitan_defaults(struct reader *reader)
 static status set_class(struct reader *reader)
 {
     // Qwen2 has biases on q, k and v, but not on the output projection. attention_bias adds one there: 0.002 % of the
-    // parameters of 14B. Other programs could not read such an export, so the family is gswbench.
+    // parameters of the 14B model. Other programs could not read such an export, so its family is gswbench.
     static const struct {
         const char *type, *family, *qk_norm, *attention_bias;
     } classes[]      = {{"llama", "llama", "no", NULL},

@@ -195,8 +195,8 @@ const char *job_layout(const struct job *job, char *text, size_t bytes)
     return text;
 }
 
-// Warns about an axis that crosses nodes although every layer uses it. Ranks fill nodes in axis order, so an axis stays
-// in a node (or link domain) if its stride times its size divides the devices of a node.
+// Returns a warning if an axis crosses nodes although every layer communicates over it. Ranks fill nodes in axis order,
+// so an axis stays in a node (or link domain) if its stride times its size divides the devices of a node.
 const char *job_warning(const struct job *job, char *text, size_t bytes)
 {
     int64_t node    = job->config.hardware.gpus_per_node;

@@ -129,8 +129,8 @@ static void call_roll(struct watch *watch, struct roll *roll)
     }
 }
 
-// Finds the rank to blame. If some other host answered, a rank that did not is blamed. If none did, the network may not
-// connect the hosts, so silence proves nothing.
+// Finds the rank to blame for the hang. If another host answered, a rank without an answer is to blame. If no other
+// host did, the network may not connect the hosts, so silence proves nothing.
 static enum blame find_blame(const struct watch *watch, const struct roll *roll, struct slot *blamed, int64_t *waiting)
 {
     int        ranks = watch->setup.comm->topology.ranks;
@@ -189,8 +189,8 @@ static bool await_verdict(struct watch *watch, unsigned excuses, double seconds)
     return watch->segment->verdict != 0 || watch->segment->excuses != excuses;
 }
 
-// Kills stopped processes, which take no other signal. Waits first, so that the launcher sees the exit code of the
-// others.
+// Kills stopped processes (SIGSTOP, debugger), since they act on no other signal. Waits first, so that the launcher
+// sees the exit code of the others.
 static void kill_stopped(const struct watch *watch)
 {
     struct datagram *own        = memory_allocate(sizeof(*own));

@@ -134,8 +134,8 @@ static enum blame blame_process(const struct slot *slot)
     }
 }
 
-// Whether the first rank is more likely to blame. A rank that waits for none comes first. If all wait in a cycle, one
-// has skipped a communication op, and is ahead of the ranks that wait in it.
+// Whether the first rank is more likely to blame. A rank that waits for no other is. If all ranks wait in a cycle, one
+// of them has skipped a communication op, and is therefore ahead of the ranks that wait in this op.
 static bool is_worse(const struct slot *first, int64_t first_waits, const struct slot *second, int64_t second_waits)
 {
     if ((first_waits == 0) != (second_waits == 0)) {

@@ -67,9 +67,9 @@ struct segment {
 status segment_open(struct segment **segment, struct comm *comm);
 void   segment_close(struct segment *segment, const struct comm_topology *topology);
 
-// segment.c: damage_note records damage on the segment, unless one is set. damage_look runs on every poll: rank 0 ends
-// the job with a result; the damaged rank of another host tells rank 0. damage_found is the damage hook; its context is
-// a watch.
+// segment.c: damage is a number with which a step cannot continue. damage_note records it unless there is one already.
+// damage_look runs on every poll: rank 0 ends the job with a result; a rank on another host tells rank 0 first. A step
+// calls damage_found (context: a watch) when it finds damage.
 void damage_note(struct segment *segment, int rank, int64_t step, const char *text);
 void damage_look(struct watch *watch);
 void damage_found(void *watch, int rank, const char *text);
@@ -84,7 +84,7 @@ void slot_show(struct shown *shown, const struct plan *plan);
 // Like slot_show, for work other than steps, with its description and plan; plan NULL: none.
 void slot_show_part(struct shown *shown, const struct plan *plan, const char *words);
 // Describes a rank's position, such as "step 7, op 12 all_gather ...". plan names the ops of ranks on the same pipeline
-// stage. For others, or if plan is NULL, it is the rank's own description.
+// stage. For other ranks, or if plan is NULL, the text is what the rank itself published.
 void slot_name_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes);
 
 // List index of the op that a rank is in: the last communication op if any, else the compute op; -1: none.
@@ -155,9 +155,9 @@ struct watch {
 // watch.c: the plan that names the ranks' ops; NULL: the ranks run other work.
 const struct plan *watch_named_plan(const struct watch *watch);
 
-// alarm.c: alarm_answer handles messages of other hosts; roll collects their answers, NULL if this rank has not asked.
-// alarm_end_job ends the process after some rank of the job has named the rank to blame. It returns only if a
-// checkpoint file is still moving.
+// alarm.c: alarm_answer handles messages of other hosts; roll collects the answers to this rank's question, NULL if it
+// has not asked. alarm_end_job ends the process once a rank of the job has reported the rank to blame. It returns only
+// if a checkpoint file is still being read or written.
 struct roll;
 void alarm_answer(struct watch *watch, struct roll *roll);
 void alarm_end_job(struct watch *watch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared memory of a host's ranks: the state that each rank publishes there, how it is described, and damage. Its name
-// is unlinked before the run starts, so it is freed with the processes.
+// Memory that the ranks of a host share: the state that each rank publishes, its description, and the first damage
+// (damage_note). Its name is unlinked before the run starts, so the memory is freed with the processes.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -241,8 +241,8 @@ void segment_close(struct segment *segment, const struct comm_topology *topology
     }
 }
 
-// Damaged numbers with which a step cannot continue, such as impossible token counts. The rank that finds one waits;
-// the watchdog of rank 0 writes an INVALID result and ends the job. Ranks of other hosts send rank 0 a datagram.
+// Records damage: a number with which a step cannot continue, such as an impossible token count. The rank that finds it
+// waits; the watchdog of rank 0, which other hosts tell by datagram, ends the job with an INVALID result.
 void damage_note(struct segment *segment, int rank, int64_t step, const char *text)
 {
     int none = 0;
