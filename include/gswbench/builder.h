@@ -14,13 +14,12 @@ struct block {
     int32_t                  count;    // number of sublayers
     const struct layer_kind *kinds[BLOCK_SUBLAYERS];
     int32_t                  weights[BLOCK_SUBLAYERS][SUBLAYER_WEIGHTS];    // indices in plan->weights; -1: none
-    int64_t                  linears, first_linear;    // linears that can run in FP8, and the model-wide index of the
-                                                       // first
-    bool    is_repeat;                                 // has the weights and units of the block before
-    int64_t expert_layer;                              // index among the layers with experts; -1: no experts
-    int32_t first_unit, unit_count;                    // consecutive; the unit of experts is the last
-    int64_t own;                                       // index among the blocks of this rank's chunks
-    int64_t in_chunk;                                  // index of a layer in its chunk
+    int64_t                  linears, first_linear;     // linears that can run in FP8; model-wide index of the first
+    bool                     is_repeat;                 // has the weights and units of the block before
+    int64_t                  expert_layer;              // index among the layers with experts; -1: no experts
+    int32_t                  first_unit, unit_count;    // consecutive; the unit of experts is the last
+    int64_t                  own;                       // index among the blocks of this rank's chunks
+    int64_t                  in_chunk;                  // index of a layer in its chunk
 };
 
 // State of an FSDP unit at the current point of the op list.
@@ -63,23 +62,20 @@ struct builder {
     struct unit_state   *states;                    // per unit of the plan
     struct block_values *values;                    // [own_blocks][in_flight]
     int64_t              own_blocks;                // on this rank
-    int64_t              in_flight;                 // maximum microbatches of a chunk between their forward and
-                                                    // backward pass
-    int32_t first_unit, end_unit;                   // of the current chunk
-    int64_t tokens;                                 // T: tokens of a microbatch on this rank
-    int64_t shard_tokens;             // S: rows of the residual stream on this rank: T / tp, or T without sequence
-                                      // parallelism
-    int64_t              sequence;    // positions of a sequence on this rank
-    bool                 overlaps;    // GEMMs are split to overlap with tp communication
-    bool                 overlaps_experts;
-    int64_t              heads, kv_heads;       // on this rank
-    int64_t              key_dim, value_dim;    // of a head in attention
-    struct routing_shape routing;               // the same for every layer with experts
-    int64_t              prefetch, reshard;     // as in [parallel]
-    bool                 gathers_forward;       // ZeRO-1: updated weights are gathered in the next forward pass
-    bool                 reduces_each;          // gradients are reduced over replicas after each of several
-                                                // microbatches
-    int32_t *owners;                            // Muon: replica that owns each matrix [weights][WEIGHT_PARTS]
+    int64_t              in_flight;                 // maximum microbatches of a chunk that wait for their backward pass
+    int32_t              first_unit, end_unit;      // of the current chunk
+    int64_t              tokens;                    // T: tokens of a microbatch on this rank
+    int64_t shard_tokens;    // S: rows of the residual stream on this rank; T / tp with sequence parallelism, else T
+    int64_t sequence;        // positions of a sequence on this rank
+    bool    overlaps;        // GEMMs are split to overlap with tp communication
+    bool    overlaps_experts;
+    int64_t heads, kv_heads;                   // on this rank
+    int64_t key_dim, value_dim;                // of a head in attention
+    struct routing_shape routing;              // the same for every layer with experts
+    int64_t              prefetch, reshard;    // as in [parallel]
+    bool                 gathers_forward;      // ZeRO-1: updated weights are gathered in the next forward pass
+    bool                 reduces_each;         // gradients are reduced over replicas per microbatch, not per step
+    int32_t             *owners;               // Muon: replica that owns each matrix [weights][WEIGHT_PARTS]
     // Adapters of frozen matrices:
     int64_t               first_trained_place;       // the first block with a trained weight, and its first
     int32_t               first_trained_sublayer;    // sublayer with one; gradients end there
@@ -142,8 +138,7 @@ struct declared_part {
     int64_t                rows, columns;
     int64_t                first_row, local_rows;
     int64_t                first_column, local_columns;
-    uint32_t replica_axes;    // 1 << axis, MESH_HEAD_COPIES: axes along which ranks have the same rows and
-                              // columns
+    uint32_t               replica_axes;    // 1 << axis, MESH_HEAD_COPIES: axes whose ranks have the same part
 };
 
 // A weight: up to WEIGHT_PARTS parts, concatenated by rows.

@@ -89,11 +89,11 @@ struct layer_kind {
     const struct forward_step *steps;      // in order; terminated by append = NULL
     uint32_t                   needed;     // values that the backward pass reads
     uint32_t                   dropped;    // of these, values that are always recomputed
-    uint32_t                   travels;    // values that an all-to-all brings; with overlap_microbatches, ops of
-                                           // another microbatch follow the steps that make them
-    uint32_t inputs[LINEAR_KINDS];         // values that only the weight gradients of these linears read
-    uint32_t (*needed_also)(const struct model_config *model);    // further values that it reads in some models; NULL:
-                                                                  // none
+    // Values that an all-to-all brings. With overlap_microbatches, ops of another microbatch follow the steps that make
+    // them, to overlap with the all-to-all.
+    uint32_t travels;
+    uint32_t inputs[LINEAR_KINDS];    // values that only the weight gradients of these linears read
+    uint32_t (*needed_also)(const struct model_config *model);    // backward also reads these, in some models; or NULL
     // Turn the gradient of VALUE_OUT into the gradient of VALUE_N. Each function gets the result of the one before it.
     // If the sublayer is the first trained one, the last result is not used.
     int32_t (*backward[BACKWARD_PARTS])(struct sublayer *sublayer, int32_t gradient);
@@ -148,7 +148,7 @@ void head_append_deferred(struct builder *builder);    // call only if deferred_
 
 // Routing of the layers with experts.
 struct routing_shape experts_routing(const struct builder *builder);
-uint32_t             experts_row_axes(const struct builder *builder);    // axes whose ranks have other rows of the same
-                                                                         // sequences
+// Axes whose ranks have other rows of the same sequences.
+uint32_t experts_row_axes(const struct builder *builder);
 // After the last microbatch of a step: updates the router biases from the load of the experts, if the model has them.
 void experts_append_balance(struct builder *builder);

@@ -11,15 +11,14 @@ struct linear {
     bool        is_gradient;    // data gradient dx = dy W
     bool        is_whole;       // not split to overlap with tp communication
 };
-int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows);    // a new output tensor with
-                                                                                           // this many rows
-int32_t linear_out_of(struct builder *builder, const struct linear *linear, int32_t x);    // a new output tensor with
-                                                                                           // the rows of x
+// Add an output tensor with this many rows, or with the rows of x.
+int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows);
+int32_t linear_out_of(struct builder *builder, const struct linear *linear, int32_t x);
 void    linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates);
 int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_gemm_scaled(struct builder *builder, const struct linear *linear, int32_t x, float scale);
-int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);    // x, or its FP8 copy if that
-                                                                                           // can be used by rows
+// Returns x, or its FP8 copy if one scale covers the whole copy, so that its rows can be split.
+int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);
@@ -47,9 +46,9 @@ int32_t tensor_gather_linear(struct builder *builder, const struct linear *linea
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t out);
 int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                                  int32_t out);                                    // the same, never split
-bool    tensor_shares_rows(const struct builder *builder);                         // the residual stream is sharded
-                                                                                   // over tp (sequence parallelism)
+                                  int32_t out);    // the same, never split
+// Whether the residual stream is sharded over tp (sequence parallelism).
+bool    tensor_shares_rows(const struct builder *builder);
 bool    tensor_shares_matrix(const struct builder *builder, int32_t weight);       // the weight is sharded over tp
 int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);    // [S, n] to [T, n]
 int32_t tensor_gather_again(struct builder *builder, const char *role, int32_t rows,
@@ -86,17 +85,17 @@ void unit_create(struct builder *builder, const struct plan_unit *described);
 bool unit_reduces_each(const struct builder *builder, int32_t unit);
 // Makes the weights available, and prefetches the next units in this direction (1 or -1; 0: no prefetch).
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
-void unit_leave(struct builder *builder, int32_t unit, bool stays);    // after unit_acquire; stays: keep gathered
-                                                                       // weights
-void unit_release(struct builder *builder, int32_t unit);              // drops gathered weights that no pipeline action
-                                                                       // uses
+// Ends the use that unit_acquire began. stays: keeps the gathered weights.
+void unit_leave(struct builder *builder, int32_t unit, bool stays);
+// Drops gathered weights that no pipeline action uses.
+void unit_release(struct builder *builder, int32_t unit);
 // The unit's weight gradients are written between these calls. The end reduces them as the layout requires.
 void unit_begin_gradients(struct builder *builder, int32_t unit);
 void unit_end_gradients(struct builder *builder, int32_t unit);
 // Points the unit's gradients again to the tensors that a delayed microbatch began with.
 void unit_resume_gradients(struct builder *builder, const struct delayed *begun);
-void unit_settle_gradients(struct builder *builder);    // at the end of a chunk: adds or copies reduced gradients to
-                                                        // the kept gradients
+// At the end of a chunk: adds or copies reduced gradients to the kept gradients.
+void unit_settle_gradients(struct builder *builder);
 // Makes the unit's weights (gradients) parts of a tensor with all elements of the unit; -1: unavailable.
 void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
 void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);

@@ -136,13 +136,14 @@ extern const struct option parallel_options[];
 
 struct mesh {
     int64_t world;
-    int64_t size[AXIS_COUNT];     // the product is world
-    int64_t asked[AXIS_COUNT];    // as in [parallel]: fsdp or dp includes ep, and ep is the whole expert-parallel
-                                  // group; size[AXIS_EP] counts only the ranks of it that are taken from fsdp or dp
-    bool     shards_over_cp;      // weights are sharded over cp as well
-    int64_t  etp;                 // ranks that each matrix of an expert is sharded over: all of tp, or 1
-    uint32_t owner_axes;          // 1 << axis: axes of the expert-parallel group
-    int64_t  head_copies;         // ranks of tp that share a key and value head; 0: each rank has its own heads
+    int64_t size[AXIS_COUNT];    // the product is world
+    // As in [parallel]: fsdp or dp includes ep, and ep is the whole expert-parallel group. size[AXIS_EP] counts only
+    // the ranks of this group that are taken from fsdp or dp.
+    int64_t  asked[AXIS_COUNT];
+    bool     shards_over_cp;    // weights are sharded over cp as well
+    int64_t  etp;               // ranks that each matrix of an expert is sharded over: all of tp, or 1
+    uint32_t owner_axes;        // 1 << axis: axes of the expert-parallel group
+    int64_t  head_copies;       // ranks of tp that share a key and value head; 0: each rank has its own heads
     int64_t  vp;
     bool     delays_weights;    // several stages with a zero-bubble schedule
 };

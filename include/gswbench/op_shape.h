@@ -92,19 +92,22 @@ struct routing_shape {
     int64_t first, total;                // own rows are first .. first + rows - 1 of total
     int64_t sequences, sequence_rows;    // sequences = 1, sequence_rows = total: all rows compete
     int64_t experts, top_k;
-    int64_t owners;         // expert-parallel group size. With n = experts / owners, expert e is local expert e % n of
-                            // owner e / n; its slots start at capacity * (e % n * owners + e / n)
-    int64_t capacity;       // slots per expert; if packed, the maximum per expert
-    int64_t multiple;       // 0: fixed capacity. Else slots are packed: the experts follow each other in the same order
-                            // without gaps, each padded to a multiple of this number of rows
-    int64_t taken;          // maximum rows of a sequence per expert: highest probability first, then lowest row
-    bool    balanced;       // arithmetic_assign assigns experts by row number and ignores the logits
-    double  hot;            // fraction of rows that all go to the first top_k experts
-    float   auxiliary;      // weight of the auxiliary loss of a sequence: experts * sum over experts of (fraction of
-                            // choices * mean probability); each rank adds its rows' part
-    int32_t score;          // enum router_score
-    bool    is_absolute;    // gates are the scores of the chosen experts, not divided by their sum
-    float   scale;          // factor for gates
+    // Size of the expert-parallel group. With n = experts / owners, expert e is local expert e % n of member e / n of
+    // this group; its slots start at capacity * (e % n * owners + e / n).
+    int64_t owners;
+    int64_t capacity;    // slots per expert; if packed, the maximum per expert
+    // 0: every expert has `capacity` slots. Else slots are packed: experts follow each other in the same order without
+    // gaps, each padded to a multiple of this number of rows.
+    int64_t multiple;
+    int64_t taken;       // maximum rows of a sequence per expert: highest probability first, then lowest row
+    bool    balanced;    // arithmetic_assign assigns experts by row number and ignores the logits
+    double  hot;         // fraction of rows that all go to the first top_k experts
+    // Weight of the auxiliary loss of a sequence: experts * sum over experts of (fraction of choices * mean
+    // probability). Each rank adds the part of its rows.
+    float   auxiliary;
+    int32_t score;                 // enum router_score
+    bool    is_absolute;           // gates are the scores of the chosen experts, not divided by their sum
+    float   scale;                 // factor for gates
     int64_t groups, top_groups;    // experts are chosen from the best top_groups of groups; 0: no groups
 };
 // Number of slots. If packed, the worst case, split evenly over the local experts of an owner.
@@ -146,6 +149,6 @@ struct communication_shape {
     int32_t peer;        // send, receive, broadcast: index in the group; rotate: distance in the ring, backwards if < 0
     int32_t channel;     // sends and receives match in order within (group, stream pair, channel)
     int64_t ahead;       // rotate: elements from this rank's OUT to OUT of the rank that it sends to
-    const struct communication_parts *parts;    // all-to-all: NULL for equal parts. Always NULL in a plan; only the
-                                                // step knows the counts
+    // All-to-all with unequal parts; NULL: equal parts. Always NULL in a plan, since only the step knows the counts.
+    const struct communication_parts *parts;
 };

@@ -45,8 +45,9 @@ struct weight {
     int32_t     linear;                       // index among the model's FP8 linears; -1: its GEMMs run in BF16
     int32_t     bias;                         // index of its bias in plan->weights; -1: none
     int32_t     adapter[ADAPTER_MATRICES];    // indices of its adapter in plan->weights; -1: none
-    struct op  *stored;    // frozen in FP8 or FP4: the OP_QUANTIZE, without IN and OUT, that makes it once,
-                           // from initial values in BF16; NULL: none
+    // If the weight is frozen in FP8 or FP4: an OP_QUANTIZE without IN and OUT, which makes it once from initial values
+    // in BF16; else NULL.
+    struct op         *stored;
     int32_t            part_count;
     struct weight_part part[WEIGHT_PARTS];
 };
@@ -60,11 +61,13 @@ struct plan_slice {
 // optimizer. The weights of a unit have consecutive elements, with the same offsets in every storage. A rank keeps a
 // slice of them. With Muon and ZeRO-1, the optimizer of a rank updates whole matrices, possibly none.
 struct plan_unit {
-    int64_t place;    // index in the model: embedding 0, block layer + 1, head layers + 1, then MTP modules, experts of
-                      // each layer that has any, separate linears, adapters
-    bool is_experts;                // sharded over the expert-parallel group
-    bool is_low_precision;          // weights are kept in FP8, and only master weights in full precision;
-                                    // frozen weights in FP8 or FP4, without masters
+    // Index in the model: embedding 0, block layer + 1, head layers + 1; then MTP modules, experts of each layer that
+    // has any, separate linears, and adapters.
+    int64_t place;
+    bool    is_experts;    // sharded over the expert-parallel group
+    // Weights are kept in FP8, and only master weights in full precision. Frozen weights are kept in FP8 or FP4,
+    // without masters.
+    bool              is_low_precision;
     bool              is_muon;      // matrices that Muon updates as wholes; second_moment is -1
     bool              is_frozen;    // without gradient and optimizer state: gradient, master and moments are -1
     bool              is_copy;      // a copy of the embedding, on a stage with a tied head or MTP modules
@@ -171,14 +174,15 @@ struct plan {
     enum context               context;        // exchange of keys and values over cp
     bool                       is_unplaced;    // activations have no offsets; only their total size is computed
 
-    struct tensor    *tensors;
-    int32_t           tensor_count;
-    struct op        *ops;
-    int32_t           op_count;
-    struct weight    *weights;
-    int32_t           weight_count;
-    struct plan_unit *units;    // of this rank's chunks: embedding, blocks in order, head with the final norm. A tied
-                                // head on another stage than the embedding is preceded by a copy of the embedding
+    struct tensor *tensors;
+    int32_t        tensor_count;
+    struct op     *ops;
+    int32_t        op_count;
+    struct weight *weights;
+    int32_t        weight_count;
+    // Units of this rank's chunks: embedding, blocks in order, head with the final norm. A tied head on another stage
+    // than the embedding is preceded by a copy of the embedding.
+    struct plan_unit  *units;
     int32_t            unit_count;
     struct plan_group *groups;
     int32_t            group_count;
@@ -194,9 +198,10 @@ struct plan {
     int32_t             rope_table, hyper, gradient_norm, clip_scale;
     int32_t             loss, prediction_loss;    // prediction_loss: mean loss of the MTP modules; -1: none
     struct plan_scaling scaling;
-    int32_t router_bias;    // f32 [layers, experts]: bias of scores in the choice of experts, 0 before the first step,
-                            // the same on all ranks; -1: none
-    int32_t routing;        // f32 [layers, experts + 2]: routing statistics of a step, over all ranks; -1: no experts
+    // f32 [layers, experts]: bias of scores in the choice of experts; 0 before the first step, the same on all ranks.
+    // -1: none.
+    int32_t router_bias;
+    int32_t routing;    // f32 [layers, experts + 2]: routing statistics of a step, over all ranks; -1: no experts
 
     struct arena arena;
 };

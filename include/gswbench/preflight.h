@@ -63,8 +63,8 @@ struct preflight_report {
     int64_t exit_code;
     double  seconds;                                  // duration of the preflight
     int64_t examined_ops, examined_communications;    // verified ops and collectives, over all ranks
-    double  op_bound, op_difference;    // for nondeterministic ops: allowed and observed difference between ranks,
-                                        // relative to the norm
+    // For nondeterministic ops: allowed and observed difference between ranks, relative to the norm.
+    double op_bound, op_difference;
 
     struct preflight_rank    *ranks;
     struct preflight_class   *classes;
