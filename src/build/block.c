@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Appends the forward and backward pass of a block. The recompute policy determines which forward values are kept;
-// missing values are recomputed before the backward pass.
+// Appends the forward and backward pass of a block: a layer, or an end of the model such as the embedding. The
+// recompute policy determines which forward values are kept; missing values are recomputed before the backward pass.
 #include "block.h"
 
 #include <string.h>

@@ -10,8 +10,8 @@ void block_describe_all(struct builder *builder);
 void weights_declare(struct builder *builder);
 // Number of parts of each pass of a block. All but the last end at an expert all-to-all.
 int block_parts(const struct builder *builder, int64_t place);
-// Appends one part of the forward pass. After the last part, returns the residual stream, or the normalised stream if
-// the block ends it.
+// Appends one part of the forward pass. The last part returns the residual stream, or the normalised stream if the
+// block ends in a loss.
 struct residual_stream block_forward(struct builder *builder, int64_t place, struct residual_stream in, int part);
 // Appends one part of the backward pass. gradient: result of the previous part. The last part returns the gradient of
 // the block's input. Gradients of experts are reduced as soon as they are complete, to overlap with the remaining

@@ -7,8 +7,8 @@
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-// Maximum ops appended per layer, linear or step, for forward, recompute and backward together: the appends in the
-// code, rounded up. A test compares them with plans of every layout.
+// Maximum ops appended per layer, linear or step, for forward, recompute and backward together, counted in the code and
+// rounded up. A test compares them with plans of every layout.
 enum {
     OPS_OF_SUBLAYER = 12,    // per microbatch: norms, activation, rope, attention; gathers and reductions of a unit
     OPS_OF_LINEAR   = 4,     // per microbatch: GEMMs
@@ -31,8 +31,8 @@ enum {
     OPS_OF_STEP     = 32,
 };
 
-// Limits of a plan: verifying one of this size takes some gigabytes and minutes. With bytes_max, sums of bytes stay
-// below 2^63.
+// Maximum ops in the plan of one rank, and in the plans of one rank per stage: verifying this many takes some gigabytes
+// and minutes. With bytes_max, sums of bytes stay below 2^63.
 enum { RANK_OPS_MAX = 1 << 21, STAGE_OPS_MAX = 9 << 20 };
 static const double bytes_max = 0x1p62;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Ranks as threads of one process. The members of a group publish their buffers, synchronize, do their share of the
-// work directly in the others' memory, and synchronize again. Waiting threads sleep.
+// work directly on the buffers of other members, and synchronize again. Waiting threads sleep.
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "gswbench/arena.h"
 
 // A stage runs warmup forward passes, then alternates forward and backward, then runs the remaining backward passes.
-// action returns microbatch and chunk of the index-th action of a direction.
+// action returns microbatch and chunk of the index-th forward or backward pass (from 0).
 struct order {
     int64_t warmup, count;    // count: actions per direction
     struct schedule_action (*action)(const struct schedule_shape *shape, enum schedule_pass pass, int64_t index);
@@ -49,8 +49,8 @@ int64_t schedule_actions(const struct schedule_shape *shape)
     return parts * shape->chunks * shape->microbatches;
 }
 
-// Finds the index-th action of a direction (action->action). Returns false if there is none, or if its microbatch does
-// not exist.
+// Finds the forward or backward pass (action->pass) that a stage runs at position `index`; a position has up to one of
+// each. Returns false if there is none, or if an incomplete last group lacks its microbatch.
 static bool find_action(struct schedule_action *action, const struct schedule_shape *shape, const struct order *order,
                         int64_t index)
 {

@@ -7,9 +7,9 @@
 
 #include "gswbench/arena.h"
 
-// Channels are thread blocks of a communication kernel, each with its own buffers per neighbour. Pipeline links get
-// few (CHANNELS_LINK): they carry less data than collectives, and a receive that is posted early holds its SMs.
-// CHANNELS_WIDE is NCCL's own limit where it drives the links of a node at full rate. A channel carries at least
+// Channels are thread blocks of a communication kernel, each with its own buffers per neighbour. Pipeline links get few
+// (CHANNELS_LINK): they carry less data than collectives, and a receive that is posted early holds its SMs.
+// CHANNELS_WIDE is NCCL's own limit, at which it drives the links of a node at full rate. A channel carries at least
 // GRAIN_BYTES, because latency dominates below.
 enum { CHANNELS_LINK = 2, CHANNELS_WIDE = 16, GRAIN_BYTES = 64 << 10 };
 

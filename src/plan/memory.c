@@ -104,8 +104,8 @@ static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const
     free(end);
 }
 
-// Lists the lifetimes by begin and by end. Among tensors with the same begin, the largest is placed first; among
-// equals, the first tensor.
+// Links the lifetimes into a list per begin and a list per end. Of tensors with the same begin, the largest comes first
+// and gets its offset first; among equals, the first tensor.
 static void list_lifetimes(struct lifetimes *lifetimes)
 {
     size_t bytes              = (size_t)lifetimes->ends * sizeof(int32_t);

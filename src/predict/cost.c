@@ -175,8 +175,8 @@ static double scan_bytes(const struct op *op)
                         of->step * (double)shape->heads);
 }
 
-// A separate kernel reads the input once to find the scale, at the rate scale_efficiency. The cast moves all other
-// bytes, at the rate cast_efficiency.
+// A separate kernel reads the input once to find the scale, at the share scale_efficiency of memory bandwidth. The cast
+// moves all other bytes, at the share cast_efficiency.
 static double cast_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     double found = op_finds_scale(op) ? (double)format_bytes(plan->tensors[op->operand[QUANTIZE_IN]].format,

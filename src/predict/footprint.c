@@ -212,9 +212,9 @@ static int64_t expected_bytes(const struct plan *plan, const struct tensor *tens
                : (int64_t)((double)tensor->bytes * (double)row_count->expected / (double)row_count->maximum);
 }
 
-// Unfused attention keeps the probabilities of all pairs, and with dropout also the mask and the output of dropout.
-// Each residual addition has a dropout mask, unless the block is recomputed. A ring of cp joins keys and values in a
-// new tensor.
+// Unfused attention keeps the probabilities of all query-key pairs, and with dropout also the mask and the output of
+// dropout. Each residual addition has a dropout mask, unless the block is recomputed. Ring attention over cp joins keys
+// and values in a new tensor.
 static void walk_extras(struct walk *walk, const struct tensor *tensor)
 {
     const struct plan            *plan     = walk->plan;

@@ -18,8 +18,8 @@ static bool has_like_layers(const struct plan_request *request)
            request->parallel.schedule == PIPELINE_1F1B;
 }
 
-// Layers differ if only every n-th or the first n are recomputed. The bound then uses the time of a layer without
-// recompute, and no activation memory.
+// Whether all layers are recomputed in the same way, not only every n-th or the first n. If they are not, the bound
+// uses the time of a layer without recompute, and no activation memory.
 static bool recomputes_alike(const struct plan_request *request)
 {
     return request->train.recompute != RECOMPUTE_BLOCK_EVERY && request->train.recompute_layers == 0;

@@ -3,8 +3,8 @@
 // delayed) or per part of the tensor, such as a block of 32.
 #include "gswbench/linear.h"
 
-// Persistent FP8 scales: one slot per linear and role. A tensor has a slot if its scale is known before its values
-// (delayed scaling), or if ranks must agree on it.
+// Persistent FP8 scales: one slot per linear and role (input, weight or output gradient). A tensor has a slot if its
+// scale is known before its values (delayed scaling), or if ranks must agree on it.
 
 static bool is_delayed(const struct plan *plan)
 {

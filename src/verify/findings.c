@@ -65,9 +65,9 @@ static void check_operand(struct findings *findings, int32_t op, int slot)
     }
 }
 
-// Low-precision operands need scales and must be contiguous along k, the dimension that the GEMM sums over. Both have
-// the same scaling, except that 1x128 blocks may be combined with 128x128 blocks, and NV blocks of 1x16 with 16x16. Two
-// operands in 128x128 blocks are not supported.
+// Low-precision operands need scales and must be contiguous along k, the dimension that the GEMM sums over. Both
+// operands have the same scaling, except that 1x128 blocks may be combined with 128x128 blocks, and NV blocks of 1x16
+// with 16x16. Two operands in 128x128 blocks are not supported.
 static void check_gemm(struct findings *findings, int32_t op)
 {
     const struct op *checked = &findings->plan->ops[op];

@@ -162,8 +162,8 @@ static bool may_stay_unread(const struct op *writer, const struct tensor *writte
     return writer->kind == OP_CLEAR || (writer->kind == OP_ALL_GATHER && written->storage == STORAGE_WEIGHT);
 }
 
-// Reports a value that is overwritten unread, unless it may stay unread or this op has read it. A kept gradient may
-// also be replaced by its reduction.
+// Reports an op that sets a tensor a second time, unless it has read the first value or this value may stay unread. In
+// other storages than activations, a read by any op suffices: a reduction replaces a kept gradient.
 static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
 {
     const struct plan   *plan    = verifier->plan;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Device memory allocated by NCCL and registered with its communicators. If all members of a group have the same layout
-// of a storage, it is registered as a symmetric window, and a member finds other members' data at its own offset.
-// Otherwise each member registers its own buffer, which still saves copies. Members register windows in the same order.
+// of a buffer, it is registered as a symmetric window: a member finds other members' data at its own offset. Otherwise
+// each member registers its own buffer, which still saves copies. Members register windows in the same order.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -22,8 +22,8 @@ static void release(struct comm *comm, void *data)
     NCCL_CHECK(&state->library, ncclMemFree(data));
 }
 
-// Registers a buffer as a symmetric window, or as the member's own. NCCL returns no handle, and no error, if it cannot
-// register the memory.
+// Registers a buffer with a communicator, as a symmetric window or for this member alone. If NCCL cannot register the
+// memory, it returns no handle and no error.
 static void register_buffer(struct nccl_state *state, struct nccl_connection *connection,
                             const struct comm_buffer *buffer, bool is_window)
 {
