@@ -5,8 +5,7 @@
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-// Adds the counts of a layer kind in `times` layers, `copies` of them with separate weights: MTP modules may share
-// theirs.
+// Adds a layer kind's counts in `times` layers, `copies` of them with own weights (MTP modules may share theirs).
 static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times,
                 int64_t copies)
 {

@@ -217,8 +217,7 @@ static void explain_host(struct analysis *analysis, int32_t op, double ready)
 }
 
 // Explains a gap of the compute stream, back from its last op. While an op ran, it explains the gap; before that, its
-// dependency does. A ready op that had not started waited for the other stage if it crosses stages, else for its
-// launch.
+// dependency does. A ready op waits for the other stage if it crosses stages, else for its launch.
 static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
 {
     while (cause != NONE && analysis->times[cause].end > begin) {

@@ -98,8 +98,8 @@ static void check_gemm(struct findings *findings, int32_t op)
     }
 }
 
-// A quantize op writes the quantized tensor, its transpose, or both, in one format. Each has its own scales, unless one
-// scale applies to the whole tensor.
+// A quantize op writes the quantized tensor, its transpose, or both, in one format, with scales for each unless the
+// whole tensor has a single scale.
 static void check_quantize(struct findings *findings, int32_t op)
 {
     const struct tensor *tensors = findings->plan->tensors;
