@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of this folder: microbenchmarks, and the slowdown by sharing cores.
+// Shared by the files of this folder: microbenchmarks, and the slowdown if communication and compute share cores.
 #pragma once
 
 #include "gswbench/calibrate.h"

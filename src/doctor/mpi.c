@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checks MPI as ranks load it, its launchers (mpirun, and srun with PMIx), and the network: InfiniBand and RoCE ports,
-// and the modules with which GPUs reach them directly.
+// and the kernel module for GPUDirect.
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

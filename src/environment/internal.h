@@ -46,15 +46,15 @@ void variables_add(struct setting_list *list, char *const *variables);
 // Adds an NCCL configuration file, if it exists: its hash, and variables not yet set.
 void variables_add_file(struct setting_list *list, const char *path);
 
-// Explains why NCCL will use sockets although InfiniBand or RoCE is present or requested; "" if it will not
-// or if only NCCL knows. root: prefix of /sys and /dev; verbs: the library that NCCL loads.
+// Explains why NCCL will use sockets although InfiniBand or RoCE is present or requested; "" if it will not, or if a
+// network plugin decides. root: prefix of /sys and /dev; verbs: the library that NCCL loads.
 void network_explain_sockets(char *text, size_t bytes, const char *root, const char *verbs);
 
 // settings.c: consistency check, which compares named values between ranks.
 void settings_add(struct setting_list *list, const struct setting_kind *kind, const char *name, const char *value);
 
-// Fails (EXIT_LAUNCH) at the first required mismatch. Adds notes, and the ranks that differ from rank 0, to the
-// environment. Collective, with the same status on every rank.
+// Fails (EXIT_LAUNCH) at the first setting that must be equal and is not. Adds notes, and the ranks that differ from
+// rank 0, to the environment. Collective, with the same status on every rank.
 status settings_compare(const struct setting_list *list, struct comm *comm, struct rank_environment *environment);
 
 // Describes a mismatch: "rank 3 on h2 has NAME this, 7 of 8 ranks, such as 0 on h1, that".

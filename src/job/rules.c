@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Validates a config: sections by their modules, then rules across sections.
+// Validates a config: each section by the module that has its options, then rules that concern several sections.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -243,7 +243,7 @@ static void write_families(const struct comparison *comparison, FILE *file)
     }
 }
 
-// One text per waterfall part, in order.
+// For each waterfall part, the reason that it keeps a lower precision from reaching the ratio of the peaks.
 // clang-format off
 #define AXIS_WORDS(NAME, ...) [WATERFALL_EXPOSED_##NAME] = "exposed communication",
 static const char *const reasons[WATERFALL_PARTS] = {

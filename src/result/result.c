@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Collects the facts of a run and derives the figures.
+// Collects settings, ranks and steps of a run, and derives its figures such as step time and MFU.
 #include "gswbench/result.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fills a result's description of program, machine and configuration, its notes on conditions, and the step time that a
-// prediction expects of this machine.
+// Fills a result's description of program, machine and configuration, its notes on what disturbs the run (such as
+// shared cores), and the step time that a prediction expects of this machine.
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>

@@ -8,8 +8,8 @@
 status trace_source_check(const struct trace_config *config, struct backend *backend, struct comm *comm,
                           const struct environment_peer *peers);
 
-// communication_files.c: appends one rank's text to rank 0's file, without a shared file system. file and written
-// matter on rank 0 only; nothing is appended after an error. Collective.
+// communication_files.c: appends one rank's text to rank 0's file, without a shared file system. file and its status,
+// written, are used on rank 0 only; after an error nothing more is appended. Collective.
 void collect_text(struct comm *comm, int rank, const struct text_stream *own, struct output *file, status *written);
 
 // communication_times.c: bus bandwidth of a traced step's collectives, and the ranks that others wait for.

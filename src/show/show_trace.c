@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prints the kernel times of a trace by part next to a prediction, as text and as JSON.
+// Prints the kernel times of a trace, summed by part of the step (such as GEMMs), next to predicted ones.
 #include <inttypes.h>
 #include <math.h>
 

@@ -214,8 +214,8 @@ static void free_roll(struct roll *roll)
     free(roll->has_come);
 }
 
-// A rank that waits for other ranks' checkpoint files does not hang while any of those files grows. If one has moved
-// within the file limit, postpones the deadlines of this host's ranks until that limit has passed without progress.
+// Ranks that wait for checkpoint files of other ranks do not hang while one of these files grows. If one grew within
+// its time limit, extends the deadlines of this host's ranks until that limit has passed without progress.
 static bool find_excuse(struct watch *watch, const struct roll *roll)
 {
     double still = INFINITY, limit = watch_limit(watch, WATCH_FILE);

@@ -26,8 +26,8 @@ static const double SLOW_PHASES       = 10;     // factor for phases other than 
 static const double PAUSE_SECONDS     = 1;      // 10 polls; a longer gap means that the process itself was stopped
 static const double GRACE_SECONDS     = 0.4;    // default time to finish a step after a signal; mpirun kills after 1 s
 
-// Hash of everything that shows progress. Bytes of files count only in WATCH_FILE: otherwise a background writer would
-// hide a hang of the step.
+// Hash of everything that shows progress. Pieces of files count only in WATCH_FILE, between steps: a background writer
+// would otherwise hide a hang of a step.
 static uint64_t sum_of(const struct watch *watch)
 {
     const struct shown *shown = watch->shown;
