@@ -4,8 +4,8 @@
 
 #include "gswbench/calibrate.h"
 
-// measure.c: measures the communication ops of the list, each after the op `between`. If between is NULL, measures the
-// compute ops.
+// measure.c: measures the communication ops of the list, running the compute op `between` before each. If between is
+// NULL, measures the compute ops instead.
 status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_op *between,
                                const struct calibrate_setup *setup);
 
@@ -15,6 +15,6 @@ struct disturbance {
     double lost_seconds, busy_seconds;       // compute time lost to communication; time in which both ran
 };
 
-// Adds a traced step. seconds: time of each communication op without compute. Adds the whole compute time to
-// lost_seconds; the caller then subtracts the compute time measured without communication.
+// Adds a traced step with compute next to communication. seconds: time of one communication op without compute. Adds
+// the whole compute time to lost_seconds; the caller then subtracts the compute time without communication.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds);

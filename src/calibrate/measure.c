@@ -170,8 +170,8 @@ status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *
     return result;
 }
 
-// Chooses the GEMM to run between communication ops: its time is nearest to the mean compute time between two
-// communication ops of the step.
+// Chooses the GEMM that microbenchmarks run between communication ops: its time is nearest to the mean compute time
+// between two communication ops of the job's step.
 static const struct distinct_op *choose_between(const struct distinct_ops *list)
 {
     const struct distinct_op *nearest   = NULL;

@@ -50,8 +50,8 @@ static void list_settings(struct text_buffer *settings, const char *name, const 
     }
 }
 
-// Returns the time of a job's model FLOPs at its peak. To compare jobs, all use the same FLOP convention and the peak
-// of [hardware], whatever their publications use.
+// Returns the time that a job's model FLOPs take at peak FLOP/s. To compare jobs, all use the same FLOP convention and
+// the peak of [hardware], whatever their publications use.
 static double ideal_seconds(const struct job *job)
 {
     struct job plain       = *job;

@@ -152,7 +152,7 @@ void result_note(struct result *result, struct result_reason reason, const char 
 }
 
 // Compute times are a table with a row per rank (or range of ranks) and a column per step, at most RESULT_CELLS of
-// each. If no column is free, neighbouring columns are merged in pairs, so a column then covers several steps.
+// each. A full table merges neighbouring columns in pairs, so a column then covers several steps.
 
 // Merges next into cell: the mean weighted by their numbers of steps.
 static void join_cells(struct result_compute_time *cell, const struct result_compute_time *next)

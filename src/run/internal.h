@@ -113,8 +113,8 @@ void validation_start(struct steps *steps, int64_t index);
 bool validation_of_parts(struct steps *steps, int64_t step);    // -1: before the first
 bool validation_end(struct steps *steps, int64_t index, bool is_finite);
 
-// checkpoints.c: open opens the initial checkpoint, and fails early if a planned save would fail. begin fills the
-// tensors before the first step. follow saves after a step; false: the save failed. Collective.
+// checkpoints.c: open opens the initial checkpoint, and fails early if a save of the run would fail. begin fills the
+// tensors, from it if there is one. follow saves after a step; false: the save failed. Collective.
 status checkpoints_open(struct catalogue **loaded, const struct config *config, const struct plan *plan,
                         struct comm *comm);
 status checkpoints_begin(struct steps *steps);
