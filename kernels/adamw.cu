@@ -4,7 +4,7 @@
 //   m += (1 - beta1) (g - m), v = beta2 v + (1 - beta2) g^2
 //   w = (1 - rate * decay) w - rate / c1 * m / (sqrt(v / c2) + epsilon)
 //
-// Each thread loads a packet of every array before it computes, so that all loads are in flight together.
+// Each thread loads eight elements of every array before it computes, so that all loads are in flight together.
 #include "gswbench/arithmetic.h"
 
 #include "elements.h"

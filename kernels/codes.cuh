@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the FP8 kernels: amax reduction, packed conversion, and 128 x 128 tiles transposed in shared memory.
+// Shared by the FP8 kernels: amax reduction, conversion of pairs, and 128 x 128 tiles transposed in shared memory.
 #pragma once
 
 #include "gswbench/fp8.h"
@@ -166,8 +166,8 @@ struct turned_tile {
         }
     }
 
-    // Stores the tile at (first_row, first_column) of the input to `to`, [columns, rows]. All threads of the block call
-    // it.
+    // Stores the transposed tile to `to`, [columns, rows]; first_row and first_column: the tile's place in the input.
+    // All threads of the block call it.
     template <bool is_wide>
     __device__ void store(uint8_t *to, int first_row, int first_column, int64_t rows, int64_t columns)
     {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops on flat arrays: elements, AdamW, column sums, digests and random operands.
+// Ops on flat arrays: casts, sums, AdamW, Muon, digests and random operands; also column sums of a matrix.
 #pragma once
 
 #include "gswbench/digest.h"

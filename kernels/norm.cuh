@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Packets of a row that a thread of a norm kernel holds in registers, and the weight gradients of a block's rows.
+// Packets (eight elements) of a row that a thread of a norm kernel holds in registers, and weight gradients of a block.
 #pragma once
 
 #include "norm.h"

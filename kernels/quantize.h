@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // FP8 quantization of a matrix: row-wise, column-wise (transposed), or both.
 //
-// Memory-bound. From bf16 to both copies: 4 bytes per element with a given scale, with or without amax, and with block
-// scaling; 6 bytes if the scale depends on the values, which are then read twice unless the producer has computed the
-// amax. A fused producer (norm.h, activation.h) adds only its own reads to the 2 bytes written.
+// Memory-bound. From bf16 to both copies: 4 bytes per element if the scale is given, or if each block has a scale. If
+// one scale depends on all values, 6 bytes, because they are read twice; 4 if the producer has computed the amax. A
+// fused producer (norm.h, activation.h) adds only its own reads to the 2 bytes written.
 #pragma once
 
 #include "gswbench/fp8.h"

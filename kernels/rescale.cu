@@ -3,7 +3,7 @@
 //
 //   history = (amax, history without its oldest value), scale = target / max(history)
 //
-// amax: one packet per thread at a time. Update: one block per tensor.
+// amax: eight elements per thread at a time. Update: one block per tensor.
 #include "codes.cuh"
 #include "quantize.h"
 #include "spread.cuh"

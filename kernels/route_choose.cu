@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Top-k selection of the router: the experts with the largest score, plus bias if there are biases; with expert groups,
-// only from the top groups. One warp per row. Every rank selects for all rows, because capacity is shared.
+// only from the top groups. One warp per row. Every rank selects for all rows, because ranks share capacity.
 #include "route.h"
 #include "route_scores.cuh"
 

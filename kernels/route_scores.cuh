@@ -9,7 +9,7 @@
 namespace
 {
 // Parameters of a row's scores: softmax exp(x - maximum) * factor, or sigmoids, whose sum becomes 1 when multiplied by
-// factor. Each lane evaluates the ones it needs.
+// factor. Each lane evaluates only the scores that it needs.
 struct row_scores {
     float maximum, factor;
     bool  by_sigmoid;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A block of a scan: one head of one sequence. Each warp has `rows` elements of the head, and each lane every 32nd
-// state of them. Positions are loaded in tiles.
+// state of each element. Positions are loaded in tiles.
 #pragma once
 
 #include "mamba.cuh"

@@ -71,7 +71,7 @@ bool context_exchanges(const struct builder *builder)
 //
 // Rank r has the queries of chunks r and 2 cp - 1 - r, its first and second half. Attention to its own block is causal.
 // All queries see the first half of a block from a lower rank. Only the second half of the queries sees a block from a
-// higher rank, and sees all of it. The halves of a block are not adjacent in the sequence, so with ALiBi each is an op.
+// higher rank, all of it. The halves of a block are not adjacent in the sequence, so with ALiBi each has its own op.
 
 struct visit {
     int64_t run;            // of queries

@@ -8,9 +8,8 @@
 
 enum { WEIGHT_TABLE = WEIGHT_OWN, WEIGHT_POSITIONS };
 
-int32_t embedding_table(const struct builder *builder);    // index in plan->weights, of the table or of its copy on the
-                                                           // last stage
-// Embedding rows [S, hidden] of tokens, and the table gradient from the row gradient.
+int32_t embedding_table(const struct builder *builder);    // index in plan->weights; on the last stage, of its copy
+// Append the lookup of embedding rows [S, hidden], and the gradient of the table from the gradient of these rows.
 int32_t embedding_rows(struct builder *builder, int32_t tokens);
 void    embedding_gradient(struct builder *builder, int32_t tokens, int32_t gradient);
 

@@ -440,8 +440,8 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
 }
 
-// The backward pass of the shared experts comes first; if gates multiply outputs, that of the router follows. Both
-// overlap with the all-to-all of output gradients. Returns the sum of their input gradients.
+// The backward pass of the shared experts comes first; if gates multiply outputs, the router's backward pass follows.
+// Both overlap with the all-to-all of output gradients. Returns the sum of their input gradients.
 static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
     const struct plan *plan   = sublayer->builder->plan;

@@ -198,8 +198,8 @@ struct step {
     void        *begin, *end;
 };
 
-// groups.c: opens the step's communicators. If the communicator enqueues its ops, also runs each distinct one once.
-// Collective.
+// groups.c: opens the step's communicators. If they enqueue ops on a device, as NCCL does, also runs each distinct op
+// once. Collective.
 void groups_open(struct step *step);
 void groups_close(struct step *step);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs one op: directly if the backend computes in run(), or enqueued between its events. Calls the observers' hooks
-// (internal.h) around each op. Fingerprints of the executed ops detect an op that is skipped, repeated or out of order.
+// Runs one op, directly on a host backend, else enqueued between its events. Calls the observers' hooks (internal.h)
+// around each op. Fingerprints of the executed ops detect an op that is skipped, repeated or out of order.
 #include "internal.h"
 
 // Relaxed: readers need no ordering between streams.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Times each op of a step: with the host's clock if run() computes, otherwise with timed events or the device's
-// activity records (CUPTI). Also times the stalls of the compute stream.
+// Times each op of a step: with the host's clock if the backend computes on the host, otherwise with timed events or
+// the device's activity records (CUPTI). Also times the stalls of the compute stream.
 #include "internal.h"
 
 #include <math.h>

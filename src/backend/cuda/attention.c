@@ -191,9 +191,9 @@ static status take_fastest(struct trial *trial)
     return OK;
 }
 
-// Runs cuDNN's plans on scratch operands and selects the fastest, timed now or in an earlier run, because a finalized
-// plan may still fail to execute. In deterministic mode it selects the first one that runs. Fails if none does;
-// EXIT_MEMORY or EXIT_OUTPUT mean that plans could not be tried.
+// Selects the fastest of cuDNN's plans, timed on scratch operands now or in an earlier run. A plan must be run, because
+// a finalized plan may still fail to execute. In deterministic mode it selects the first one that runs. Fails if none
+// does; EXIT_MEMORY or EXIT_OUTPUT mean that plans could not be tried.
 static status try_plans(struct cuda *cuda, struct cudnn_attention *cudnn, struct cudnn_entry *entry,
                         const struct op *op)
 {

@@ -30,8 +30,8 @@ static inline int64_t cuda_align(int64_t bytes)
 // EXIT_MEMORY and "to PURPOSE: REMEDY".
 status cuda_allocate_for(const char *purpose, const char *remedy, int64_t bytes, void **data);
 
-// Ends the job if a runtime call fails. During capture on this thread it records the failure instead: nothing has been
-// executed, and capture_end returns it.
+// Ends the job if a runtime call fails. While this thread captures a graph it only records the failure, since captured
+// calls are not executed; cuda_capture_end returns it.
 #define CUDA_CHECK(call) cuda_check((int)(call), #call, __FILE__, __LINE__)
 void cuda_check(int error, const char *call, const char *file, int line);
 void cuda_failed(const char *reason, const char *call, const char *file, int line);

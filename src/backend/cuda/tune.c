@@ -18,7 +18,7 @@ static const float short_milliseconds = 0.05f;
 static const float dropped = 1.25f;
 
 // An idle device needs about one second until its power and clock are steady. Host work between two timings lets it
-// idle briefly.
+// idle only briefly, so a shorter warm-up is enough then.
 static const double first_warm_up_seconds = 1, warm_up_seconds = 0.05;
 
 struct timing {

@@ -67,7 +67,7 @@ struct quantize_args device_fused_copies(struct backend *backend, const struct o
 // Where the op writes the amax of its output if the fused quantization needs it for the scale; otherwise NULL.
 float *device_fused_magnitude(struct backend *backend, const struct op *op);
 
-// The ops, named after their kinds. They enqueue on the op's stream and never allocate, synchronize or select.
+// The ops, named after their kinds. They enqueue on the op's stream and never allocate, synchronize or select kernels.
 // device_gemm and device_clear use no built-in kernels; the backend implements them.
 #define DEVICE_OP(kind, name) op_run device_##name;
 OP_COMPUTE_KINDS(DEVICE_OP)

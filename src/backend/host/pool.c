@@ -223,8 +223,8 @@ void host_run_loop(struct backend *backend, const struct op *op, const struct bu
     pool_run(host->pool, run_part, &loop, count);
 }
 
-// Computes the rows of an op with a fused quantization. The op writes an absent output to scratch, where host_quantize
-// reads it.
+// Computes the rows of an op with a fused quantization. If the op has no output in memory, it writes the output to
+// scratch, where host_quantize reads it.
 static void run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[])
 {
     const struct host    *host = backend->state;

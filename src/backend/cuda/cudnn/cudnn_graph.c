@@ -201,8 +201,8 @@ static cudnnBackendDescriptor_t make_device(struct cudnn_graph *graph, const cha
     return device;
 }
 
-// Finalizes the graph and queries the engine heuristic, for the handle's device or, without a handle, for a described
-// one.
+// Finalizes the graph and queries the engine heuristic, for the device of the handle, or for `device` if handle is
+// NULL.
 static cudnnBackendDescriptor_t propose(struct cudnn_graph *graph, cudnnHandle_t handle,
                                         cudnnBackendDescriptor_t device)
 {
