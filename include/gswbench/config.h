@@ -203,12 +203,11 @@ struct config_row {
     char    variant[40];    // for published.variant; "": the file's own
 };
 enum { CONFIG_ROWS_MAX = 64 };
-// Lists the rows of a config, sorted by ranks.
+// Lists the rows of a config's published table, sorted by ranks. Sections here are the file's [when ...] sections.
 //
-// If sections name a gpu or a variant, each section with a published step time is a row. Otherwise each rank count that
-// a section names gives one row per precision that is named with it. A rank count without a precision gives one row for
-// the file's precision, and one for each precision that has a section of its own. A file without [when ...] sections
-// has one row.
+// If sections name a gpu or a variant, each section with a published step time is a row. Otherwise each pair of a rank
+// count and a precision that one section names is a row. A rank count without a precision has a row for the file's
+// precision, and one for each precision that a section names alone. A file without such sections has one row.
 status config_rows(const struct config_request *request, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                    struct text_buffer *errors);
 
@@ -216,7 +215,7 @@ status config_rows(const struct config_request *request, struct config_row rows[
 void config_write(const struct config *config, FILE *file);
 
 // Writes a commented INI file of the job. Options at their default, or the hardware profile's value, are commented out
-// with ;. Models are written in full, published figures not at all.
+// with ; (is_short: left out). Models are written in full, published figures not at all.
 void config_write_commented(const struct config *config, bool is_short, FILE *file);
 
 // Path prefix of a config read from standard input; its name is "stdin".

@@ -217,8 +217,8 @@ struct cost {
 struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op);
 struct cost predict_cost_communication(const struct machine *machine, const struct plan *plan, const struct op *op);
 
-// The stages of a job as actors of a simulation (pipeline.c). The first rank represents all ranks of its stage, so
-// collectives within a stage have no other participant.
+// Each pipeline stage of a job is an actor of a simulation (pipeline.c): its first rank represents all its ranks, so
+// collectives within a stage have no other participant. cost_model gives each op its cost.
 struct cost_model {
     struct cost (*cost)(const void *state, const struct plan *plan, const struct op *op);
     const void *state;

@@ -250,8 +250,8 @@ void   journal_close(struct journal *journal);
 void   journal_note(const struct journal *journal, struct result *result);
 status journal_seal(struct journal *journal, const struct output_folder *folder);
 
-// Builds a judged partial result from the complete lines of a journal; reason says why the run ended. further: another
-// reason, worse than PARTIAL; NULL: none.
+// Builds a partial result with a verdict from the complete lines of a journal; reason says why the run ended. further:
+// another reason, worse than PARTIAL; NULL: none.
 status journal_read(struct result *result, const char *path, const char *reason, const struct result_reason *further);
 
 // Compares result.json at path, already read, with the journal in its folder: the journal's digest, the seconds and

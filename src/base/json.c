@@ -48,8 +48,8 @@ static json_t *from_text(const char *text)
     return value;
 }
 
-// Name/value lists as JSON objects. "section.key" nests in an object per section. A string that prints the same as a
-// number becomes a number.
+// Converts lists of names and values to JSON objects and back. "section.key" becomes a key in an object per section. A
+// string that prints the same as a number becomes a number.
 enum {
     SECTION_BYTES = 64,
     NAME_BYTES    = 256,

@@ -73,8 +73,8 @@ static double standard_deviation(const double *values, int64_t count, double mea
     return sqrt(sum / (double)(count - 1));
 }
 
-// Returns the end nearest to 0 of the slope's 99 % interval (Sen 1968), or 0 if it contains 0. The ranks follow from
-// Kendall's variance of the number of rising pairs.
+// Returns the end nearest to 0 of the slope's 99 % interval (Sen 1968), or 0 if it contains 0. Kendall's variance of
+// the number of rising pairs gives the ranks of the interval's ends among the sorted slopes.
 static double minimum_of(const double *slopes, int64_t pairs, int64_t points)
 {
     double  n     = (double)points;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Manifest of a checkpoint: training progress, model, and each file with size and checksum. It completes the
-// checkpoint.
+// Manifest of a checkpoint: training progress, model, and each file with size and checksum. A checkpoint without its
+// manifest is incomplete.
 #pragma once
 
 #include "internal.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cuts a contiguous range of a unit into rectangles of full tensors. A range may start and end inside a row, so a part
-// yields the end of a row, full rows, and the start of a row. Lists the slices that a rank saves.
+// Cuts a contiguous range of a unit into rectangles of full tensors. A range may start and end inside a row, so a
+// tensor can yield the end of a row, full rows, and the start of a row. Lists the slices that a rank saves.
 #include "slices.h"
 
 #include <inttypes.h>

@@ -90,7 +90,7 @@ status flight_measure_links(struct flight *flight, bool between);
 status flight_measure_groups(struct flight *flight);
 
 // judge.c: standard deviation of a class in percent, from the median absolute deviation, which outliers hardly change.
-// A value JUDGE_DEVIATIONS away is not chance; fewer than JUDGE_VALUES values do not show their spread.
+// A value JUDGE_DEVIATIONS of them away is not chance; fewer than JUDGE_VALUES values do not show their spread.
 enum { JUDGE_DEVIATIONS = 6, JUDGE_VALUES = 16 };
 double judge_spread(const struct preflight_class *value_class);
 

@@ -147,7 +147,7 @@ static bool shares(const struct flight *flight, int rank)
 }
 
 // Ranks sleep outside their turn, because polling would take cores from the rank that measures. Ranks that share cores
-// are on one host, so they compare clocks. The total time is fixed, so the fewer ranks take part, the longer each turn.
+// are on one host, so their clocks agree. The total time is fixed, so the fewer ranks take part, the longer each turn.
 struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds)
 {
     static const double settling = 2e-3;    // for the ranks to return from the gather

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Stores the values of a report by class, and prints the report as text, JSON and an HTML page; also the page of an
-// acceptance.
+// Stores the values of a report by class, and prints the report as text, JSON and an HTML page. Also prints the page of
+// an acceptance test.
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Draws inputs for isolated ops, and verifies GEMMs on them. A GEMM gets small integers, and few nonzeros in B, so
 // partial sums are integers below 256. These are exact in bf16, so every summation order gives the same bits. Other ops
-// get fractions; fp32 arrays hold scales, moments and statistics, so theirs are positive.
+// get fractions; in fp32 arrays they are positive, because these hold scales, moments and statistics.
 #include "internal.h"
 
 #include <math.h>

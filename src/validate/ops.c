@@ -85,8 +85,8 @@ static struct outcomes outcomes_gather(struct comm *comm, const struct outcomes 
     return all;
 }
 
-// Maximum difference between two outputs of a nondeterministic op over its operands, relative to the norm; NaN: an
-// element is NaN.
+// Maximum difference between two ranks' results of a nondeterministic op, over its outputs and relative to the norm;
+// NaN: an element is NaN.
 static double outcome_distance(const struct outcome *one, const struct outcome *other)
 {
     double distance = 0;
