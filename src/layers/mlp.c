@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kind of the MLP: fc1 (gate and up together), activation, fc2. Experts and shared experts use its
-// functions. rows_backward and columns_backward are the backward passes of linears of all layer kinds.
+// functions. rows_backward and columns_backward are the backward passes of linears of most layer kinds.
 #include "mlp.h"
 
 #include "gswbench/linear.h"
