@@ -36,7 +36,8 @@ Test(predict_machine, has_no_mfu_above_its_peak)
 {
     expect_success(
         "predict --no-range --config llama3.1-8b --layers 1 --ranks 8 --set hardware.gemm_efficiency=1 --set "
-        "published.convention=6n --set hardware.attention_forward=1 --set hardware.attention_backward=1 --set "
+        "hardware.gemm_memory_exposed=0 --set published.convention=6n --set hardware.attention_forward=1 --set "
+        "hardware.attention_backward=1 --set "
         "model.vocab=1048576 --set train.sequence=512 --set train.micro_batch=4");
     expect_output(" tokens/s, MFU -\n");
     expect_output("warning        no MFU: the FLOPs of this convention exceed the peak in this step time\n");
