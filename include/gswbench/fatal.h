@@ -15,9 +15,9 @@ void fatal_set_rank(int rank);
 noreturn void fatal_at(const char *file, int line, int exit_code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-// Reports a damaged number with which a step cannot continue: the run is invalid (EXIT_INVALID). Calls the hook with
-// the calling thread's rank and the text (at most 159 characters), then waits for the end of the process. Fatal without
-// a hook.
+// Ends an invalid run (EXIT_INVALID): the step cannot continue with a corrupt number, such as an impossible row count
+// from another rank. Calls the hook with the calling thread's rank and the text (at most 159 characters); it may end
+// the process with a better explanation. Fatal without a hook, or 5 s after it.
 typedef void  damage_hook(void *context, int rank, const char *text);
 void          fatal_set_damage_hook(damage_hook *hook, void *context);
 noreturn void damage_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -124,8 +124,8 @@ double step_compute_seconds(const struct step *step);
 // a checkpoint is loaded; data_initialise calls it itself. Called by all ranks.
 void step_make_weights(struct step *step);
 
-// All-gathers the updated weights between two steps, if the plan has a weight gather stream (ZeRO-1). The next step
-// gathers them again, so it is not affected. Called by all ranks.
+// All-gathers the updated weights after a step, if the plan has a weight gather stream (ZeRO-1), to compare replicas.
+// The next step gathers them again, so it is not affected. Called by all ranks.
 void step_gather_weights(struct step *step);
 
 // Device memory of a tensor, or host memory on a backend without a device.

@@ -137,8 +137,8 @@ static bool is_sampled(const struct verification *job, int64_t rank)
     return job->compares_all || away == 0 || (is_end && (last == axes || (away == 1 && last + second > 0)));
 }
 
-// Compares a rank with the representative of its class. If the plans differ, changes the representative's coordinates
-// to the rank's one axis at a time. The first axis along which the plan changes becomes distinct.
+// Compares a rank with the representative of its class. If their plans differ, walks from the representative to the
+// rank, changing one coordinate at a time. The first axis that changes the plan becomes distinct: it splits classes.
 static status compare(struct verification *job, int64_t rank, bool *has_changed)
 {
     int64_t here = job_class(job, rank), place[AXIS_COUNT], target[AXIS_COUNT];
