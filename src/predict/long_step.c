@@ -73,7 +73,7 @@ status predict_long_step(struct predict_explanation *explanation, struct predict
     }
     extend_waterfall(&explanation->waterfall, &first, &second, more);
     prediction->step_seconds      = predict_whole_seconds(request, machine, seconds);
-    prediction->straggler_seconds = prediction->step_seconds - seconds - predict_step_overhead(machine);
+    prediction->straggler_seconds = fmax(prediction->step_seconds - seconds - predict_step_overhead(machine), 0.0);
     explanation->waterfall.seconds[WATERFALL_STRAGGLERS] += prediction->straggler_seconds;
     return OK;
 }

@@ -100,8 +100,11 @@ const char *report_percent(double share)
 
 const char *report_number(const char *format, double value)
 {
+    if (isnan(value)) {
+        return "-";
+    }
     char *text = next_value();
-    snprintf(text, VALUE_BYTES, isnan(value) ? "-" : format, value);
+    snprintf(text, VALUE_BYTES, format, value);
     return text;
 }
 

@@ -47,7 +47,7 @@ static inline double sum_parts(const struct waterfall *waterfall)
 {
     double sum = 0.0;
     for (int part = 0; part < WATERFALL_PARTS; part++) {
-        cr_expect_geq(waterfall->seconds[part], 0.0, "%s", waterfall_part_names[part]);
+        cr_expect_geq(waterfall->seconds[part], 0.0, "%s %.17g", waterfall_part_names[part], waterfall->seconds[part]);
         sum += waterfall->seconds[part];
     }
     return sum;
