@@ -75,8 +75,8 @@ int32_t assembly_append_with(struct assembly *assembly, struct op *op, const str
 int32_t assembly_group(struct assembly *assembly, uint32_t axes);
 // Makes an op that is not appended yet depend on op until, whatever its operands.
 void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until);
-// Makes the next compute op wait for op `until` of another stream, whatever its operands. Otherwise that stream could
-// lag far behind compute, and the tensors of its waiting ops would fill the memory.
+// Makes the next compute op wait for op `until` of another stream, whatever its operands. Without a limit on the ops
+// that wait in that stream, their tensors could fill the memory.
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
 // Fields of a communication op on whole tensors. in: -1 for a receive, or if out is updated in place. out: -1 for a

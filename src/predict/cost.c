@@ -200,7 +200,7 @@ static double gap_seconds(const struct machine *machine, const struct plan *plan
     return gap / experts;
 }
 
-// Tile time and memory time overlap. On Blackwell, a share of the shorter one stays exposed.
+// Tile time and memory time overlap, except for a share of the shorter one.
 static double join_times(const struct hardware_config *hardware, double tiles, double memory)
 {
     return fmax(tiles, memory) + hardware->gemm_memory_exposed.value * fmin(tiles, memory);

@@ -236,8 +236,7 @@ static double find_amount(enum amount amount, const struct software_config *soft
     case ADAPTER_SUMS:
         return adapter_elements(plan, op, (const double[4]){0, 2, 1, 1});
     case SUMMED_ELEMENTS: {
-        struct op gemms[3];
-        int       count = predict_software_gemms(software, plan, op, gemms);
+        int count = predict_software_gemms(software, plan, op, NULL);
         return count > 1 ? (double)((count + 1) * gemm->m * gemm->n) : 0.0;
     }
     case ROUTER_KERNELS:
@@ -299,16 +298,17 @@ static bool gathers_casts(const struct plan *plan, const struct op *op)
     return false;
 }
 
-// Whether the op casts what the framework has cast before an all-gather over tp.
+// Whether the framework casts the input of this op before an all-gather over tp, not after it.
 static bool is_cast_before_gather(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     int32_t made = op->kind == OP_QUANTIZE ? plan->tensors[op->operand[QUANTIZE_IN]].first_op : -1;
     return software->fp8_gathers && made >= 0 && gathers_casts(plan, &plan->ops[made]);
 }
 
-// Seconds of a cast before the all-gather. seconds: cast of the gathered tensor, of which each rank casts only its
-// part. GPUs before Blackwell (no FP4) read both operands of an FP8 GEMM along k, so the gathered tensor is transposed
-// for the weight gradient. With one scale per block, the framework gathers the tensor and its transpose instead.
+// Seconds of a cast before the all-gather; `seconds` is the cost of casting the gathered tensor. Each rank casts its
+// own rows. GPUs before Blackwell (no FP4) read both operands of an FP8 GEMM along k, so the gathered tensor is
+// transposed for the weight gradient. With one scale per block, the framework gathers the tensor and its transpose
+// instead.
 static double gathered_cast_seconds(const struct hardware_config *hardware, const struct plan *plan,
                                     const struct op *op, double seconds)
 {
@@ -381,7 +381,7 @@ int predict_software_gemms(const struct software_config *software, const struct 
     } else if (is_split && op->tag.part == PART_FC1 && model_is_gated(model)) {
         count = 2;
     }
-    for (int i = 0; i < count && count > 1; i++) {
+    for (int i = 0; i < count && count > 1 && gemm != NULL; i++) {
         gemm[i]                  = *op;
         struct gemm_shape *shape = &gemm[i].shape.gemm;
         int64_t           *size  = op->tag.makes == MAKES_OUTPUT           ? &shape->n

@@ -57,8 +57,8 @@ double predict_sum_seconds(const struct machine *machine, const struct span *spa
 // predict_software_seconds: cost of an op that takes these seconds in gswbench. predict_software_bytes: bytes of a
 // communication op, as a multiple of the plan's. predict_is_low_precision_head: whether the op is a GEMM of the head
 // that runs in FP8. predict_group: number of experts whose ops of this kind are launched together, else 1.
-// predict_software_gemms: number of GEMMs that the framework runs instead of this op; fills them in if several.
-// predict_cost_launch: sets the host time to launch the op.
+// predict_software_gemms: number of GEMMs that the framework runs instead of this op; fills in `gemm`, if given and if
+// there are several. predict_cost_launch: sets the host time to launch the op.
 bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                 double seconds);

@@ -84,7 +84,7 @@ void slot_show(struct shown *shown, const struct plan *plan);
 // Like slot_show, for work other than steps, with its description and plan; plan NULL: none.
 void slot_show_part(struct shown *shown, const struct plan *plan, const char *words);
 // Describes a rank's position, such as "step 7, op 12 all_gather ...". plan, this rank's, names the ops of ranks on its
-// pipeline stage. For other ranks, or if plan is NULL, the text is what the rank itself published.
+// pipeline stage. For other ranks, or if plan is NULL, it copies the text that the rank published.
 void slot_name_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes);
 
 // List index of the op that a rank is in: the last communication op if any, else the compute op; -1: none.

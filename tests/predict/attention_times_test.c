@@ -44,7 +44,7 @@ static int compare_numbers(const void *a, const void *b)
 static double cache_us(const struct hardware_config *hardware, const struct attention_shape *shape)
 {
     double numbers = (double)(shape->batch * shape->sequence * (shape->heads + 2 * shape->kv_heads) * shape->head_dim);
-    return hardware->memory_bandwidth.value > 5e12
+    return hardware->peak[RATE_FP4].value > 0.0
                ? 1e6 * 4.0 * numbers / (hardware->memory_efficiency.value * hardware->memory_bandwidth.value)
                : 0.0;
 }
