@@ -29,5 +29,8 @@ comm_reduction *comm_reduction_of(enum op_kind kind);
 // The stream whose communicator a stream uses: pipeline sends and receives share one.
 int comm_rendezvous_stream(int stream);
 
+// Returns the environment variable that holds this process's rank; NULL: no launcher.
+const char *comm_rank_variable(void);
+
 // Fills in ranks, rank and host, for a single host.
 struct comm_topology comm_one_host(int rank, int ranks);
