@@ -16,11 +16,12 @@ void *arena_allocate(struct arena *arena, size_t bytes);
 char *arena_format(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void  arena_free(struct arena *arena);
 
-// Zeroed malloc, and realloc; failure is fatal. The caller frees.
+// malloc of zeroed memory, and realloc. Failure is fatal; the caller frees.
 void *memory_allocate(size_t bytes);
 void *memory_resize(void *memory, size_t bytes);
 
-// Appends an element to a list of memory_resize, counts it, and returns its address. LIST_APPEND also sets it.
+// Grows an array from memory_resize by one element, increments count, and returns the element's address. LIST_APPEND
+// also assigns a value to the element.
 #define LIST_ADD(list, count)                                                                                          \
     ((list) = memory_resize(list, ((size_t)(count) + 1) * sizeof(*(list))), &(list)[(count)++])
 #define LIST_APPEND(list, count, ...)                                                                                  \

@@ -96,9 +96,9 @@ GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float s
     *b          = *b * cosine + first * sine;
 }
 
-// ALiBi slope: the decrease of a head's score per position (Press et al., "Train short, test long", ICLR 2022). With n
-// heads, a power of two, head i has 2^(-8 i / n). For other n, heads beyond the largest power of two below n take the
-// slopes halfway between.
+// ALiBi slope: the decrease of a head's score per position (Press et al., "Train short, test long", ICLR 2022). If the
+// number of heads n is a power of two, head i = 1 .. n has the slope 2^(-8 i / n). Otherwise the first p heads have the
+// slopes of p heads, where p is the largest power of two below n. The others use i - 1/2, so i = 1/2, 3/2, ...
 GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
 {
     int64_t power = 1;
@@ -107,8 +107,9 @@ GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
     return exp2f(-8.0f * (head < power ? (float)(head + 1) : (float)(head - power) + 0.5f) / (float)power);
 }
 
-// Artificial routing: returns the expert of a token row for one of its top_k choices. A fraction `hot` of the rows,
-// evenly spaced, takes the first top_k experts; the other rows cycle through all experts.
+// Artificial routing without a router: returns the expert that a token takes as its choice number `choice` (0 ..
+// top_k - 1). A fraction `hot` of the tokens, evenly spaced, takes experts 0 .. top_k - 1. The others cycle through
+// all.
 GSWBENCH_INLINE int64_t arithmetic_assign(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)
 {
     int64_t before = (int64_t)floor((double)row * hot), through = (int64_t)floor((double)(row + 1) * hot);
@@ -121,9 +122,9 @@ GSWBENCH_INLINE float arithmetic_balance(float choices, float mean, float rate)
     return choices < mean ? rate : choices > mean ? -rate : 0.0f;
 }
 
-// Returns the factor that limits the norm of all gradients (limit 0: no clipping). The 1e-6 keeps the clipped norm
-// below the limit after rounding. A norm that is not finite gives NaN: AdamW then skips its update, so the step can be
-// examined.
+// Gradient clipping: returns the factor that reduces the global gradient norm to the limit (0: no clipping). The 1e-6
+// keeps the clipped norm below the limit after rounding. A norm that is not finite gives NaN. AdamW then skips its
+// update, so the weights of the step can be examined.
 GSWBENCH_INLINE float arithmetic_clip_scale(double norm, double limit)
 {
     if (!isfinite((float)norm)) {
@@ -136,7 +137,7 @@ GSWBENCH_INLINE float arithmetic_clip_scale(double norm, double limit)
 struct arithmetic_adamw {
     float gradient_scale;             // from gradient clipping
     float keep;                       // 1 - learning rate * decay: weight decay is decoupled from the gradient
-    float first_rate, second_rate;    // 1 - beta
+    float first_rate, second_rate;    // 1 - beta1, 1 - beta2
     float beta2;
     float step_size;       // learning rate / bias correction of the first moment
     float inverse_root;    // 1 / sqrt(bias correction of the second moment)
@@ -154,15 +155,15 @@ GSWBENCH_INLINE void arithmetic_adamw_update(const struct arithmetic_adamw *adam
     *weight           = *weight * adamw->keep - adamw->step_size * *first / denominator;
 }
 
-// Updates the moving average of one element's gradient, and returns Nesterov's look-ahead: the average after another
-// step with the same gradient.
+// Muon's Nesterov momentum of one element. Updates the moving average of its gradient. Returns the average that another
+// step with the same gradient would give.
 GSWBENCH_INLINE float arithmetic_momentum(float gradient, float decay, float *momentum)
 {
     *momentum += (1.0f - decay) * (gradient - *momentum);
     return gradient + decay * (*momentum - gradient);
 }
 
-// The factor that gives a matrix with this sum of squares the norm 1.
+// Returns 1 / Frobenius norm of a matrix, given the sum of its squared elements.
 GSWBENCH_INLINE float arithmetic_normal_factor(float squares)
 {
     return 1.0f / fmaxf(sqrtf(squares), 1e-15f);

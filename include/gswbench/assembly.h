@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Appends tensors and ops to a plan under construction. The caller names the operands of each op, from which the
-// assembly derives its dependencies on ops of other streams. The callers are the layers; builder.h has their state.
+// Appends tensors and ops to a plan under construction. The caller names the operands of each op. From these the
+// assembly derives the op's dependencies on ops of other streams. The callers are the layers; builder.h has their
+// state.
 #pragma once
 
 #include <stdbool.h>
@@ -8,12 +9,13 @@
 
 #include "gswbench/plan.h"
 
-// The last writer of a tensor, and its last reader on each stream; -1: none. A new op depends on these.
+// Uses of a tensor so far. writer: index of the last op that wrote it; reader: of the last op on each stream that read
+// it; -1: none. A new op that uses the tensor depends on these. If the tensor is a part of another (assembly_part), the
+// writer and readers are recorded there, for the whole, and only the fields after them describe the part.
 struct usage {
     int32_t writer;
     int32_t reader[STREAM_COUNT];
-    // These apply to the tensor itself; the fields above apply to the whole tensor it is a part of.
-    bool    is_apart;        // its uses are tracked separately from the whole tensor's
+    bool    is_apart;        // its own writer and readers are recorded (assembly_set_apart)
     int32_t quantizer;       // op that quantized the tensor to FP8, or transposed it if it is FP8; -1: none
     int32_t factor;          // index of the tensor with the inverse scales of a low-precision tensor
     int32_t tensor_scale;    // NVFP4: index of the tensor with the inverse scale of the whole tensor
@@ -22,16 +24,16 @@ struct usage {
 struct assembly {
     struct plan  *plan;
     int32_t       tensor_capacity, op_capacity;
-    struct usage *usage;                    // [tensor_capacity]; a use of a part counts as a use of the whole
-    struct op_tag tag;                      // for the ops being appended
-    bool          is_initial;               // for the ops being appended, as in struct op
-    bool          is_aside;                 // another microbatch is interleaved with the current one
-    int32_t       pending[STREAM_COUNT];    // [stream]: op that the next compute op must follow; -1: none
+    struct usage *usage;         // [tensor_capacity]
+    struct op_tag tag;           // for the ops being appended
+    bool          is_initial;    // for the ops being appended; see struct op
+    bool          is_aside;      // the compute of another microbatch is interleaved with the ops appended now
+    int32_t       pending[STREAM_COUNT];    // op of each stream that the next compute op must wait for; -1: none
     int32_t       last_compute;             // -1: none
     int32_t       last_reader;              // last OP_READ_TOKEN_COUNTS, at which the host blocks; -1: none
 };
 
-// The caller owns the plan. Only the fields that describe the job are set; all others are zero.
+// The caller owns the plan. On entry, its fields that describe the job are set and all others are zero.
 void assembly_begin(struct assembly *assembly, struct plan *plan);
 // Places activations, drops redundant dependencies, and frees everything but the plan.
 void assembly_finish(struct assembly *assembly);
@@ -57,14 +59,14 @@ void assembly_set_apart(struct assembly *assembly, int32_t part);
 int32_t assembly_row_count(struct assembly *assembly, const struct row_count *row_count);
 int64_t assembly_rows(const struct assembly *assembly, int32_t tensor);
 int64_t assembly_max_rows(const struct assembly *assembly, int32_t tensor);
-int64_t assembly_elements(const struct assembly *assembly, int32_t tensor);    // of the rows in the plan
+int64_t assembly_elements(const struct assembly *assembly, int32_t tensor);    // in the rows that the plan expects
 int32_t assembly_alike(struct assembly *assembly, const char *name, int32_t tensor, int64_t columns);
 
 void      assembly_set_part(struct assembly *assembly, enum model_part part);    // of the following ops
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
 void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);    // tensor -1: none
 int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds dependencies; returns its index
-// Appends an op with these operands, in addition to those that it has. The op table says how it accesses them.
+// Appends an op with these operands and those that the op already has. The op table says how it accesses them.
 struct operand {
     int     slot;
     int32_t tensor;    // -1: none
@@ -73,15 +75,15 @@ struct operand {
     (const struct operand[]){__VA_ARGS__}, sizeof((const struct operand[]){__VA_ARGS__}) / sizeof(struct operand)
 int32_t assembly_append_with(struct assembly *assembly, struct op *op, const struct operand *operands, size_t count);
 int32_t assembly_group(struct assembly *assembly, uint32_t axes);
-// Makes an op that is not appended yet depend on op until, whatever its operands.
+// Makes `op`, which is not appended yet, wait for the op with index `until`, even if they share no operands.
 void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until);
-// Makes the next compute op wait for op `until` of another stream, whatever its operands. Without a limit on the ops
-// that wait in that stream, their tensors could fill the memory.
+// Makes the next compute op wait for op `until` of another stream. This limits how far that stream falls behind:
+// otherwise the tensors of its waiting ops, such as gradients to reduce, could fill the memory.
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
 // Fields of a communication op on whole tensors. in: -1 for a receive, or if out is updated in place. out: -1 for a
-// send. makes: enum model_value; 0: the output, or in the backward pass the gradient of the input. hold: an op that
-// must end first, or -1. peer, channel, ahead: as in struct communication_shape.
+// send. makes (enum model_value): what out is to the model; 0: an output, or in the backward pass an input gradient.
+// hold: an op that must end first, or -1. peer, channel, ahead: as in struct communication_shape.
 struct communication {
     enum op_kind kind;
     const char  *role;

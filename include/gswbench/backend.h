@@ -50,7 +50,7 @@ struct backend_attention {
 struct backend_setup {
     int         local_rank;          // index of the rank on its host
     int         threads;             // CPU threads
-    bool        is_deterministic;    // no selection by timing
+    bool        is_deterministic;    // algorithms are not selected by timing, which may choose others in the next run
     bool        is_fp32;             // activations are fp32
     int64_t     attention;           // enum attention_choice
     int         sm_margin;           // SM margin: SMs that GEMMs leave to communication
@@ -130,7 +130,7 @@ struct backend_library {
 struct backend_ops {
     const char *name;          // name in [run] backend =
     bool        is_device;     // runs on a GPU, not on the host CPU
-    bool        computes;      // false: ops compute nothing
+    bool        computes;      // false for null, whose ops do nothing
     status (*detect)(void);    // fails with the reason if no device is usable; NULL: always usable
     // Writes the PCI id of the device that open would select, without opening it; "" if unknown. NULL: the device is
     // the host CPU.
@@ -159,7 +159,7 @@ struct backend_ops {
     status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                       const struct prepared **prepared);
     const struct backend_choices *choices;                   // NULL: nothing is selected by timing
-    void (*profile)(struct backend *backend, bool is_on);    // starts or stops profiler collection; NULL: no device
+    void (*profile)(struct backend *backend, bool is_on);    // cudaProfilerStart or Stop; NULL: no device
     const struct backend_activity *activity;                 // NULL: only events can time the device
 
     int (*processors)(struct backend *backend);    // number of SMs of the device; NULL: the host CPU
@@ -207,7 +207,8 @@ void backend_adopt(struct backend *backend, void *data, int64_t bytes);
 void backend_disown(struct backend *backend, int64_t bytes);
 void backend_reserve_scratch(struct backend *backend, int64_t bytes);
 
-// Calls prepare if the backend has it. A caller that runs an op repeatedly keeps prepared.
+// Calls the backend's prepare, or sets *prepared to NULL without one. Prepare an op once and pass the result to every
+// backend_run of it.
 status backend_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                        const struct prepared **prepared);
 static inline void backend_run(struct backend *backend, const struct prepared *prepared, const struct op *op,
@@ -230,8 +231,8 @@ struct backend_widths {
 // Limits of the backend with this name. "auto" and backends without limits return INT64_MAX.
 struct backend_widths backend_widths(const char *name);
 
-// Return whether a backend lacks fp32 activations, and why it cannot run an op. Both need no device, and work in builds
-// without the backend. backend_check_op reads the formats of the buffers, never their data.
+// Return whether a backend lacks fp32 activations, and why it cannot run an op. Neither needs a device or a build with
+// the backend. backend_check_op reads the formats of the buffers, never their data.
 bool   backend_lacks_fp32(const char *name);
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 

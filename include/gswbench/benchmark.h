@@ -21,9 +21,8 @@ struct benchmark {
     const char *baseline;                      // earlier run to compare with; NULL: none
     bool        json, is_quiet, is_verbose;    // json: print result.json to stdout; is_quiet: print no progress
     bool        is_mute;                       // with json: do not print result.json either
-    void (*conclude)(
-        void          *context,
-        struct result *result);    // last change of rank 0's checked result before it is written; NULL: none
+    // Called on rank 0 with the checked result, which it may change before it is written; NULL: none.
+    void (*conclude)(void *context, struct result *result);
     void *context;
 
     // Set by benchmark_read:
@@ -35,15 +34,15 @@ struct benchmark {
 // Reads the selected job at the launched number of ranks. Leaves other fields unchanged.
 status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors);
 
-// Calls `run` for the ranks of this process: for every rank of the job, each on a thread, with communicator local, else
-// for one. `run` is collective and returns the same status on every rank. launch_ranks returns the exit code in all
-// processes, but the error text only in the first; errors receives further lines.
+// Calls `run` for each rank of this process. With communicator local, the process has all ranks, each on a thread;
+// with MPI or NCCL it has one. `run` is collective and returns the same status on every rank. launch_ranks returns the
+// exit code in all processes, but the error text only in the first; errors receives further lines.
 typedef status launch_rank(const void *shared, struct comm *comm);
 status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
                             struct text_buffer *errors);
 
-// Reports an error that occurred before launch_ranks. The other processes wait for this one; telling them lets the
-// whole job end with one error.
+// Reports an error that occurred on this process before launch_ranks. The other processes of the launcher already wait
+// to connect. This call connects and tells them, so the whole job ends with one error.
 status launch_fail(status own, struct text_buffer *errors);
 
 // One rank from plan to result; shared is a struct benchmark.

@@ -15,42 +15,43 @@ struct block {
     const struct layer_kind *kinds[BLOCK_SUBLAYERS];
     int32_t                  weights[BLOCK_SUBLAYERS][SUBLAYER_WEIGHTS];    // indices in plan->weights; -1: none
     int64_t                  linears, first_linear;     // linears that can run in FP8; model-wide index of the first
-    bool                     is_repeat;                 // has the weights and units of the block before
+    bool                     is_repeat;                 // an MTP module that shares the previous module's weights
     int64_t                  expert_layer;              // index among the layers with experts; -1: no experts
-    int32_t                  first_unit, unit_count;    // consecutive; the unit of experts is the last
-    int64_t                  own;                       // index among the blocks of this rank's chunks
-    int64_t                  in_chunk;                  // index of a layer in its chunk
+    int32_t                  first_unit, unit_count;    // FSDP units, consecutive; the unit of experts is the last
+    int64_t                  own;                       // index among the blocks of this rank, over all its chunks
+    int64_t                  in_chunk;                  // index of a layer in its pipeline chunk
 };
 
 // State of an FSDP unit at the current point of the op list.
 struct unit_state {
     bool    is_whole;          // the weights are gathered
-    int32_t users;             // pipeline actions that are using them
-    int32_t whole_gradient;    // unsharded gradients of this microbatch, not reduced yet; -1: none
-    int32_t reduced;           // reduced gradients that are not in the kept gradients yet; -1: none
-    bool    reduced_adds;      // they are added, not copied
+    int32_t users;             // pipeline actions that are using the gathered weights
+    int32_t whole_gradient;    // tensor of this microbatch's unsharded gradients, not reduced yet; -1: none
+    int32_t reduced;           // tensor of reduced gradients that are not yet in the accumulated gradients; -1: none
+    bool    reduced_adds;      // `reduced` will be added to the accumulated gradients; false: copied
 };
 
-// An adapter (LoRA) computes t = scale x A^T, then t B^T. gradient: the latest gradient of t, which both the data and
-// the weight gradients need. output_gradient: the gradient that it was computed from. -1: none yet.
+// An adapter (LoRA) computes t = scale x A^T, then adds t B^T to the output y. gradient: the latest gradient of t, kept
+// because the gradients of x and of A need it. output_gradient: the gradient of y that it came from. -1: none yet.
 struct adapter_input {
     int32_t output_gradient, gradient;
 };
 
 // Inputs of a deferred weight gradient of the head.
 struct head_inputs {
-    int32_t x, gradient;    // head input [S, hidden]; gradient of the logits [T, vocabulary]
+    int32_t x, gradient;    // head input [S, hidden]; gradient of the logits [T, vocabulary]. S, T: struct builder
 };
 
-// Work that a zero-bubble schedule moves out of the backward pass: a weight gradient, or the begin or end of an FSDP
-// unit's gradients (unit_begin_gradients, unit_end_gradients).
+// Work that a zero-bubble schedule moves out of the backward pass: a weight gradient (DELAYED_GRADIENT), or the calls
+// of unit_begin_gradients and unit_end_gradients before and after the weight gradients of an FSDP unit.
 enum delayed_kind { DELAYED_BEGIN, DELAYED_GRADIENT, DELAYED_END };
 struct delayed {
     enum delayed_kind kind;
     struct op_tag     tag;
     const char       *role;
-    int32_t           output_gradient, x, weight;    // of a weight gradient
-    int32_t           unit, whole, first_part;       // of a unit: its unsharded gradients, and the first part of them
+    int32_t           output_gradient, x, weight;    // DELAYED_GRADIENT: its operands
+    // DELAYED_BEGIN, DELAYED_END: unit, tensor of its unsharded gradients, and the part of it for the first weight.
+    int32_t unit, whole, first_part;
 };
 
 struct builder {
@@ -59,7 +60,7 @@ struct builder {
     struct arena         scratch;                   // freed with the builder
     struct block        *blocks;                    // [all layers + 2]
     int64_t              linears, expert_layers;    // of the whole model
-    struct unit_state   *states;                    // per unit of the plan
+    struct unit_state   *states;                    // [units of the plan]
     struct block_values *values;                    // [own_blocks][in_flight]
     int64_t              own_blocks;                // on this rank
     int64_t              in_flight;                 // maximum microbatches of a chunk that wait for their backward pass
@@ -68,7 +69,7 @@ struct builder {
     int64_t shard_tokens;    // S: rows of the residual stream on this rank; T / tp with sequence parallelism, else T
     int64_t sequence;        // positions of a sequence on this rank
     bool    overlaps;        // GEMMs are split to overlap with tp communication
-    bool    overlaps_experts;
+    bool    overlaps_experts;                  // the same for the GEMMs of experts
     int64_t heads, kv_heads;                   // on this rank
     int64_t key_dim, value_dim;                // of a head in attention
     struct routing_shape routing;              // the same for every layer with experts
@@ -76,29 +77,29 @@ struct builder {
     bool                 gathers_forward;      // ZeRO-1: updated weights are gathered in the next forward pass
     bool                 reduces_each;         // gradients are reduced over replicas per microbatch, not per step
     int32_t             *owners;               // Muon: replica that owns each matrix [weights][WEIGHT_PARTS]
-    // Adapters of frozen matrices:
-    int64_t               first_trained_place;       // the first block with a trained weight, and its first
-    int32_t               first_trained_sublayer;    // sublayer with one; gradients end there
-    int32_t              *adapted;                   // x A^T, scaled, [MTP modules, or 1][weights][in_flight]
-    struct adapter_input *adapter_inputs;            // [weights of this rank]
-    int64_t               deferral;                  // number of microbatches whose head weight gradient is deferred
-    struct head_inputs   *deferred;                  // of microbatches 0, 1, ...
+    // Adapters of frozen matrices. The backward pass ends at the first trained weight of the model.
+    int64_t               first_trained_place;       // place of the block that has it
+    int32_t               first_trained_sublayer;    // its sublayer in this block
+    int32_t              *adapted;           // t of struct adapter_input [MTP modules, or 1][weights][in_flight]
+    struct adapter_input *adapter_inputs;    // [weights of this rank]
+    int64_t               deferral;          // number of microbatches whose head weight gradient is deferred
+    struct head_inputs   *deferred;          // of microbatches 0, 1, ...
     int64_t               deferred_count;
-    bool                  delays;     // appends a backward pass without weight gradients
+    bool                  delays;     // the backward pass being appended adds its weight gradients to `delayed`
     struct delayed       *delayed;    // in the order of the backward passes
-    int64_t               delayed_count, delayed_done;
-    int32_t               reduces[2];    // the last two reductions of unsharded gradients; -1: none
+    int64_t               delayed_count, delayed_done;    // entries; of these, already appended as ops
+    int32_t               reduces[2];                     // the last two reductions of unsharded gradients; -1: none
 };
 
-// A block's place is its index in the model: embedding 0, layers, head, MTP modules. block_place returns the place of a
-// layer (-1: the embedding), block_head the place of the head, block_places the number of places. block_layer is the
-// inverse of block_place; it returns -1 for embedding and head.
+// Places of blocks (struct block). block_place returns the place of a layer (-1: the embedding), block_head the place
+// of the head, block_places the number of blocks of the model. block_layer is the inverse of block_place; it returns -1
+// for embedding and head.
 int64_t block_place(const struct model_config *model, int64_t layer);
 int64_t block_layer(const struct model_config *model, int64_t place);
 int64_t block_head(const struct model_config *model);
 int64_t block_places(const struct model_config *model);
 
-// A collective over these axes. makes, in, out and hold: as in struct communication.
+// A collective over these mesh axes (1 << axis). makes, in, out and hold: as in struct communication (assembly.h).
 struct collective {
     enum op_kind kind;
     const char  *role;
@@ -109,8 +110,8 @@ struct collective {
 };
 int32_t collect(struct builder *builder, const struct collective *collective);
 
-// Splits the columns of whole into first and rest, or joins first and rest into a new tensor with this name. All have
-// this rank's rows of the residual stream.
+// Splits a tensor by columns into first and rest, or joins first and rest into a new tensor with this name. Each tensor
+// has one row per row of the residual stream on this rank.
 void    columns_split(struct builder *builder, const char *role, int32_t whole, int32_t first, int32_t rest);
 int32_t columns_join(struct builder *builder, const char *role, const char *name, int32_t first, int32_t rest);
 
@@ -123,13 +124,14 @@ struct exported {
     int         stream;
 };
 
-// Names of an adapter's matrices. B has the parts of the adapted matrix.
+// Names of an adapter's matrices. B has the same parts as the adapted matrix, such as q, k and v.
 struct adapter_names {
     const char            *name[ADAPTER_MATRICES];
     const struct exported *a, *b[3];
 };
 
-// Matrices A of a layer's adapters have streams 0 to 5; B, which starts at zero, has this one.
+// Random streams (struct exported): the matrices A of a layer's adapters have 0 to 5. B starts at zero and draws
+// nothing; it has this number.
 enum { ADAPTER_NOT_DRAWN = 63 };
 
 // A part of a weight: a whole matrix or vector, and this rank's rows and columns of it.
@@ -138,7 +140,7 @@ struct declared_part {
     int64_t                rows, columns;
     int64_t                first_row, local_rows;
     int64_t                first_column, local_columns;
-    uint32_t               replica_axes;    // 1 << axis, MESH_HEAD_COPIES: axes whose ranks have the same part
+    uint32_t               replica_axes;    // 1 << axis, or MESH_HEAD_COPIES: axes along which ranks have the same part
 };
 
 // A weight: up to WEIGHT_PARTS parts, concatenated by rows.
@@ -152,7 +154,7 @@ struct declaration {
     int32_t              bias_of;       // declaration of the matrix that this is the bias of; -1: not a bias
     int32_t              adapter_of;    // declaration of the matrix that this adapts; -1: not of an adapter
     enum adapter_matrix  adapter;
-    bool                 is_vector;        // one-dimensional, unlike a matrix of one row
+    bool                 is_vector;        // exported with one dimension; a matrix of one row has two
     bool                 is_replicated;    // on all ranks of tp
     bool                 is_of_heads;      // replicated, but each rank's gradient covers only its own heads
     int64_t              linear;           // index among the sublayer's linears that can run in FP8; -1: none
@@ -165,7 +167,7 @@ struct declaration {
 // How tp shards a matrix: by rows (outputs) or by columns (inputs), in equal parts. Experts with etp = 1 are not
 // sharded.
 struct share {
-    int64_t  size, index;
+    int64_t  size, index;     // number of parts, and index of this rank's part
     uint32_t replica_axes;    // axes along which ranks have the same part
 };
 
@@ -200,8 +202,9 @@ void declare_heads(struct declarations *declarations, int32_t *index, const char
 // The bias of the matrix that was declared last, with the same parts.
 void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as);
 
-// Declares the adapter of the matrix declared last, if [adapters] targets it. A of a column-parallel matrix and B of a
-// row-parallel one are replicated over tp; a rank computes their gradients only from its part of the matrix.
+// Declares the adapter of the matrix declared last, if [adapters] targets it. The A of a column-parallel matrix and the
+// B of a row-parallel one are replicated over tp. A rank computes only a partial gradient of these, from its part of
+// the matrix, so their gradients are summed over tp.
 void declare_adapter(struct declarations *declarations, const struct adapter_names *names);
 
 // Adds a part of rows x columns that is sharded by rows (column-parallel), or replicated if the weight is.
