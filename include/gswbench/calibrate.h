@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measures the ops of a job on this machine. Compute ops are timed in the job's own step, each communication op by a
-// microbenchmark.
+// Measures the ops of a job on this machine, for predictions. Compute ops are timed in the job's own step, each
+// communication op by a microbenchmark that repeats it.
 #pragma once
 
 #include <stdbool.h>
@@ -29,8 +29,9 @@ struct distinct_op {
     uint32_t      axes;                     // of the group; communication ops only
     int64_t       count;                    // occurrences in the plans of the stages
 
-    struct quantity seconds;                      // median on the slowest rank
-    double          delay_seconds, contention;    // of communication next to compute; CPU ranks only
+    struct quantity seconds;          // median on the slowest rank
+    double          delay_seconds;    // CPU ranks: how much later communication ends next to compute
+    double          contention;       // CPU ranks: seconds of compute lost per second of overlapped communication
 };
 
 struct distinct_ops {
@@ -38,8 +39,8 @@ struct distinct_ops {
     int32_t             count;
 };
 
-// Collects the distinct ops of the job's stages, and the memory of the largest plan in bytes (microbenchmark.c). The
-// caller frees the list with calibrate_free.
+// Collects the distinct ops of the job's pipeline stages, and the memory of the largest plan in bytes. The caller frees
+// the list with calibrate_free.
 status calibrate_collect(struct distinct_ops *list, const struct plan_request *request, int64_t *bytes);
 void   calibrate_free(struct distinct_ops *list);
 
@@ -49,18 +50,18 @@ struct calibrate_setup {
     struct backend            *backend;
     struct comm               *comm;
     int64_t                    cores, core_ranks;    // cores that rank 0 computes on; ranks that share them
-    bool                       has_cores;            // each thread of this rank has a core, so it measures compute ops
-    int64_t                    working_bytes;        // memory that the repeats of a microbenchmark cycle through
+    bool                       has_cores;            // CPU: each thread of this rank has a core of its own
+    int64_t                    working_bytes;        // repeats cycle through so much memory, to miss the caches
     int                        steps;                // measured steps of the job
-    int                        passes;               // passes over all communication ops
-    double                     round_seconds;        // length of a round; a pass has three
+    int                        passes;               // how often each communication op is measured
+    double                     round_seconds;        // length of a run of one microbenchmark; a pass has three
 };
 
-// A microbenchmark: a step that repeats one op (microbenchmark.c).
+// A microbenchmark: a step that repeats one op. For a communication op, compute ops run between the repeats.
 struct microbenchmark {
     int32_t repeats;    // input: repeats of the op per step
-    // Input: number of compute ops before each communication op, which compute does not wait for. 0: one compute op
-    // before each, which waits for the previous communication op.
+    // Input: number of compute ops before each communication op. They overlap with the previous communication op. 0:
+    // one compute op before each, which waits for the previous communication op, so nothing overlaps.
     int32_t computes;
 
     struct plan     plan;
@@ -69,9 +70,10 @@ struct microbenchmark {
     struct step    *step;        // NULL: not open
 };
 
-// microbenchmark_open repeats the op `distinct`; between: compute op between two communication ops, or NULL if distinct
-// is a compute op. microbenchmark_open_alone repeats a compute op, always on the same operands. The operands hold
-// normally distributed numbers. bench is zeroed before the call, and closed even after an error. Collective.
+// microbenchmark_open repeats the op `distinct`. between: the compute op between two communication ops, or NULL if
+// `distinct` is a compute op. microbenchmark_open_alone repeats the compute op `between`, always on the same operands.
+// Operands hold normally distributed numbers. bench is zeroed before the call, and closed even after an error.
+// Collective.
 status microbenchmark_open(struct microbenchmark *bench, const struct distinct_op *distinct,
                            const struct distinct_op *between, const struct calibrate_setup *setup);
 status microbenchmark_open_alone(struct microbenchmark *bench, const struct distinct_op *between,
@@ -81,8 +83,8 @@ void   microbenchmark_close(struct microbenchmark *bench);
 // Runs the step. Returns seconds per repeat, by the device's clock if there is one.
 double microbenchmark_run(const struct microbenchmark *bench);
 
-// Adds an op that belongs to no plan, given its shape and operand formats. Operand sizes follow from the shape. The
-// list keeps each op once; the caller frees it with calibrate_free.
+// Adds an op that is in no plan, such as a GEMM of another size, given its shape and operand formats. Operand sizes
+// follow from the shape. The list keeps each op once; the caller frees it with calibrate_free.
 void distinct_add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands);
 
 // calibrate_steps measures the compute ops of the list, in steps that all ranks run at the same time, without
@@ -91,11 +93,11 @@ void distinct_add_probe(struct distinct_ops *list, struct op op, const enum form
 status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *setup);
 status calibrate_communications(struct distinct_ops *list, const struct calibrate_setup *setup);
 
-// Measures the values of [hardware] that data sheets do not give (hardware.c). Collective.
+// Measures the values of [hardware] that data sheets do not give, such as efficiencies and latencies. Collective.
 status calibrate_hardware(struct hardware_config *hardware, const struct distinct_ops *list,
                           const struct calibrate_setup *setup);
 
-// Origin of a calibration.
+// Where a calibration was measured, for the head of its profile.
 struct calibration_origin {
     char    version[64], time[32];    // UTC
     char    config[128], precision[8], layout[256];
@@ -103,11 +105,11 @@ struct calibration_origin {
     int64_t ranks, nodes, cores, core_ranks;    // core_ranks ranks share the cores
 };
 
-// Writes a hardware profile for predictions, with the origin as a comment (profile.c).
+// Writes a hardware profile for predictions, with the origin as a comment.
 void calibrate_write(FILE *file, const struct calibration_origin *origin, const struct hardware_config *hardware,
                      const struct distinct_ops *list);
 
-// Writes the same as JSON (profile.c). Returns false if the file cannot be written.
+// Writes the same as JSON. Returns false if the file cannot be written.
 bool calibrate_write_json(FILE *file, const struct calibration_origin *origin, const struct hardware_config *hardware,
                           const struct distinct_ops *list);
 extern const struct json_field calibrate_fields[];

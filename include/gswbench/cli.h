@@ -5,6 +5,6 @@
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 
-// Runs the command in argv; output goes to stdout. A configuration may have more errors than a status holds: errors
-// receives the lines to print before the returned status. The caller prints both and frees errors.
+// Runs the command in argv; output goes to stdout. If a configuration has several errors, `errors` receives the lines
+// to print before the text of the returned status. The caller prints both and frees `errors`.
 status cli_run(int argc, char *const argv[], struct text_buffer *errors);

@@ -3,14 +3,14 @@
 #pragma once
 
 double clock_seconds(void);         // monotonic, from an arbitrary origin
-double clock_wall_seconds(void);    // since the Unix epoch; may be set
+double clock_wall_seconds(void);    // since the Unix epoch; jumps if somebody sets the clock
 
 // The same instant on both clocks, in seconds.
 struct clock_moment {
     double seconds, wall_seconds;
 };
 
-// Reads both clocks; repeats if the thread was preempted in between.
+// Reads both clocks. Repeats if the thread was preempted between the two reads.
 struct clock_moment clock_moment(void);
 
 // Number of cores in this process's affinity mask; at least 1.

@@ -16,17 +16,19 @@ struct comm_group;    // one communicator: the members of a group on one stream
 
 // Optional features of the library that a job uses.
 struct comm_extras {
-    bool    allocates;              // the library allocates the communication buffers
-    int32_t windows, registered;    // buffers registered as symmetric windows, and by single members
-    int32_t refused;                // buffers that the library refused to register
-    int32_t copying;                // connections that may use copy engines instead of SMs
-    int32_t putting;                // of these, connections whose ring shifts are one-sided puts
-    bool    exchanges;              // all-to-all is one library call
-    int32_t scalable;               // connections opened with several unique ids
-    double  bytes;                  // device memory as the library counts it; NaN: unknown
+    bool    allocates;     // the library allocates the communication buffers
+    int32_t windows;       // buffers registered as symmetric windows, by all members of a group
+    int32_t registered;    // buffers that a member registered alone
+    int32_t refused;       // buffers that the library refused to register
+    int32_t copying;       // connections that may use copy engines instead of SMs
+    int32_t putting;       // those of `copying` whose ring shifts are one-sided puts
+    bool    exchanges;     // all-to-all is one library call, not sends and receives
+    int32_t scalable;      // connections opened with several NCCL unique ids
+    double  bytes;         // device memory of the library, as it reports it; NaN: unknown
 };
 
-// How the library executes a collective, in its own words; "": unknown. Aligned to 8 bytes, without padding.
+// How the library executes a collective, in its own words, such as "RING", "LL128"; "": unknown. Ranks exchange this
+// struct byte by byte, so it has no padding.
 struct comm_choice {
     char    algorithm[32], protocol[16];
     int64_t channels;    // 0: unknown
@@ -36,10 +38,10 @@ struct comm_choice {
 struct comm_buffer {
     void    *data;
     int64_t  bytes;
-    uint64_t layout;    // hash of size and operand offsets, equal if these are; 0: unused by the group
+    uint64_t layout;    // hash of size and operand offsets, so members can compare them; 0: the group does not use it
 };
 
-// Device memory of the library, from which it communicates faster than from other memory.
+// Device memory that the library allocates. It communicates faster from there than from other memory.
 struct comm_memory {
     void *(*allocate)(struct comm *comm, int64_t bytes);
     void (*release)(struct comm *comm, void *data);
@@ -58,7 +60,7 @@ struct comm_topology {
 struct comm_ops {
     const char *name;           // as in [run] communicator =
     bool        is_enqueued;    // run() only enqueues on the device stream
-    bool        sums_vary;      // a captured collective may sum in another order than an issued one
+    bool        sums_vary;      // a collective in a CUDA graph may sum in another order than one outside
     void (*close)(struct comm *comm);
 
     // Opens the communicator of a group for one stream. Collective over all ranks of the job, in the same order on
@@ -93,7 +95,7 @@ struct comm {
     bool                      is_threaded;    // several threads may run ops concurrently
     int                       processors;     // SM limit per op for every connection; 0: none
     char                      library[32];    // "NCCL 2.28.9", "Open MPI v4.1.4"; "": none
-    char                      choice[160];    // why "auto" chose no better one; "": no reason
+    char                      choice[160];    // why "auto" chose this communicator and not nccl; "": no reason
 };
 
 // Ranks as threads of this process. The caller opens one hub, then a comm per thread.
@@ -102,23 +104,24 @@ struct local_hub *local_hub_open(int ranks);
 void              local_hub_close(struct local_hub *hub);
 void              comm_open_local(struct comm *comm, struct local_hub *hub, int rank);
 
-// One rank of a larger job, alone. Data of the others is made up from this rank's own.
+// One rank of a larger job, without the others. Collectives put this rank's data where that of other ranks would be; a
+// receive returns random numbers.
 void comm_open_alone(struct comm *comm);
 
 // Initialises MPI once; without a launcher, the job has one rank. Fails with EXIT_LAUNCH in a build without MPI.
-// comm_has_opened_mpi: whether this process has initialised MPI, even if it is closed again.
+// comm_has_opened_mpi: whether this process has ever initialised MPI.
 status comm_open_mpi(struct comm *comm);
 bool   comm_has_opened_mpi(void);
 
-// Opens NCCL for a backend with device streams. `control`, a communicator between processes, remains the control plane.
-// Close comm before control and backend. Collective; an error occurs on all ranks. comm_detect_nccl returns why NCCL is
-// unavailable.
+// Opens NCCL for a backend with device streams. `control`, which is MPI, remains the control plane: it carries setup
+// and results, NCCL the communication ops. Close comm before control and backend. Collective; all ranks return the same
+// error. comm_detect_nccl returns why NCCL is unavailable.
 struct backend;
 struct comm_nccl_setup {
     int  connect_seconds;             // timeout of a connection; the job then ends
     bool registers, must_register;    // register communication buffers with NCCL; and end the job if that fails
-    int  ranks_per_id;                // ranks per unique id, in groups of at least twice as many; 0: one id
-    bool tells;                       // read the choice for each collective from NCCL's log
+    int  ranks_per_id;                // ranks per unique id, for groups of at least twice this size; 0: one id
+    bool tells;                       // read the algorithm of each collective from NCCL's log (comm_ops.chosen)
     bool copies;                      // use the devices' copy engines where possible
 };
 status comm_detect_nccl(void);
@@ -132,10 +135,10 @@ int comm_launched_ranks(void);
 // Rank from the launcher; -1: no launcher.
 int comm_launched_rank(void);
 
-// comm_check_launch fails if srun started several processes without PMIx: they could not connect, and each would be a
-// job by itself. With PMI-2, it fails if this MPI needs PMIx, as most builds of Open MPI do, unless the user named a
-// communicator (is_named).
-// comm_launcher describes the launcher. comm_mpi_asks_for_pmix returns whether this MPI needs PMIx.
+// comm_check_launch fails if srun started several processes without PMIx or PMI-2: they could not connect, and each
+// would be a job by itself. With PMI-2, it fails if this MPI needs PMIx, as most builds of Open MPI do, unless the user
+// named a communicator (is_named). comm_mpi_asks_for_pmix returns whether this MPI needs PMIx. comm_launcher describes
+// the launcher.
 status      comm_check_launch(bool is_named);
 const char *comm_launcher(void);
 bool        comm_mpi_asks_for_pmix(void);
@@ -153,8 +156,9 @@ double comm_smallest(struct comm *comm, double own);
 // Gathers a value of every rank. Returns [ranks][bytes], which the caller frees. Collective, over the control plane.
 void *comm_gather(struct comm *comm, const void *own, size_t bytes);
 
-// On every rank, return the error of the lowest rank that failed. *first: this rank, or -1 if none failed. comm_agree
-// and comm_agree_first add the rank to the text, unless it is rank 0. Collective, over the control plane.
+// Return, on every rank, the error of the lowest rank that failed, or OK if none failed. *first: index of the failed
+// rank, or -1. comm_agree and comm_agree_first prefix the text with "rank 3: ", except for rank 0. Collective, over the
+// control plane.
 status comm_find_failed(struct comm *comm, status own, int *first);
 status comm_agree_first(struct comm *comm, status own, int *first);
 status comm_agree(struct comm *comm, status own);

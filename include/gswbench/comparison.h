@@ -15,29 +15,31 @@
 // A setting or fact of the environment that differs.
 struct comparison_setting {
     char name[96], first[160], second[160];    // truncated to the buffers
-    bool is_obstacle;
+    bool is_obstacle;                          // the results are not comparable because of it
 };
 
-// Largest and last relative difference of two series over the steps: abs(second - first) / abs(first). NaN: no common
-// step.
+// Relative difference of the losses (or gradient norms) of two runs at the same step: abs(second - first) / abs(first).
+// largest: maximum over the steps that both have; last: at the last such step. NaN: no common step.
 struct comparison_curve {
     double  largest, last;
     int64_t largest_step, last_step;
 };
 
-// Seconds per step in both; the second's are scaled to the first's tokens.
+// Seconds per step in both runs, for one part of the step. `second` is divided by the ratio of tokens per device
+// (comparison.work).
 struct comparison_row {
     char   name[24];
     double first, second;
 };
 
-// Repeated runs of one side: their number, and the spread of their medians over the median. NaN: one run.
+// Repeated runs of one side. spread: (maximum - minimum) / median of their median step times; NaN for one run.
 struct comparison_repeats {
     int64_t runs;
     double  spread;
 };
 
-// One side: a run, or a folder of repeated runs. result represents the runs.
+// One side of the comparison: a run, or a folder of repeated runs. `result` is the run to compare: comparison_join of
+// the runs.
 struct comparison_side {
     struct result            *runs;
     int64_t                   count;
@@ -51,65 +53,66 @@ struct comparison {
     const struct result       *first, *second;
     struct comparison_repeats  repeats[2];
     double                     work;    // tokens per device and step, second over first
-    struct statistics_change   step;    // change of the step times; the second's are divided by work
+    struct statistics_change   step;    // change of the step time; the second's is divided by work
     struct comparison_curve    loss, gradient_norm;
     struct comparison_setting *settings;
     int64_t                    setting_count;
 
-    // Only if both runs were traced. parts: the waterfall; `unexplained` includes the difference between the median
-    // step and the traced step, so the parts add up to the median. families: compute op seconds by family, ignoring
-    // overlap.
+    // Only if both runs were traced. parts: the waterfall, which adds up to the median step time, because its part
+    // `unexplained` includes the difference between median and traced step. families: seconds of compute ops by family,
+    // such as GEMMs, including time that overlaps with other ops.
     struct comparison_row *parts, *families;
     int64_t                part_count, family_count;
 
-    double pace;    // peak of the second over the first: possible speed-up of GEMMs
+    double pace;    // peak FLOP/s, second over first: the speed-up of GEMMs at equal efficiency
 };
 
-// Both results must outlive the comparison. threshold is the smallest relative change of the step time that counts.
+// Both results must outlive the comparison. threshold: relative changes of the step time below it count as no change.
 void comparison_init(struct comparison *comparison, const struct result *first, const struct result *second,
                      double threshold);
 void comparison_free(struct comparison *comparison);
 
-// Merges repeated runs of one configuration: returns the run with the middle median, and widens its interval and noise
-// to cover all runs.
+// Merges repeated runs of one configuration: returns the run with the middle median step time, with its confidence
+// interval and noise widened to cover all runs.
 struct result *comparison_join(struct result *runs, int64_t count, struct comparison_repeats *repeats);
 
 // Returns OK, or EXIT_COMPARE with the obstacles.
 status comparison_check(const struct comparison *comparison);
 
-// Returns EXIT_GATE if the second is slower by more than threshold, and EXIT_UNDECIDED if that is uncertain. threshold
-// is the one given to comparison_init.
+// For CI: returns EXIT_GATE if the second run is slower by more than threshold, EXIT_UNDECIDED if noise hides whether
+// it is, else OK. threshold: as for comparison_init.
 status comparison_gate(const struct comparison *comparison, double threshold);
 
-// Writes a label of the second result into text: the settings that it changes, truncated to bytes. Returns text.
+// Names the second result by the settings that differ from the first, truncated to `bytes`. Returns text.
 const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes);
 
-// Write one comparison, or several with the same first result, which adds a table with a line each.
+// Write one comparison, or several with the same first result. Several also get a table with a line for each.
 void comparison_write_text(const struct comparison *list, int64_t count, FILE *file);
 bool comparison_write_json(const struct comparison *list, int64_t count, FILE *file);
 void comparison_write_html(const struct comparison *list, int64_t count, FILE *file);
 
 extern const struct json_field comparison_fields[], comparisons_fields[];
 
-// A table of results: one row per job and number of ranks, with repeated runs merged, and scaling efficiency.
+// A table of results with scaling efficiency: one row per job and number of ranks. Repeated runs share a row.
 
 // Identifies a row; runs with equal keys are repeats.
 struct table_key {
     char    config[64], precision[64], layout[96], device[64];
-    char    label[96];      // config, and the number of layers of a proxy
+    char    label[96];      // config; for a proxy model also its number of layers
     char    verdict[16];    // as in result_verdict_names
-    char    variant[24];    // hash of the configuration: repeats have the same, as in a comparison
+    char    variant[24];    // hash of the configuration, which is equal in repeats
     int64_t ranks, layers, sequence, global_batch;
 };
 
-// Repeated runs of one job on equal machines. Ratios are NaN without a reference.
+// Repeated runs of one job on equal machines. published_ratio, expected_ratio: step time over the published and the
+// predicted one; NaN without one.
 struct table_row {
     struct table_key key;
     int64_t          runs;
     double           step_seconds;              // median over the runs of their median step time
     double           spread;                    // (maximum - minimum) / median of those step times; NaN for one run
     double           tokens_per_second, mfu;    // at step_seconds
-    double           efficiency;                // tokens/s per rank, relative to the fewest ranks of the job
+    double           efficiency;                // tokens/s per rank, relative to the job's row with the fewest ranks
     double           published_ratio, expected_ratio;
 };
 
@@ -120,7 +123,8 @@ struct table {
     int64_t           run_count;
 };
 
-// Adds a run; table_finish then computes the rows. Different verdicts make different rows.
+// Adds a run; table_finish then computes the rows. Runs with different verdicts, such as VALID and DEGRADED, are in
+// different rows.
 void table_add(struct table *table, const struct result *result);
 void table_finish(struct table *table);
 void table_free(struct table *table);
@@ -131,7 +135,7 @@ void table_write_json(const struct table *table, FILE *file);
 
 extern const struct json_field table_fields[];
 
-// Runs in the order of time: how the step time of each job changed from run to run, and what changed with it.
+// A history of runs: how the step time of each job changed from run to run, and which settings changed with it.
 
 // One run. A job is a config, a number of ranks and a precision. Without an earlier comparable run of the job the
 // change is NaN, and change_verdict says why.
