@@ -36,7 +36,7 @@ struct run_config {
     char    communicator[16];    // auto, or a name of comm.h
     int64_t attention;           // cuda backend: enum attention_choice of backend.h
     int64_t threads;             // host backend: threads per rank; 0: the rank's cores
-    int64_t layers;              // proxy model with that many layers; 0: the model's own
+    int64_t layers;              // makes a proxy of the model with this many layers; 0: all layers of the model
     int64_t graphs;              // enum graphs
     int64_t check;               // enum run_check
     int64_t verify;              // enum run_verify
@@ -56,17 +56,17 @@ struct run_config {
     double  observe_seconds;                     // sampling interval of device counters; 0: off
     char    cache[OPTION_PATH_BYTES];            // folder of files kept between runs; "": the user's cache folder
     char    output[OPTION_PATH_BYTES];           // folder for result folders
-    char    fail_above[112], fail_below[112];    // "step=13", "mfu=0.5,tokens=60000"; "": no threshold
+    char    fail_above[112], fail_below[112];    // thresholds of the exit code: "step=13", "mfu=0.5,tokens=60000"; ""
 };
 extern const struct option run_options[];
 
-// Maximum number of steps: run.steps, or ten times as many with until.
+// Maximum number of steps: run.steps. With run.until, which ends a run once it is precise enough, ten times as many.
 int64_t run_steps_max(const struct run_config *run);
 
 // Default number of warm-up steps.
 int64_t run_warmup(int64_t steps);
 
-// [fault]: a fault to inject, which tests that errors are detected.
+// [fault]: a fault to inject, to test that the program detects it.
 enum fault_kind {
     FAULT_NONE,
     FAULT_NAN,      // an output element of the op becomes NaN
@@ -81,10 +81,10 @@ enum fault_kind {
 struct fault_config {
     int64_t kind;    // enum fault_kind
     int64_t rank, step;
-    char    at[160];    // substring of an op's name, or "tensor " and the name of a tensor
-    int64_t element, bit;
-    double  amount;
-    int64_t repeats;
+    char    at[160];         // substring of an op's name, or "tensor " and the name of a tensor
+    int64_t element, bit;    // FAULT_NAN, FAULT_FLIP: index of the element, and bit to flip
+    double  amount;          // FAULT_DELAY: seconds; FAULT_SLOW: percent
+    int64_t repeats;         // boolean: again in a step that verification repeats
 };
 extern const struct option fault_options[];
 
@@ -100,23 +100,24 @@ struct trace_config {
 };
 extern const struct option trace_options[];
 
-// trace_config_check fails if a listed rank does not exist, or if a timeline is wanted without a traced step. The
-// others return whether a rank writes a timeline (draws) and a file of its communication ops (lists).
+// trace_config_check fails if a listed rank does not exist, or if a timeline is wanted without a traced step.
+// trace_config_draws returns whether a rank writes a timeline, trace_config_lists whether it may write a file of its
+// communication ops (with auto, every rank may).
 status trace_config_check(const struct trace_config *trace, int64_t world);
 bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
-bool   trace_config_lists(const struct trace_config *trace, int64_t rank);    // true with auto
-bool   trace_config_chooses(const struct trace_config *trace);                // communications = auto
+bool   trace_config_lists(const struct trace_config *trace, int64_t rank);
+bool   trace_config_chooses(const struct trace_config *trace);    // communications = auto
 
 // [checkpoint]: where to load from, and when to save.
 struct checkpoint_config {
     char    load[OPTION_PATH_BYTES], save[OPTION_PATH_BYTES];    // folders; "": none
-    int64_t every, at_end, keep;
+    int64_t every, at_end, keep;    // every: steps between saves; keep: number of checkpoints to keep; 0: all
     int64_t asynchronous, verify;
-    double  grace;    // seconds to finish the current step and its save after a signal; 0: the default of every step
+    double  grace;    // seconds to finish the current step and its save after a signal; 0: as without checkpoints
 };
 extern const struct option checkpoint_options[];
 
-// Checks that saving has both a folder and a time to save.
+// Checks that the options agree: a folder to save to needs a time to save (every or at_end), and the reverse.
 status checkpoint_config_check(const struct checkpoint_config *checkpoint);
 
 // Returns whether a checkpoint follows this step (counted from 1).
@@ -129,7 +130,7 @@ struct profile_config {
 };
 extern const struct option profile_options[];
 
-// Check that the steps are below steps, and the ranks below world.
+// Check that the profiled steps are less than `steps`, the number of steps, and the profiled ranks less than `world`.
 status profile_config_check_steps(const struct profile_config *profile, int64_t steps);
 status profile_config_check_ranks(const struct profile_config *profile, int64_t world);
 
@@ -151,7 +152,7 @@ struct config {
     struct software_config   software;
     struct published_config  published;
     int64_t                  ranks;          // as requested; 0: unknown
-    int64_t                  full_layers;    // of the [model] preset; 0: none is named
+    int64_t                  full_layers;    // layers of the [model] preset; 0: the config names no preset
     char                     path[1024];     // the file that was read, for messages and the result
     char                     name[128];      // its base name without .ini
 };
@@ -167,7 +168,7 @@ extern const struct config_section config_sections[];    // ends with a NULL nam
 // Finds "section.key", the first length characters of name, and its section; NULL: there is no such option.
 const struct option *config_find_option(const char *name, size_t length, const struct config_section **section);
 
-// Whether the model has fewer layers than its preset, or than the config.
+// Whether the model is a proxy: shortened by run.layers, or with fewer layers than its preset.
 bool config_is_proxy(const struct config *config);
 
 // A config and its overrides.
@@ -175,54 +176,55 @@ struct config_request {
     const char        *name;         // a path, or the name of an installed config with or without .ini
     const char *const *overrides;    // "section.key=value", or "--flag section.key=value"; applied last
     int                override_count;
-    bool               skips_fits;    // ignores the [fit] sections of profiles
-    int64_t            ranks;         // selects [when ranks=...]; 0: unknown, such sections never match
+    bool               skips_fits;    // ignores [fit] sections of profiles, whose values are fitted to published runs
+    int64_t            ranks;         // selects [when ranks=...] sections; 0: unknown, so none of them applies
 };
 
 // Reads a config. Later sources win: defaults, presets (model, hardware, software), file, matching [when ...] sections,
-// overrides. Then run.layers replaces model.layers, and an unset warm-up follows from the steps. Published figures of
-// another step, rank count, precision or machine become 0 (not published). errors receives one line per error; the
-// status only counts them.
+// overrides. Then run.layers replaces model.layers, and an unset run.warmup is derived from run.steps. Published
+// figures become 0 (not published) if overrides change the step, rank count, precision or machine that they belong to.
+// `errors` receives one line per error; the status only has their number.
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
 // The same from memory; the request's name replaces the path in messages.
 status config_read_text(struct config *config, const struct config_request *request, const char *text, size_t bytes,
                         struct text_buffer *errors);
 
-// Prints where the options that an error message names were set: "tp: a.ini:7; heads: models/b.ini:3". The message must
-// name an option as "[section] key", or after its section as "key = ", "key x ", "key / " or in a list.
+// Finds the options that the error message `text` names, and prints where each was set: "tp: a.ini:7; heads:
+// models/b.ini:3". It finds an option written as "[section] key", and further keys of that section written as "key = ",
+// "key x ", "key / " or in a list.
 void config_print_places(struct text_buffer *places, const struct config_request *request, const char *text);
 
-// A row of the published table, selected by the file's [when ...] sections.
+// A row of the table of published results that a config reproduces. The config's [when ...] sections define the rows.
 struct config_row {
     int64_t ranks;           // 0: any
     char    precision[8];    // for precision.compute
     double  step_seconds;    // 0: not published
     double  mfu_percent;
-    char    gpu[1024];      // for hardware.profile; "": the file's own
-    char    variant[40];    // for published.variant; "": the file's own
+    char    gpu[1024];      // for hardware.profile; "": as in the file
+    char    variant[40];    // for published.variant; "": as in the file
 };
 enum { CONFIG_ROWS_MAX = 64 };
-// Lists the rows of a config's published table, sorted by ranks. Sections here are the file's [when ...] sections.
+// Lists the rows of a config's published table, sorted by ranks. In the rules, a section is one of [when ...]:
 //
-// If sections name a gpu or a variant, each section with a published step time is a row. Otherwise each pair of a rank
-// count and a precision that one section names is a row. A rank count without a precision has a row for the file's
-// precision, and one for each precision that a section names alone. A file without such sections has one row.
+// If sections name a gpu or a variant, each section with a published step time is a row. Otherwise each section with a
+// rank count and a precision is a row. A rank count that has no such section has a row with the file's precision, and
+// one for each section with only a precision. A file without sections has one row.
 status config_rows(const struct config_request *request, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                    struct text_buffer *errors);
 
 // Writes every option of every section as an INI file that config_read accepts.
 void config_write(const struct config *config, FILE *file);
 
-// Writes a commented INI file of the job. Options at their default, or the hardware profile's value, are commented out
-// with ; (is_short: left out). Models are written in full, published figures not at all.
+// Writes an INI file of the job with comments. Options with their default, or with the hardware profile's value, are
+// commented out with ; (is_short: left out). [model] is written in full, [published] not at all.
 void config_write_commented(const struct config *config, bool is_short, FILE *file);
 
-// Path prefix of a config read from standard input; its name is "stdin".
+// A config with this path prefix is read from standard input or a pipe, and is named "stdin".
 #define CONFIG_STDIN "/proc/self/fd/"
 
-// config_folder returns the folder of installed configs; its subfolder CONFIG_ATLAS has published runs of other
-// programs. config_find finds the path of a config by name; false: there is none.
+// config_folder returns the folder of installed configs. Its subfolder CONFIG_ATLAS has configs of published runs of
+// other programs. config_find finds the path of a config by name; false: there is none.
 #define CONFIG_ATLAS "atlas"
 const char *config_folder(void);
 bool        config_find(const char *name, char *path, size_t bytes);
@@ -239,11 +241,11 @@ size_t config_stem(const char *name);                 // length of a file's name
 struct arena;
 const char **config_names(struct arena *arena, const char *folder);
 
-// Lists the words that an option accepts, one per line, including installed presets.
+// Lists the values that an option accepts as words, one per line, including the names of installed presets.
 void config_list_words(struct text_buffer *words, const struct option *option);
 
 // Prints all options: for the terminal, as docs/options.md, or as the manual page gswbench(5).
 enum options_form { OPTIONS_TEXT, OPTIONS_MARKDOWN, OPTIONS_MANUAL };
 void config_print_options(FILE *file, enum options_form form);
-// Prints one section as text; false: there is no such section, and closest is a similar one or NULL.
+// Prints one section as text. Returns false if no section has this name; *closest is then a similar name, or NULL.
 bool config_print_section(FILE *file, const char *name, const char **closest);

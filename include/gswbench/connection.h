@@ -13,30 +13,30 @@ struct plan_connection {
     int32_t  group;
     int64_t  peer;    // neighbour's index in the group; -1: all members
     int64_t  members, nodes;
-    uint32_t kinds;            // of its ops: 1 << (kind - OP_COMPUTE_COUNT)
-    int64_t  largest_bytes;    // largest op
-    int      processors;       // maximum SMs of one op: one thread block each
-    int64_t  bytes;            // device memory
+    uint32_t kinds;            // kinds of its ops, as bits 1 << (kind - OP_COMPUTE_COUNT)
+    int64_t  largest_bytes;    // bytes of its largest op
+    int      processors;       // maximum SMs of one op, which has one thread block (CTA) per SM
+    int64_t  bytes;            // device memory of the connection's buffers
 };
 
 struct plan_connections {
     struct plan_connection *list;
     int32_t                 count;
-    int                     processors;    // maximum SMs of concurrent ops
+    int                     processors;    // maximum SMs of the ops that can run at the same time
     int64_t                 bytes;
 };
 
 // Lists a plan's connections, sorted by stream. Assumes that ranks fill one node after another. The caller frees list.
 void plan_connections(struct plan_connections *connections, const struct plan *plan, int64_t ranks_per_node);
 
-// Checks whether communication may occupy every SM, so that ranks wait for each other forever. device: number of SMs;
-// 0: unknown. maximum: SM limit per op; 0: none. If it may, writes the problem and a remedy into text and returns text;
-// otherwise returns NULL.
+// Checks whether concurrent communication may occupy every SM, so that no compute can start and ranks wait for each
+// other forever. device: SMs of the device; 0: unknown. maximum: SM limit per op; 0: none. Returns NULL if an SM is
+// left or the device is unknown, else text, into which it writes the problem and a remedy.
 const char *plan_connections_excess(const struct plan_connections *connections, int64_t device, int64_t maximum,
                                     char *text, size_t bytes);
 
-// Hashes how a group's ops on a stream use a storage: the size of the storage and the offsets of the operands. Members
-// with the same layout have the same hash; 0: the ops do not use the storage.
+// Hashes how a group's ops on a stream use a storage (enum storage): its size, and the offsets of the ops' operands.
+// NCCL can register it as a symmetric window only if all members have the same hash. 0: the ops do not use the storage.
 uint64_t plan_communication_layout(const struct plan *plan, int stream, int32_t group, enum storage storage);
 
 // SMs that an op on a stream may take. largest_bytes: size of the largest op.

@@ -12,8 +12,9 @@
 
 #include "gswbench/format.h"
 
-// A quad is 16 bytes; the last one is padded with zeros. A chunk is DIGEST_BUCKETS consecutive quads, one for each
-// bucket of the sketch; each chunk rotates this assignment by a random distance.
+// A quad is 16 bytes of the tensor; the last one is padded with zeros. A chunk is DIGEST_BUCKETS consecutive quads.
+// Each bucket of the sketch gets one quad of each chunk. Quads are assigned to buckets in order, rotated by a distance
+// that is random for each chunk.
 enum { DIGEST_BUCKETS = 256, DIGEST_QUAD = 16 };
 
 struct digest {
@@ -35,13 +36,13 @@ GSWBENCH_INLINE uint64_t digest_hash(uint64_t low, uint64_t high, int64_t quad)
     return digest_mix(low + (2 * (uint64_t)quad + 1) * odd) + digest_mix(high + (2 * (uint64_t)quad + 2) * odd);
 }
 
-// Bit i is the sign of element i of a quad.
+// Random signs of a quad's elements: bit i is set if element i is added, and clear if it is subtracted.
 GSWBENCH_INLINE uint32_t digest_signs(int64_t quad)
 {
     return (uint32_t)digest_mix((uint64_t)quad ^ UINT64_C(0x5349474e53));
 }
 
-// The quad of a chunk that goes into a bucket.
+// Index in the tensor of the quad of a chunk that is added to a bucket.
 GSWBENCH_INLINE int64_t digest_quad(int64_t chunk, int64_t bucket)
 {
     int64_t turn = (int64_t)(digest_mix((uint64_t)chunk) % DIGEST_BUCKETS);
@@ -76,6 +77,6 @@ GSWBENCH_INLINE bool digest_has_sketch(enum format format)
 // digest.c: computes the digest on the host.
 void digest_take(struct digest *digest, enum format format, const void *data, int64_t elements);
 
-// Estimated norm of a tensor, and of the difference of two; NaN if an element is NaN.
+// Estimated 2-norm of a tensor, and of the difference of two tensors; NaN if an element is NaN.
 double digest_norm(const struct digest *digest);
 double digest_distance(const struct digest *one, const struct digest *other);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Examines a host: hardware and libraries that it has, faults, and their remedies. Runs nothing on a device.
+// Examines a host for `gswbench doctor`: lists its hardware and libraries, and problems with their remedies. Runs
+// nothing on a device.
 #pragma once
 
 #include <stdint.h>
@@ -9,9 +10,9 @@
 
 enum doctor_state {
     DOCTOR_OK,
-    DOCTOR_ABSENT,     // missing, and nothing that is present needs it
-    DOCTOR_WARNING,    // works, but slower or not for every job
-    DOCTOR_WRONG,      // jobs of this host fail until it is mended
+    DOCTOR_ABSENT,     // missing, but this host does not need it: NCCL on a host without a GPU
+    DOCTOR_WARNING,    // works, but is slow or does not support every job
+    DOCTOR_WRONG,      // jobs on this host fail until it is repaired
     DOCTOR_STATES,
 };
 
@@ -22,12 +23,12 @@ struct doctor_line {
 };
 
 struct doctor {
-    const char         *root;      // "" except in tests: folder with sys and proc
+    const char         *root;      // prefix of /sys and /proc: "", or a folder in tests
     const char         *folder;    // where results are written
     struct doctor_line *lines;
     int64_t             count;
     int64_t             gpus;                     // GPUs that the driver shows
-    int64_t             states[DOCTOR_STATES];    // lines of each state
+    int64_t             states[DOCTOR_STATES];    // number of lines with each state
 };
 
 extern const struct json_field doctor_fields[];

@@ -33,7 +33,7 @@ struct emulation {
     int64_t             measured_count;
     int64_t             stage_count, executed;    // stages of the job; stages executed
     int64_t             allocated_bytes;          // maximum over the executed stages
-    bool                has_failed;               // a loss or gradient norm was not finite
+    bool                has_failed;               // a loss or gradient norm was NaN or infinite
 };
 
 // Executes the stages. Returns an error that names the stage if its plan does not fit the device or the backend lacks
@@ -44,9 +44,9 @@ void   emulate_free(struct emulation *emulation);
 // Adds an op that was measured elsewhere, such as a collective.
 void emulate_add(struct emulation *emulation, const struct measured_op *op);
 
-// Fills the list with one entry per key: the median over all ops that were executed or added. The caller frees it with
-// measured_free.
+// Fills the list with the median time of each distinct op (struct op_key) over all ops that were executed or added. The
+// caller frees it with measured_free.
 void emulate_list(const struct emulation *emulation, struct measured_ops *list);
 
-// Executes the stages, repeats steps each, then simulates the job with the measured times and writes the result.
+// Executes `repeats` steps of each stage, then simulates the job with the measured times and writes the result.
 status emulate_job(const struct benchmark *benchmark, enum emulate_stages stages, int64_t repeats);

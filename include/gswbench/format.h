@@ -13,8 +13,8 @@
 #define GSWBENCH_INLINE static inline
 #endif
 
-// Classes of peak FLOP/s, RATE(NAME, name). GEMMs of a format run at the peak of its class; formats with RATE_NONE have
-// no GEMMs.
+// Classes of peak FLOP/s, RATE(NAME, name). A GEMM of a format has the peak of the format's class. Formats of
+// RATE_NONE are never GEMM operands.
 #define RATES(RATE)                 RATE(FP32, fp32) RATE(BF16, bf16) RATE(FP8, fp8) RATE(FP4, fp4)
 #define RATE_ENUMERATOR(NAME, name) RATE_##NAME,
 enum rate { RATES(RATE_ENUMERATOR) RATE_COUNT, RATE_NONE = RATE_COUNT };
@@ -47,9 +47,9 @@ enum format { FORMATS(FORMAT_ENUMERATOR) FORMAT_COUNT };
 struct format_row {
     const char *name;
     int         bits, exponent_bits, mantissa_bits;    // of an element
-    double      smallest, largest;                     // nonzero magnitudes
-    // Elements that share a scale, and the format of that scale. 0: the format prescribes no scale, and fp8.h may
-    // add one.
+    double      smallest, largest;                     // smallest and largest finite nonzero magnitude
+    // Elements that share a scale, and the format of that scale. 0: the format itself has no scales, but an FP8 tensor
+    // can have them (enum scaling in fp8.h).
     int         block;
     enum format scale;
     int         levels;    // levels of scaling: 1 for blocks, 2 for blocks and an fp32 scale of the tensor
