@@ -82,7 +82,7 @@ struct rank_environment {
     struct environment_notes   notes;
 
     struct setting_list     *settings;      // this rank's settings, as compared between ranks
-    struct result_deviation *deviations;    // one per value that differs from the majority's
+    struct result_deviation *deviations;    // values that differ from rank 0's, with their ranks
     int64_t                  deviation_count;
     int64_t                  choice_counts[3];    // by enum gemm_origin, over all ranks
     char                     binding[64];         // "8 of NUMA node 1, bound by gswbench"

@@ -11,7 +11,7 @@
 #include "gswbench/fp8.h"
 #include "gswbench/random.h"
 
-// 2688: the largest E2M1 code times the largest E4M3 scale.
+// Magnitudes: the largest of an E2M1 code, and 2688 = 6 * 448, the largest of a code times an E4M3 block scale.
 #define FP4_LARGEST       6.0f
 #define FP4_TENSOR_TARGET 2688.0f
 
@@ -41,8 +41,8 @@ GSWBENCH_INLINE uint8_t fp4_from_float(float value)
     return (uint8_t)(isnan(value) ? 7 : fp4_sign(value) | code);
 }
 
-// Rounds up or down at random: up with a probability equal to the distance from the lower neighbour, in 256ths of the
-// distance between neighbours. draw: uniform in 0 .. 255. Saturates; NaN becomes 6.
+// Stochastic rounding: rounds the magnitude up with a probability proportional to its distance from the lower code, in
+// steps of 1/256. draw: uniform in 0 .. 255. Saturates; NaN becomes 6.
 GSWBENCH_INLINE uint8_t fp4_draw(float value, uint32_t draw)
 {
     float size = fabsf(value);
@@ -58,27 +58,28 @@ GSWBENCH_INLINE uint8_t fp4_code(const uint8_t *codes, int64_t i)
     return (uint8_t)((unsigned)codes[i / 2] >> (i % 2 * 4) & 15u);
 }
 
-// Scale that maps the amax of a tensor to 2688; 1 if there is no such scale.
+// Scale that maps the amax (magnitude) of a tensor to 2688; 1 if the amax is 0, infinite or NaN.
 GSWBENCH_INLINE float fp4_tensor_scale(float magnitude)
 {
     return scaling_renew(1.0f, FP4_TENSOR_TARGET, magnitude);
 }
 
-// E4M3 inverse scale of a block: amax / 6, relative to the scale of the tensor.
+// E4M3 inverse scale of a block: amax * tensor_scale / 6.
 GSWBENCH_INLINE uint8_t fp4_block_factor(float magnitude, float tensor_scale)
 {
     return fp8_from_float(FORMAT_E4M3, fminf(magnitude * (tensor_scale * (1.0f / FP4_LARGEST)), FLT_MAX));
 }
 
-// Scale of the values of a block: the reciprocal of both inverse scales, at most FLT_MAX.
+// Factor that turns values of a block into codes: 1 / (inverse scale of the block * inverse scale of the tensor), at
+// most FLT_MAX.
 GSWBENCH_INLINE float fp4_block_scale(uint8_t factor, float tensor_scale)
 {
     return fminf(1.0f / (fp8_to_float(FORMAT_E4M3, factor) * (1.0f / tensor_scale)), FLT_MAX);
 }
 
-// Replaces 16 values by their products with S H / 4, rounded to BF16, where H is Sylvester's Hadamard matrix and S has
-// fixed signs. The matrix is orthogonal, so a product of two transformed operands is the product of the operands. The
-// signs are Transformer Engine's. Sums are in fp32, neighbours first.
+// Multiplies 16 values by the matrix S H / 4 and rounds to BF16. H is Sylvester's Hadamard matrix; S is diagonal with
+// Transformer Engine's fixed signs. S H / 4 is orthogonal, so a GEMM of two transformed operands gives the same result
+// as one of the originals. Sums are in fp32, neighbours first.
 GSWBENCH_INLINE void fp4_transform(float values[SCALING_NV_BLOCK])
 {
     enum { MINUS = 0xd7e8 };    // bit i: sign of value i
@@ -100,7 +101,7 @@ GSWBENCH_INLINE void fp4_transform(float values[SCALING_NV_BLOCK])
 }
 
 // Random bytes for stochastic rounding. Each step has a key of 48 bits. The host passes it as two numbers of 24 bits,
-// which fp32 represents exactly. Each quantized tensor that an op writes has its own random stream; block i of it,
+// which fp32 represents exactly. Each quantized tensor that an op writes has its own random stream. Its block number i,
 // counted row by row, uses random_philox(key, stream, i).
 enum { FP4_KEY_BITS = 24 };
 
@@ -114,7 +115,7 @@ GSWBENCH_INLINE uint64_t fp4_stream(int64_t draw, bool is_transposed)
     return (uint64_t)draw * 2 + is_transposed;
 }
 
-// Byte of value i of a block: the words of one call of the generator, lowest byte first.
+// Random byte for value i of a block: byte i of the four words from one call of random_philox, lowest byte first.
 GSWBENCH_INLINE uint32_t fp4_byte(const struct random_block *block, int i)
 {
     return block->word[i / 4] >> (i % 4 * 8) & 255u;

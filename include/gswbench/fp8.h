@@ -23,10 +23,11 @@
 //   SCALING_NV         1 x 16, E4M3 (NVFP4), and the tensor
 //   SCALING_NV_SQUARE 16 x 16, E4M3, and the tensor; stored like 1 x 16
 //
-// Inverse scales, by which codes are multiplied, lie in memory as cuBLASLt reads them. 1 x 128: [columns / 128, rows].
-// 128 x 128: [rows / 128, columns / 128] with rows padded to a multiple of 4. MX: one tile of 512 for each 128 rows and
-// 128 columns, zero-padded at the matrix edge. (row, column) of a tile has byte (row % 32) * 16 + (row / 32) * 4 +
-// column / 32. NV: the same with tiles of 64 columns and column / 16. Rows: in order.
+// value = code * inverse scale. Inverse scales have cuBLASLt's layouts in memory. 1 x 128: [columns / 128, rows].
+// 128 x 128: [rows / 128, columns / 128], where each row of scales is padded to a multiple of 4. MX: a tile of 512
+// scales for each 128 rows and 128 columns, zero-padded at the matrix edge. In a tile, the scale of (row, column) is
+// byte (row % 32) * 16 + (row / 32) * 4 + column / 32. NV: the same with tiles of 64 columns and column / 16. ROWS: one
+// after another.
 enum scaling { SCALING_WHOLE, SCALING_1X128, SCALING_128X128, SCALING_MX, SCALING_ROWS, SCALING_NV, SCALING_NV_SQUARE };
 enum { SCALING_SIDE = 128, SCALING_BLOCK = 32, SCALING_NV_BLOCK = 16, SCALING_TILE = 512 };
 
@@ -62,7 +63,7 @@ GSWBENCH_INLINE int64_t scaling_inverses(enum scaling scaling, int64_t rows, int
                                       : scaling_sides(rows) * ((scaling_sides(columns) + 3) / 4 * 4);
 }
 
-// Index of an element's inverse scale in the MX layout: tiles in row-major order, and the place in the tile.
+// Index of an element's inverse scale in the MX layout: tiles are in row-major order.
 GSWBENCH_INLINE int64_t scaling_block_at(int64_t columns, int64_t row, int64_t column)
 {
     int64_t tile = row / SCALING_SIDE * scaling_sides(columns) + column / SCALING_SIDE;
@@ -82,7 +83,8 @@ GSWBENCH_INLINE int64_t scaling_inverse_at(enum scaling scaling, int64_t rows, i
                : row / SCALING_SIDE * ((scaling_sides(columns) + 3) / 4 * 4) + column / SCALING_SIDE;
 }
 
-// Scale that maps magnitude to target, at most FLT_MAX. Returns the old scale if magnitude is 0, infinite or NaN.
+// Scale that maps magnitude to target, at most FLT_MAX. Returns `scale`, the old one, if magnitude is 0, infinite or
+// NaN.
 GSWBENCH_INLINE float scaling_renew(float scale, float target, float magnitude)
 {
     if (!(magnitude > 0.0f) || isinf(magnitude)) {
@@ -123,7 +125,7 @@ GSWBENCH_INLINE uint8_t fp8_from_float(enum format format, float value)
     uint32_t sign = bits & 0x80000000u;
     bits &= 0x7fffffffu;
     uint32_t normal = bits + (1u << (dropped - 1)) - 1u + (bits >> dropped & 1u) - ((uint32_t)(127 - bias) << 23);
-    // The sum's last place equals the smallest subnormal, so the addition rounds subnormal results.
+    // The last mantissa bit of `sum` is worth the smallest subnormal, so the addition rounds subnormal results.
     uint32_t one_bits = (uint32_t)(128 - bias + dropped) << 23, sum_bits;
     float    one, sum;
     memcpy(&one, &one_bits, sizeof(one));
@@ -136,13 +138,13 @@ GSWBENCH_INLINE uint8_t fp8_from_float(enum format format, float value)
     return (uint8_t)((sign >> (mantissa + 1) | code) >> dropped);
 }
 
-// Scale that maps magnitude, the amax of a tensor, to the largest value of the format; 1 if there is no such scale.
+// Scale that maps magnitude, the amax of a tensor, to the largest value of the format; 1 if it is 0, infinite or NaN.
 GSWBENCH_INLINE float fp8_scale(enum format format, float magnitude)
 {
     return scaling_renew(1.0f, fp8_largest(format), magnitude);
 }
 
-// Scale of a row: fp8_scale rounded down to a power of two.
+// Scale of a row (SCALING_ROWS): fp8_scale rounded down to a power of two.
 GSWBENCH_INLINE float fp8_row_scale(enum format format, float magnitude)
 {
     float    scale = fp8_scale(format, magnitude);
@@ -153,8 +155,8 @@ GSWBENCH_INLINE float fp8_row_scale(enum format format, float magnitude)
     return scale;
 }
 
-// E8M0 inverse scale of an MX block: the smallest power of two that brings magnitude / scale into the range of the
-// format. The largest value of both formats is 1.75 times a power of two. A block of zeros gets code 0.
+// E8M0 inverse scale of an MX block: the smallest power of two for which magnitude / power is in the range of the
+// format. The largest value of E4M3 and of E5M2 is 1.75 times a power of two. A block of zeros gets code 0.
 GSWBENCH_INLINE uint8_t fp8_block_factor(enum format format, float magnitude)
 {
     uint32_t bits;

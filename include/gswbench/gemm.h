@@ -17,8 +17,8 @@ struct gemm_matrix {
     bool    transposed;    // multiplied as its transpose
 };
 
-// Read in column-major order, a row-major matrix is its own transpose. So the library computes C' = op(B)' op(A)', with
-// B as the first operand.
+// A library that reads a row-major matrix in column-major order sees its transpose. So it computes C' = op(B)' op(A)',
+// with B as the first operand.
 struct gemm_layout {
     struct gemm_matrix first;     // B
     struct gemm_matrix second;    // A
@@ -37,15 +37,16 @@ struct gemm_key {
 };
 bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
 
-// Fails if no device supports the GEMM: FP8 sizes that are not multiples of 16 (32 with MX blocks and in FP4), FP8 and
-// FP4 other than A [m, k] and B [n, k], two E5M2 operands, two operands scaled by 128 x 128 blocks, or other
-// combinations of types.
+// Fails if no device supports the GEMM. Combinations of types must be cuBLASLt's. FP8 and FP4 GEMMs also need operands
+// A [m, k] and B [n, k], sizes that are multiples of 16 (32 with MX blocks and in FP4), at most one E5M2 operand, at
+// most one operand with 128 x 128 blocks, and no scales per row.
 status gemm_check(const struct gemm_key *key);
 
 // Largest power of two, at most 256, that divides the address.
 int gemm_alignment(const void *address);
 
-// Algorithm of a GEMM with one library version on one device model. Only the library interprets the words.
+// The chosen algorithm of a GEMM problem. Only the library interprets the words, and only in the version and on the
+// device model that the problem's name contains.
 enum { GEMM_ALGORITHM_WORDS = 8, GEMM_PROBLEM_BYTES = 256 };
 // Where a choice comes from: read from the file, timed by this process, or received from another rank.
 enum gemm_origin { GEMM_REMEMBERED, GEMM_TIMED, GEMM_TAKEN };
@@ -55,8 +56,8 @@ struct gemm_choice {
     enum gemm_origin origin;
 };
 
-// Writes the name: "4096 x 6144 x 4096 nt bf16 bf16 f32 add, align 256 256 16, processors 0, cuBLASLt 13.1.0, NVIDIA
-// H200".
+// Writes the name of a problem: "4096 x 6144 x 4096 nt bf16 bf16 f32 add, align 256 256 16, processors 0, cuBLASLt
+// 13.1.0, NVIDIA H200".
 void gemm_problem_name(const struct gemm_key *key, const char *library, const char *device,
                        char problem[GEMM_PROBLEM_BYTES]);
 
@@ -65,9 +66,9 @@ struct gemm_cache {
     char               *path;    // NULL: no file is used
     struct gemm_choice *choices;
     int                 count;
-    bool                writes, is_changed;
-    char               *times;        // lines for gemm_times.txt that are not written yet, or NULL
-    char                note[224];    // first reason for a file that was not fully read or written, or ""
+    bool                writes, is_changed;    // writes: this process may write the file
+    char               *times;                 // lines for gemm_times.txt that are not written yet, or NULL
+    char                note[224];             // why the file was not fully read or written (first reason), or ""
 };
 
 // Reads DIRECTORY/gemm.txt. NULL or "" selects gswbench in the user's cache folder (XDG_CACHE_HOME, otherwise
@@ -85,8 +86,8 @@ struct gemm_times {
 };
 
 const struct gemm_choice *gemm_cache_find(const struct gemm_cache *cache, const char *problem);
-// gemm_cache_add inserts a choice that this process timed. gemm_cache_take inserts or replaces with a choice of another
-// rank.
+// gemm_cache_add inserts a choice that this process timed. gemm_cache_take inserts the choice of another rank, and
+// replaces one that exists.
 void gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times);
 void gemm_cache_take(struct gemm_cache *cache, const struct gemm_choice *choice);
 // Merges the choices that were timed or taken into the file: reads it again to keep those of other processes, and

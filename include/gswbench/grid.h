@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A grid of text cells, printed as text, Markdown or CSV, and pages of such grids in HTML. Text and pages leave out
-// columns without a known value.
+// A grid of text cells, printed as text, Markdown or CSV, and HTML pages of such grids. Text and pages leave out a
+// column if all its cells are "-" (unknown).
 #pragma once
 
 #include <stdbool.h>
@@ -36,7 +36,7 @@ void         grid_write_text(const struct grid *grid, FILE *file);
 void         grid_write_markdown(const struct grid *grid, FILE *file);
 void         grid_write_csv(const struct grid *grid, FILE *file);
 
-// A page: the answer in one sentence, then a card for each grid.
+// An HTML page: the answer in one sentence, then a card for each grid.
 struct page_card {
     const char        *heading, *remark;    // remark: "": none
     const struct grid *grid;

@@ -30,14 +30,14 @@ struct collective_times {
 struct hardware_config {
     char    profile[1024];                 // configs/hardware/NAME.ini, or a path, or "none"
     char    device[64];                    // name by its driver; "": a CPU rank
-    int64_t gpus_per_node, link_domain;    // link_domain: GPUs that the links connect; 0: the node
+    int64_t gpus_per_node, link_domain;    // link_domain: GPUs that NVLink connects, also across nodes; 0: a node's
     // Per device, from the data sheet; 0: unknown. Memory in GB, dense FLOP/s, bandwidths in bytes/s per direction.
     struct quantity memory_gb;
     struct quantity peak[RATE_COUNT];    // "peak_fp32", ...
     int64_t         multiprocessors;
     struct quantity memory_bandwidth, node_bandwidth, network_bandwidth;
     struct quantity storage_bandwidth;    // of a checkpoint, all ranks together
-    double          gpu_hour_dollars;     // dollars for an hour of a device; 0: unknown
+    double          gpu_hour_dollars;     // cost of a device for an hour; 0: unknown
     // Efficiencies and overheads; docs/predictions.md says where each is used.
     struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4, gemm_prologue,
         gemm_prologue_fp8, gemm_prologue_fp4, gemm_accumulate, gemm_smoothing, gemm_smoothing_fp8, gemm_gap_fp8,
@@ -52,22 +52,24 @@ struct hardware_config {
     struct quantity node_latency, network_latency, collective_latency, node_collective_latency;
     char            collectives[32];    // a GPU of configs/hardware/collectives.csv, or "none"
     struct quantity contention, jitter;
-    // One standard deviation in percent, without and with experts, in addition to the spread of all values.
+    // Error of the cost model itself, for models without and with experts: one standard deviation in percent. It is
+    // added to the error that the uncertainty of the values above causes.
     struct quantity prediction_error, expert_prediction_error;
-    // CPU ranks.
+    // CPU ranks: cores of a host that core_ranks ranks share; seconds that a collective takes longer while they
+    // compute.
     int64_t         cores, core_ranks;
     struct quantity communication_delay;
     // Read from collectives.csv.
     struct collective_times collective_times;
 };
 
-// Dollars for a million tokens; NaN if the hour of a device has no price.
+// Dollars for a million tokens; NaN if hour_dollars is unknown (0).
 static inline double hardware_token_dollars(double hour_dollars, int64_t devices, double tokens_per_second)
 {
     return hour_dollars > 0.0 ? hour_dollars / 3600.0 * (double)devices / tokens_per_second * 1e6 : NAN;
 }
 extern const struct option hardware_options[];
 
-// Returns how many consecutive ranks of the job node_bandwidth connects: the ranks of a node, or the job's share of a
-// link domain.
+// Returns the number of consecutive ranks of the job that communicate at node_bandwidth: the ranks of a node, or of a
+// link domain. world: ranks of the job.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world);

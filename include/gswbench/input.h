@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads files named by the user. Opening never blocks; errors give the reason.
+// Reads files named by the user. Opening never blocks, even on a named pipe; errors give the reason.
 #pragma once
 
 #include <stddef.h>

@@ -13,7 +13,7 @@
 #include "gswbench/text.h"
 #include "gswbench/verify.h"
 
-// Command-line selection of a configuration, shared by all commands.
+// The configuration that a command line selects; the same for all commands.
 struct job_selection {
     const char      *name;
     struct text_list overrides;
@@ -21,18 +21,18 @@ struct job_selection {
     bool             skips_fits;    // ignore fits of hardware and software profiles
 };
 
-// Prints where the options that an error names were set (config_print_places), for an error found after the
-// configuration was read.
+// Like config_print_places, for an error that was found after the configuration was read: prints where the options that
+// the error message names were set.
 void job_print_places(struct text_buffer *places, const struct job_selection *selection, const char *text);
 
 // Reads and checks the selected configuration; errors receives one line per error.
 status job_read_config(struct config *config, const struct job_selection *selection, struct text_buffer *errors);
 
-// Resolves the layout, and checks sections and rules across sections. A failure has one line per error. With
-// an unknown rank count and an axis on auto, the layout is not resolved.
+// Resolves the layout, and checks sections and rules across sections. A failure has one line per error. If the rank
+// count is unknown and an axis is auto, the layout stays unresolved.
 status job_check(struct plan_request *request, const struct config *config);
 
-// The same without checks of the [parallel] layout.
+// Like job_check, but neither resolves nor checks [parallel].
 status job_check_sections(const struct config *config);
 
 // Checks divisibility by the axes of a resolved layout.
@@ -47,35 +47,37 @@ bool job_is_open(const struct config *config);
 struct job {
     struct config       config;        // axes and batch are resolved: nothing is auto
     struct plan_request request;       // input of plan_build, for rank 0
-    status              support;       // plan_supports
-    bool                has_layout;    // false: [parallel] does not fit; a layout will be chosen
-    bool                is_open;       // rank count unknown and an axis auto: any fitting count
+    status              support;       // result of plan_supports: whether this version can run the job
+    bool                has_layout;    // false: [parallel] does not fit the ranks; the caller chooses a layout
+    bool                is_open;       // job_is_open: no rank count yet; the caller chooses one that fits
 };
 status job_read(struct job *job, const struct job_selection *selection, struct text_buffer *errors);
 
-// For jobs whose layout will be chosen: [parallel] may not fit, but the global batch must be known.
+// Like job_read, for callers that choose a layout themselves: [parallel] need not fit the ranks, but the global batch
+// must be known.
 status job_read_open(struct job *job, const struct job_selection *selection, struct text_buffer *errors);
 
-// The same as job_read for one row of a configuration.
+// Like job_read, for one row of the configuration's published table.
 status job_read_row(struct job *job, const struct job_selection *selection, const struct config_row *row,
                     struct text_buffer *errors);
 
-// Rows of the configuration, or one for a selected rank count.
+// Lists the rows of the configuration's published table, or a single row if the selection has a rank count.
 status job_rows(const struct job_selection *selection, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                 struct text_buffer *errors);
 
 // Writes the layout: "fsdp 128 dp 4", "one rank".
 const char *job_layout(const struct job *job, char *text, size_t bytes);
 
-// Warns of a slow layout on [hardware]: tp across nodes. NULL: none.
+// Warns of a layout that is slow on [hardware], such as tp across nodes. Returns text, or NULL without a warning.
 const char *job_warning(const struct job *job, char *text, size_t bytes);
 
-// Throughput and MFU of the published step time and FLOP convention; NaN without one and for a proxy.
+// Throughput and MFU from the published step time and FLOP convention; NaN if none is published, or for a proxy model.
 double job_published_tokens_per_second(const struct job *job);
 double job_published_mfu(const struct job *job);
 
 // job_ideal_seconds: time of a rank's share of the model FLOPs at the peak of [hardware]; NaN without a peak. FLOPs
-// follow the published convention if there is one, else FLOPS_FULL. MFU is NaN above 1.
+// follow the published convention if there is one, else FLOPS_FULL. job_attention_share: attention's share of these
+// FLOPs. job_mfu, job_tokens_per_second: for a step of `seconds`. An MFU above 1 becomes NaN, since it must be wrong.
 double job_ideal_seconds(const struct job *job);
 double job_attention_share(const struct job *job);
 double job_mfu(const struct job *job, double seconds);
@@ -92,12 +94,13 @@ struct job_machine {
     int         cores;
 };
 
-// Builds a configuration from settings ("--from model.layers=32") alone; those of the selection come last.
+// Builds a configuration without a file, from settings like "--from model.layers=32": first `first`, then the
+// selection's overrides, which win.
 status job_read_settings(struct config *config, const struct job_selection *selection, const char *const *first,
                          int count, struct text_buffer *errors);
 
-// choose.c: reads the published config or the model that the selection names, or chooses a job for the machine. Sets
-// the selection's ranks. machine is unused if the selection has a name.
+// Reads the published config or the model that the selection names. Without a name, chooses a job for the machine. Sets
+// the selection's ranks.
 status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine,
                   struct text_buffer *errors);
 
@@ -109,8 +112,8 @@ struct import {
     struct text_list passed;      // names in the file that have no meaning here
 };
 
-// Reads a file; texts belong to the arena. Fails if the file has no size of a model, or a value that this program
-// cannot express.
+// Reads a file; texts belong to the arena. Fails if the file gives no model sizes, or has a value that no option of
+// this program can express.
 status import_read(struct import *import, const char *path, struct arena *arena);
 
 // Returns the SECTION.KEY that has the meaning of another program's name ("--tensor-model-parallel-size", "seq_len"),
@@ -124,14 +127,14 @@ status job_verify(const struct plan_request *request, struct job_proof *proof);
 // the other pipeline stages.
 status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
 
-// Returns why the named backend cannot run the job on any device, or OK. Checks only the ops of the request's rank,
-// since other ranks have the same kinds.
+// Returns OK, or why the named backend cannot run the job on any device. Checks only the ops of the request's rank,
+// because other ranks have the same op kinds.
 status proof_check_backend(const struct plan_request *request, const char *backend);
 
-// A job, and its proof if this version can run it. FLOPs by convention; NaN: unknown.
+// A job with the results of `gswbench check`. proof is set only if this version can run the job.
 struct proved_job {
     struct job       job;
-    double           flops[FLOPS_COUNT];
+    double           flops[FLOPS_COUNT];    // by enum flop_convention; NaN: unknown
     struct job_proof proof;
     int64_t          connection_bytes;                   // estimate for the rank with the largest plan
     char             excess[192];                        // warning about SMs that communication may occupy; "": none
@@ -140,8 +143,8 @@ struct proved_job {
     const char      *warning;    // NULL: none
     bool             is_fit;
     const bool      *fits;    // is_fit; NULL: the device's memory is unknown
-    // The program of [software] on its largest rank. job_prove leaves these fields to its caller.
-    int64_t     program_bytes;    // 0: its memory is not modelled
+    // Memory of the framework that [software] models, on its largest rank. job_prove leaves these fields to its caller.
+    int64_t     program_bytes;    // 0: no memory model for it
     bool        is_program_fit;
     const bool *program_fits;    // is_program_fit; NULL: unknown
 };

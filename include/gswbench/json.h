@@ -18,14 +18,14 @@ enum json_kind {
     JSON_FIELD_BOOLEAN,     // bool; a write-only field may be int64_t
     JSON_FIELD_CHOICE,      // int64_t index into names, written as the name
     JSON_FIELD_INTERVAL,    // two doubles, [low, high]
-    JSON_FIELD_OBJECT,      // nested object; the offsets of its rows start at this row's offset
+    JSON_FIELD_OBJECT,      // nested object; the offsets of its rows are relative to this row's offset
     JSON_FIELD_LIST,        // pointer to elements of `size` bytes; the int64_t at count_offset counts them
-    JSON_FIELD_MAP,         // like LIST, but elements start with two strings, name and value: an object. "section.key"
-                            // nests; numeric strings become numbers
-    JSON_FIELD_COUNTS,      // like LIST, with elements of struct json_count: an object of integers; write-only
-    JSON_FIELD_LINES,       // char *, one array element per line; NULL is an empty array; write-only
-    JSON_FIELD_ARRAY,       // json_t *, an array whose elements `fields` describes; NULL becomes null; write-only
-    JSON_FIELD_SCHEMA,      // the document's schema name, names[0]; no struct field
+    JSON_FIELD_MAP,         // like LIST, but written as an object: elements start with two strings, key and value. A
+                            // key "a.b" makes a nested object; numeric strings become numbers
+    JSON_FIELD_COUNTS,    // like LIST, but elements are struct json_count, written as an object of integers; write-only
+    JSON_FIELD_LINES,     // char *, one array element per line; NULL is an empty array; write-only
+    JSON_FIELD_ARRAY,     // json_t *, an array whose elements `fields` describes; NULL becomes null; write-only
+    JSON_FIELD_SCHEMA,    // the document's schema name, names[0]; no struct field
 };
 
 struct json_count {
@@ -44,8 +44,8 @@ struct json_field {
     bool   is_reference;    // the field is a pointer to the value; NULL becomes null; write-only
 };
 
-// Constructors of rows. JSON_PLACE addresses an array element by index. A table of one row with key "" describes a
-// plain value.
+// Constructors of rows. JSON_PLACE describes element number `place` of an array. A table of one row with key ""
+// describes a plain value, not an object.
 // clang-format off
 #define JSON_ROW(key, kind, offset, size, names, fields, count_offset, value_offset) \
     { key, kind, offset, size, names, fields, count_offset, value_offset, false }
@@ -82,11 +82,11 @@ json_t *json_from_struct(const struct json_field *fields, const void *from);
 // Returns the object's JSON Schema: all keys required, no others allowed. The caller owns the reference.
 json_t *json_schema(const struct json_field *fields);
 
-// Reads an object written by json_from_struct; ignores unknown keys. The struct owns allocated lists. Errors name the
-// path: "steps[3].loss must be a number".
+// Reads an object that json_from_struct wrote; ignores unknown keys. Lists are allocated, and the caller frees them.
+// Errors name the path: "steps[3].loss must be a number".
 status json_to_struct(const struct json_field *fields, void *to, const json_t *object);
 
-// Parses JSON. Rejects duplicate keys, and text whose values would take far more memory than its size.
+// Parses JSON. Rejects duplicate keys, and text that would need far more memory than its own size.
 json_t *json_parse(const char *text, size_t bytes, json_error_t *error);
 
 // Prints a document, indented, with a final newline. Returns false on failure.

@@ -16,7 +16,7 @@ enum kernel_part {
     KERNEL_CAST,      // casts and transposed copies
     KERNEL_OPTIMIZER,
     KERNEL_OTHER,         // kernels with an unknown name
-    KERNEL_EXCHANGE,      // dispatch and combine of tokens; the first communication part
+    KERNEL_EXCHANGE,      // dispatch and combine of tokens. This and the following parts are communication
     KERNEL_COLLECTIVE,    // other communication
     KERNEL_PARTS
 };
@@ -30,7 +30,7 @@ struct kernel {
 struct kernel_trace {
     struct kernel *kernels;
     int64_t        count, capacity;
-    int64_t        streams;       // that kernels run on; 0: unknown
+    int64_t        streams;       // number of streams that kernels ran on; 0: unknown
     bool           has_begin;     // false: kernels have durations only
     char           other[160];    // name of the longest kernel of KERNEL_OTHER; "": none
     double         other_longest;
@@ -44,10 +44,10 @@ void   kernel_trace_free(struct kernel_trace *trace);
 enum kernel_part kernel_part_of_name(const char *name);
 enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op);
 
-// Seconds of each part. busy sums the durations of its kernels. shown divides the time line: at each moment the running
-// compute kernels get equal shares; if no compute runs, the running communication kernels do (exposed communication).
-// All other time is idle. So shown and idle add up to span, the time from the first kernel to the last. shown, idle and
-// span are NaN if the trace has no begin times.
+// Seconds of each part. busy: sum of the durations of its kernels, so overlap counts twice. shown: time is divided, so
+// shown and idle add up to span, the time from the first kernel to the last. At each moment the running compute kernels
+// get equal shares of the time. If no compute runs, the running communication kernels do (exposed communication). If
+// nothing runs, it is idle. shown, idle and span are NaN if the trace has no begin times.
 struct kernel_sums {
     int64_t count[KERNEL_PARTS];
     double  busy[KERNEL_PARTS], shown[KERNEL_PARTS];
