@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Declares sublayers and their kinds. A sublayer normalises the residual stream and computes a branch to add to it. Its
-// kind defines weights, forward and backward ops, and counts. Embedding and head, which start and end the residual
-// stream, are kinds as well, and so are the ends of an MTP module.
+// Declares sublayers and their kinds. A sublayer, such as attention or an MLP, normalises the residual stream and
+// computes a branch to add to it. Its kind defines weights, forward and backward ops, and counts of parameters and
+// FLOPs. Embedding and head, which start and end the residual stream, are kinds as well. So are the first and the last
+// part of an MTP module.
 #pragma once
 
 #include "gswbench/builder.h"
 
-// The residual stream, and a branch that is not added to it yet, or -1.
+// Tensors of the residual stream, and of a branch that is not added to it yet (-1: none).
 struct residual_stream {
     int32_t x, branch;
 };
 
-// Tensors of a sublayer for one microbatch; -1: does not exist now. A kind's own follow VALUE_OWN.
+// Values: tensors of a sublayer for one microbatch; -1: does not exist now. Each kind numbers its own values, such as
+// q, k and v, from VALUE_OWN on. S: rows of the residual stream on this rank.
 enum {
     VALUE_X,             // residual stream including the pending branch, input of the norm [S, hidden]
     VALUE_STATISTICS,    // mean and 1 / deviation of the norm [S, 2]
@@ -29,7 +31,7 @@ struct block_values {
     struct sublayer_values sublayer[BLOCK_SUBLAYERS];
 };
 
-// Weights of a sublayer. A kind's own follow WEIGHT_OWN.
+// Weights of a sublayer. Each kind numbers its own from WEIGHT_OWN on.
 enum { WEIGHT_NORM, WEIGHT_NORM_BIAS, WEIGHT_OWN };
 
 struct sublayer {
@@ -38,30 +40,33 @@ struct sublayer {
     const int32_t           *weights;
     struct sublayer_values  *values;
     struct residual_stream   in;    // input of the norm
-    bool is_first_trained;          // no earlier weight is trained, so the gradient of VALUE_N is not needed
+    bool is_first_trained;    // no earlier sublayer has a trained weight, so the gradient of VALUE_N is not needed
 };
 
 #define BIT(value) (1u << (value))
 
-// One or a few forward ops of a sublayer after its norm, with the values they read and make.
+// One or a few forward ops of a sublayer after its norm, with the values they read and make as masks BIT(VALUE_...). If
+// the backward pass needs a value that was not kept, it repeats the steps that make it (recompute).
 struct forward_step {
     void (*append)(struct sublayer *sublayer);
-    enum model_part part;    // of these ops; append sets others
+    enum model_part part;    // part of the model that the ops count for, unless append sets another
     uint32_t        reads, makes;
-    uint32_t        saved_as;    // 1 << enum block_output: recompute_save names that keep these values
-    uint32_t        modules;     // 1 << enum recompute_module: recompute modules that include these ops
+    uint32_t        saved_as;    // 1 << enum block_output: any of these in recompute_save keeps the values
+    uint32_t        modules;     // 1 << enum recompute_module: any of these in recompute_modules repeats the ops
 };
 
-// As many parts as a forward pass, which is split at the expert all-to-alls.
+// The expert all-to-alls, dispatch and combine, split a forward pass in three, and its backward pass as well.
 enum { BACKWARD_PARTS = 3 };
 
-// Names of a norm's ops and weights, and exported names. Kinds with the same norm exclude each other in a layer.
+// Names of a norm's ops and weights, and of its exported tensors. A layer has at most one of the kinds that share a
+// norm.
 struct norm_names {
     enum model_part part;
     const char     *forward, *backward, *weight, *bias;
     struct exported exported_weight, exported_bias;
 };
-// role: of the forward op; vector: the weight; stream: of the weight, followed by the bias's.
+// role: name of the forward op. vector: name of the weight. stream: random stream of the weight (struct exported); the
+// bias has the next.
 #define NORM_NAMES(model_part, role, vector, exported, stream)                                                         \
     {                                                                                                                  \
         model_part, role, role " gradient", vector, vector " bias", {"model." exported ".weight", stream},             \
@@ -73,12 +78,12 @@ struct norm_names {
 // Counts of a sublayer, without vocabulary padding. active: parameters that one token uses.
 struct layer_count {
     int64_t parameters, active;
-    int64_t multiplied;    // weights in matrix multiplications per token, by the FLOP conventions
-    int64_t attended;      // width of q k^T plus width of p v, with all keys
-    int64_t windowed;      // the same with a sliding window
-    int64_t scanned;       // FLOPs of scans per token in the forward pass
+    int64_t multiplied;    // weights that a token is multiplied with, as the FLOP conventions count them
+    int64_t attended;      // attention to all keys: elements of k plus elements of v per position, over all query heads
+    int64_t windowed;      // the same for attention with a sliding window
+    int64_t scanned;       // FLOPs of Mamba-2 scans per token in the forward pass
     int64_t linears;       // linears that can run in FP8
-    int64_t adapters;      // parameters of adapters, included in the first two
+    int64_t adapters;      // parameters of adapters, which `parameters` and `active` include
 };
 
 struct layer_kind {
@@ -87,23 +92,24 @@ struct layer_kind {
     // Declares the weights except the norm's.
     void (*declare)(struct declarations *declarations, int32_t *weights);
     const struct forward_step *steps;      // in order; terminated by append = NULL
-    uint32_t                   needed;     // values that the backward pass reads
-    uint32_t                   dropped;    // of these, values that are always recomputed
-    // Values that an all-to-all brings. With overlap_microbatches, ops of another microbatch follow the steps that make
-    // them, to overlap with the all-to-all.
+    uint32_t                   needed;     // values (as BIT masks) that the backward pass reads
+    uint32_t                   dropped;    // those of `needed` that are never kept, but always recomputed
+    // Values that an all-to-all makes. With overlap_microbatches, the step that makes one is followed by ops of another
+    // microbatch, which overlap with the all-to-all.
     uint32_t travels;
-    uint32_t inputs[LINEAR_KINDS];    // values that only the weight gradients of these linears read
+    uint32_t inputs[LINEAR_KINDS];    // values that only the weight gradient of a linear of this kind reads
     uint32_t (*needed_also)(const struct model_config *model);    // backward also reads these, in some models; or NULL
-    // Turn the gradient of VALUE_OUT into the gradient of VALUE_N. Each function gets the result of the one before it.
-    // If the sublayer is the first trained one, the last result is not used.
+    // Together these compute the gradient of VALUE_N from that of VALUE_OUT: each function gets the result of the one
+    // before it. If sublayer->is_first_trained, the last result is not used.
     int32_t (*backward[BACKWARD_PARTS])(struct sublayer *sublayer, int32_t gradient);
     struct layer_count (*count)(const struct model_config *model);      // without the norm
     void (*check)(const struct model_config *model, status *errors);    // checks [model]; NULL: no checks
-    bool has_experts;     // experts form a separate FSDP unit and have routing statistics
-    bool begins, ends;    // starts the residual stream with VALUE_OUT; ends it in a loss and passes on VALUE_N
+    bool has_experts;    // experts form a separate FSDP unit and have routing statistics
+    bool begins;         // VALUE_OUT starts the residual stream, as in the embedding
+    bool ends;           // computes a loss; the residual stream goes on (to MTP modules) as VALUE_N
 };
 
-// The kinds; each is NAME_kind.
+// All kinds. The struct of a kind is NAME_kind, such as attention_kind.
 #define LAYER_KINDS(row)                                                                                               \
     row(embedding) row(attention) row(window_attention) row(latent) row(mlp) row(experts) row(mamba) row(head)         \
         row(prediction) row(prediction_head)
@@ -111,7 +117,7 @@ struct layer_kind {
 #define LAYER_KIND_DECLARED(name) extern const struct layer_kind name##_kind;
 LAYER_KINDS(LAYER_KIND_DECLARED)
 
-// Residual addition with the following norm, and the gradient of both.
+// A residual addition fused with the norm after it, and the gradient of this pair.
 struct norm_values {
     int32_t x, branch, weight, bias;    // inputs; branch -1: no addition
     int32_t sum, out, statistics;       // outputs; sum == x without a branch
@@ -124,8 +130,8 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
 // Declares weight and bias of a norm of the residual stream, at WEIGHT_NORM and WEIGHT_NORM_BIAS of weights.
 void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights);
 
-// Names (op_tag.role) of the ops in the backward pass of a column-parallel and of a row-parallel linear: the gather of
-// the input or the output gradient, the data gradient and its reduction, and the weight gradient.
+// Names (op_tag.role) of the ops in the backward pass of a column-parallel linear: another gather of the input, data
+// gradient, its reduction, weight gradient. For a row-parallel one: gather of the output gradient, and the gradients.
 struct columns_roles {
     const char *again, *data, *reduced, *weight;
 };
@@ -133,7 +139,7 @@ struct rows_roles {
     const char *gathered, *data, *weight;
 };
 // Append the backward pass of a column-parallel or row-parallel y = W x. Return the gradient of this rank's rows or
-// columns of x, or -1 with is_last: no weight before it is trained, so the gradient of x is not needed.
+// columns of x. is_last: no weight before W is trained, so the gradient of x is not needed, and -1 is returned.
 int32_t columns_backward(struct builder *builder, const struct columns_roles *roles, int32_t dy, int32_t x,
                          int32_t weight, bool is_last);
 int32_t rows_backward(struct builder *builder, const struct rows_roles *roles, int32_t dy, int32_t x, int32_t weight,
@@ -141,14 +147,15 @@ int32_t rows_backward(struct builder *builder, const struct rows_roles *roles, i
 
 // Linears of an MLP or expert.
 enum { MLP_FC1, MLP_FC2, MLP_LINEARS };
-// Under cp, a rank's queries form runs of positions: per sequence, one chunk from each half.
+// With cp, a rank has two chunks of consecutive positions of each sequence: one from each half.
 enum { HALVES = 2 };
 
-void head_append_deferred(struct builder *builder);    // call only if deferred_count > 0
+// Appends the deferred weight gradients of the head (builder->deferred), of which there is at least one.
+void head_append_deferred(struct builder *builder);
 
 // Routing of the layers with experts.
 struct routing_shape experts_routing(const struct builder *builder);
-// Axes whose ranks have other rows of the same sequences.
+// Axes along which ranks have other tokens of the same sequences: cp, and tp with sequence parallelism.
 uint32_t experts_row_axes(const struct builder *builder);
-// After the last microbatch of a step: updates the router biases from the load of the experts, if the model has them.
+// After the last microbatch of a step: updates the router biases from the load of the experts, if the model has biases.
 void experts_append_balance(struct builder *builder);

@@ -10,7 +10,7 @@
 struct library_symbol {
     const char *name;
     void       *place;          // address of the function pointer to fill
-    bool        is_optional;    // if the symbol is missing, the pointer becomes NULL, which is no error
+    bool        is_optional;    // a missing symbol is no error: the pointer becomes NULL
 };
 
 // Opens a library by file name or absolute path and resolves its symbols. Fails (EXIT_LAUNCH) on a relative path, or if

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Measured times of single ops. An op with an exact entry uses it instead of the cost model.
+// Measured times of single ops. If an op's exact shape was measured, predictions use this time, not the cost model.
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 enum { OP_KEY_NUMBERS = 13, OP_KEY_BYTES = 256 };
 
-// Everything except the machine that determines the time of an op: kind, operand formats, shape.
+// What determines the time of an op on a given machine: kind, operand formats, shape.
 struct op_key {
     int64_t kind;                       // enum op_kind
     uint8_t operands[OP_OPERANDS];      // 0: absent; else 1 + enum format, plus 128 if updated
@@ -27,7 +27,7 @@ bool        op_key_parse(const char *text, struct op_key *key);
 
 struct measured_op {
     struct op_key   key;
-    struct quantity seconds;    // from the end of the previous op to the end of this one, back to back
+    struct quantity seconds;    // from the end of the previous op to the end of this one, with launch gaps included
 };
 struct measured_ops {
     struct measured_op *ops;    // [count], sorted by key

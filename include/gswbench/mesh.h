@@ -25,7 +25,7 @@ enum axis_values {
 };
 
 // How the work is sharded along an axis.
-enum axis_share {
+enum axis_share {                  // a mask
     AXIS_SHARES_SEQUENCES = 1,     // each rank has some sequences of a step
     AXIS_SHARES_POSITIONS = 2,     // each rank has some positions of every sequence
     AXIS_SHARES_WEIGHTS   = 4,     // each rank keeps a shard of the weights and gathers them before use
@@ -64,17 +64,17 @@ enum axis_share {
 
 enum { AXIS_DIVIDES = 4 };
 struct axis_row {
-    const char      *name;      // also the key in [parallel] and JSON
-    size_t           field;     // offset in struct parallel_config
-    enum axis_values values;    // for sweeps
-    int              shown;     // position in the layout text: "fsdp 128 dp 4"
-    int              claim;     // exposed communication along several axes counts for the axis with the lowest claim
-    uint32_t         shares;    // enum axis_share
+    const char      *name;             // also the key in [parallel] and JSON
+    size_t           field;            // offset in struct parallel_config
+    enum axis_values values;           // for sweeps
+    int              shown;            // position in the layout text: "fsdp 128 dp 4"
+    int              claim;            // exposed communication over several axes counts for that with the lowest claim
+    uint32_t         shares;           // enum axis_share
     bool             stays_in_node;    // every layer communicates along it, so it needs the links within a node
     uint32_t         within;    // 1 << axis: it takes its ranks from the first of these axes with more than one rank
-    const char      *divides[AXIS_DIVIDES];    // "section.key" of numbers that its size must divide; NULL: no more
+    const char      *divides[AXIS_DIVIDES];    // "section.key" of numbers that pieces * size must divide; NULL: no more
     const char      *meets;                    // ... that its size must divide or be a multiple of; NULL: none
-    int64_t          pieces;                   // parts of each such number that a rank holds; 0: one
+    int64_t          pieces;                   // a rank has this many parts of each number in divides; 0: one
 };
 extern const struct axis_row axis_rows[AXIS_COUNT];
 
@@ -82,13 +82,13 @@ extern const struct axis_row axis_rows[AXIS_COUNT];
 extern const enum axis axis_listed[AXIS_COUNT];
 enum axis              axis_shown(int place);
 
-// 1 << axis for every axis with one of these shares (enum axis_share).
+// Mask of the axes (1 << axis) that have at least one of these shares (enum axis_share).
 uint32_t axis_sharing(uint32_t shares);
 
 // Formats a mask of axes (1 << AXIS_DP | ...) as "fsdp x dp", or MESH_HEAD_COPIES (below) as "copies". Returns text.
 const char *axis_names(uint32_t axes, char *text, size_t bytes);
 
-// The axis in the mask (1 << AXIS_DP | ...) that exposed communication counts for; AXIS_COUNT if the mask is empty.
+// The axis that exposed communication over these axes (1 << AXIS_DP | ...) counts for; AXIS_COUNT if there are none.
 enum axis axis_claims(uint32_t axes);
 
 // When FSDP frees gathered weights after the forward pass and gathers them again in the backward pass.
@@ -137,31 +137,33 @@ extern const struct option parallel_options[];
 struct mesh {
     int64_t world;
     int64_t size[AXIS_COUNT];    // the product is world
-    // As in [parallel]: fsdp or dp includes ep, and ep is the whole expert-parallel group. size[AXIS_EP] counts only
-    // the ranks of this group that are taken from fsdp or dp.
+    // Sizes as in [parallel]: fsdp or dp includes ep, and ep is the whole expert-parallel group. size[] divides
+    // instead: size[AXIS_EP] is the part of this group that is taken from fsdp or dp, and their size is without this
+    // factor.
     int64_t  asked[AXIS_COUNT];
     bool     shards_over_cp;    // weights are sharded over cp as well
     int64_t  etp;               // ranks that each matrix of an expert is sharded over: all of tp, or 1
     uint32_t owner_axes;        // 1 << axis: axes of the expert-parallel group
-    int64_t  head_copies;       // ranks of tp that share a key and value head; 0: each rank has its own heads
+    int64_t  head_copies;       // ranks of tp that have the same key and value head; 0: each rank has its own heads
     int64_t  vp;
-    bool     delays_weights;    // several stages with a zero-bubble schedule
+    bool     delays_weights;    // zero-bubble schedule with several stages: weight gradients are delayed
 };
 
 // Whether tp > 1 and experts are not sharded over tp.
 bool mesh_has_whole_experts(const struct mesh *mesh);
 
-// Reads and sets the requested size of an axis.
+// Read and set the requested size of an axis.
 int64_t mesh_asked(const struct parallel_config *config, enum axis axis);
 void    mesh_ask(struct parallel_config *config, enum axis axis, int64_t size);
 
-// Whether an axis is auto, and the product of the requested sizes of these axes (1 << AXIS_DP | ...), where auto counts
-// as 1.
+// mesh_has_auto: whether an axis is auto. mesh_asked_ranks: product of the requested sizes of these axes (1 << AXIS_DP
+// |
+// ...), where auto counts as 1.
 bool    mesh_has_auto(const struct parallel_config *config);
 int64_t mesh_asked_ranks(const struct parallel_config *config, uint32_t axes);
 
-// Computes the sizes. An axis that is auto takes the remaining ranks of the world. world 0: the product of the
-// requested sizes.
+// Computes the sizes. world: ranks of the job; 0: the product of the requested sizes. An axis that is auto gets the
+// ranks that the other axes leave.
 status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world);
 
 // Replaces auto in the configuration by the sizes of the mesh.
@@ -178,8 +180,9 @@ enum { MESH_ALL_AXES = (1 << AXIS_COUNT) - 1, MESH_HEAD_COPIES = 1 << AXIS_COUNT
 // If tp has more ranks than the model has key and value heads, sets how many ranks share one.
 void mesh_share_heads(struct mesh *mesh, int64_t kv_heads);
 
-// The axes that weights are sharded over, and the axes whose ranks have the same weights and different tokens. Experts
-// are also sharded over the axes of their expert-parallel group, which neither mask contains.
+// mesh_shard_axes: axes that weights are sharded over by FSDP. mesh_replica_axes: axes along which ranks have the same
+// weights and different tokens. of_experts: for weights of experts. These are also sharded over the expert-parallel
+// group, whose axes neither mask contains.
 uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts);
 uint32_t mesh_replica_axes(const struct mesh *mesh, bool of_experts);
 bool     mesh_is_sharded(const struct mesh *mesh);    // whether weights other than experts are sharded

@@ -10,12 +10,12 @@
 // A benchmark whose model this program knows.
 struct mlperf_benchmark {
     const char *name;           // NULL ends the list
-    int64_t     sequence;       // of logs that do not state it
+    int64_t     sequence;       // sequence length, for logs that do not state it
     const char *settings[3];    // options of the model; NULL: no more
 };
 extern const struct mlperf_benchmark mlperf_benchmarks[];
 
-// The log has positions (samples so far) with times. An interval lies between two of them and has one step or more.
+// The log has times with the number of samples so far. An interval is the time between two such lines: a step or more.
 struct mlperf_log {
     const char *path;
     char        benchmark[64], submitter[128], platform[128], status[32];
@@ -29,7 +29,7 @@ struct mlperf_log {
     int64_t     slow_phases;          // consecutive intervals more than 5 % above the median
     int64_t     slow_after_starts;    // slow phases that follow the start of the run or an evaluation
     int64_t     slow_steps;
-    double      slow_seconds;    // above the median
+    double      slow_seconds;    // time of slow phases beyond the median step time
     double      run_seconds;     // from run_start to run_stop
 };
 
