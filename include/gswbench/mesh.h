@@ -25,7 +25,7 @@ enum axis_values {
 };
 
 // How the work is sharded along an axis.
-enum axis_share {                  // a mask
+enum axis_share {                  // bits of a mask
     AXIS_SHARES_SEQUENCES = 1,     // each rank has some sequences of a step
     AXIS_SHARES_POSITIONS = 2,     // each rank has some positions of every sequence
     AXIS_SHARES_WEIGHTS   = 4,     // each rank keeps a shard of the weights and gathers them before use

@@ -32,7 +32,7 @@ extern const struct option adapters_options[];
 struct model_config {
     char    preset[112];     // configs/models/NAME.ini, read before this section
     char    family[32];      // naming of exported tensors: one of model_families, or gswbench
-    char    pattern[128];    // kinds of the layers; empty: all layers are the same
+    char    pattern[128];    // kinds of layers in order: "3 x dense, 58 x experts"; empty: all layers are the same
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
     int64_t q_rank, kv_rank, rope_dim, value_dim;    // of latent attention (MLA); kv_rank 0: plain attention
     int64_t vocab_multiple;                          // the vocabulary is padded to a multiple of this times tp
@@ -43,28 +43,28 @@ struct model_config {
     double  rope_theta, rope_fraction;
     double  rope_scaling;                        // Llama 3.1 frequency scaling; 1: none
     int64_t qk_norm;                             // RMS norm of each head of queries and keys
-    int64_t window;                              // sliding window, in positions; 0: no layers with one
-    int64_t attention_sinks;                     // a trained score of each head joins the softmax and has no value
+    int64_t window;                              // sliding window of window_attention, in positions; 0: no such layers
+    int64_t attention_sinks;                     // each head has a trained logit that only adds to softmax denominators
     int64_t attention_bias, mlp_bias;            // of linears, also in experts
     int64_t router_offset;                       // the router's logits have a trained bias
     int64_t tied;                                // the head shares the embedding table
     double  embedding_scale, logit_scale;        // factors for rows of the embedding table and for logits
     int64_t predicted_tokens;                    // MTP depth: modules that each predict one more token
     int64_t repeat_prediction;                   // all MTP modules have the same weights
-    int64_t experts, expert_ffn, top_k;          // of layers with experts
-    int64_t shared_ffn;                          // width of the shared experts together; 0: none
-    int64_t expert_hidden;                       // rows of experts are projected to this width; 0: hidden, as they are
+    int64_t experts, expert_ffn, top_k;          // experts of a layer; width of one; experts per token
+    int64_t shared_ffn;                          // total width of the shared experts; 0: none
+    int64_t expert_hidden;                       // width that tokens are projected to before dispatch; 0: hidden
     int64_t router_score;                        // enum router_score
     int64_t router_gates;                        // enum router_gates
     int64_t router_normalise;                    // the gates of a token sum to router_scale
-    int64_t router_groups, router_top_groups;    // experts are chosen from the best groups; 0: no groups
+    int64_t router_groups, router_top_groups;    // a token's experts are in its best router_top_groups groups; 0: none
     double  router_scale, router_bias_rate;      // router_bias_rate 0: no bias for load balancing
     double  capacity_factor, auxiliary_loss;
     int64_t mamba_heads, mamba_head_dim, mamba_state, mamba_groups;    // of Mamba-2; mamba_heads 0: no such layers
-    int64_t mamba_conv, mamba_chunk;                                   // width of the convolution; positions of a chunk
+    int64_t mamba_conv, mamba_chunk;    // width of the convolution; positions of a chunk of the scan
     double  init_deviation;
 
-    struct adapters_config adapters;    // another section
+    struct adapters_config adapters;    // the section [adapters]
 };
 extern const struct option model_options[];
 extern const char *const   model_activation_names[];
@@ -86,7 +86,7 @@ int64_t model_expert_hidden(const struct model_config *model);
 int64_t model_mamba_inner(const struct model_config *model);    // width of x and z in Mamba-2
 int64_t model_all_layers(const struct model_config *model);     // with MTP modules
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);
-bool    model_is_frozen(const struct model_config *model);    // only adapters are trained
+bool    model_is_frozen(const struct model_config *model);    // whether only adapters are trained
 bool    model_adapts(const struct model_config *model, enum linear_kind kind);
 // Parameters of the adapter of a matrix with these inputs and outputs; 0: it has none.
 int64_t model_adapter(const struct model_config *model, enum linear_kind kind, int64_t in, int64_t out);
@@ -103,9 +103,9 @@ const struct model_family       *model_family_of(const struct model_config *mode
 
 // FLOP conventions; docs/method.md has the formulas.
 enum flop_convention {
-    FLOPS_PUBLISHED,    // the convention of the published table
-    FLOPS_FULL,         // full square of attention, true KV heads
-    FLOPS_CAUSAL,       // half of the attention square
+    FLOPS_PUBLISHED,    // the convention of the published result, [published] convention
+    FLOPS_FULL,         // attention counts all pairs of positions, as without a causal mask
+    FLOPS_CAUSAL,       // attention counts half of the pairs
     FLOPS_6N,           // per token 6 N + 12 L h s (torchtitan)
     FLOPS_HARDWARE,     // FLOPs that the step executes; only a plan has them
     FLOPS_COUNT
@@ -119,10 +119,10 @@ enum published_memory { MEMORY_ALLOCATED, MEMORY_RESERVED };
 // [published]: a published result, and how its table counts.
 struct published_config {
     char    source[128];
-    char    device[64];          // that was measured; "": the device of the file's [hardware] profile
-    char    variant[40];         // one of several settings in the file; "": the file has one
+    char    device[64];          // the measured device; "": the device of the file's [hardware] profile
+    char    variant[40];         // name of one of several published settings in the file; "": it has one
     int64_t convention;          // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: no published table
-    int64_t flop_kv_heads;       // that the table counted; 0: the model's
+    int64_t flop_kv_heads;       // KV heads in the table's FLOP count; 0: the model's
     int64_t flop_digits;         // significant digits of the table's FLOPs per sequence; 0: exact
     int64_t count_embedding;     // 6n: N includes the input embedding
     double  peak[RATE_COUNT];    // "peak_fp32", ...: FLOP/s that the table's MFU refers to; 0: none
@@ -137,7 +137,7 @@ extern const struct option published_options[];
 // [precision] options, and the format of each role in a training step derived from them.
 
 enum compute_precision { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP8, COMPUTE_FP4 };
-// RECIPE_AUTO, of an option: the recipe that is usual for compute.
+// RECIPE_AUTO: the option's default, which selects the usual recipe of the compute precision.
 enum scaling_recipe {
     RECIPE_DELAYED,
     RECIPE_CURRENT,
@@ -148,7 +148,7 @@ enum scaling_recipe {
     RECIPE_AUTO
 };
 enum fp8_format { FP8_HYBRID, FP8_E4M3 };    // hybrid: gradients in E5M2, everything else in E4M3
-// FP8 GEMMs that may keep partial sums in the tensor cores' accumulators, which have fewer bits than fp32.
+// Which FP8 GEMMs may keep partial sums in the tensor cores' accumulators, which have fewer bits than fp32.
 enum fast_sums { FAST_SUMS_FORWARD, FAST_SUMS_ALL, FAST_SUMS_NONE };
 // Operand of a linear layer's GEMM.
 enum linear_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT, LINEAR_ROLES };
@@ -192,16 +192,17 @@ struct precision {
     bool           fuses_copies;                 // producers write quantized tensors where a fused kernel exists
     enum fast_sums fast_sums;
     int64_t        last_layers;         // number of layers at the end of the model whose linears stay in BF16
-    bool           keeps_prediction;    // and of MTP modules
+    bool           keeps_prediction;    // the linears of MTP modules stay in BF16
     bool           scales_squares;      // NVFP4: weights have blocks of 16 x 16
     bool           rounds_gradients_stochastically;
     bool           transforms;    // NVFP4: the operands of weight gradients are transformed before they are quantized
 };
 status precision_init(struct precision *precision, const struct precision_config *config);
-// Whether the recipe allows to store weights in the format of their GEMMs.
+// Fails if trained weights are to be stored in FP8, but the recipe does not have one scale per tensor.
 status precision_check_weights(const struct precision *precision, bool is_frozen);
 
-// Whether the linears of a layer, or of the embedding and head (-1), have low-precision operands.
+// Whether the linears of a layer (-1: of embedding and head) have low-precision operands. layers: number of layers; MTP
+// modules have higher indices.
 bool precision_covers(const struct precision *precision, int64_t layers, int64_t layer);
 
 // Rate classes of all GEMMs of a step, as bits 1 << enum rate.
@@ -212,8 +213,8 @@ uint32_t precision_rates(const struct precision *precision);
 enum recompute {
     RECOMPUTE_NONE,
     RECOMPUTE_ATTENTION,      // core attention
-    RECOMPUTE_FULL,           // every block, from its input
-    RECOMPUTE_BLOCK_EVERY,    // every recompute_every-th block, from its input
+    RECOMPUTE_FULL,           // every block; only its input is kept
+    RECOMPUTE_BLOCK_EVERY,    // every recompute_every-th block; only its input is kept
     RECOMPUTE_SELECTIVE,      // everything except the outputs in recompute_save
     RECOMPUTE_MODULES,        // only the modules in recompute_modules
 };
@@ -232,7 +233,7 @@ enum recompute_module {
 
 // Outputs of a block's forward pass in [train] recompute_save.
 enum block_output {
-    OUTPUT_NORM,    // both normalised inputs
+    OUTPUT_NORM,    // outputs of both norms of a layer
     OUTPUT_QKV,     // q, k, v after rope
     OUTPUT_ATTENTION,
     OUTPUT_PROJECTION,    // the attention output projection
@@ -244,7 +245,7 @@ enum block_output {
     OUTPUT_COUNT
 };
 
-// How experts are assigned to tokens, and which tokens compete for an expert's capacity.
+// How tokens are routed to experts, and which tokens compete for the capacity of an expert.
 enum routing { ROUTING_TOP_K, ROUTING_BALANCED, ROUTING_SKEWED };
 enum capacity_scope {
     CAPACITY_RANK,        // tokens of a microbatch on one rank: depends on the layout
@@ -260,10 +261,10 @@ enum muon_split { MUON_SPLIT_ALL, MUON_SPLIT_QKV };
 // [train]
 struct train_config {
     int64_t sequence;
-    // micro_batch, global_batch: sequences; accumulation: microbatches per step. 0: derived from the other two.
+    // micro_batch, global_batch: in sequences; accumulation: microbatches per step. A 0 is derived from the other two.
     int64_t micro_batch, global_batch, accumulation;
     int64_t overlap_microbatches;      // forward of one microbatch overlaps with backward of another
-    int64_t delay_weight_gradients;    // weight gradients of experts follow all input gradients
+    int64_t delay_weight_gradients;    // weight gradients of experts are computed after all input gradients
     int64_t recompute, recompute_every, recompute_save, recompute_modules;
     int64_t recompute_layers;           // number of recomputed layers of each chunk, from its start; 0: all
     int64_t routing, capacity_scope;    // enum routing, enum capacity_scope
