@@ -9,13 +9,11 @@
 
 #include "gswbench/format.h"
 
-// e^x; |x| > 64 is clamped. The relative error is 2e-7 on the host and (3 + |x|) 1e-7 on devices. The clamp keeps
-// results far from subnormals, which cost a hundred cycles each, and e^-64 = 1.6e-28 vanishes when added to 1. NaN
-// stays NaN.
+// e^x, with x clamped to -64 .. 64. The relative error is 2e-7 on the host and (3 + |x|) 1e-7 on devices. The clamp
+// avoids subnormals, which cost a hundred cycles each; e^-64 = 1.6e-28 vanishes when added to 1. NaN stays NaN.
 //
 // Host: e^x = 2^n e^r with |r| <= ln 2 / 2, and a Taylor series of degree 7 for e^r, exact to 5e-9. Device: the
-// instruction for 2^x after a multiplication by log2 e. A more accurate result would take longer than the memory
-// traffic of the op.
+// instruction for 2^x after a multiplication by log2 e. More accuracy would take longer than the op's memory traffic.
 GSWBENCH_INLINE float arithmetic_exp(float x)
 {
 #ifdef __CUDA_ARCH__
@@ -108,8 +106,7 @@ GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
 }
 
 // Artificial routing without a router: returns the expert that a token takes as its choice number `choice` (0 ..
-// top_k - 1). A fraction `hot` of the tokens, evenly spaced, takes experts 0 .. top_k - 1. The others cycle through
-// all.
+// top_k - 1). A fraction `hot` of the tokens, evenly spaced, takes experts 0 .. top_k - 1. Others cycle through all.
 GSWBENCH_INLINE int64_t arithmetic_assign(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)
 {
     int64_t before = (int64_t)floor((double)row * hot), through = (int64_t)floor((double)(row + 1) * hot);

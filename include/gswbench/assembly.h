@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Appends tensors and ops to a plan under construction. The caller names the operands of each op. From these the
-// assembly derives the op's dependencies on ops of other streams. The callers are the layers; builder.h has their
-// state.
+// Appends tensors and ops to a plan under construction. Layers call it and name the operands of each op; from these the
+// assembly derives the op's dependencies on ops of other streams.
 #pragma once
 
 #include <stdbool.h>

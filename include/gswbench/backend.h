@@ -120,8 +120,7 @@ struct backend_choices {
     void (*keep)(struct backend *backend);
 };
 
-// Name and version of a library or driver that a backend computes with. A consistency check compares them between
-// ranks.
+// Name and version of a library or driver that a backend computes with. A result notes if ranks differ in them.
 enum { BACKEND_LIBRARIES = 4 };
 struct backend_library {
     char name[24], version[128];
@@ -190,13 +189,11 @@ struct backend {
 // Fails with EXIT_LAUNCH if this processor lacks instructions that the program was compiled for. Call it first.
 status backend_check_processor(void);
 
-// Opens the backend with this name; "auto" opens the first usable one of backend_list. A backend that failed to open
-// needs no close.
+// Opens the backend with this name; "auto": the first usable one of backend_list. It needs no close if this fails.
 status backend_open(struct backend *backend, const char *name, const struct backend_setup *setup);
 void   backend_close(struct backend *backend);
 
-// Writes the PCI id of the device that backend_open would select for this name; "" for the host CPU, or if no device
-// can be opened.
+// Writes the PCI id of the device that backend_open would select; "" for the host CPU, or if no device can be opened.
 void backend_locate(const char *name, const struct backend_setup *setup, char *text, size_t bytes);
 
 // allocate, release and reserve_scratch of the backend with byte counters.
@@ -207,8 +204,7 @@ void backend_adopt(struct backend *backend, void *data, int64_t bytes);
 void backend_disown(struct backend *backend, int64_t bytes);
 void backend_reserve_scratch(struct backend *backend, int64_t bytes);
 
-// Calls the backend's prepare, or sets *prepared to NULL without one. Prepare an op once and pass the result to every
-// backend_run of it.
+// Calls the backend's prepare if it has one. Prepare an op once, and pass *prepared (may be NULL) to each backend_run.
 status backend_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                        const struct prepared **prepared);
 static inline void backend_run(struct backend *backend, const struct prepared *prepared, const struct op *op,

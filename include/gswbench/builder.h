@@ -91,9 +91,8 @@ struct builder {
     int32_t               reduces[2];                     // the last two reductions of unsharded gradients; -1: none
 };
 
-// Places of blocks (struct block). block_place returns the place of a layer (-1: the embedding), block_head the place
-// of the head, block_places the number of blocks of the model. block_layer is the inverse of block_place; it returns -1
-// for embedding and head.
+// Places of blocks (struct block). block_place returns the place of a layer (-1: the embedding), block_head that of the
+// head, block_places the number of blocks. block_layer returns the layer at a place; -1 for embedding and head.
 int64_t block_place(const struct model_config *model, int64_t layer);
 int64_t block_layer(const struct model_config *model, int64_t place);
 int64_t block_head(const struct model_config *model);
@@ -130,8 +129,8 @@ struct adapter_names {
     const struct exported *a, *b[3];
 };
 
-// Random streams (struct exported): the matrices A of a layer's adapters have 0 to 5. B starts at zero and draws
-// nothing; it has this number.
+// Random stream (struct exported) of a matrix B, which starts at zero and draws nothing. Matrices A have streams 0
+// to 5.
 enum { ADAPTER_NOT_DRAWN = 63 };
 
 // A part of a weight: a whole matrix or vector, and this rank's rows and columns of it.

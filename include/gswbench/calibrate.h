@@ -39,8 +39,7 @@ struct distinct_ops {
     int32_t             count;
 };
 
-// Collects the distinct ops of the job's pipeline stages, and the memory of the largest plan in bytes. The caller frees
-// the list with calibrate_free.
+// Collects the distinct ops of the job's pipeline stages. bytes: memory of the largest plan.
 status calibrate_collect(struct distinct_ops *list, const struct plan_request *request, int64_t *bytes);
 void   calibrate_free(struct distinct_ops *list);
 
@@ -72,8 +71,7 @@ struct microbenchmark {
 
 // microbenchmark_open repeats the op `distinct`. between: the compute op between two communication ops, or NULL if
 // `distinct` is a compute op. microbenchmark_open_alone repeats the compute op `between`, always on the same operands.
-// Operands hold normally distributed numbers. bench is zeroed before the call, and closed even after an error.
-// Collective.
+// Operands hold normally distributed numbers. Collective. Zero bench before the call; close it even after an error.
 status microbenchmark_open(struct microbenchmark *bench, const struct distinct_op *distinct,
                            const struct distinct_op *between, const struct calibrate_setup *setup);
 status microbenchmark_open_alone(struct microbenchmark *bench, const struct distinct_op *between,
@@ -87,9 +85,8 @@ double microbenchmark_run(const struct microbenchmark *bench);
 // follow from the shape. The list keeps each op once; the caller frees it with calibrate_free.
 void distinct_add_probe(struct distinct_ops *list, struct op op, const enum format *formats, int operands);
 
-// calibrate_steps measures the compute ops of the list, in steps that all ranks run at the same time, without
-// communication. calibrate_communications measures its communication ops (measure.c). Collective; all ranks get the
-// same values unless one fails.
+// calibrate_steps measures the compute ops of the list, in steps that all ranks run at the same time without
+// communication. calibrate_communications measures its communication ops. Collective; all ranks get the same values.
 status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *setup);
 status calibrate_communications(struct distinct_ops *list, const struct calibrate_setup *setup);
 

@@ -13,12 +13,10 @@
 // Fails before the first step if the folder's file system has no room for the weights that checkpoint_write will write.
 status checkpoint_check_space(const struct plan *plan, const struct output_folder *folder);
 
-// Writes the initial weights in fp32, in pieces, so the model need not fit in memory. The folder is created or must be
-// empty.
+// Writes the initial weights in fp32; the model need not fit in memory. The folder is created or must be empty.
 status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder);
 
-// Collective. Writes the current weights in fp32 (masters if they exist). Rank 0 writes into folder, which must be
-// empty; other ranks ignore it.
+// Writes the current weights in fp32 (masters if they exist). Collective; rank 0 writes, and folder must be empty.
 status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm,
                         const struct output_folder *folder);
 
@@ -28,9 +26,8 @@ struct checkpoint_origin {
     char    data[16];
 };
 
-// Callbacks that report progress to the watchdog, because saves and loads may take hours. Each may be NULL. enter: the
-// rank starts on the file at path, or waits for other ranks if path is NULL. moved: bytes were read or written; any
-// thread may call it.
+// Callbacks that report progress to the watchdog, because saves and loads may take hours; or NULL. enter: the rank
+// starts on the file at path; path NULL: it waits for other ranks. moved: bytes were read or written, on any thread.
 struct checkpoint_watch {
     void (*enter)(void *context, const char *path);
     void (*moved)(void *context);

@@ -104,8 +104,7 @@ struct local_hub *local_hub_open(int ranks);
 void              local_hub_close(struct local_hub *hub);
 void              comm_open_local(struct comm *comm, struct local_hub *hub, int rank);
 
-// One rank of a larger job, without the others. Collectives put this rank's data where that of other ranks would be; a
-// receive returns random numbers.
+// One rank of a larger job, without the others. Collectives repeat this rank's data; receives return random numbers.
 void comm_open_alone(struct comm *comm);
 
 // Initialises MPI once; without a launcher, the job has one rank. Fails with EXIT_LAUNCH in a build without MPI.
@@ -136,16 +135,14 @@ int comm_launched_ranks(void);
 int comm_launched_rank(void);
 
 // comm_check_launch fails if srun started several processes without PMIx or PMI-2: they could not connect, and each
-// would be a job by itself. With PMI-2, it fails if this MPI needs PMIx, as most builds of Open MPI do, unless the user
-// named a communicator (is_named). comm_mpi_asks_for_pmix returns whether this MPI needs PMIx. comm_launcher describes
-// the launcher.
+// would be a job by itself. With PMI-2, it fails if this MPI needs PMIx (comm_mpi_asks_for_pmix), as most builds of
+// Open MPI do, unless the user named a communicator (is_named). comm_launcher describes the launcher.
 status      comm_check_launch(bool is_named);
 const char *comm_launcher(void);
 bool        comm_mpi_asks_for_pmix(void);
 
-// Starts a thread that waits for the end of this rank's launcher, or of the launcher's daemon on this host. The thread
-// prints a message and ends the process two seconds later, so no rank runs on alone. comm_has_lost_launcher returns
-// whether the launcher has ended.
+// Starts a thread that waits for the end of this rank's launcher, or of the launcher's daemon on this host. It then
+// prints a message (comm_has_lost_launcher is true) and ends the process two seconds later, so no rank runs on alone.
 void comm_watch_launcher(void);
 bool comm_has_lost_launcher(void);
 
@@ -156,9 +153,8 @@ double comm_smallest(struct comm *comm, double own);
 // Gathers a value of every rank. Returns [ranks][bytes], which the caller frees. Collective, over the control plane.
 void *comm_gather(struct comm *comm, const void *own, size_t bytes);
 
-// Return, on every rank, the error of the lowest rank that failed, or OK if none failed. *first: index of the failed
-// rank, or -1. comm_agree and comm_agree_first prefix the text with "rank 3: ", except for rank 0. Collective, over the
-// control plane.
+// Return, on every rank, the error of the lowest rank that failed, or OK. *first: this rank, or -1. comm_agree and
+// comm_agree_first prefix the text with "rank 3: ", except for rank 0. Collective, over the control plane.
 status comm_find_failed(struct comm *comm, status own, int *first);
 status comm_agree_first(struct comm *comm, status own, int *first);
 status comm_agree(struct comm *comm, status own);

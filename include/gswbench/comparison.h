@@ -25,8 +25,7 @@ struct comparison_curve {
     int64_t largest_step, last_step;
 };
 
-// Seconds per step in both runs, for one part of the step. `second` is divided by the ratio of tokens per device
-// (comparison.work).
+// Seconds per step in both runs, for one part of the step. `second` is divided by comparison.work.
 struct comparison_row {
     char   name[24];
     double first, second;
@@ -38,8 +37,7 @@ struct comparison_repeats {
     double  spread;
 };
 
-// One side of the comparison: a run, or a folder of repeated runs. `result` is the run to compare: comparison_join of
-// the runs.
+// One side of the comparison: a run, or a folder of repeated runs. result: the runs merged by comparison_join.
 struct comparison_side {
     struct result            *runs;
     int64_t                   count;
@@ -104,8 +102,7 @@ struct table_key {
     int64_t ranks, layers, sequence, global_batch;
 };
 
-// Repeated runs of one job on equal machines. published_ratio, expected_ratio: step time over the published and the
-// predicted one; NaN without one.
+// Repeated runs of one job on equal machines. Ratios: step_seconds over the published or predicted time; NaN: none.
 struct table_row {
     struct table_key key;
     int64_t          runs;
@@ -123,8 +120,7 @@ struct table {
     int64_t           run_count;
 };
 
-// Adds a run; table_finish then computes the rows. Runs with different verdicts, such as VALID and DEGRADED, are in
-// different rows.
+// Adds a run; table_finish then computes the rows. Runs with different verdicts (VALID, DEGRADED) get different rows.
 void table_add(struct table *table, const struct result *result);
 void table_finish(struct table *table);
 void table_free(struct table *table);

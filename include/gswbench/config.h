@@ -88,7 +88,7 @@ struct fault_config {
 };
 extern const struct option fault_options[];
 
-// The clock that times ops. auto uses CUPTI if available, else events. A backend without a device uses the host's
+// The clock that times ops on devices. auto: CUPTI if available, else CUDA events. The host backend uses the host
 // clock.
 enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
 

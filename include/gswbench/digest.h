@@ -13,8 +13,8 @@
 #include "gswbench/format.h"
 
 // A quad is 16 bytes of the tensor; the last one is padded with zeros. A chunk is DIGEST_BUCKETS consecutive quads.
-// Each bucket of the sketch gets one quad of each chunk. Quads are assigned to buckets in order, rotated by a distance
-// that is random for each chunk.
+// Each bucket of the sketch gets one quad of each chunk: quads are assigned in order, rotated by a random distance per
+// chunk.
 enum { DIGEST_BUCKETS = 256, DIGEST_QUAD = 16 };
 
 struct digest {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Examines a host for `gswbench doctor`: lists its hardware and libraries, and problems with their remedies. Runs
-// nothing on a device.
+// Examines a host: lists its hardware and libraries, and problems with their remedies. Runs nothing on a device.
 #pragma once
 
 #include <stdint.h>

@@ -36,16 +36,14 @@ struct emulation {
     bool                has_failed;               // a loss or gradient norm was NaN or infinite
 };
 
-// Executes the stages. Returns an error that names the stage if its plan does not fit the device or the backend lacks
-// an op.
+// Executes the stages. Fails, naming the stage, if its plan does not fit the device or the backend lacks an op.
 status emulate(struct emulation *emulation);
 void   emulate_free(struct emulation *emulation);
 
 // Adds an op that was measured elsewhere, such as a collective.
 void emulate_add(struct emulation *emulation, const struct measured_op *op);
 
-// Fills the list with the median time of each distinct op (struct op_key) over all ops that were executed or added. The
-// caller frees it with measured_free.
+// Lists the median time per op_key of all ops that were executed or added. The caller frees it with measured_free.
 void emulate_list(const struct emulation *emulation, struct measured_ops *list);
 
 // Executes `repeats` steps of each stage, then simulates the job with the measured times and writes the result.

@@ -95,8 +95,7 @@ status environment_open(struct rank_environment *environment, const struct confi
                         struct comm *comm, status own);
 void   environment_close(struct rank_environment *environment);
 
-// Whether no other rank uses this rank's device. On the host backend: whether its cores have room for the threads of
-// all ranks that share them.
+// Whether no other rank uses this rank's device. Host backend: whether all threads on its cores have a core each.
 bool environment_is_alone(const struct rank_environment *environment);
 
 // Opens the configured backend with that many CPU threads.
@@ -125,8 +124,7 @@ struct environment_machine {
 };
 status environment_find_machine(struct environment_machine *machine);
 
-// Checks that all processes run the same build. Collective. Must be the first exchange, because the structs of later
-// exchanges differ between builds.
+// Checks that all processes run the same build. Collective. Call it first: other builds exchange other structs.
 status peers_check_program(struct comm *comm);
 
 // Counts cores and threads of this rank, and the ranks that share its cores.

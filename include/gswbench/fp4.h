@@ -70,8 +70,7 @@ GSWBENCH_INLINE uint8_t fp4_block_factor(float magnitude, float tensor_scale)
     return fp8_from_float(FORMAT_E4M3, fminf(magnitude * (tensor_scale * (1.0f / FP4_LARGEST)), FLT_MAX));
 }
 
-// Factor that turns values of a block into codes: 1 / (inverse scale of the block * inverse scale of the tensor), at
-// most FLT_MAX.
+// Factor from values of a block to codes: 1 / (inverse scale of the block * that of the tensor), at most FLT_MAX.
 GSWBENCH_INLINE float fp4_block_scale(uint8_t factor, float tensor_scale)
 {
     return fminf(1.0f / (fp8_to_float(FORMAT_E4M3, factor) * (1.0f / tensor_scale)), FLT_MAX);

@@ -26,8 +26,7 @@
 // value = code * inverse scale. Inverse scales have cuBLASLt's layouts in memory. 1 x 128: [columns / 128, rows].
 // 128 x 128: [rows / 128, columns / 128], where each row of scales is padded to a multiple of 4. MX: a tile of 512
 // scales for each 128 rows and 128 columns, zero-padded at the matrix edge. In a tile, the scale of (row, column) is
-// byte (row % 32) * 16 + (row / 32) * 4 + column / 32. NV: the same with tiles of 64 columns and column / 16. ROWS: one
-// after another.
+// byte (row % 32) * 16 + (row / 32) * 4 + column / 32. NV: the same with 64 columns and column / 16. ROWS: in order.
 enum scaling { SCALING_WHOLE, SCALING_1X128, SCALING_128X128, SCALING_MX, SCALING_ROWS, SCALING_NV, SCALING_NV_SQUARE };
 enum { SCALING_SIDE = 128, SCALING_BLOCK = 32, SCALING_NV_BLOCK = 16, SCALING_TILE = 512 };
 
@@ -83,8 +82,7 @@ GSWBENCH_INLINE int64_t scaling_inverse_at(enum scaling scaling, int64_t rows, i
                : row / SCALING_SIDE * ((scaling_sides(columns) + 3) / 4 * 4) + column / SCALING_SIDE;
 }
 
-// Scale that maps magnitude to target, at most FLT_MAX. Returns `scale`, the old one, if magnitude is 0, infinite or
-// NaN.
+// Scale that maps magnitude to target, at most FLT_MAX. If magnitude is 0, infinite or NaN: `scale`, the old one.
 GSWBENCH_INLINE float scaling_renew(float scale, float target, float magnitude)
 {
     if (!(magnitude > 0.0f) || isinf(magnitude)) {
@@ -102,8 +100,7 @@ GSWBENCH_INLINE float fp8_to_float(enum format format, uint8_t code)
 {
     bool     is_e4m3   = format == FORMAT_E4M3;
     uint32_t magnitude = code & 0x7fu;
-    // The shift places exponent and mantissa in a float. The multiplication corrects the bias and normalises
-    // subnormals.
+    // The shift places exponent and mantissa in a float. The product corrects the bias and normalises subnormals.
     uint32_t bits = magnitude << (is_e4m3 ? 20 : 21);
     float    value;
     memcpy(&value, &bits, sizeof(value));

@@ -86,12 +86,10 @@ struct gemm_times {
 };
 
 const struct gemm_choice *gemm_cache_find(const struct gemm_cache *cache, const char *problem);
-// gemm_cache_add inserts a choice that this process timed. gemm_cache_take inserts the choice of another rank, and
-// replaces one that exists.
+// gemm_cache_add inserts a choice that this process timed. gemm_cache_take inserts or replaces with another rank's.
 void gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times);
 void gemm_cache_take(struct gemm_cache *cache, const struct gemm_choice *choice);
 // Merges the choices that were timed or taken into the file: reads it again to keep those of other processes, and
-// rewrites it only if that adds or changes one. It appends the measured times to gemm_times.txt, a log that the program
-// never reads. If writing fails, the choices are lost when the process ends, and note holds the reason.
-// gemm_cache_close calls this function.
+// rewrites it only if that adds or changes one. Appends the measured times to gemm_times.txt, a log that the program
+// never reads. If writing fails, note has the reason. gemm_cache_close calls this function.
 void gemm_cache_keep(struct gemm_cache *cache);

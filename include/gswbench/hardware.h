@@ -55,8 +55,7 @@ struct hardware_config {
     // Error of the cost model itself, for models without and with experts: one standard deviation in percent. It is
     // added to the error that the uncertainty of the values above causes.
     struct quantity prediction_error, expert_prediction_error;
-    // CPU ranks: cores of a host that core_ranks ranks share; seconds that a collective takes longer while they
-    // compute.
+    // CPU ranks: cores that core_ranks ranks share; seconds that a collective takes longer while they compute.
     int64_t         cores, core_ranks;
     struct quantity communication_delay;
     // Read from collectives.csv.
@@ -70,6 +69,5 @@ static inline double hardware_token_dollars(double hour_dollars, int64_t devices
 }
 extern const struct option hardware_options[];
 
-// Returns the number of consecutive ranks of the job that communicate at node_bandwidth: the ranks of a node, or of a
-// link domain. world: ranks of the job.
+// Ranks that node_bandwidth connects: a node's, or those of the nodes of a link domain that divide the job evenly.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world);

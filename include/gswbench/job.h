@@ -21,8 +21,7 @@ struct job_selection {
     bool             skips_fits;    // ignore fits of hardware and software profiles
 };
 
-// Like config_print_places, for an error that was found after the configuration was read: prints where the options that
-// the error message names were set.
+// Like config_print_places, for an error that was found after the configuration was read.
 void job_print_places(struct text_buffer *places, const struct job_selection *selection, const char *text);
 
 // Reads and checks the selected configuration; errors receives one line per error.
@@ -53,8 +52,7 @@ struct job {
 };
 status job_read(struct job *job, const struct job_selection *selection, struct text_buffer *errors);
 
-// Like job_read, for callers that choose a layout themselves: [parallel] need not fit the ranks, but the global batch
-// must be known.
+// Like job_read, for callers that choose a layout: [parallel] need not fit, but the global batch must be known.
 status job_read_open(struct job *job, const struct job_selection *selection, struct text_buffer *errors);
 
 // Like job_read, for one row of the configuration's published table.
@@ -94,13 +92,11 @@ struct job_machine {
     int         cores;
 };
 
-// Builds a configuration without a file, from settings like "--from model.layers=32": first `first`, then the
-// selection's overrides, which win.
+// Builds a configuration without a file, from `first` ("--from model.layers=32"); the selection's overrides win.
 status job_read_settings(struct config *config, const struct job_selection *selection, const char *const *first,
                          int count, struct text_buffer *errors);
 
-// Reads the published config or the model that the selection names. Without a name, chooses a job for the machine. Sets
-// the selection's ranks.
+// Reads the published config or the model that the selection names, or chooses a job for the machine. Sets the ranks.
 status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine,
                   struct text_buffer *errors);
 
@@ -112,8 +108,7 @@ struct import {
     struct text_list passed;      // names in the file that have no meaning here
 };
 
-// Reads a file; texts belong to the arena. Fails if the file gives no model sizes, or has a value that no option of
-// this program can express.
+// Reads a file; texts belong to the arena. Fails if it gives no model sizes, or has a value that no option can express.
 status import_read(struct import *import, const char *path, struct arena *arena);
 
 // Returns the SECTION.KEY that has the meaning of another program's name ("--tensor-model-parallel-size", "seq_len"),

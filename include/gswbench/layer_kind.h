@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Declares sublayers and their kinds. A sublayer, such as attention or an MLP, normalises the residual stream and
 // computes a branch to add to it. Its kind defines weights, forward and backward ops, and counts of parameters and
-// FLOPs. Embedding and head, which start and end the residual stream, are kinds as well. So are the first and the last
-// part of an MTP module.
+// FLOPs. Embedding, head, and the first and the last part of an MTP module are kinds as well.
 #pragma once
 
 #include "gswbench/builder.h"
@@ -58,8 +57,7 @@ struct forward_step {
 // The expert all-to-alls, dispatch and combine, split a forward pass in three, and its backward pass as well.
 enum { BACKWARD_PARTS = 3 };
 
-// Names of a norm's ops and weights, and of its exported tensors. A layer has at most one of the kinds that share a
-// norm.
+// Names of a norm's ops and weights, and of its exported tensors. Kinds with the same norm are never in one layer.
 struct norm_names {
     enum model_part part;
     const char     *forward, *backward, *weight, *bias;

@@ -17,8 +17,7 @@ int32_t linear_out_of(struct builder *builder, const struct linear *linear, int3
 void    linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates);
 int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_gemm_scaled(struct builder *builder, const struct linear *linear, int32_t x, float scale);
-// For a linear that is split by rows of x: returns the FP8 copy of x if one scale covers the whole tensor, so that its
-// rows can be split, else x.
+// Before x is split by rows: returns its FP8 copy if that has a single scale, so that rows can be split, else x.
 int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
@@ -93,8 +92,7 @@ void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
 void unit_leave(struct builder *builder, int32_t unit, bool stays);
 // Drops gathered weights that no pipeline action uses.
 void unit_release(struct builder *builder, int32_t unit);
-// Ops that write the unit's weight gradients are appended between these calls. The second reduces the gradients as the
-// layout requires.
+// Call before and after the ops that write the unit's weight gradients; the end reduces them as the layout requires.
 void unit_begin_gradients(struct builder *builder, int32_t unit);
 void unit_end_gradients(struct builder *builder, int32_t unit);
 // For delayed weight gradients: points the unit's gradients to the tensors of their microbatch again (DELAYED_BEGIN).
@@ -102,8 +100,7 @@ void unit_resume_gradients(struct builder *builder, const struct delayed *begun)
 // At the end of a backward pass through a chunk: adds or copies reduced gradients to the accumulated gradients. After
 // the last microbatch also reduces these over replicas, if that happens once per step.
 void unit_settle_gradients(struct builder *builder);
-// Make the unit's weights, or gradients, parts of the tensor `whole`, which has all elements of the unit. -1: marks
-// them unavailable.
+// Make the unit's weights, or gradients, parts of `whole`, a tensor of the whole unit; -1: mark them unavailable.
 void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
 void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);
 // Whether this rank's optimizer updates only a slice of the weights that the rank keeps (ZeRO-1).
@@ -128,8 +125,7 @@ int32_t            muon_matrices(const struct plan *plan, int32_t weight);    //
 struct muon_matrix muon_matrix(const struct builder *builder, int32_t weight, int32_t index);
 double             muon_flops(const struct muon_matrix *matrix);    // of the Newton-Schulz iterations
 enum { MUON_ITERATIONS = 5 };
-// Assigns matrices to replicas in model order, so that each has about the same FLOPs. Adds the optimizer state of this
-// rank's matrices.
+// Assigns matrices to replicas in model order, with about equal FLOPs. Adds the optimizer state of this rank's.
 void muon_assign_owners(struct builder *builder);
 // ZeRO-1: broadcasts the updated matrices of a unit. hold: an op that must end first, or -1.
 void muon_broadcast(struct builder *builder, int32_t unit, int32_t hold);

@@ -34,8 +34,7 @@ struct measured_ops {
     int32_t             count;
 };
 
-// Reads the lines KEY = SECONDS of section [measured] in a hardware profile; the section may be missing. Errors name
-// the file and the line.
+// Reads the lines KEY = SECONDS of section [measured] in a hardware profile, if it has one. Errors name file and line.
 status measured_read(struct measured_ops *measured, const char *path);
 // Reads the profile that [hardware] of the configuration names, or returns an empty list without one. The caller frees
 // the list, also after an error.

@@ -137,9 +137,8 @@ extern const struct option parallel_options[];
 struct mesh {
     int64_t world;
     int64_t size[AXIS_COUNT];    // the product is world
-    // Sizes as in [parallel]: fsdp or dp includes ep, and ep is the whole expert-parallel group. size[] divides
-    // instead: size[AXIS_EP] is the part of this group that is taken from fsdp or dp, and their size is without this
-    // factor.
+    // Sizes as in [parallel]: fsdp or dp includes ep, and ep is the whole expert-parallel group. size[AXIS_EP] counts
+    // only the ranks of this group that are taken from fsdp or dp, whose size[] is divided by it.
     int64_t  asked[AXIS_COUNT];
     bool     shards_over_cp;    // weights are sharded over cp as well
     int64_t  etp;               // ranks that each matrix of an expert is sharded over: all of tp, or 1
@@ -162,8 +161,8 @@ void    mesh_ask(struct parallel_config *config, enum axis axis, int64_t size);
 bool    mesh_has_auto(const struct parallel_config *config);
 int64_t mesh_asked_ranks(const struct parallel_config *config, uint32_t axes);
 
-// Computes the sizes. world: ranks of the job; 0: the product of the requested sizes. An axis that is auto gets the
-// ranks that the other axes leave.
+// Computes the sizes. world: ranks of the job; 0: the product of the requested sizes. An auto axis gets the other
+// ranks.
 status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world);
 
 // Replaces auto in the configuration by the sizes of the mesh.
@@ -190,8 +189,7 @@ bool     mesh_is_sharded(const struct mesh *mesh);    // whether weights other t
 // The distance between neighbours along an axis, in ranks.
 int64_t mesh_stride(const struct mesh *mesh, enum axis axis);
 
-// A group consists of the ranks that differ from a given rank only on the axes of the mask (1 << AXIS_DP | ...), in
-// rank order.
+// A group has the ranks, in order, that differ from a given rank only on the axes of the mask (1 << AXIS_DP | ...).
 int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes);
 void    mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes, int64_t *ranks);    // [group_size]
 int64_t mesh_group_index(const struct mesh *mesh, int64_t rank, uint32_t axes);    // index of the rank in its group
