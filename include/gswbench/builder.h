@@ -63,7 +63,7 @@ struct builder {
     struct unit_state   *states;                    // [units of the plan]
     struct block_values *values;                    // [own_blocks][in_flight]
     int64_t              own_blocks;                // on this rank
-    int64_t              in_flight;                 // maximum microbatches of a chunk that wait for their backward pass
+    int64_t              in_flight;                 // maximum microbatches of a chunk that await their backward pass
     int32_t              first_unit, end_unit;      // of the current chunk
     int64_t              tokens;                    // T: tokens of a microbatch on this rank
     int64_t shard_tokens;    // S: rows of the residual stream on this rank; T / tp with sequence parallelism, else T

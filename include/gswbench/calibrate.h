@@ -53,7 +53,7 @@ struct calibrate_setup {
     int64_t                    working_bytes;        // repeats cycle through so much memory, to miss the caches
     int                        steps;                // measured steps of the job
     int                        passes;               // how often each communication op is measured
-    double                     round_seconds;        // length of a run of one microbenchmark; a pass has three
+    double                     round_seconds;        // length of a round of a microbenchmark; a pass has 3 rounds
 };
 
 // A microbenchmark: a step that repeats one op. For a communication op, compute ops run between the repeats.

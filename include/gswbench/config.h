@@ -182,8 +182,8 @@ struct config_request {
 
 // Reads a config. Later sources win: defaults, presets (model, hardware, software), file, matching [when ...] sections,
 // overrides. Then run.layers replaces model.layers, and an unset run.warmup is derived from run.steps. Published
-// figures become 0 (not published) if overrides change the step, rank count, precision or machine that they belong to.
-// `errors` receives one line per error; the status only has their number.
+// figures become 0 (not published) if the job has another step, rank count, precision or machine than the published
+// run. `errors` receives one line per error; the status only has their number.
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
 // The same from memory; the request's name replaces the path in messages.

@@ -92,8 +92,7 @@ struct layer_kind {
     const struct forward_step *steps;      // in order; terminated by append = NULL
     uint32_t                   needed;     // values (as BIT masks) that the backward pass reads
     uint32_t                   dropped;    // those of `needed` that are never kept, but always recomputed
-    // Values that an all-to-all makes. With overlap_microbatches, the step that makes one is followed by ops of another
-    // microbatch, which overlap with the all-to-all.
+    // Values that an all-to-all makes. With overlap_microbatches, ops of another microbatch follow and overlap with it.
     uint32_t travels;
     uint32_t inputs[LINEAR_KINDS];    // values that only the weight gradient of a linear of this kind reads
     uint32_t (*needed_also)(const struct model_config *model);    // backward also reads these, in some models; or NULL

@@ -111,13 +111,13 @@ int32_t unit_updated_weight(struct builder *builder, int32_t unit);
 // ZeRO-1: all-gathers the updated slices. hold: an op that must end first, or -1.
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold);
 
-// Muon updates whole matrices, so each matrix is assigned to one replica (dp rank), which updates it for all.
+// Muon updates whole matrices. With ZeRO-1 each matrix is assigned to one replica, which updates it for the others.
 struct muon_matrix {
-    const struct weight_part *part;             // its first part; q, k and v may be parts of one matrix
+    const struct weight_part *part;             // its first part; gate and up may be parts of one matrix
     int64_t                   first;            // offset in the unit, in elements
     int64_t                   rows, columns;    // of the whole matrix
     int64_t                   local_rows, local_columns;
-    int32_t                   owner;    // index among the replicas
+    int32_t                   owner;    // index among the replicas; 0 without ZeRO-1, where each replica updates it
 };
 // Whether the optimizer is Muon. The linears of a block then form a separate unit.
 bool               muon_is_used(const struct plan *plan);
@@ -125,7 +125,7 @@ int32_t            muon_matrices(const struct plan *plan, int32_t weight);    //
 struct muon_matrix muon_matrix(const struct builder *builder, int32_t weight, int32_t index);
 double             muon_flops(const struct muon_matrix *matrix);    // of the Newton-Schulz iterations
 enum { MUON_ITERATIONS = 5 };
-// Assigns matrices to replicas in model order, with about equal FLOPs. Adds the optimizer state of this rank's.
+// ZeRO-1: assigns matrices to replicas in model order, with about equal FLOPs. Adds the optimizer state of this rank.
 void muon_assign_owners(struct builder *builder);
 // ZeRO-1: broadcasts the updated matrices of a unit. hold: an op that must end first, or -1.
 void muon_broadcast(struct builder *builder, int32_t unit, int32_t hold);

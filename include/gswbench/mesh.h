@@ -114,8 +114,8 @@ struct parallel_config {
 #define AXIS_FIELD(NAME, key, ...) int64_t key;    // 0: auto (the remaining ranks; one axis at most)
     AXES(AXIS_FIELD)
     // clang-format on
-    int64_t etp;                           // ranks that each matrix of an expert is sharded over: 1, or 0 for all of tp
-    int64_t ep_over_cp;                    // ep counts the ranks of cp first
+    int64_t etp;                           // ranks that shard each matrix of an expert: 1, or 0 for all of tp
+    int64_t ep_over_cp;                    // the expert-parallel group takes the ranks of cp first, then fsdp or dp
     int64_t vp;                            // virtual pipeline: model chunks per stage
     int64_t schedule;                      // enum pipeline_schedule
     int64_t sequence_parallel;             // norms and the residual stream are sharded over tp
@@ -127,9 +127,9 @@ struct parallel_config {
     int64_t shard_over_cp;                 // weights are sharded over fsdp x cp
     int64_t context;                       // enum context
     int64_t tp_overlap;                    // GEMMs are split to overlap with tp communication
-    int64_t tp_overlap_experts;            // also the GEMMs of experts
+    int64_t tp_overlap_experts;            // with tp_overlap, the GEMMs of experts are split, too
     int64_t layers_per_chunk_embedding;    // embedding and loss each count as a layer of the pipeline
-    int64_t last_chunk_layers;             // of the pipeline; 0: determined by the even split
+    int64_t last_chunk_layers;             // layers of the last pipeline chunk; 0: as even as possible
     int64_t deferred_head_gradients;       // microbatches with a deferred weight gradient of the head
 };
 extern const struct option parallel_options[];
@@ -161,8 +161,8 @@ void    mesh_ask(struct parallel_config *config, enum axis axis, int64_t size);
 bool    mesh_has_auto(const struct parallel_config *config);
 int64_t mesh_asked_ranks(const struct parallel_config *config, uint32_t axes);
 
-// Computes the sizes. world: ranks of the job; 0: the product of the requested sizes. An auto axis gets the other
-// ranks.
+// Computes the sizes; an auto axis gets the remaining ranks. world: ranks of the job; 0: product of the requested
+// sizes.
 status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world);
 
 // Replaces auto in the configuration by the sizes of the mesh.
