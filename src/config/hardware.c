@@ -50,7 +50,7 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, attention_fp8_forward, "4.1e12 prior 10%", 1, 1e18, "query-key pairs per second of FP8 attention, for all work except its GEMMs, forward pass"),
     QUANTITY_OPTION(hardware_config, attention_fp8_backward, "4.5e11 prior 25%", 1, 1e18, "query-key pairs per second of FP8 attention, for all work except its GEMMs, backward pass"),
     QUANTITY_OPTION(hardware_config, memory_efficiency, "0.80 prior 8%", 0.01, 1, "share of memory_bandwidth that memory-bound kernels reach"),
-    QUANTITY_OPTION(hardware_config, general_efficiency, "0.80 prior 15%", 0.01, 1, "the same of general elementwise kernels, as PyTorch's without a compiler"),
+    QUANTITY_OPTION(hardware_config, general_efficiency, "0.80 prior 15%", 0.01, 1, "share of memory_bandwidth that general elementwise kernels reach, as PyTorch's without a compiler"),
     QUANTITY_OPTION(hardware_config, cast_efficiency, "0.8 prior 15%", 0.01, 1, "share of memory_bandwidth that casts to FP8 reach"),
     QUANTITY_OPTION(hardware_config, scale_efficiency, "0.38 prior 50%", 0.01, 1, "share of memory_bandwidth at which a cast's input is read to find its scale"),
     QUANTITY_OPTION(hardware_config, kernel_gap, "1e-6 prior 50%", 0, 1, "seconds between two kernels"),

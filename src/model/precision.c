@@ -41,7 +41,7 @@ const struct option precision_options[] = {
     SET_OPTION    (precision_config, fp8_gemms, "qkv, projection, fc1, fc2", linear_kind_names, "compute = fp8 or fp4: linears of a block or expert whose GEMMs read these formats"),
     BOOLEAN_OPTION(precision_config, fp8_weight_gradients, "yes", "the weight-gradient GEMMs of these linears also read FP8 or FP4"),
     CHOICE_OPTION (precision_config, fp8_fast_accumulation, "forward", fast_names, "FP8 GEMMs that may accumulate with fewer bits than fp32"),
-    BOOLEAN_OPTION(precision_config, fp8_weights, "no", "store the weights of linears in the format in which their GEMMs read them: trained weights with compute = fp8 and recipe = delayed or current; with [adapters], whose frozen weights are quantized once, any recipe, but with fsdp only these"),
+    BOOLEAN_OPTION(precision_config, fp8_weights, "no", "store the weights of linears in the format that their GEMMs read. Needs compute = fp8 and recipe = delayed or current; the frozen weights of [adapters], which are quantized once, may have any recipe without fsdp"),
     BOOLEAN_OPTION(precision_config, fp8_fused, "yes", "norms, activations and their gradients write FP8 directly, and compute the scale if it depends on these values only; AdamW computes the scales of weights"),
     BOOLEAN_OPTION(precision_config, fp4_square_weights, "yes", "recipe = nvfp4: weights share a scale in blocks of 16 x 16, so that both copies have the same values; no: of 1 x 16"),
     BOOLEAN_OPTION(precision_config, fp4_stochastic_rounding, "yes", "recipe = nvfp4: gradients of outputs are rounded up or down at random"),
