@@ -29,7 +29,7 @@ if(GSWBENCH_TESTS)
     # NVML needs no header. If it is present, a test compares our declarations with it.
     find_path(NVML_INCLUDE_DIR nvml.h HINTS ${NVML_HOME} $ENV{NVML_HOME} ${CUDA_HOME} $ENV{CUDA_HOME}
               PATHS /usr/local/cuda PATH_SUFFIXES include)
-    # The same for CUPTI, whose header also builds the emulated device's CUPTI.
+    # A test compares our CUPTI declarations, too. CUPTI's header also builds the emulated device's CUPTI.
     find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda
               PATH_SUFFIXES include extras/CUPTI/include)
     find_path(CUDA_DRIVER_INCLUDE_DIR cuda.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda PATH_SUFFIXES include)

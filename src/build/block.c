@@ -158,7 +158,7 @@ static void append_norm(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_STATISTICS] = norm.statistics;
 }
 
-// Whether an expert all-to-all ends a part after this step.
+// Whether a part of the pass (see block_parts) ends after this step, at an expert all-to-all.
 static bool travels(const struct layer_kind *kind, const struct forward_step *step)
 {
     return (step->makes & kind->travels) != 0;
@@ -215,15 +215,15 @@ struct residual_stream block_forward(struct builder *builder, int64_t place, str
     return in;
 }
 
-// The forward ops of a sublayer to recompute: its norm, and these steps (1 << index).
+// The forward ops of a sublayer to recompute: its norm, and the kind's steps whose bits are set in steps.
 struct again {
     bool     norm;
     bool     is_entered;    // the input of the norm is kept, so no earlier sublayer is needed
     uint32_t steps;
 };
 
-// Finds the steps that recompute the wanted values from the kept ones. wanted then holds the values that these steps
-// need from the previous sublayer.
+// Finds the steps that recompute the wanted values from the kept ones. Sets wanted to the values that these steps need
+// from the previous sublayer.
 static struct again find_again(const struct layer_kind *kind, uint32_t *wanted, uint32_t kept)
 {
     struct again again = {.is_entered = (kept & BIT(VALUE_X)) != 0};
@@ -281,7 +281,7 @@ static int32_t end_backward(struct sublayer *sublayer, const struct block *block
     struct builder    *builder = sublayer->builder;
     struct norm_values norm    = norm_of(sublayer);
     if (sublayer->kind->has_experts && !block->is_repeat) {
-        // Overlaps with the remaining backward pass of the block.
+        // The experts' gradient reduction overlaps with the remaining backward pass of the block.
         unit_end_gradients(builder, block->first_unit + block->unit_count - 1);
     }
     if (sublayer->kind->norm == NULL) {

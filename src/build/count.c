@@ -5,7 +5,7 @@
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-// Adds a layer kind's counts in `times` layers, `copies` of them with own weights (MTP modules may share theirs).
+// Adds the FLOPs of a layer kind for `times` layers, and its parameters for `copies`: MTP modules may share weights.
 static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times,
                 int64_t copies)
 {
@@ -69,7 +69,8 @@ static double attention_flops(const struct model_config *model, double square, i
     return 6.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
 }
 
-// FLOPs of the GEMMs of a token with this many parameters. Frozen weights have no weight gradient; adapters have one.
+// FLOPs per token of GEMMs with this many parameters: 2 each for forward pass, input gradient and weight gradient.
+// Frozen weights have no weight gradient; their adapters have one.
 static double linear_flops(const struct model_config *model, double parameters)
 {
     return model_is_frozen(model) ? 4.0 * parameters + 6.0 * (double)sum_of(model).adapters : 6.0 * parameters;

@@ -24,7 +24,7 @@ static uint32_t norm_axes(const struct plan *plan)
                                      axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
 }
 
-// A part of a tensor, or -1 if tensor is -1.
+// Returns the elements of a tensor that are in `run`, as a tensor; -1 if tensor is -1.
 static int32_t run_of(struct builder *builder, int32_t tensor, struct plan_slice run)
 {
     if (tensor < 0 || run.elements == builder->plan->tensors[tensor].elements) {
@@ -137,8 +137,8 @@ static void append_run(struct builder *builder, int32_t index, struct plan_slice
     assembly_append(&builder->assembly, &op);
 }
 
-// Appends one AdamW op per unit, or one per linear weight if magnitudes are recorded. The range of an op ends at the
-// next weight; the padding between weights is zero.
+// Appends one AdamW op per unit, or one per linear weight if magnitudes are recorded. An op's range extends
+// to the next weight, so it includes the padding, which is zero.
 static void append_adamw(struct builder *builder, int32_t index)
 {
     const struct plan_unit *unit      = &builder->plan->units[index];

@@ -379,8 +379,8 @@ static void append_weights(const struct replay *replay, const struct schedule_ac
     unit_settle_gradients(builder);
 }
 
-// Appends one action, or two overlapped ones. Backward goes first, so that its all-to-alls start first. Sends are in
-// schedule order, the order in which peers receive.
+// Appends one action, or the parts of two overlapped ones in turn. The backward action begins, so that its all-to-alls
+// start first. Sends follow in schedule order, the order in which peers receive.
 static void append_actions(struct replay *replay, struct walk *walks, int count)
 {
     struct assembly *assembly                 = &replay->builder->assembly;
@@ -447,7 +447,7 @@ static void make_room(struct builder *builder, const struct schedule_assignment 
     }
 }
 
-// Index of the next action that goes through the pipeline.
+// Index of the next forward or backward action. Deferred weight gradients need no sends or receives.
 static int64_t skip_weights(const struct schedule_action *actions, int64_t count, int64_t at)
 {
     while (at < count && actions[at].pass == SCHEDULE_WEIGHTS) {

@@ -332,7 +332,7 @@ status plan_build(struct plan *plan, const struct plan_request *request)
                                .prefetch         = request->parallel.prefetch,
                                .reshard          = request->parallel.reshard,
                                .gathers_forward  = request->parallel.zero_gather == ZERO_GATHER_FORWARD,
-                               // With one microbatch the two settings are the same.
+                               // With one microbatch, reducing per microbatch equals reducing per step.
                                .reduces_each = request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH &&
                                                request->train.accumulation > 1,
                                .deferral = plan->mesh.size[AXIS_PP] > 1 ? request->parallel.deferred_head_gradients : 0,

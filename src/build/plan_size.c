@@ -46,7 +46,7 @@ struct size {
     struct layer_pattern       pattern;
 };
 
-// Ops of this number of linears, which tp shards or not.
+// Ops of this number of linear layers. is_sharded: tp shards them.
 static double ops_of_linears(const struct plan_request *request, double linears, bool is_sharded)
 {
     double of_linear = OPS_OF_LINEAR + (request->precision.low_precision_linears != 0 ? OPS_OF_COPIES : 0);

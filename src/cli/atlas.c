@@ -68,7 +68,7 @@ static void keep_effects(struct atlas_row *kept, struct predict_row *row)
         void                *section = is_hard ? (void *)&row->job.config.hardware : (void *)&row->job.config.software;
         const struct option *option  = option_find(is_hard ? hardware_options : software_options, effect->key);
         if (option == NULL) {
-            continue;    // the measured ops, which are not an option
+            continue;    // the effect of measured op times, which are not an option
         }
         const struct quantity *quantity     = option_quantity(option, section);
         kept->effects[kept->effect_count++] = (struct atlas_effect){effect->section, effect->key, quantity->value,
@@ -122,7 +122,7 @@ static status add_row(void *state, const struct job_selection *selection, const 
     if (failed(&row.support)) {
         text_append(errors, "%s at %" PRId64 " ranks, %s: %s\n", config->name, row.job.request.mesh.world,
                     precision_compute_names[config->precision.compute], row.support.text);
-        collection->left_out++;    // and the others follow
+        collection->left_out++;    // the atlas continues with the next row
     } else {
         keep_row(&collection->atlas, &row);
     }

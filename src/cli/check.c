@@ -19,7 +19,7 @@ const struct flag check_flags[] = {
     END_FLAGS,
 };
 
-// Computes the memory of the program that [software] describes: it may fit where gswbench does not.
+// Computes the memory that the framework of [software] needs: the job may fit there even if it does not in gswbench.
 static status find_program(struct proved_job *proved)
 {
     const struct config *config  = &proved->job.config;

@@ -28,7 +28,7 @@ static bool has_experts(const struct config *config)
     return config->model.experts > 0;
 }
 
-// A row shows something about a machine only if both models have experts, or none.
+// Counts a published row for the machine only if its model and the job's both have experts, or neither has.
 static status count_row(void *state, const struct job_selection *selection, const struct config_row *row,
                         struct text_buffer *errors)
 {

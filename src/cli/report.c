@@ -74,7 +74,7 @@ static status trace_print(const struct arguments *chosen, struct text_buffer *er
     return read;
 }
 
-// The logs must be runs of one job.
+// Checks that all logs are of one job.
 static status check_runs(const struct mlperf_log *runs, int64_t count)
 {
     const struct mlperf_log *first = &runs[0];

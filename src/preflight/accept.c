@@ -150,7 +150,7 @@ static void conclude(void *context, struct result *result)
     text_copy(accept->run_verdict, sizeof(accept->run_verdict), result_verdict_names[result->verdict]);
 }
 
-// Without a run, preflight alone decides.
+// Decides by the preflight alone, because the job was not run.
 static void refuse(struct accept *accept)
 {
     struct result none = {.acceptance = accept->acceptance};
@@ -228,7 +228,7 @@ status accept_job(struct accept *accept, const struct preflight_report *report, 
     } else if (is_first) {
         refuse(accept);
     }
-    // The exit code follows from the verdict, which only rank 0 has, not from the run.
+    // The exit code follows from the verdict. Only rank 0 has it, so accept_leave gives its code to all ranks.
     return accept_leave(comm, is_first ? write_files(accept) : OK,
                         result_acceptance_code((enum acceptance)accept->acceptance.verdict));
 }

@@ -47,8 +47,8 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride)
     free(own);
 }
 
-// Returns the median over rounds of |ratio - value|, where ratio is the rank's rate over the median rank's in a round.
-// Ratios are positive, so for value 0 it is the median ratio.
+// Returns the median over rounds of |share - value|. A rank's share is its rate divided by the median rank's rate.
+// Shares are positive, so value 0 gives the median share.
 static double find_distance(const struct turns *turns, int64_t rank, double value)
 {
     double *own = memory_allocate((size_t)turns->rounds * sizeof(*own));
@@ -168,7 +168,7 @@ static status open_probe(struct flight *flight, struct probe *probe, int32_t rep
     return comm_agree(flight->comm, opened);
 }
 
-// On the host the shortest op counts, which was probably not interrupted.
+// Keeps the shortest time so far. On the host this is the time of a single op, which was probably not interrupted.
 static void run_probe(struct flight *flight, struct probe *probe)
 {
     flight_run(flight, NULL, NULL, "%s", probe->name);
@@ -219,8 +219,8 @@ static double find_error(const struct devices *devices)
     return error;
 }
 
-// Widens the limits of GEMMs by DEVIATIONS times the measurement error beyond shared_error. Copies are not judged:
-// ranks that share cores share memory, and the speed depends on the pages of a process.
+// Widens the limits of GEMMs by DEVIATIONS times the measurement error beyond shared_error. Copies have no limit:
+// ranks that share cores also share memory, and the speed of a copy depends on the physical pages of the process.
 static void set_shared_limits(struct flight *flight, const struct devices *devices)
 {
     double excess = fmax(find_error(devices) - shared_error, 0.0);
@@ -295,8 +295,8 @@ static status run_round(struct flight *flight, void *state)
 {
     struct devices *devices    = state;
     bool           *takes_part = memory_allocate((size_t)flight->report.rank_count * sizeof(*takes_part));
-    // First all ranks measure, later only outliers, which another measurement may still clear. Ranks that take turns
-    // all continue, because each round compares them with each other.
+    // All ranks measure in the first BATCH rounds. Later only outliers do, since another measurement may clear them.
+    // Ranks that take turns all continue, because each round compares them with each other.
     for (int64_t rank = 0; rank < flight->report.rank_count; rank++) {
         takes_part[rank] =
             flight->takes_turns || devices->rounds < BATCH || flight_is_doubted(flight, devices->first_class, rank);

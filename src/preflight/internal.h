@@ -30,9 +30,9 @@ struct flight {
     struct preflight_report report;    // the same on every rank
 };
 
-// pace.c: reports this rank's work to the watchdog. flight_run: it works alone, or runs a plan's step; plan and step
-// (NULL: none) stay valid until flight_meet. flight_meet: an exchange with all ranks, named the same on each. Only
-// after it may a rank wait for all others.
+// pace.c: tells the watchdog what this rank does. flight_run: it works alone, or runs a plan's step; plan and step
+// (NULL: none) must stay valid until flight_meet. A rank calls flight_meet before it waits for all other ranks, with
+// the same text on every rank.
 status flight_open_watch(struct flight *flight);    // collective
 void   flight_run(struct flight *flight, const struct plan *plan, struct step *step, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -90,7 +90,7 @@ status flight_measure_links(struct flight *flight, bool between);
 status flight_measure_groups(struct flight *flight);
 
 // judge.c: standard deviation of a class in percent, from the median absolute deviation, which outliers hardly change.
-// A value JUDGE_DEVIATIONS of them away is not chance; fewer than JUDGE_VALUES values do not show their spread.
+// A value JUDGE_DEVIATIONS deviations away is not chance. Fewer than JUDGE_VALUES values are too few to estimate it.
 enum { JUDGE_DEVIATIONS = 6, JUDGE_VALUES = 16 };
 double judge_spread(const struct preflight_class *value_class);
 
@@ -99,8 +99,8 @@ void judge_add(struct preflight_report *report, const struct preflight_class *va
                const struct preflight_outlier *outlier, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 // devices.c: compute speed of ranks that take turns on shared cores, whose clock differs from turn to turn. A probe is
-// a repeated GEMM or copy. A round gives each rank the median, over probes, of its rate relative to the median rank; a
-// probe alone may be slow by its memory pages. The rank's result is the median over rounds.
+// a repeated GEMM or copy. In a round, a rank's share is its rate divided by the median rank's rate: the median over
+// probes, since one may have slow memory pages. The rank's result is its median share over the rounds.
 struct turns {
     int64_t ranks, probes, rounds;
     double *shares;    // [rounds][ranks], relative to the round's median

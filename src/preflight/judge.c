@@ -197,7 +197,7 @@ static void find_ends(struct ends *ends)
     free(sorted);
 }
 
-// Bit mask of the rank's slow directions.
+// Bit mask of the directions, sending and receiving, in which the rank is slow.
 static unsigned slow_ways(const struct ends *ends, int64_t rank)
 {
     return (end_of(ends, rank, SENDS)->is_slow ? 1u << SENDS : 0) |
@@ -384,7 +384,7 @@ static void count_open(struct open_links *open, const struct preflight_report *r
     }
 }
 
-// A slow link goes out of use with one end: the one with more slow links, else the receiver.
+// Drains one host of each slow link: the one with more slow links, or the receiver if both have equally many.
 static void drain_links(struct preflight_report *report)
 {
     struct open_links open = {.is_drained =

@@ -15,7 +15,7 @@
 #include "internal.h"
 
 // Round-robin by the circle method. In round r, two players meet if their numbers add up to r modulo an odd number of
-// players. With an even number, the last player takes the free slot.
+// players; the one that would meet itself pauses. With an even number, it meets the last player instead.
 int64_t preflight_rounds(int64_t players)
 {
     return players % 2 == 0 ? players - 1 : players;
@@ -193,7 +193,8 @@ static void read_times(struct samples *samples, const struct traffic *traffic, i
     samples->latency[at]        = fmax(times[2 * PINGS - 1].end - times[1].end, 1e-9) / (2 * (PINGS - 1));
 }
 
-// Upper quartile: other load slows links at times, and a late first reading makes a few rates too high.
+// Takes the upper quartile of the rates: other load makes some too low, and a start time that is read late makes a few
+// too high.
 static void sum_up(struct visit *visit, const struct samples *samples)
 {
     double  rates[SAMPLES];

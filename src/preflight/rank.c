@@ -128,7 +128,7 @@ static bool loses_core(struct flight *flight)
     return thread_seconds() - used < 0.95 * (now - began);
 }
 
-// If one rank takes turns, all do, each among the ranks that share its cores.
+// If one rank has no core of its own, all ranks take turns, each with the ranks that share its cores.
 static void find_turns(struct flight *flight)
 {
     const struct environment_cores *cores = &flight->environment.cores;

@@ -61,7 +61,7 @@ static bool has_text(const char *path, const char *text, size_t bytes)
     return is_same;
 }
 
-// Takes the outcome of an earlier call, if the folder has one that was not stopped. Fails if it is of another job.
+// Takes the outcome of an earlier run of the row, if its folder has one that was not stopped. Fails for another job.
 static status find_earlier(struct session *session, struct suite_row *row)
 {
     char          path[OUTPUT_PATH_BYTES];
@@ -115,7 +115,7 @@ static status begin_row(const struct session *session, const struct suite_row *r
     return output_replace(path, row->benchmark->config_text, row->benchmark->config_bytes);
 }
 
-// Whether the suite goes on after an error: the job does not fit the machine, which is the same on every rank.
+// Whether the suite continues after the error: the job does not fit the machine, which every rank finds equally.
 static bool is_of_row(const status *error)
 {
     return error->exit_code == EXIT_CONFIG || error->exit_code == EXIT_MEMORY;
@@ -204,7 +204,7 @@ static status leave(struct session *session)
     return accept_leave(session->comm, result, code);
 }
 
-// The preflight measures the first job that can run, and examines the machine for all.
+// Runs one preflight for the whole suite, with the ops of the first job that can run.
 static status measure(struct session *session)
 {
     const struct suite *suite     = session->suite;

@@ -51,7 +51,7 @@ static void write_repeats(const struct comparison_repeats *repeats, const char *
     }
 }
 
-// Says how sure the answer is: two predictions of one profile share its error, which their ratio does not have.
+// Says how certain the change of the step time is: by the errors of two predictions, or by its interval.
 static void write_certainty(const struct comparison *comparison, FILE *file)
 {
     const struct statistics_change *step  = &comparison->step;

@@ -184,7 +184,7 @@ static void write_curve(const char *name, const struct comparison_curve *curve, 
 
 static const double MIN_CHANGE = 0.01;    // smaller relative changes of a step are not explained
 
-// Returns by how many seconds the part exceeds the time that it would take at `pace` times the speed of the first.
+// Returns the seconds by which a part of the second step exceeds the first step's time divided by `pace`.
 static double shortfall(const struct comparison_row *row, double pace)
 {
     return row->second - row->first / pace;

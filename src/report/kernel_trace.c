@@ -30,7 +30,7 @@ struct reader {
     int64_t              device;
 };
 
-// Gives the parser one byte at a time, so that it takes none after the event.
+// Gives the JSON parser one byte at a time, so that it does not read past the end of the event.
 static size_t give_byte(void *buffer, size_t bytes, void *data)
 {
     struct reader *reader = data;
@@ -61,7 +61,7 @@ static json_t *member(const json_t *object, const char *const names[3])
     return found;
 }
 
-// Numbers of 64 bits are texts in the JSON of protobuf. NaN: neither.
+// Returns the value of a number, or of a string, as protobuf's JSON writes 64-bit numbers; NaN: neither.
 static double real_of(const json_t *value)
 {
     double real = NAN;
@@ -112,7 +112,7 @@ static bool is_device_node(struct reader *reader, const json_t *node)
         const char              *name      = json_string_value(json_object_get(attribute, "name"));
         mark = name != NULL && strcmp(name, "is_cpu_op") == 0 ? member(attribute, values) : NULL;
         if (mark == NULL && name != NULL && strcmp(name, "is_cpu_op") == 0) {
-            return true;    // the JSON of protobuf leaves false out
+            return true;    // protobuf's JSON omits members that are false
         }
     }
     reader->has_host = reader->has_host || json_is_true(mark);
@@ -128,7 +128,7 @@ static status add_kernel(struct reader *reader, const json_t *event, bool is_nod
     const char              *name         = json_string_value(member(event, names));
     double                   begin = real_of(member(event, begins)), seconds = real_of(member(event, durations));
     if (is_node && isnan(seconds)) {
-        seconds = 0.0;    // Chakra leaves it out
+        seconds = 0.0;    // a Chakra node can omit its duration
     }
     if (name == NULL || !isfinite(seconds) || seconds < 0.0) {
         return fail("event %" PRId64 ", a kernel, has no name or no duration", reader->events);

@@ -162,7 +162,7 @@ static status take_position(struct reader *reader, const struct entry *entry)
     return OK;
 }
 
-// A block is an interval only if no step in it was logged.
+// Ends the open interval. It is the time of a whole block only if no step was logged in the block.
 static void end_block(struct reader *reader, const struct entry *entry)
 {
     if (!isnan(reader->begin) && reader->follows_start) {
@@ -183,7 +183,7 @@ static status take_evaluation(struct reader *reader, const struct entry *entry)
     return take_stop(reader, entry);
 }
 
-// Statistics of an evaluation count its own samples.
+// Statistics of an evaluation count validation samples, so they give no training steps; they only end a block.
 static status take_statistics(struct reader *reader, const struct entry *entry)
 {
     static const char validation[] = "validation";

@@ -90,7 +90,7 @@ static int sum_axes(const struct result *result, struct axes_sum sums[SUMS])
             at++;
         }
         if (at == SUMS) {
-            continue;    // no job has more kinds of groups
+            continue;    // only a damaged file has more kinds of groups
         }
         if (at == count) {
             sums[count++] = (struct axes_sum){.axes = time->axes};

@@ -156,7 +156,7 @@ status report_write_files(const struct output_folder *folder, const struct resul
     return OK;
 }
 
-// The run's folder is LEVELS below the output folder, in which the link is created.
+// Links "latest" in the output folder, LEVELS folders above the run's folder, to the run.
 static void link_latest(const struct output_folder *folder)
 {
     enum { LEVELS = 4 };

@@ -226,7 +226,7 @@ struct bar {
     double      share;    // NaN: unknown
 };
 
-// The MFU of the published table if it has one, otherwise the MFU of its step time.
+// Returns the published MFU or, if only a step time was published, the MFU that follows from it.
 static double find_published(const struct result *result)
 {
     if (isnan(result->figures.published_ratio)) {
@@ -267,7 +267,7 @@ void report_write_html(const struct result *result, FILE *file)
 {
     write_head(result, file);
     write_acceptance(result, file);
-    // Reasons that make figures doubtful come before them, notes after them.
+    // Reasons to doubt the figures come before the figures; mere notes come after them.
     bool is_noted = !result->is_proxy && (result->verdict == VERDICT_VALID || result->verdict == VERDICT_PREDICTED);
     if (!is_noted) {
         write_reasons(result, file);

@@ -14,7 +14,7 @@ static double known(double value)
     return isfinite(value) ? value : 0.0;
 }
 
-// Step numbers, and the last one's, count over all runs that the loaded checkpoint went through.
+// Step numbers, including that of the last step, continue those of the loaded checkpoint.
 static int64_t number(const struct result *result, const struct result_step *step)
 {
     return result->checkpoint.first_step + step->index;
