@@ -120,7 +120,7 @@ static status read_run(struct catalogue *catalogue, const struct stored *stored,
     return OK;
 }
 
-// Full rows are contiguous and read at once.
+// Reads a rectangle of a slice: full rows at once, because they are contiguous; parts of rows one by one.
 static status read_runs(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
                         struct checksum_run *check, char *data)
 {

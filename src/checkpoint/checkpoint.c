@@ -62,7 +62,7 @@ static int64_t owners_of(const struct plan *plan)
     return mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }
 
-// Different weights are held by one rank per pipeline stage and expert-parallel rank.
+// Lists the holders, one rank per pipeline stage and expert-parallel rank, which together have all weights.
 static void declare_holders(struct export_list *list, const struct plan *plan)
 {
     int64_t *ranks = memory_allocate((size_t)list->holder_count * sizeof(*ranks));
@@ -188,7 +188,7 @@ static float *read_updated(const struct weight_source *source, const struct plan
     return values;
 }
 
-// One rank per group with the same values writes the part. part is NULL if another pipeline stage has it.
+// Whether this rank, of all with the same values, provides a part. part is NULL if another pipeline stage has it.
 static bool contributes(const struct plan *plan, const struct part_place *place)
 {
     const struct weight_part *part = place->part;

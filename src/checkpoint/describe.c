@@ -202,7 +202,7 @@ static status refuse(const char *path, const char *key, const json_t *expected, 
     return result;
 }
 
-// Missing keys are not compared.
+// Fails at the first key whose value differs. Keys that are missing in the file are not compared.
 static status compare_keys(const char *path, const json_t *expected, const json_t *found)
 {
     const char *key;

@@ -37,7 +37,7 @@ struct checkpoint_save {
     atomic_bool              is_written;
 };
 
-// Collective.
+// Gathers the maximum of each FP8 amax over all ranks. Collective.
 static void gather_magnitudes(struct checkpoint_save *save)
 {
     int32_t tensor = save->plan->scaling.history >= 0 ? save->plan->scaling.amaxes : -1;

@@ -70,7 +70,7 @@ static void append_run(struct slice_list *list, const struct weight_part *part, 
     }
 }
 
-// Padding rows belong to no tensor.
+// Appends the slices of a part within the range. Padding rows belong to no tensor, so they have no slice.
 static void append_part(struct slice_list *list, const struct weight *weight, const struct weight_part *part,
                         struct plan_slice range)
 {

@@ -105,7 +105,7 @@ static bool find_launcher(struct process *launcher, const char *variable)
     return false;
 }
 
-// Returns -1 before Linux 5.3.
+// Opens a descriptor that becomes readable when the process ends. Returns -1 before Linux 5.3.
 static int open_process(long number)
 {
 #ifdef SYS_pidfd_open
@@ -120,7 +120,7 @@ static void await_end(const struct process *launcher)
 {
     struct pollfd file = {.fd = open_process(launcher->number), .events = POLLIN};
     while (is_same(launcher)) {
-        poll(&file, 1, file.fd >= 0 ? -1 : LOOK_MS);    // a descriptor below 0 is passed over
+        poll(&file, 1, file.fd >= 0 ? -1 : LOOK_MS);    // with a negative descriptor, poll only sleeps
     }
     if (file.fd >= 0) {
         close(file.fd);

@@ -124,13 +124,13 @@ static void take(struct choices *choices, uint64_t hash, int owner)
 {
     struct answer *answers = gather_answers(choices, hash);
     if (owner != choices->comm->topology.rank &&
-        answers[owner].is_chosen) {    // also those that only the cache file needs
+        answers[owner].is_chosen) {    // also problems that this rank lacks: the cache file needs them
         choices->backend->ops->choices->take(choices->backend, &answers[owner].choice);
     }
     free(answers);
 }
 
-// Notes a rank whose library rejected the shared algorithm: it computes differently.
+// Notes the first rank that has another algorithm than the owner, because its library rejected the owner's.
 static void compare(struct choices *choices, uint64_t hash, int owner)
 {
     struct rank_environment *environment = choices->environment;

@@ -40,7 +40,7 @@ struct ports {
     int active, chosen;
 };
 
-// Counts the active ports of a device, and of these the ones that the list names.
+// Counts the active ports of a device, and how many of them the list names.
 static void count_ports(struct ports *ports, const char *folder, const char *device, const char *list)
 {
     char           path[PATH_BYTES - 64], file[PATH_BYTES], state[32];

@@ -76,7 +76,7 @@ static status list_connections(const struct job *job, int64_t rank, struct plan_
     return OK;
 }
 
-// The SM warning uses a middle pipeline stage, which has more neighbours than the stage with the largest plan may have.
+// The SM warning uses a middle pipeline stage, which has two neighbours. The stage of the largest plan may have one.
 static status estimate_connections(struct proved_job *proved)
 {
     const struct job       *job                     = &proved->job;

@@ -104,7 +104,7 @@ static double read_ecc(struct nvml_device *device, unsigned error, unsigned sinc
     return known(device, code, (double)errors);
 }
 
-// which: 0 corrected, 1 uncorrected, 2 pending, 3 failed.
+// Reads a count of remapped memory rows. which: 0 corrected, 1 uncorrected, 2 pending, 3 failed.
 static double read_rows(struct nvml_device *device, unsigned which, unsigned unused)
 {
     unsigned rows[4] = {0};

@@ -61,7 +61,7 @@ static void keep(struct series *series, double value)
     }
 }
 
-// A power reading counts until the next one; the first also counts from the start.
+// Adds the energy since the previous reading, at that reading's power. The first reading also covers the time before.
 static void add_energy(struct sampler *sampler, double power, double now)
 {
     sampler->power = sampler->samples > 0 ? sampler->power : power;

@@ -9,7 +9,7 @@
 #include "gswbench/comparison.h"
 #include "internal.h"
 
-// If the layout fits another number of ranks, the error is the launch, not the layout.
+// If the layout is valid for another number of ranks, reports the launched number of ranks as the error.
 static status check_ranks(const struct config *config, int64_t ranks, const struct text_buffer *errors)
 {
     struct mesh mesh;
@@ -56,7 +56,7 @@ status benchmark_read(struct benchmark *benchmark, const struct job_selection *s
     return OK;
 }
 
-// Adds comparable runs to the table.
+// Adds a run to the table of repeated runs, if its figures are shown.
 static void conclude(void *context, struct result *result)
 {
     if (result_is_shown(result)) {
@@ -72,7 +72,7 @@ static void print_table(struct table *table)
     }
 }
 
-// Stops after a stopped or wrong run, but not after a missed threshold.
+// Whether the next repetition runs: not after a stopped or wrong run, but after a missed threshold.
 static bool goes_on(const status *result)
 {
     return !failed(result) &&

@@ -52,7 +52,7 @@ static const char *data_name(const struct run_config *run, char text[16])
     return text;
 }
 
-// [run] decides the data, the checkpoint all else. Notes a difference.
+// A resumed run draws its data as [run] says. Adds a note if the checkpoint was trained on other data.
 static void note_origin(struct steps *steps, const struct checkpoint_origin *origin)
 {
     const struct run_config *run = &steps->benchmark->job.config.run;
@@ -85,7 +85,7 @@ static struct checkpoint_watch watch_of(const struct steps *steps)
                                      : (struct checkpoint_watch){enter_file, move_file, steps->hang_watch};
 }
 
-// Maximum time over ranks, and total bytes.
+// Gathers the cost of a load or save: maximum times over all ranks, and total bytes.
 static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, double *seconds, double *stalled,
                         double *bytes)
 {

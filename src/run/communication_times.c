@@ -15,7 +15,7 @@
 
 enum { READINGS = 32, ALONE = 4 };    // per row, at most: sampled ops; isolated runs, including a warm-up
 
-// Exchanged per row. NaN: fewer samples, or the rank does not issue it.
+// What ranks exchange per row (a kind of collective). NaN: fewer samples, or the rank does not issue the collective.
 struct readings {
     struct comm_choice chosen;
     double             seconds[READINGS], alone[ALONE], predicted;
@@ -55,7 +55,7 @@ static void add_row(struct communication_row rows[COMMUNICATION_ROWS], const str
     }
 }
 
-// Builds the union over all ranks, the same on each.
+// Builds the list of all ranks' collectives without duplicates. All ranks get the same list.
 static void find_rows(const struct plan *plan, struct comm *comm, struct communication_row rows[COMMUNICATION_ROWS])
 {
     struct communication_row own[COMMUNICATION_ROWS] = {{.group_size = 0}};

@@ -16,8 +16,8 @@
 // Probability that a job without slow ranks reports one.
 static const double false_alarm = 0.01;
 
-// Returns a hash that ranks with the same work have in common: of pipeline stage and FLOPs per phase. The ranks' shares
-// of quantization and optimizer work differ slightly and are ignored.
+// Returns a hash of pipeline stage and FLOPs per phase, which is equal on ranks with the same work. It leaves out
+// quantization and optimizer work, because the ranks' shares of these differ slightly.
 static uint64_t describe_work(const struct plan *plan)
 {
     struct account *account = memory_allocate(sizeof(*account));

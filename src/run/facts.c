@@ -83,7 +83,7 @@ void facts_describe_device(struct result *result, struct rank_environment *envir
     append_choice(result, environment->comm->choice);
 }
 
-// Keys are the variables' own names; empty values are left out.
+// Adds the environment variables under their own names, except empty ones.
 void facts_add_environment(struct result *result, const struct rank_environment *environment)
 {
     struct setting_list  own  = {.rows = NULL};
@@ -218,7 +218,7 @@ static double threads_a_core(const struct environment_cores *cores)
     return (double)(cores->threads * cores->sharers) / (double)cores->cores;
 }
 
-// Judges the rank with the most threads per core. Up to [run] threads_per_core, it gets a note and no worse verdict.
+// Judges the rank with the most threads per core. With at most [run] threads_per_core, it adds a note at worst.
 static void add_oversubscription(struct result *result, const struct environment_peer *peers,
                                  const struct run_config *run)
 {

@@ -17,7 +17,7 @@
 #include "gswbench/validate.h"
 #include "gswbench/watch.h"
 
-// A reason without effect on the verdict, about no rank or step.
+// A note: a reason that does not change the verdict, and that names no rank or step.
 #define NOTE(name) ((struct result_reason){name, VERDICT_VALID, -1, -1, ""})
 
 // launch.c: sets the number of ranks from the launcher, or from the request.
@@ -54,7 +54,7 @@ struct processors {
 struct compute_times {
     int64_t *classes;             // [ranks]: the lowest rank with the same work
     int     *order;               // [ranks], sorted by class
-    double  *seconds, *excess;    // [measured], of this rank: time, and excess over the class's median
+    double  *seconds, *excess;    // [measured steps]: this rank's time, and its excess over the median of its class
     int64_t  count;               // measured steps so far
 };
 

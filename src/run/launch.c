@@ -28,7 +28,7 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
     return OK;
 }
 
-// Each rank has several threads, which synchronize in every collective.
+// Limit of ranks as threads. Each rank has several threads, which synchronize in every collective.
 enum { LOCAL_RANKS_MAX = 256 };
 
 // One rank of the local communicator, on its own thread.
@@ -81,7 +81,7 @@ static status run_local(launch_rank *run, const void *shared, int ranks)
     return result;
 }
 
-// Removes the text of an error that all processes have, except on the first process, so that it is printed once.
+// For an error that every process has: removes its text on all processes except the first, so it is printed once.
 static status of_first(status error)
 {
     if (comm_launched_rank() > 0) {

@@ -140,7 +140,7 @@ static status check_graphs(const struct rank *rank)
 
 // The watchdog calls this on its own thread if a step must be ended. Reports the result that the journal holds. No step
 // is printed from then on, as that result would lack it: steps are printed under the mutex `keeping`, which stays
-// locked. After a second it goes on without the mutex, in case nobody reads the output.
+// locked. If the mutex is not free after a second (a blocked output pipe), continues without it.
 static bool leave_result(struct rank *rank, const char *why, const struct result_reason *further)
 {
     struct result   result = {0};
@@ -357,7 +357,7 @@ static status finish(struct rank *rank)
 static void release(struct rank *rank)
 {
     struct observation unused;
-    if (rank->steps.observed.device != NULL) {    // the run failed
+    if (rank->steps.observed.device != NULL) {    // still open only if the run failed
         observer_close(rank->steps.observed.device, &unused);
     }
     profile_close(&rank->steps);

@@ -76,7 +76,7 @@ status graphs_follow(struct steps *steps, int64_t index)
     return index == steps->graphs.capture_after ? capture(steps) : OK;
 }
 
-// Rank 0 decides and broadcasts, which guarantees one answer.
+// Keeps or drops the CUDA graph, by the times of both modes. Rank 0 decides, so that all ranks do the same.
 void graphs_decide(struct steps *steps, int64_t index)
 {
     const struct graphs_plan *plan   = &steps->graphs;
@@ -277,7 +277,7 @@ static bool print_step(struct steps *steps, int64_t index)
     return !prints || fflush(stdout) == 0;
 }
 
-// Journal first, so a printed step can be recovered.
+// Adds a step to the journal, then prints it, so that every printed step can be recovered.
 static status keep_step(struct steps *steps, int64_t index)
 {
     pthread_mutex_lock(&steps->keeping);
@@ -289,7 +289,7 @@ static status keep_step(struct steps *steps, int64_t index)
     return kept;
 }
 
-// A signal caught by any rank; the same on all ranks.
+// Returns a signal that any rank caught, or 0. All ranks get the same answer.
 static int signal_of(const struct step_facts *facts, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {

@@ -103,7 +103,7 @@ status thresholds_check(const struct run_config *run)
     return read_demands(demands, &count, run);
 }
 
-// A missed threshold takes precedence over an inconclusive one.
+// If one threshold is missed and another inconclusive, the exit code is that of a missed one.
 int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file)
 {
     struct demand demands[DEMANDS_MAX];

@@ -62,7 +62,7 @@ status trace_source_check(const struct trace_config *config, struct backend *bac
     return failed(&agreed) ? refuse(&agreed) : OK;
 }
 
-// With watchdog and injected faults, like measured steps.
+// Runs a traced step, with watchdog and injected faults as in a measured step.
 static double run_step_traced(struct steps *steps, int64_t index)
 {
     steps_enter(steps, WATCH_STEP, index);

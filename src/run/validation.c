@@ -80,7 +80,7 @@ void validation_prepare(struct steps *steps, struct backend *backend)
     }
 }
 
-// Hides verification runs from profilers. Returns the time.
+// Begins a verification run: hides its ops from profilers, arms the injected fault, and returns the start time.
 static double begin_beside(struct steps *steps, int64_t step, bool is_repetition)
 {
     profile_watch(steps, false);
@@ -156,7 +156,7 @@ static void hash_tensor(const struct steps *steps, int32_t tensor, XXH3_state_t 
     }
 }
 
-// Hashes expert weights, or all others: their replica groups differ.
+// Hashes either the expert weights or all other weights, because the two have different replica groups.
 static uint64_t hash_weights(const struct steps *steps, bool of_experts)
 {
     XXH3_state_t *state = XXH3_createState();

@@ -89,7 +89,7 @@ static void check_op(struct streams *streams, const struct queued_op *queued, vo
     if (row_counts_apply(streams, queued, &now)) {
         queued = &now.queued;
         if (now.rows == 0 && op->kind != OP_GEMM) {
-            return;    // it did not run
+            return;    // with zero rows the op did not run
         }
     }
     for (int slot = 0; slot < op->operand_count; slot++) {

@@ -87,7 +87,7 @@ static void sleep_for(double seconds)
     }
 }
 
-// A NaN has all bits set below the sign. E8M0 has no sign, so there all eight bits are set.
+// Damages one element. As NaN it sets all bits below the sign; E8M0 has no sign, so it sets all eight bits.
 static void poke(const struct step_fault *fault, struct backend *backend, const struct buffer *buffer, int64_t element)
 {
     int64_t  size = format_bytes(buffer->format, 1), width = format_table[buffer->format].bits;

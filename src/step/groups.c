@@ -136,8 +136,8 @@ static void use(const struct step *step, struct seat seat, const struct op *op, 
     step->streams.device_streams->synchronize(step->backend, seat.stream);
 }
 
-// Runs the all-to-all with a size for each peer, all equal. If row counts are known only in the step, all-to-alls have
-// a size for each peer. The library then runs other code, which may need other connections.
+// Runs an all-to-all with a separate size per peer, here all equal. The all-to-alls of dropless experts have such
+// sizes, for which the library runs other code that may need other connections.
 static void use_parts(const struct step *step, struct seat seat, const struct op *op, const struct buffer buffers[2])
 {
     int64_t   size  = step->plan->groups[seat.group].size;

@@ -47,7 +47,7 @@ static int64_t find_scratch_bytes(const struct plan *plan, struct backend *backe
     return maximum;
 }
 
-// Absent operands stay zero.
+// Finds the buffers of an op's operands. Absent operands have zeroed buffers.
 static void find_buffers(const struct step *step, const struct op *op, struct buffer buffers[OP_OPERANDS])
 {
     for (int slot = 0; slot < OP_OPERANDS; slot++) {
@@ -59,7 +59,7 @@ static void find_buffers(const struct step *step, const struct op *op, struct bu
     }
 }
 
-// step_prepare made the choice, for buffers of the same alignment.
+// Takes the algorithm that step_prepare chose, for buffers of the same alignment.
 static void take_prepared(const struct step *step, struct queued_op *queued)
 {
     struct buffer buffers[OP_OPERANDS];

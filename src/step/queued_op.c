@@ -3,7 +3,7 @@
 // around each op. Fingerprints of the executed ops detect an op that is skipped, repeated or out of order.
 #include "internal.h"
 
-// Relaxed: readers need no ordering between streams.
+// Publishes progress for the watchdog. Relaxed, because it needs no ordering between streams.
 static void show(atomic_int *place, int value)
 {
     atomic_store_explicit(place, value, memory_order_relaxed);

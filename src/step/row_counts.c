@@ -82,8 +82,8 @@ const struct row_count *row_counts_of(const struct plan *plan, const struct op *
     return i < plan->row_count_total ? &plan->row_counts[i] : NULL;
 }
 
-// Checks the sum of the counts: top_k for each row of this rank, as none is dropped, plus the rounding of each count.
-// If a count was damaged before the exchange, other ranks have it too, but only this rank knows the sum.
+// Checks the sum of this rank's counts: top_k per token, since none is dropped, plus the padding of each expert. Other
+// ranks receive these counts and could not detect a damaged one, because only this rank knows the sum.
 static void check_own(const struct row_counts *row_counts, const struct queued_op *queued, const int32_t *numbers)
 {
     const struct routing_shape *shape  = &queued->op->shape.routing;
@@ -115,7 +115,7 @@ static void check_count(const struct row_counts *row_counts, const struct queued
            maximum, shape->multiple);
 }
 
-// Records one count; rows follow the previous expert's. numbers: [owners][local experts].
+// Records one count. An expert's rows follow those of the previous expert. numbers: [owners][local experts].
 static void note(const struct row_counts *row_counts, const struct queued_op *queued, int32_t index,
                  const int32_t *numbers, bool is_own, int64_t *begin)
 {

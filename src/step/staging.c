@@ -11,7 +11,7 @@ static int64_t buffer_bytes(const struct buffer *buffer)
     return buffer->data != NULL ? format_bytes(buffer->format, buffer->elements) : 0;
 }
 
-// Worst case for a row count known only in the step.
+// Bytes of an operand; if its row count is known only in the step, of the largest possible count.
 static int64_t max_bytes(const struct queued_op *queued, int slot)
 {
     int64_t                 bytes     = buffer_bytes(&queued->buffers[slot]);

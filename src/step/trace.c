@@ -58,7 +58,7 @@ static void end_op(struct streams *streams, const struct queued_op *queued, void
     }
 }
 
-// Does not block. Activity records are read later.
+// Ends the trace of a step without blocking. Activity records are read later.
 static void stop(struct step *step, void *state)
 {
     const struct trace           *trace   = state;

@@ -237,7 +237,7 @@ static bool find_excuse(struct watch *watch, const struct roll *roll)
     return true;
 }
 
-// Leaders report in order of their hosts, so that a later one takes over if the first is faulty.
+// Waits until a preceding host reports, at most VERDICT_SECONDS per host. If none does, this host's leader reports.
 static bool is_told_elsewhere(struct watch *watch)
 {
     int node = watch->setup.comm->topology.node;

@@ -99,7 +99,7 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
     return false;
 }
 
-// Whether it waits for ranks that have not answered, in a communication op or for the end of their step.
+// Whether a rank waits for ranks that have not answered: in a communication op, or for the end of their step.
 static bool waits_elsewhere(const struct slot *slot, const bool *is_here, const struct mesh *mesh, int64_t *group)
 {
     bool waits = false;

@@ -63,7 +63,7 @@ struct segment {
     struct shown ranks[];    // [local ranks]
 };
 
-// segment.c: zeroed. Collective.
+// segment.c: opens zeroed shared memory. Collective.
 status segment_open(struct segment **segment, struct comm *comm);
 void   segment_close(struct segment *segment, const struct comm_topology *topology);
 

@@ -67,7 +67,7 @@ void slot_read(struct slot *slot, const struct shown *shown, const char *host)
     }
 }
 
-// In other work than steps, a group of two may be any two ranks, so each records the other as its peer.
+// Publishes each stream's communication op. is_part: outside steps, where a group of two can be any two ranks.
 static void show_communications(struct shown *shown, const struct plan *plan, bool is_part)
 {
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
@@ -194,7 +194,7 @@ static status open_memory(struct segment **segment, const struct comm_topology *
         int error = errno;
         if (file >= 0) {
             close(file);
-            shm_unlink(name);    // the other ranks are not to map memory that has no bytes
+            shm_unlink(name);    // so that no other rank maps memory without bytes
         }
         return name_failure(topology, name, error);
     }
@@ -269,7 +269,7 @@ void damage_found(void *context, int rank, const char *text)
     damage_note(watch->segment, rank, step, text);
 }
 
-// A datagram can be lost, so every poll sends it again.
+// Tells rank 0 of the damage. A datagram can be lost, so every poll sends it again.
 static void tell_first(struct watch *watch)
 {
     struct datagram *datagram = memory_allocate(sizeof(*datagram));

@@ -193,7 +193,7 @@ void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step)
     watch->shown->phase = phase;
 }
 
-// The watchdog thread holds the mutex, except while it waits for its next poll.
+// Begins a phase. The mutex excludes the watchdog thread, which releases it only while it waits for its next poll.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words)
 {
     struct shown *shown = watch->shown;
@@ -221,7 +221,7 @@ void watch_beat(struct watch *watch)
     atomic_fetch_add_explicit(&watch->beats, 1, memory_order_relaxed);
 }
 
-// Keeps the end of a long path, which is the informative part.
+// Records the file that is read or written. Keeps the end of a long path, which is the informative part.
 void watch_enter_file(struct watch *watch, const char *path)
 {
     enum { SHOWN = 140 };

@@ -520,7 +520,7 @@ status mpi_module_open(struct comm *comm)
     return OK;
 }
 
-// Open MPI 5 requires PMIx, and builds of version 4 with PMI-2 are rare.
+// Assumes that every Open MPI needs PMIx: version 5 requires it, and builds of version 4 with PMI-2 are rare.
 bool mpi_module_asks_for_pmix(void)
 {
 #ifdef OPEN_MPI

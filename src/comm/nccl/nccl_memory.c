@@ -50,7 +50,7 @@ static void register_buffer(struct nccl_state *state, struct nccl_connection *co
     }
 }
 
-// all: [size][count], layouts of every member.
+// Whether all members have the same layout of a buffer. all: [size][count], the layout of each member's buffers.
 static bool is_equal(const struct comm_group *group, const uint64_t *all, int buffer, int count)
 {
     bool is = true;
