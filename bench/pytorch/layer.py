@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The blocks of bench_device_layer in PyTorch on the same GPU, compiled, forward and backward.
+"""Times the blocks of bench_device_layer in compiled PyTorch on the same GPU, forward and backward.
 
     bench/pytorch/layer.py --list | [--rehearse] RECORDS [CASE]
 
-Appends to RECORDS, as bench_device_layer does, and says how much faster that program was where RECORDS has its time of
-the same block. Both warm up for seconds, and take the median of 25 runs by the device's clock. PyTorch is given its best:
-attention of cuDNN and of FlashAttention in turn, weights of one input in one matrix, gradients of weights that are made
-anew, in BF16, and not added to what was there. FP8 is scaled by the largest value of each tensor as it is: E4M3 forward,
-E5M2 gradients, attention in BF16. --rehearse runs a small block on the processor, which proves the script and measures
-nothing. Exit code 77: no PyTorch, or none that sees a GPU."""
+Appends to RECORDS, as bench_device_layer does. If RECORDS has that program's time of the same block, also prints the ratio.
+Both programs warm up for seconds, and take the median of 25 runs, timed by device events. PyTorch runs in its fastest form:
+attention by cuDNN and by FlashAttention as separate cases, one matrix for all weights that read the same input, and new BF16
+weight gradients instead of accumulation. FP8 uses current per-tensor scaling: E4M3 forward, E5M2 gradients, and attention in
+BF16. --rehearse runs a small block on the CPU, to test the script. Exit code 77: no PyTorch, or no GPU for it."""
 import argparse
 import dataclasses
 import json
@@ -40,7 +39,7 @@ class Shape:
     head_dim: int = 128
 
     def forward_flops(self):
-        """Of the matrix products, of attention without what is masked."""
+        """Returns the FLOPs of the GEMMs, and of attention without masked pairs."""
         tokens = self.batch * self.sequence
         weights = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads) + 3 * self.hidden * self.ffn
         pairs = self.sequence * (self.sequence + 1) // 2
@@ -65,7 +64,7 @@ def find_torch():
 
 
 def make_linear(torch, is_fp8):
-    """A function of input rows and a weight [output, input]."""
+    """Returns a function that multiplies input rows by a weight [output, input]."""
     functional = torch.nn.functional
     if not is_fp8:
         return functional.linear
@@ -168,7 +167,7 @@ class HostClock:
 
 
 def run_once(block, forward, clock):
-    """Marks before the forward pass, between the two, and after the backward pass."""
+    """Runs forward and backward pass. Returns time marks before, between and after them."""
     block.forget()
     begin = clock.mark()
     out = forward(block.input)
@@ -178,7 +177,7 @@ def run_once(block, forward, clock):
 
 
 def run_for(block, forward, clock, seconds):
-    """One run is always under way while the next is enqueued: the device does not wait for Python."""
+    """Repeats the block. Enqueues each run before the previous one ends, so the device does not wait for Python."""
     start, last = time.perf_counter(), run_once(block, forward, clock)
     while time.perf_counter() - start < seconds:
         begin, _, end = last
@@ -194,7 +193,7 @@ def check_numbers(block, out):
 
 
 def own_seconds(records, bench):
-    """What bench_device_layer took for that block, by its last record."""
+    """Returns the seconds of the block in the last record of bench_device_layer, or None."""
     found = None
     for line in records.read_text().splitlines() if records.exists() else []:
         try:
