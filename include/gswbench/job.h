@@ -31,7 +31,7 @@ status job_read_config(struct config *config, const struct job_selection *select
 // count is unknown and an axis is auto, the layout stays unresolved.
 status job_check(struct plan_request *request, const struct config *config);
 
-// Like job_check, but neither resolves nor checks [parallel].
+// Like job_check, but neither resolves nor checks the [parallel] layout.
 status job_check_sections(const struct config *config);
 
 // Checks divisibility by the axes of a resolved layout.
