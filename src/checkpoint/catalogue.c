@@ -265,7 +265,7 @@ static struct edge take_first(struct edges *edges)
     }
 }
 
-// A slice must cover the edges it starts on, the last one possibly in part.
+// Adds the next slice, which must cover the edges it starts on; of the last edge a part can remain.
 static enum tiling lay(struct edges *edges, const struct rectangle *at)
 {
     int64_t end = at->column + at->columns;

@@ -48,7 +48,7 @@ static void find_ends(struct catalogue *catalogue)
     }
 }
 
-// Another rank may have read the headers, so the size is compared. Slices extend to the end of the file.
+// Fails unless the file ends with its last slice, like the file whose header rank 0 read.
 static status check_size(struct catalogue *catalogue, const char *path, const struct stat *about)
 {
     if (catalogue->ends == NULL) {

@@ -58,7 +58,7 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
     return OK;
 }
 
-// Weights use saved weights of the same type, else masters; missing masters use weights. Missing moments are zero.
+// Finds the slices to load: for weights, weights of the same type, else masters; for missing masters, weights.
 static struct stored_tensor source_of(const struct catalogue *catalogue, enum state state, enum format format,
                                       const char *name)
 {

@@ -113,7 +113,7 @@ static status find_foreign(const struct catalogue *catalogue, const struct plan 
     return OK;
 }
 
-// Only weights of other programs come without moments.
+// Whether a checkpoint has optimizer moments. gswbench always saves them; weights of other programs may lack them.
 static bool has_any_moments(const struct catalogue *catalogue, const struct export_list *list)
 {
     bool has = catalogue->is_ours;
@@ -123,8 +123,8 @@ static bool has_any_moments(const struct catalogue *catalogue, const struct expo
     return has;
 }
 
-// Checks the state of delayed FP8 scaling. A checkpoint has none, or all: equal numbers of scales, inverse scales and
-// amaxes, each amax with a history, in one fp32 slice per tensor.
+// Checks the state of delayed FP8 scaling. A checkpoint has either none or all four tensors, each in one fp32 slice:
+// equal numbers of scales, inverse scales and amaxes, and a history of each amax.
 static status check_scaling(const struct catalogue *catalogue, const struct plan *plan)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];
@@ -145,7 +145,7 @@ static status check_scaling(const struct catalogue *catalogue, const struct plan
     return OK;
 }
 
-// Adapters start on a checkpoint of the model without any.
+// Whether the checkpoint has the model's LoRA adapters, if any. Training can start from a checkpoint without them.
 static bool has_adapters(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
 {
     bool has = !model_is_frozen(&plan->model);
@@ -251,7 +251,7 @@ static int compare_place(const void *a, const void *b)
                               : (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-// Reads in file order. The catalogue is no longer sorted by tensor afterwards.
+// Reads every slice, in file order. Afterwards the catalogue is no longer sorted by tensor.
 static status read_all(struct catalogue *catalogue)
 {
     qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), compare_place);

@@ -43,7 +43,7 @@ void environment_bind(struct rank_environment *environment, const struct config 
 // Adds listed variables ("NAME=VALUE", NULL-terminated), each once.
 void variables_add(struct setting_list *list, char *const *variables);
 
-// Adds an NCCL configuration file, if it exists: its hash, and variables not yet set.
+// Adds the hash of an NCCL configuration file, if it exists, and its variables, except those that are set already.
 void variables_add_file(struct setting_list *list, const char *path);
 
 // Explains why NCCL will use sockets although InfiniBand or RoCE is present or requested; "" if it will not, or if a

@@ -10,7 +10,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Truncated or escaped values end with a hash, so that different values look different.
+// Copies a printable value. If this changes the text, it ends with a hash, so that different values look different.
 static void show(char *text, size_t bytes, const char *value, uint64_t hash)
 {
     static const size_t mark_bytes = sizeof("#01234567");
@@ -111,7 +111,7 @@ static struct keys gather_keys(const struct setting_list *list, struct comm *com
     return keys;
 }
 
-// Tries the same index first, since most ranks have the same rows.
+// Finds a rank's row of this name. Tries index `row` first, since most ranks have the same rows in the same order.
 static const struct key *find_key(const struct keys *keys, int rank, int64_t row, uint64_t name)
 {
     const struct key *list = keys->list + rank * keys->width;

@@ -74,8 +74,8 @@ static status is_small_enough(bool *is_small, const struct config *config, int64
     return OK;
 }
 
-// Chooses tiny-llama, which fits any machine. Without a selected number of ranks it gets 4, 2 or 1, at most as many as
-// the machine has places: devices, or cores without devices.
+// Chooses tiny-llama, which fits any machine. If the user selected no number of ranks, it gets 4, 2 or 1 ranks, at most
+// `places`: the number of devices, or of cores on a machine without devices.
 static status choose_small(struct config *config, struct job_selection *selection, int places,
                            struct text_buffer *errors)
 {

@@ -140,7 +140,7 @@ static void normalise(char *to, size_t bytes, const char *name)
     }
 }
 
-// A name with a section also means the row of its last part, unless a row has both.
+// Finds the row of a name. "section.name" falls back to the row of "name".
 static const struct translation *find(const char *name)
 {
     const char               *last    = strrchr(name, '.') != NULL ? strrchr(name, '.') + 1 : name;
@@ -285,7 +285,7 @@ static void derive(struct reader *reader)
     }
 }
 
-// Adds keys that a file may leave out: as many key heads as heads, and heads that fill the width.
+// Adds options that a file may leave out: kv_heads = heads, and head_dim = hidden / heads.
 static void complete(struct reader *reader)
 {
     const char *heads = NULL, *hidden = NULL;

@@ -103,7 +103,7 @@ status job_read(struct job *job, const struct job_selection *selection, struct t
     return resolve(job, selection, errors);
 }
 
-// Without a legal layout, the job has pure data parallelism, whatever the batch.
+// If the configured layout is invalid, uses data parallelism only, even if that does not divide the batch.
 status job_read_open(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
 {
     struct config        *config = &job->config;

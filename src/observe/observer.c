@@ -23,7 +23,7 @@ enum { KEPT_MAX = 4096, STALLS = 99, PATIENCE_SECONDS = 5 };
 struct series {
     double  minimum, maximum;
     double  kept[KEPT_MAX];
-    int64_t count, seen, stride;    // one of stride values is kept
+    int64_t count, seen, stride;    // every stride-th value is kept
 };
 
 struct sampler {
@@ -265,7 +265,7 @@ void observer_begin(struct observer *observer)
     }
 }
 
-// Prefers the device's energy counter, because it includes the time between samples.
+// Sets the energy from the device's counter, or else from power samples, which miss changes between two samples.
 static void set_energy(struct observation *observation, double metered)
 {
     if (!isnan(metered)) {

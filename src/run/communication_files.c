@@ -117,7 +117,7 @@ void collect_text(struct comm *comm, int rank, const struct text_stream *own, st
     free(piece);
 }
 
-// One rank's file.
+// Rank 0 opens one rank's file, and that rank sends the text.
 static void write_file(const struct communication_times_setup *setup, const struct communication_rows *rows, int rank,
                        const struct output_folder *inside, status *written)
 {

@@ -124,7 +124,7 @@ static struct readings read_row(const struct communication_times_setup *setup, c
     return own;
 }
 
-// One collective in a group: shortest and longest time, and the last rank to enter.
+// One execution of a collective by a group. The last rank to enter it measures the shortest time.
 struct rendezvous {
     double  shortest, longest;
     int64_t last;

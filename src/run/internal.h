@@ -69,7 +69,7 @@ struct checkpoints {
     status                  saved;     // error of the most recent save
 };
 
-// Observations of a rank, in addition to the times of its steps.
+// What a rank observes besides its step times: device, CPU time of other processes, and clock.
 struct rank_observations {
     struct observer      *device;     // NULL: off
     struct processors     machine;    // of its host

@@ -25,7 +25,7 @@ struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, 
     if (choice == GRAPHS_OFF || !can_capture) {
         return plan;
     }
-    // The first step and the first replay are cold.
+    // At most half of the warm-up steps for each mode. The first step and the first replay are cold, and do not count.
     int64_t room       = (warmup - 2) / 2;
     plan.tried         = choice != GRAPHS_AUTO || nodes == 1 || room < 1 ? 0 : room < TRIED_MAX ? room : TRIED_MAX;
     plan.capture_after = plan.tried;
@@ -176,8 +176,8 @@ static struct step_facts run_step(const struct steps *steps, int64_t index)
                                .departure       = departure};
 }
 
-// AdamW skips the update of a rank whose clip scale (the factor that limits the gradient norm) is NaN. The rank would
-// train differently from then on, although loss and norm are finite.
+// Fails if a rank's clip scale (the factor that limits the gradient norm) is NaN. AdamW then skips the update, and the
+// rank would train differently from then on, although loss and norm are finite.
 static void check_clip_scales(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
     for (int rank = 0; rank < steps->comm->topology.ranks && steps->plan->clip_scale >= 0; rank++) {
@@ -204,7 +204,7 @@ static void check_departures(struct steps *steps, int64_t index, const struct st
     }
 }
 
-// The slowest rank's time counts. Loss and gradient norm are global and must be equal on all ranks.
+// Records a step. Its time is that of the slowest rank. Loss and gradient norm are global, so they must be equal.
 static void record(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
     struct result      *result = steps->result;
@@ -309,8 +309,8 @@ static bool are_finite(const struct step_facts *facts, int ranks)
     return are;
 }
 
-// On rank 0 returns whether run.until is reached; the facts of the next step broadcast this (was_enough). Ranks end one
-// step later, since they must know the last step in advance to verify it.
+// Returns on rank 0 whether the run is as precise as run.until asks. Ranks learn this with the facts of the next step
+// (was_enough), and then run one more step: they must know the last step in advance, to verify it.
 static bool decide_end(struct steps *steps, int64_t index, bool was_enough)
 {
     const struct run_config *run = &steps->benchmark->job.config.run;
@@ -382,7 +382,7 @@ struct loop {
     bool               is_enough;           // on rank 0: run.until is reached
 };
 
-// Whether checks, signals and rank 0's output allow another step; the same on all ranks.
+// Whether another step may run: no check failed, no signal came, and rank 0 could write. The same on all ranks.
 static bool may_continue(struct steps *steps, const struct loop *loop, int64_t index)
 {
     int number = signal_of(loop->facts, steps->comm->topology.ranks);

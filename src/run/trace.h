@@ -25,7 +25,7 @@ struct communication_times_setup {
     struct result             *result;
 };
 
-// Equal collectives or sends/receives, over all ranks.
+// A row of the table: communication ops of all ranks with the same kind, size, format, group and stream.
 struct communication_row {
     int64_t  elements, group_size, count;    // group_size 0: no row
     uint32_t axes;

@@ -86,7 +86,7 @@ struct isolated_test {
     struct step_finding *finding;
 };
 
-// Skips compute ops, and fills the buffers of a chosen communication op.
+// Before an op: skips a compute op, or fills the buffers of a communication op that the test checks.
 static bool prepare(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct isolated_test *test = state;

@@ -71,7 +71,7 @@ static void end_watched(struct streams *streams, const struct queued_op *queued,
     watch->end(watch->state, queued->op);
 }
 
-// The time between the callbacks includes the op's waits for other streams.
+// Calls the watch before and after each op. The time between the calls includes the op's waits for other streams.
 void step_set_watch(struct step *step, const struct step_watch *watch)
 {
     static const struct op_hooks hooks = {

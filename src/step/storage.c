@@ -95,7 +95,7 @@ static struct budget sum_sharers(const struct budget *all, int ranks, int rank, 
     return sum;
 }
 
-// Without a GPU the host's memory is too small for most published jobs, and the reason is the missing GPU.
+// Adds why there is no GPU: on a machine without one, most published jobs do not fit in host memory.
 static status explain_host(const struct backend *backend, status shortage)
 {
     const char *reason = backend->choice[0] == '\0' ? "this gswbench was built without CUDA" : backend->choice;

@@ -44,7 +44,7 @@ static void quantize(struct step *step, const struct plan *plan, const struct we
     }
 }
 
-// The elements of a weight in this rank's shard of the unit.
+// Returns the range of a weight's elements that is in this rank's shard of the FSDP unit.
 static struct plan_slice kept_run(const struct plan_unit *unit, const struct weight *weight)
 {
     int64_t begin = number_max(weight->first, unit->kept.first);

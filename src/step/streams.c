@@ -47,8 +47,8 @@ static void await(struct queue *queue, int32_t count)
     pthread_mutex_unlock(&queue->mutex);
 }
 
-// Only the compute stream reads the clock, and only when it stalls. noinline keeps this out of the loop, because most
-// ops do not wait.
+// Waits until another stream has completed enough ops. The compute stream times this, as a stall. noinline keeps the
+// code out of the loop over ops, because most ops do not wait.
 __attribute__((noinline)) static void wait_for(struct queue *queue, const struct wait *wait)
 {
     struct queue *other = &queue->streams->queues[wait->stream];

@@ -168,8 +168,8 @@ static void add_carried(struct backend_span *span, const struct op_time *carried
     }
 }
 
-// Kernels of one stream may overlap. An op's time starts no earlier than the end of the op before it, so it counts only
-// the time that the op adds to its stream. An op without device work takes no time.
+// Computes op times from activity records. Kernels of one stream may overlap, so an op's time starts no earlier than
+// the previous op's end: it is the time that the op adds to its stream. An op without device work takes no time.
 status step_read_noted(const struct step *step, int64_t *lost)
 {
     const struct trace  *trace              = step->trace;

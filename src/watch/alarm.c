@@ -189,8 +189,8 @@ static bool await_verdict(struct watch *watch, unsigned excuses, double seconds)
     return watch->segment->verdict != 0 || watch->segment->excuses != excuses;
 }
 
-// Kills stopped processes (SIGSTOP, debugger), since they act on no other signal. Waits first, so that the launcher
-// sees the exit code of the others.
+// Kills this host's stopped processes (SIGSTOP, debugger), which act on no signal but SIGKILL. Waits first, so that the
+// launcher sees the exit code of the other processes, and not the kill.
 static void kill_stopped(const struct watch *watch)
 {
     struct datagram *own        = memory_allocate(sizeof(*own));

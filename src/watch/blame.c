@@ -9,7 +9,7 @@
 
 static const double DEAF_SECONDS = 3;    // 30 polls
 
-// Position of a rank in the run; a larger number is later.
+// Position of a rank in the run: 2 s during step s, and 2 s + 1 after it.
 static int64_t place_of(const struct slot *slot)
 {
     switch ((enum watch_phase)slot->phase) {
@@ -134,8 +134,8 @@ static enum blame blame_process(const struct slot *slot)
     }
 }
 
-// Whether the first rank is more likely to blame. A rank that waits for no other is. If all ranks wait in a cycle, one
-// of them has skipped a communication op, and is therefore ahead of the ranks that wait in this op.
+// Whether the first rank is more likely to blame than the second. A rank that waits for no other rank is. If all wait
+// in a cycle, one has skipped a communication op, so the rank that is furthest ahead is.
 static bool is_worse(const struct slot *first, int64_t first_waits, const struct slot *second, int64_t second_waits)
 {
     if ((first_waits == 0) != (second_waits == 0)) {

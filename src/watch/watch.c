@@ -26,8 +26,8 @@ static const double SLOW_PHASES       = 10;     // factor for phases other than 
 static const double PAUSE_SECONDS     = 1;      // 10 polls; a longer gap means that the process itself was stopped
 static const double GRACE_SECONDS     = 0.4;    // default time to finish a step after a signal; mpirun kills after 1 s
 
-// Hash of everything that shows progress. Pieces of files count only in WATCH_FILE, between steps: a background writer
-// would otherwise hide a hang of a step.
+// Hash of everything that shows progress. Pieces of files count only in WATCH_FILE, between steps. During a step, the
+// progress of a background writer would hide that the step hangs.
 static uint64_t sum_of(const struct watch *watch)
 {
     const struct shown *shown = watch->shown;
@@ -94,9 +94,9 @@ static void look(struct watch *watch, uint64_t *seen)
     struct shown *shown = watch->shown;
     double        now   = clock_seconds();
     uint64_t      sum   = sum_of(watch);
-    if (sum != *seen || now - shown->looked > PAUSE_SECONDS) {    // or the watchdog itself was stopped and resumed
+    if (sum != *seen || now - shown->looked > PAUSE_SECONDS) {    // progress, or this process was stopped and resumed
         shown->moved   = now;
-        shown->excused = 0;    // the excuse was for the old position
+        shown->excused = 0;    // alarm.c extended the deadline of the previous position only
         *seen          = sum;
     }
     if (watch->words[0] != '\0') {
@@ -159,7 +159,7 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
         watch->segment = NULL;
         return fail_as(EXIT_LAUNCH, "cannot start the thread that watches the run");
     }
-    fatal_set_damage_hook(damage_found, watch);    // of several in this process any will do: they share the segment
+    fatal_set_damage_hook(damage_found, watch);    // the last rank of a process wins; ranks of a host share the segment
     return OK;
 }
 

@@ -14,8 +14,8 @@
 enum { PERIOD_NS = 100000000, SECOND_NS = 1000000000 };
 
 // Many ranks notice a lost rank at the same time, in unrelated groups. To get one error message, they report one after
-// the other, and the first report ends the job. Ranks 0 to 7 report first, then each group's members by index, at
-// longer intervals, in which a busy machine can end all processes.
+// the other, and the first report ends the job. Ranks 0 to 7 report first, 0.5 s apart. Other ranks follow in the order
+// of their index in the group, 4 s apart: in this time even a busy machine ends all processes.
 static bool is_my_turn(double seconds_since, int rank, int index)
 {
     static const double turn_seconds = 0.5, group_turn_seconds = 4, last_seconds = 30;
