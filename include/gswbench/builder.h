@@ -163,8 +163,7 @@ struct declaration {
     int32_t              place;        // index in plan->weights
 };
 
-// How tp shards a matrix: by rows (outputs) or by columns (inputs), in equal parts. Experts with etp = 1 are not
-// sharded.
+// How tp shards a matrix: equal parts, by rows (outputs) or by columns (inputs). Experts with etp = 1 are whole.
 struct share {
     int64_t  size, index;     // number of parts, and index of this rank's part
     uint32_t replica_axes;    // axes along which ranks have the same part

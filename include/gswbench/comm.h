@@ -127,8 +127,7 @@ status comm_detect_nccl(void);
 status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,
                       const struct comm_nccl_setup *setup);
 
-// Number of ranks from the launcher (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS); 0: no launcher, also in a
-// Slurm batch script without srun.
+// Number of ranks from the launcher (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS); 0: no launcher or srun.
 int comm_launched_ranks(void);
 
 // Rank from the launcher; -1: no launcher.

@@ -111,8 +111,7 @@ struct import {
 // Reads a file; texts belong to the arena. Fails if it gives no model sizes, or has a value that no option can express.
 status import_read(struct import *import, const char *path, struct arena *arena);
 
-// Returns the SECTION.KEY that has the meaning of another program's name ("--tensor-model-parallel-size", "seq_len"),
-// or NULL.
+// Returns the SECTION.KEY that has the meaning of another program's name ("--seq-length", "seq_len"), or NULL.
 const char *import_find(const char *name);
 
 // Verifies a whole job from its request: job_verify_plans (verify.h) with plan_build. Ignores the request's rank.

@@ -143,8 +143,7 @@ void quantize_drop_unread(struct builder *builder);
 void quantize_store(struct builder *builder, int32_t weight);
 // Attaches the weight's scales to its current tensor in FP8 or FP4, such as the part of a newly gathered unit.
 void quantize_point(struct builder *builder, int32_t weight);
-// FP8 weights: quantizes this rank's slice of a unit from its master weights. With current scaling,
-// quantize_scale_weights comes first.
+// FP8 weights: quantizes this rank's slice of a unit from master weights (after quantize_scale_weights, if needed).
 void quantize_update_weights(struct builder *builder, int32_t unit);
 // Current scaling: computes the scales of updated weights from their amaxes. AdamW has stored these, except for FP8
 // weights, whose amaxes this call computes.

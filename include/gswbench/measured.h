@@ -36,8 +36,7 @@ struct measured_ops {
 
 // Reads the lines KEY = SECONDS of section [measured] in a hardware profile, if it has one. Errors name file and line.
 status measured_read(struct measured_ops *measured, const char *path);
-// Reads the profile that [hardware] of the configuration names, or returns an empty list without one. The caller frees
-// the list, also after an error.
+// Reads the profile that [hardware] names; without one the list is empty. The caller frees it, also after an error.
 status measured_read_profile(struct measured_ops *measured, const struct config *config);
 void   measured_free(struct measured_ops *measured);
 
