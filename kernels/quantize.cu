@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // FP8 quantization of matrices in memory. If the scale depends on the values, a first pass computes the amax. A
-// row-wise copy with a given scale is handled as a flat array: master weights are a single row, which would use only
-// one row of each tile.
+// row-wise copy with a given scale needs no tiles and is handled as a flat array: master weights are one long row,
+// which would fill one of the 128 rows of a tile.
 #include "quantize.cuh"
 #include "quantize.h"
 #include "spread.cuh"

@@ -40,7 +40,7 @@ template <typename T> struct tile {
     }
 };
 
-// A block of a row, or of a column, which may be transformed.
+// Reads a block of a row of the tile, or of a column if is_transposed. A column block can be Hadamard-transformed.
 template <typename T>
 __device__ inline void fetch_block(float (&values)[BLOCK], const tile<T> &from, int row, int first, bool is_transposed,
                                    bool transforms)

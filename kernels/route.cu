@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MoE routing after the top-k selection (route_choose.cu). With capacity, drop_kernel finds the choices within it by
-// bisection, a block per expert of a sequence; without, token_count_kernel counts rows, a block per expert.
+// MoE routing after the top-k selection (route_choose.cu). With a fixed capacity, drop_kernel finds by bisection which
+// choices fit, a block per expert and sequence. Without one, token_count_kernel counts rows, a block per expert.
 // place_kernel: a block per expert assigns slots to its local choices in row order. gate_kernel: a warp per row
 // computes its gates and auxiliary loss. total_kernel: one block sums dropped choices and auxiliary losses.
 #include <assert.h>
@@ -149,7 +149,7 @@ __device__ inline int64_t find_slots(const struct route_forward_args &args, int6
     return before;
 }
 
-// One block per expert.
+// Assigns the slots of one expert per block.
 __global__ void __launch_bounds__(expert_threads)
     place_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {

@@ -101,7 +101,7 @@ GSWBENCH_INLINE bool route_is_chosen_apart(const struct route_forward_args *args
     return !args->shape.balanced && (args->shape.groups > 0 || args->bias != NULL);
 }
 
-// Position of an expert in slot order, and the expert at a position.
+// Slot order: by local expert, then by owner (2 owners with 2 experts each: 0 2 1 3). Expert to position, and back.
 GSWBENCH_INLINE int64_t route_place(int64_t experts, int64_t owners, int64_t expert)
 {
     int64_t experts_per_owner = experts / owners;
@@ -119,7 +119,7 @@ GSWBENCH_INLINE int64_t route_sequence(const struct route_shape *shape, int64_t 
     return row / shape->sequence_rows % shape->sequences;
 }
 
-// Index of a sequence's n-th choice in [total, top_k]: its rows come in runs, one for each part of the microbatch.
+// Index of a sequence's n-th choice in [total, top_k]. Each part of the microbatch has sequence_rows rows of it.
 GSWBENCH_INLINE int64_t route_choice(const struct route_shape *shape, int64_t sequence, int64_t n)
 {
     int64_t run = shape->sequence_rows * shape->top_k;

@@ -57,7 +57,7 @@ __host__ __device__ inline int64_t chunks_of(const mamba_sizes &sizes)
     return (sizes.sequence - 1) / sizes.chunk;    // without the last: its final state is not needed
 }
 
-// Where the state after this position is stored; NULL: no chunk ends here, or it is the last one.
+// Address of the stored state after this position. NULL: the position ends no chunk, or it ends the sequence.
 __device__ inline float *state_after(const scan_args &args, const scan_block &block, int64_t position)
 {
     const mamba_sizes &sizes = args.sizes;
@@ -100,7 +100,7 @@ __device__ inline float dot_state(const float *kept, const float (&slope)[rows][
     return warp_sum(sum);
 }
 
-// Row of this warp in the buffer of a position.
+// Partial sums of this warp at position k (part_width in scan.cuh describes the layout).
 __device__ inline float *own_part(const scan_block &block, int k)
 {
     return block.part + ((k & 1) * block.warps + block.warp) * (block.state + 3);
@@ -115,7 +115,7 @@ __device__ inline float sum_part(const scan_block &block, int k, int column)
     return sum;
 }
 
-// Puts the sum over this warp's rows of state * factor into its row of the buffer.
+// Stores the sum of state * factor over this warp's rows as its partial sum for each state.
 template <int each>
 __device__ inline void put_states(const float (&state)[rows][each], const float *factor, const scan_block &block, int k)
 {
@@ -141,7 +141,7 @@ __device__ inline void store_states(float *to, const scan_block &block, int k)
     }
 }
 
-// Sum over this warp's rows of one * other.
+// Dot product of one and other over this warp's rows at position k.
 __device__ inline float dot_rows(const float (&one)[rows], const float *other, const scan_block &block, int k)
 {
     float sum = 0;

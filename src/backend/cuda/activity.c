@@ -121,7 +121,7 @@ static int compare_calls(const void *a, const void *b)
     return (first->call > second->call) - (first->call < second->call);
 }
 
-// 0: other records
+// Offset of the correlation id in a record of device work; 0: another kind of record.
 static size_t find_call(uint32_t kind)
 {
     switch (kind) {
@@ -277,7 +277,7 @@ static void ignore(void *state, unsigned domain, uint32_t id, const void *data)
     (void)state, (void)domain, (void)id, (void)data;
 }
 
-// Returns the previous value.
+// Sets all.is_open under the mutex, and returns its previous value.
 static bool set_open(bool is_open)
 {
     pthread_mutex_lock(&all.mutex);

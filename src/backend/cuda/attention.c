@@ -224,7 +224,7 @@ void cuda_attention_open(struct cuda *cuda, const struct backend_setup *setup)
 {
     struct attention *attention = memory_allocate(sizeof(*attention));
     *attention                  = (struct attention){.choice = setup->attention};
-    // cuDNN accumulates query gradients in arrival order, so its results are not reproducible.
+    // cuDNN adds query gradients in arrival order, so deterministic runs with attention = auto do not use it.
     if (attention->choice == ATTENTION_OWN) {
         attention->refusal = fail("it was not asked for");
     } else if (attention->choice == ATTENTION_AUTO && setup->is_deterministic) {
@@ -294,7 +294,7 @@ status cuda_attention_prepare(struct backend *backend, const struct op *op, cons
         *prepared            = &chosen->prepared;
         return OK;
     }
-    // the trial failed, so support is unknown
+    // No plan could be tried, so it is unknown whether cuDNN supports the op.
     if (refusal.exit_code == EXIT_MEMORY || refusal.exit_code == EXIT_OUTPUT) {
         return refusal;
     }

@@ -63,7 +63,7 @@ static status cuda_detect(void)
     return error == cudaSuccess ? OK : explain_no_device(error);
 }
 
-// Streams that share a hardware queue wait for each other without an event.
+// Fails if streams have to share hardware queues: they would then wait for each other even without an event.
 static status check_queues(void)
 {
     const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");

@@ -92,7 +92,7 @@ static status open_operands(struct timing *timing)
     operands->bytes[GEMM_B]           = format_bytes(key->b, shape->k * shape->n);
     operands->bytes[GEMM_C]           = format_bytes(key->c, shape->m * shape->n);
     for (int i = 0; i < 3; i++) {
-        // The alignment of the step's operands, and no better.
+        // Operands are aligned exactly as in the step: algorithms may require or exploit a better alignment.
         operands->offset[i] = operands->set_bytes + key->alignment[i] % CUDA_ALIGNMENT;
         operands->set_bytes += cuda_align(operands->bytes[i] + CUDA_ALIGNMENT);
     }

@@ -75,7 +75,7 @@ static int runs_of(float milliseconds)
     return runs < RUNS_MAX ? (int)runs : RUNS_MAX;
 }
 
-// Returns the smallest time.
+// Times every candidate that is not dropped, and returns the smallest time.
 static float time_round(struct timing *timing, int round)
 {
     float best = INFINITY;

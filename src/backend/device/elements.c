@@ -29,16 +29,16 @@ void device_clip(struct backend *backend, const struct op *op, const struct buff
                   .count = op->shape.elements.elements, .limit = op->shape.elements.limit);
 }
 
-// The device reads the hyperparameters as a struct.
-_Static_assert(sizeof(struct adamw_hyper) == HYPER_COUNT * sizeof(float), "as many as there are");
-_Static_assert(offsetof(struct adamw_hyper, learning_rate) == HYPER_LEARNING_RATE * sizeof(float), "their order");
-_Static_assert(offsetof(struct adamw_hyper, beta1) == HYPER_BETA1 * sizeof(float), "their order");
-_Static_assert(offsetof(struct adamw_hyper, beta2) == HYPER_BETA2 * sizeof(float), "their order");
-_Static_assert(offsetof(struct adamw_hyper, epsilon) == HYPER_EPSILON * sizeof(float), "their order");
-_Static_assert(offsetof(struct adamw_hyper, decay) == HYPER_DECAY * sizeof(float), "their order");
-_Static_assert(offsetof(struct adamw_hyper, correction1) == HYPER_CORRECTION1 * sizeof(float), "their order");
-_Static_assert(offsetof(struct adamw_hyper, correction2) == HYPER_CORRECTION2 * sizeof(float), "their order");
-_Static_assert(offsetof(struct adamw_hyper, key) == HYPER_KEY_LOW * sizeof(float), "their order");
+// The kernel reads the array of hyperparameters (HYPER_COUNT floats) as struct adamw_hyper.
+_Static_assert(sizeof(struct adamw_hyper) == HYPER_COUNT * sizeof(float), "same number of floats");
+_Static_assert(offsetof(struct adamw_hyper, learning_rate) == HYPER_LEARNING_RATE * sizeof(float), "same order");
+_Static_assert(offsetof(struct adamw_hyper, beta1) == HYPER_BETA1 * sizeof(float), "same order");
+_Static_assert(offsetof(struct adamw_hyper, beta2) == HYPER_BETA2 * sizeof(float), "same order");
+_Static_assert(offsetof(struct adamw_hyper, epsilon) == HYPER_EPSILON * sizeof(float), "same order");
+_Static_assert(offsetof(struct adamw_hyper, decay) == HYPER_DECAY * sizeof(float), "same order");
+_Static_assert(offsetof(struct adamw_hyper, correction1) == HYPER_CORRECTION1 * sizeof(float), "same order");
+_Static_assert(offsetof(struct adamw_hyper, correction2) == HYPER_CORRECTION2 * sizeof(float), "same order");
+_Static_assert(offsetof(struct adamw_hyper, key) == HYPER_KEY_LOW * sizeof(float), "same order");
 
 void device_adamw(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {

@@ -266,7 +266,7 @@ static void backward_heads(const struct loop *loop, int64_t first, int64_t last,
 
 const struct host_op host_attention_backward = {.body = backward_heads, .count = count_heads, .each = backward_floats};
 
-// Combines two parts, each normalised over its own keys, weighted by their sums of exponentials.
+// Combines the attention results over two sets of keys, weighted by their sums of exponentials.
 static void merge_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     (void)thread;

@@ -22,7 +22,7 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
     int64_t best_rows = 1, best_cost = INT64_MAX;
     for (int64_t rows = 1; rows <= threads; rows++) {
         int64_t columns = threads / rows;
-        // Cost: FLOPs, plus a small share for the operands read.
+        // Cost of a thread: its products, plus a little for each row of A and column of B that it reads.
         int64_t height = shape->m / rows + 1, width = shape->n / columns + 1;
         int64_t cost = height * width * 64 + (height + width) * 32;
         if (rows * columns == threads && cost < best_cost) {
@@ -233,7 +233,7 @@ static void multiply_blocks(const struct loop *loop, int64_t first, int64_t last
     }
 }
 
-// Operands of one width, but not FP4.
+// gemm_packed.c multiplies fp32 by fp32, and bf16 or FP8 by bf16 or FP8, but no FP4.
 static bool can_be_packed(const struct buffer buffers[OP_OPERANDS])
 {
     enum format a = buffers[GEMM_A].format, b = buffers[GEMM_B].format;

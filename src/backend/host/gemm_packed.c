@@ -111,7 +111,7 @@ static uint32_t mask_of(int64_t elements)
     return elements >= 32 ? UINT32_MAX : elements <= 0 ? 0 : (1u << elements) - 1;
 }
 
-// Panels come in twos.
+// Panels are multiplied in pairs, so a size is rounded up to whole pairs of panels.
 static int64_t round_up(int64_t size)
 {
     return (size + 2 * SIDE - 1) / (2 * SIDE) * (2 * SIDE);
@@ -128,7 +128,7 @@ static __m512i load_words(const struct source *source, int64_t at, uint32_t mask
         return _mm512_maskz_loadu_epi16(mask, (const bf16 *)data + at);
     }
     const struct decoder *decoder = &source->decoder;
-    // The upper bytes of the 16-bit codes are zero and look up zero.
+    // FP8 codes are widened to 16 bits. The upper byte is code 0, for which both tables have 0.
     __m512i codes = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(mask, (const uint8_t *)data + at));
     __m512i low   = _mm512_permutex2var_epi8(decoder->low[0], codes, decoder->low[1]);
     __m512i high  = _mm512_permutex2var_epi8(decoder->high[0], codes, decoder->high[1]);
@@ -136,7 +136,7 @@ static __m512i load_words(const struct source *source, int64_t at, uint32_t mask
     return _mm512_or_si512(low, _mm512_slli_epi16(_mm512_or_si512(high, sign), 8));
 }
 
-// Rows of A or columns of B, and tiles of k from an element on.
+// Rows of A or columns of B (start, size), and the tiles along k from element k on.
 struct range {
     int64_t start, size, k, tiles;
 };
@@ -147,7 +147,7 @@ static uint32_t *tile_at(uint32_t *packed, const struct range *range, int64_t i,
     return packed + (i / SIDE * range->tiles + tile) * TILE_WORDS;
 }
 
-// One tile row for each i. All copies read along memory in the inner loop.
+// Writes a tile row for each row of A or column of B. Inner loops of the copy functions read contiguous memory.
 static void copy_rows(uint32_t *packed, const struct source *source, const struct range *range)
 {
     for (int64_t row = 0; row < round_up(range->size); row++) {
@@ -160,7 +160,7 @@ static void copy_rows(uint32_t *packed, const struct source *source, const struc
     }
 }
 
-// One tile row for each k.
+// Writes a tile row for each k.
 static void copy_columns(uint32_t *packed, const struct source *source, const struct range *range)
 {
     for (int64_t row = 0, k = range->k; row < range->tiles * SIDE; row++, k++) {
@@ -172,10 +172,10 @@ static void copy_columns(uint32_t *packed, const struct source *source, const st
     }
 }
 
-// One tile row for each pair of k, whose elements alternate.
+// Writes a tile row for each pair k, k + 1. A word holds the two bf16 of the pair.
 static void interleave_columns(uint32_t *packed, const struct source *source, const struct range *range)
 {
-    // Word i of the left tile has element i of the first k, and above it element i of the second, number 32 + i.
+    // Permutation indices: word i takes element i of k in its low half, and of k + 1 (index 32 + i) in its high half.
     const __m512i left =
         _mm512_add_epi32(_mm512_mullo_epi32(number_words(), _mm512_set1_epi32(0x10001)), _mm512_set1_epi32(32 << 16));
     const __m512i right = _mm512_add_epi16(left, _mm512_set1_epi16(SIDE));
@@ -286,7 +286,7 @@ static void multiply_pairs(float *c, const struct panel_pairs *pairs, bool accum
 }
 
 #ifdef __AMX_BF16__
-// The system has to permit a process to use tiles.
+// Linux lets a process use AMX tiles after it has asked for permission.
 static bool enable_tiles(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };    // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA

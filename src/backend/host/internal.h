@@ -48,7 +48,7 @@ int64_t host_count_tokens(const struct op *op);    // of attention
 void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], host_body *body,
                    int64_t count);
 
-// A thread's scratch, aligned to a cache line: `each` floats of the op's kind, or the given number.
+// Returns a thread's scratch, aligned to a cache line. Its floats: host_op.each of the op, or floats_per_thread.
 float *host_space(const struct loop *loop, int thread);
 float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread);
 
