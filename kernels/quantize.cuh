@@ -9,10 +9,10 @@
 // One copy per including file.
 namespace
 {
-// Source of the matrix to quantize. fetch_row loads the operands of count elements of a row. compute returns the values
-// as they are or would be stored; values beyond count are arbitrary. If the matrix has several parts side by side, both
-// handle the same position of each part. operands: packets per fetch_row. together: rows loaded at a time, limited by
-// registers.
+// Source of the matrix to quantize. fetch_row loads the operands of count elements of a row. compute returns these
+// elements, rounded to the type that stores them in memory; elements beyond count are arbitrary. parts: matrices side
+// by side, such as the gradients of gate and up; both functions handle the same position of each. operands: packets
+// per fetch_row. together: rows loaded at a time, limited by registers.
 template <typename T> struct stored_source {
     const T             *in;
     static constexpr int parts = 1, operands = 1, together = width;

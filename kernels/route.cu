@@ -97,7 +97,7 @@ __device__ inline int count_scored(const struct route_forward_args &args, const 
     return block_sum(count);
 }
 
-// One block per expert of each sequence: blocks share no choice.
+// Drops the choices beyond capacity. A block handles one expert of one sequence, so no two blocks write one choice.
 __global__ void __launch_bounds__(expert_threads)
     drop_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {

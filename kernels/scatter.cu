@@ -22,13 +22,13 @@ __device__ inline unsigned find_token(const struct scatter_args &args, int64_t a
     return equal;
 }
 
-// A warp finds the next row with its row's token. befores starts as -1; a row has at most one predecessor.
+// One warp per row finds the next row with the same token, and links the two. Before, all of befores is -1.
 __global__ void __launch_bounds__(LAUNCH_THREADS) link_kernel(const struct scatter_args args)
 {
     int32_t *nexts = args.scratch, *befores = args.scratch + args.rows;
     int64_t  warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
     int      lane  = threadIdx.x % LAUNCH_WARP;
-    // misalignment of tokens in elements
+    // elements from the last 16-byte boundary to the first token
     int ahead = (int)((uintptr_t)args.tokens / sizeof(int32_t) % SEARCHED);
     for (int64_t place = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; place < args.rows;
          place += warps) {

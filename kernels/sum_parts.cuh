@@ -14,7 +14,7 @@ struct part_sums_args {
     bool         accumulates;
 };
 
-constexpr int shares = 32;    // warps that share the parts; a block adds LAUNCH_WARP columns
+constexpr int shares = 32;    // warps of a block; each adds every 32nd part of the same LAUNCH_WARP columns
 
 template <typename T>
 __global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct part_sums_args args)

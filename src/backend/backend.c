@@ -203,7 +203,7 @@ static status check_device_op(const struct op *op, const struct buffer buffers[O
     return op->kind == OP_GEMM ? check_gemm(op, buffers) : OK;
 }
 
-// Backends with limits; one without a row supports every op.
+// Limits of a backend. A backend without a row in `refusals` supports every op.
 struct refusal {
     const char           *name;
     bool                  lacks_fp32;    // attention in bf16 only

@@ -248,7 +248,7 @@ static struct cudaDeviceProp properties_of(const struct backend *backend)
     return properties;
 }
 
-// The UUID in nvidia-smi's format: device ordinals differ between ranks.
+// The UUID in nvidia-smi's format. Ordinals are no substitute, because ranks may number devices differently.
 static void cuda_device_id(struct backend *backend, char *text, size_t bytes)
 {
     const struct cudaDeviceProp properties = properties_of(backend);

@@ -45,7 +45,7 @@ static void set_bias(const struct gemms *gemms, const struct gemm *gemm, const v
     }
 }
 
-// cuBLASLt sees transposed matrices: its columns are our rows, and it adds the vector to each.
+// cuBLASLt sees our row-major matrices transposed. It adds the bias to each of its columns, which are our rows.
 static void describe_bias(const struct gemms *gemms, const struct gemm *gemm)
 {
     if (gemm->key.adds_bias) {
@@ -231,7 +231,7 @@ void gemm_name(const struct backend *backend, const struct op *op, const struct 
     name_problem(cuda->gemms, &key, problem);
 }
 
-// An algorithm of another problem, the cache or another rank is opaque, so cuBLASLt must accept it for this problem.
+// Whether cuBLASLt accepts the algorithm, which may be from another problem, the cache file or another rank.
 static bool accepts(const struct cuda *cuda, const struct gemm *gemm)
 {
     const struct blas              *blas = &cuda->gemms->blas;

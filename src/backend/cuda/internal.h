@@ -36,7 +36,7 @@ status cuda_allocate_for(const char *purpose, const char *remedy, int64_t bytes,
 void cuda_check(int error, const char *call, const char *file, int line);
 void cuda_failed(const char *reason, const char *call, const char *file, int line);
 
-// Starts recording failures; ends it and returns the first failure; whether it is active.
+// Start to record failures; stop, and return the first failure; return whether failures are being recorded.
 void   cuda_capture_begin(void);
 status cuda_capture_end(void);
 bool   cuda_is_capturing(void);

@@ -157,7 +157,7 @@ static float find_transformed(struct backend *backend, const struct op *op, cons
     return row_maximum(host->scratch, HOST_PARTS);
 }
 
-// While the tiles are quantized, the tensor scales hold the amax.
+// The buffers of the tensor scales hold the amax until all tiles are quantized, then the inverse scale.
 void host_quantize_nv(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct quantize_shape *shape = &op->shape.quantize;

@@ -236,7 +236,7 @@ static void drop_least_probable(struct choices *choices, const struct route_cand
     }
 }
 
-// A loop index is an expert of a sequence, so indices share no choice.
+// Drops the choices beyond capacity. An index is one expert of one sequence, so no two threads write one choice.
 static void drop_choices(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
@@ -358,7 +358,7 @@ static void run_forward(struct backend *backend, const struct op *op, const stru
     struct loop loop = {.op = op, .buffers = buffers, .host = backend->state};
     if (shape->multiple > 0) {
         count_slots(&loop);
-        // slots after the last expert
+        // -1 marks empty slots, also those after the last expert.
         memset(buffers[ROUTE_SOURCES].data, -1, sizeof(int32_t) * (size_t)routing_slots(shape));
     }
     host_run_loop(backend, op, buffers, place_experts, shape->experts);

@@ -271,8 +271,8 @@ static void forward_groups(const struct loop *loop, int64_t first, int64_t last,
 
 const struct host_op host_scan_forward = {.body = forward_groups, .count = count_groups, .each = forward_floats};
 
-// Gradients of a chunk, given the gradient of the state after it. mixed is exp(L_i - L_j) (C_i . B_j); products is
-// exp(L_i - L_j) (dy_i . u_j), the gradient of C_i . B_j. Both are zero for j > i.
+// Computes mixed = exp(L_i - L_j) (C_i . B_j), and products = exp(L_i - L_j) (dy_i . u_j), which is the gradient of
+// C_i . B_j. Both are zero for j > i. Adds the gradient of L within the chunk to slope_sum.
 static void mix(struct head *head)
 {
     struct panel b = transposed(head->b), u = transposed(head->u);
@@ -296,7 +296,7 @@ static float *row_at(const struct panel *panel, int64_t row)
     return panel->data + row * panel->leading;
 }
 
-// The parts of the gradients that pass through the states before and after the chunk, added to slope_sum.
+// Computes the gradients through the states: of C (across), of u (leaving), and of L (added to slope_sum).
 static void cross(struct head *head)
 {
     struct panel slope_state = transposed(head->slope_state);
@@ -316,7 +316,7 @@ static void cross(struct head *head)
     head->slope_sum[end] += kept * exp((double)head->sum[end]);
 }
 
-// slope_u, slope_b and slope_c, and the gradient of the state before the chunk. Overwrites u and dy.
+// Computes slope_u, slope_b, slope_c and the gradient of the state before the chunk. Overwrites u and dy.
 static void differentiate(struct head *head)
 {
     struct panel mixed = transposed(head->mixed), products = transposed(head->products), dy = transposed(head->dy);

@@ -246,7 +246,7 @@ static void get(struct cudnn_graph *graph, cudnnBackendDescriptor_t of, cudnnBac
     }
 }
 
-// Makes a plan from one candidate. Its failure does not fail the graph.
+// Makes a plan from one candidate. After a failure the graph stays usable, so the next candidate can be tried.
 static status try_plan(struct cudnn_graph *graph, cudnnHandle_t handle, cudnnBackendDescriptor_t candidate,
                        struct cudnn_plan *plan)
 {
