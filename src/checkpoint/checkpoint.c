@@ -9,6 +9,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
+#include "gswbench/number.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/safetensors.h"
 #include "gswbench/step.h"
@@ -208,11 +209,9 @@ static void copy_own(const struct part_place *place, const struct plan_unit *uni
     for (int64_t row = 0; row < part->local_rows; row++) {
         int64_t global = (part->first_row + row) * part->columns + part->first_column;    // of the row's first element
         int64_t local  = place->weight->first + part->offset + row * part->local_columns - unit->updated.first;
-        int64_t begin  = wanted.first > global ? wanted.first - global : 0;
-        begin          = local + begin < 0 ? -local : begin;
-        int64_t end    = wanted.first + wanted.elements - global;
-        end            = end < part->local_columns ? end : part->local_columns;
-        end            = end < unit->updated.elements - local ? end : unit->updated.elements - local;
+        int64_t begin  = number_max(number_max(wanted.first - global, 0), -local);
+        int64_t end    = number_min(wanted.first + wanted.elements - global, part->local_columns);
+        end            = number_min(end, unit->updated.elements - local);
         if (begin < end) {
             memcpy(values + global + begin - wanted.first, own + local + begin,
                    (size_t)(end - begin) * sizeof(*values));
@@ -407,12 +406,12 @@ static status write_config(const struct weight_source *source, const struct outp
     return write_json(describe_model(&plan->model, plan->train.sequence, source->format), folder, CONFIG_NAME);
 }
 
-// Counts a larger tensor as one shard; the writer checks each file again.
+// Checks for room as if no file were larger than a shard. The writer checks the size of each file again.
 static status check_space(const struct plan *plan, enum format format, const struct output_folder *folder)
 {
     struct export_list list    = exports_list(plan, format, shard_bytes_default);
     int64_t            bytes   = list.total_bytes;
-    int64_t            largest = bytes < shard_bytes_default ? bytes : shard_bytes_default;
+    int64_t            largest = number_min(bytes, shard_bytes_default);
     exports_free(&list);
     return output_check_space(folder->descriptor, folder->path, bytes, largest);
 }

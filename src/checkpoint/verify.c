@@ -136,7 +136,7 @@ static status check_scaling(const struct catalogue *catalogue, const struct plan
         slots                         = i == 0 ? elements : slots;
         bool is_history               = i == SCALING_TENSORS - 1;
         if ((elements == 0) != (slots == 0) || (is_history && slots > 0 ? elements % slots != 0 : elements != slots)) {
-            return catalogue_refuse(catalogue, tensors[i].name, "is not of as many scales as the others");
+            return catalogue_refuse(catalogue, tensors[i].name, "does not fit the size of the other FP8 scales");
         }
         if (stored.count > 1 || (stored.count == 1 && stored.slices[0].entry.format != FORMAT_F32)) {
             return catalogue_refuse(catalogue, tensors[i].name, "is not one slice of fp32");
