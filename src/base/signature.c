@@ -135,7 +135,7 @@ status signature_verify(const char *path, const char *signers, char *signer, siz
     const char *const find[] = {"ssh-keygen", "-Y", "find-principals", "-s", name, "-f", signers, NULL};
     status            found  = run_keygen(find, "/dev/null", said);
     if (failed(&found)) {
-        return fail_as(EXIT_COMPARE, "%.900s.sig is by nobody of %.400s: %.400s", path, signers, found.text);
+        return fail_as(EXIT_COMPARE, "%.900s.sig is by no signer in %.400s: %.400s", path, signers, found.text);
     }
     take_line(said, signer, bytes);
     const char *const verify[] = {"ssh-keygen", "-Y", "verify",  "-f", signers, "-I",

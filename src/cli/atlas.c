@@ -153,8 +153,8 @@ status command_atlas(const struct arguments *chosen, struct text_buffer *errors)
     }
     free(collection.atlas.rows);
     if (!failed(&result) && collection.left_out > 0) {
-        result = fail("%d published row%s left out: what is asked of %s cannot be predicted", collection.left_out,
-                      collection.left_out == 1 ? " is" : "s are", collection.left_out == 1 ? "it" : "them");
+        result = fail("%d published row%s left out: %s settings cannot be predicted", collection.left_out,
+                      collection.left_out == 1 ? " is" : "s are", collection.left_out == 1 ? "its" : "their");
     }
     return result;
 }

@@ -80,7 +80,7 @@ static void look_up(struct suite_row *row, const struct job *job)
     job_layout(job, row->layout, sizeof(row->layout));
 }
 
-// The first line of the error.
+// Stores the first line of the error, without its code, as the reason that the row cannot run.
 static void keep_problem(struct suite_row *row, const status *error, const struct text_buffer *errors)
 {
     const char *text = errors->text != NULL ? errors->text : error->text;

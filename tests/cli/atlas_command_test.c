@@ -112,13 +112,13 @@ Test(atlas, names_a_row_that_cannot_be_predicted_and_goes_on)
           "[hardware]\nprofile = h200\n[published]\nsource = nobody\n[when ranks=4]\npublished.step_seconds = 0.02\n' "
           "> %s/atlas/none.ini",
           folder);
-    expect_error("atlas --json", 3, "1 published row is left out: what is asked of it cannot be predicted");
+    expect_error("atlas --json", 3, "1 published row is left out: its settings cannot be predicted");
     cr_expect_not_null(strstr(errors.text, "none at 4 ranks, bf16: this version does not shard the optimizer over"),
                        "%s", errors.text);
     json_t *document = json_loads(output, 0, NULL);
     cr_expect_eq((int)json_array_size(json_object_get(document, "rows")), 3);
     json_decref(document);
-    expect_error("atlas", 3, "1 published row is left out: what is asked of it cannot be predicted");
+    expect_error("atlas", 3, "1 published row is left out: its settings cannot be predicted");
     expect_output("rows");
 }
 
