@@ -10,7 +10,7 @@
 #include "gswbench/clock.h"
 #include "gswbench/format.h"
 
-// An array from its element `first` on.
+// A range of an array: the elements of `data` from index `first` on.
 struct elements {
     enum format format;
     void       *data;

@@ -21,7 +21,7 @@ const char *const state_prefixes[] = {[STATE_WEIGHT]        = "",
 int32_t state_tensor(const struct plan_unit *unit, enum state state)
 {
     const int32_t tensors[] = {[STATE_WEIGHT] =
-                                   unit->is_low_precision ? -1 : unit->weight,    // derived from the masters
+                                   unit->is_low_precision ? -1 : unit->weight,    // quantized from the masters
                                [STATE_MASTER]        = unit->master,
                                [STATE_FIRST_MOMENT]  = unit->first_moment,
                                [STATE_SECOND_MOMENT] = unit->second_moment};

@@ -10,7 +10,7 @@
 enum state { STATE_WEIGHT, STATE_MASTER, STATE_FIRST_MOMENT, STATE_SECOND_MOMENT, STATE_COUNT };
 extern const char *const state_prefixes[];    // prefixes of tensor names in files; "" for weights
 
-// Tensor of this state of the unit, or -1; and its range of the unit's elements.
+// Returns the plan's tensor that holds a unit's state (-1: none), and which of the unit's elements are in it.
 int32_t           state_tensor(const struct plan_unit *unit, enum state state);
 struct plan_slice state_range(const struct plan_unit *unit, enum state state);
 

@@ -85,7 +85,7 @@ static status prepare_owned(void *context, const struct op *op, const struct buf
     return is_owned ? backend_prepare(choices->backend, op, buffers, &prepared) : OK;
 }
 
-// A rank's choice for a problem. Zeroed: none, or the rank does not have the problem.
+// A rank's choice for a problem. All zero if it made no choice or does not have the problem.
 struct answer {
     bool               is_chosen;
     struct gemm_choice choice;

@@ -170,7 +170,7 @@ status step_prepare(const struct plan *plan, struct backend *backend)
     return step_visit_ops(plan, prepare, backend);
 }
 
-// Compares all properties that select an op's kernels.
+// Whether two ops use the same kernels: compares everything that selects a kernel.
 static bool use_same_kernels(const struct queued_op *one, const struct queued_op *other)
 {
     const struct op *a = one->op, *b = other->op;

@@ -147,7 +147,7 @@ static double find_ready(const struct trace *trace, const struct op *op, double 
     return ready;
 }
 
-// Every step computes something, so an empty set of records is an error of the library.
+// Fails if CUPTI recorded no op: every step computes something.
 static status check_spans(const struct backend_span *spans, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -158,7 +158,7 @@ static status check_spans(const struct backend_span *spans, int32_t count)
     return fail_as(EXIT_LAUNCH, "CUPTI recorded nothing in the traced step: set trace.source = events");
 }
 
-// For a staged op the device records only the copies; adds the host's part between or beside them.
+// Extends a staged op's time by the communication on the host, since the device records only the copies.
 static void add_carried(struct backend_span *span, const struct op_time *carried)
 {
     if (carried->end > 0) {

@@ -39,7 +39,7 @@ struct shown {
     atomic_llong         step;
     _Atomic double       moved;    // times on the host's clock: last progress, and last poll
     _Atomic double       looked;
-    _Atomic double       excused;    // like moved, for the files of other ranks
+    _Atomic double       excused;    // 0, or a time that counts as progress, because files of other ranks grow
     atomic_int           pid, rank;
     atomic_uint          axes[STREAM_COUNT], marks[STREAM_COUNT];
     atomic_int           peers[STREAM_COUNT];
@@ -49,7 +49,7 @@ struct shown {
 // Shared memory of a host's ranks.
 struct segment {
     atomic_int  leader;     // local rank of the leader, plus 1; 0: none
-    atomic_int  verdict;    // the hang has been reported: exit
+    atomic_int  verdict;    // 1: the hang has been reported, and all ranks exit
     atomic_int  called;     // another host reports a hang
     atomic_uint excuses;    // how often a leader has found that nothing hangs
     atomic_int  signal;     // signal that one of them caught; 0: none
@@ -97,7 +97,7 @@ enum blame {
     BLAME_DEAF,       // its watchdog no longer polls
     BLAME_SILENT,     // no rank of its host answers
     BLAME_AWAITED,    // others wait for it, and it waits for none
-    BLAME_NOBODY,     // not known: each rank that others wait for waits as well, and not all ranks have answered
+    BLAME_NOBODY,     // unknown: some ranks have not answered, and each awaited rank waits for another rank
 };
 // Finds the rank to blame, slots[*index], among slots [count]. Sets *waiting to the number of others that wait.
 enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,

@@ -200,7 +200,7 @@ static void wait_for_parts(struct comm_group *group, int count)
     }
 }
 
-// Executes group->exchanges with all other members; ignores the own entry.
+// Sends and receives group->exchanges[i] to and from every other member i. Ignores the caller's own entry.
 static void exchange_all(struct comm_group *group, bool are_parts)
 {
     MPI_Comm communicator = group->link->communicator;

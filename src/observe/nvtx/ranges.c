@@ -162,7 +162,7 @@ static nvtxEventAttributes_t name_op(const struct ranges *ranges, int32_t index)
     return name_range(name);
 }
 
-// Attaches named values, or only the most useful one if the profiler or the toolkit does not support them.
+// Attaches the named values, or only one number if the profiler or the toolkit does not support named values.
 static void give_payload(nvtxEventAttributes_t *attributes, const struct payload *payload, int64_t integer, double real)
 {
     if (payload->schema != 0) {
