@@ -101,7 +101,7 @@ __device__ inline packet<bf16> ones()
     return {{make_uint4(pair, pair, pair, pair)}};
 }
 
-// Source of forward outputs for quantization. Without a gate, to[1] repeats x and is replaced by 1.
+// Source of forward outputs for quantization. to: gate and up. Without a gate, to[1] is unused and compute takes 1.
 template <enum activation_function function> struct activated_source {
     struct activation_forward_args args;
     static constexpr int           parts = 1, operands = 2, together = width / 2;
@@ -125,8 +125,8 @@ template <enum activation_function function> struct activated_source {
 };
 
 // Source of input gradients for quantization, for any row length. to: x (the gate), the output gradient, and up. A
-// gated row of input gradients is the gradient of gate, then of up. If rows are not whole packets, one packet may
-// contain the end of one and the start of the other. Where compute does not use up, to[2] may repeat x.
+// gated row of input gradients is the gradient of gate, then of up. If columns are not whole packets, one packet may
+// contain the end of d gate and the start of d up. Where compute does not use up, to[2] may repeat x.
 template <enum activation_function function> struct differentiated_source {
     struct activation_backward_args args;
     static constexpr int            parts = 1, operands = 3, together = width / 4;

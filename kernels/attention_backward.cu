@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
         copy_wait<1>();
         __syncthreads();
 
-        // Warps that share keys must agree, so they skip a tile only if none of its queries sees a key.
+        // Two warps that share keys must both skip a tile or both compute it, so the test is for all its queries.
         visible_keys<has_window> visible =
             visible_keys_of<has_window>(shape, here.first + half * half_tile, first + warp_row);
         int      before   = half * half_tile;

@@ -9,7 +9,7 @@ namespace
 {
 constexpr int BANK_GAP = 4;    // row padding against bank conflicts: half of a rotary part of 64 is four packets
 
-// Packets per head: non-rotary part, half of the rotary part, values.
+// Elements of a head (non-rotary part, half of the rotary part, values), and packets that hold them (of_...).
 struct layout {
     int half, plain, value, of_plain, of_half, of_value;
 };
@@ -26,7 +26,7 @@ __host__ __device__ inline layout layout_of(const latent_rope_args &args)
     return its;
 }
 
-// Copies up to out, or back.
+// Copies a packet from `up` to `out`; backward, from `out` to `up`.
 template <typename T, bool is_wide, bool is_backward> __device__ inline void move(T *up, T *out, int at, int total)
 {
     int count = packet_elements<is_wide>(at, total);

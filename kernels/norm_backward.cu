@@ -12,7 +12,7 @@
 
 namespace
 {
-// This many threads with over 100 registers each fill an SM.
+// Threads that fill an SM, because each uses more than 100 of its 65,536 registers.
 constexpr int BUSY_THREADS = 512;
 
 template <typename T, bool is_wide>

@@ -14,7 +14,7 @@ constexpr int HELD = 5;    // packets or packet pairs per lane of a full warp, f
 
 enum kind { QUERIES, KEYS, VALUES, KINDS };
 
-// Head divided over lanes: first packet pairs, then single packets.
+// How a head is divided over lanes. Its items are packet pairs that rotate, then single packets that do not.
 struct layout {
     int half, head_dim, pairs, items;
     int lanes;    // lanes per head, a power of two

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Backend registry: opens a backend by name and counts its allocations. Also has the limits of every backend, for
-// builds and machines without it.
+// Backend registry: opens a backend by name and counts its allocations. Also lists which ops each backend refuses, so
+// that builds and machines without the backend can check a job for it.
 #include "gswbench/backend.h"
 
 #include <stdio.h>

@@ -64,7 +64,7 @@ static int64_t max_scratch(struct cudnn_entry *entry)
     return maximum;
 }
 
-// Operands as cuDNN reads and writes them: bf16, except the fp32 log-sum-exp.
+// Lays out trial operands as cuDNN takes them: bf16, but fp32 for the log-sum-exp. Returns their bytes.
 static int64_t place_operands(struct trial *trial)
 {
     bool    is_forward = trial->op->kind == OP_ATTENTION_FORWARD;

@@ -29,7 +29,7 @@ struct panel_pairs {
 // c[32, 32] = a * b, or += if it accumulates. The rows of c are BLOCK_COLUMNS apart.
 typedef void multiply_panels(float *c, const struct panel_pairs *pairs, bool accumulates);
 
-// Instructions for pairs of bf16. begin and end enclose the products of one thread.
+// Products of bf16 pairs by AVX-512 or AMX. A thread calls begin before its first product and end after its last.
 struct host_pairs {
     const char      *name;
     bool             takes_words;    // tiles of A may be turned
@@ -81,7 +81,7 @@ static void transpose_words(uint32_t *tile)
     }
 }
 
-// Low and high bytes of the bf16 values of every FP8 code without sign.
+// Tables from the lower 7 bits of an FP8 code (without sign) to the low and the high byte of its value in bf16.
 struct decoder {
     __m512i low[2], high[2];
 };

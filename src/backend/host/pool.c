@@ -192,7 +192,7 @@ static int64_t scratch_floats(const struct host *host, const struct op *op)
     return whole_lines(floats) * threads;
 }
 
-// A fused op keeps its output in fp32 after the larger scratch of its two parts.
+// A fused op (op and quantization) can keep its output in scratch, after the larger scratch of the two.
 static int64_t floats_before_output(const struct host *host, const struct op *op)
 {
     struct op quantize = op_quantize_of(op);
