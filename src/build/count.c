@@ -5,7 +5,7 @@
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-// Adds the FLOPs of a layer kind for `times` layers, and its parameters for `copies`: MTP modules may share weights.
+// Adds a layer kind's work in `times` layers, and its parameters in `copies` layers: MTP modules may share weights.
 static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times,
                 int64_t copies)
 {
@@ -69,8 +69,7 @@ static double attention_flops(const struct model_config *model, double square, i
     return 6.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
 }
 
-// FLOPs per token of GEMMs with this many parameters: 2 each for forward pass, input gradient and weight gradient.
-// Frozen weights have no weight gradient; their adapters have one.
+// FLOPs per token of GEMMs with N parameters: 6 N, or 4 N if frozen, without weight gradient. Adapters have 6 N.
 static double linear_flops(const struct model_config *model, double parameters)
 {
     return model_is_frozen(model) ? 4.0 * parameters + 6.0 * (double)sum_of(model).adapters : 6.0 * parameters;

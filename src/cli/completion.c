@@ -76,7 +76,7 @@ static void offer_settings(const struct offer *to)
     }
 }
 
-// Offers the literal words of "text|markdown|csv". A value in capitals is a placeholder and offers nothing.
+// Offers the words of an alternative such as "text|markdown|csv". A value in capitals, such as FILE, is a placeholder.
 static void offer_alternatives(const struct offer *to, const char *value)
 {
     char words[128];

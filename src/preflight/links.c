@@ -193,8 +193,7 @@ static void read_times(struct samples *samples, const struct traffic *traffic, i
     samples->latency[at]        = fmax(times[2 * PINGS - 1].end - times[1].end, 1e-9) / (2 * (PINGS - 1));
 }
 
-// Takes the upper quartile of the rates: other load makes some too low, and a start time that is read late makes a few
-// too high.
+// Takes the upper quartile of the rates: other load makes some too low, and a late first reading a few too high.
 static void sum_up(struct visit *visit, const struct samples *samples)
 {
     double  rates[SAMPLES];

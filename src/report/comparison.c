@@ -48,7 +48,7 @@ static void add_setting(struct comparison *comparison, const char *name, const c
     setting->is_obstacle = is_obstacle;
 }
 
-// Adds a fact that must be equal in both.
+// Adds a property of the run; results that differ in it cannot be compared.
 static void add_text(struct comparison *comparison, const char *name, const char *first, const char *second)
 {
     add_setting(comparison, name, first, second, strcmp(first, second) != 0);
