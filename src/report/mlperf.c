@@ -79,7 +79,7 @@ static double count_of(const struct entry *entry, bool *is_samples)
     return NAN;
 }
 
-// Sets the steps so far. If the first count of unknown unit is a multiple of a step's tokens, all such counts are tokens.
+// Sets the steps so far. If the first count of unknown unit is a multiple of a step's tokens, it counts tokens.
 static status find_steps(struct reader *reader, const struct entry *entry, double *steps)
 {
     const struct mlperf_log *log        = reader->log;
