@@ -64,8 +64,8 @@ enum format catalogue_weight_format(const struct catalogue *catalogue);
 bool   catalogue_has(const struct catalogue *catalogue, const char *name);    // weights or masters of that name
 status catalogue_check(const struct catalogue *catalogue, const struct plan *plan);
 
-// Returns the data of a slice, valid until the next call. rows: input, the requested rectangle; output, the one that
-// was read. That is the full slice if data is verified, because the checksum covers all of it.
+// Returns the data of a slice, valid until the next call. rows: the requested rectangle, replaced by the one
+// that was read: if data is verified, the full slice, because the checksum covers all of it.
 status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *rows,
                       const void **data);
 

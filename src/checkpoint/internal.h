@@ -44,8 +44,8 @@ struct export_list {
     int32_t            bias_count;    // router bias tensors, in the last file; 0: none
 };
 
-// checkpoint.c: lists the weight parts to export of all pipeline stages, in model order, experts last. A part with
-// which a file (shard) would exceed shard_bytes starts a new one. The list is the same on every rank.
+// checkpoint.c: lists the weight parts to export of all pipeline stages, in model order, experts last. If a part would
+// make a file (shard) larger than shard_bytes, it starts a new file. The list is the same on every rank.
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes);
 void               exports_free(struct export_list *list);
 // Names an expert layer's router bias, or the one tensor of all biases. Returns the number of bias tensors.

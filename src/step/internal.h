@@ -19,7 +19,7 @@ struct wait {
 };
 
 // An op with everything resolved before the first step. Fields that every op reads fit in the first cache line, because
-// reading this list limits a step that computes little.
+// the time to read this list limits the speed of a step that computes little.
 struct queued_op {
     const struct op       *op;
     op_run                *run;         // NULL: a prepared op, or a communication op

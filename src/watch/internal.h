@@ -52,7 +52,7 @@ struct segment {
     atomic_int  verdict;    // 1: the hang has been reported, and all ranks exit
     atomic_int  called;     // another host reports a hang
     atomic_uint excuses;    // how often a leader has found that nothing hangs
-    atomic_int  signal;     // signal that one of them caught; 0: none
+    atomic_int  signal;     // signal that a rank of this host caught; 0: none
 
     // The first damage that a rank of this host found, or that rank 0 was told of.
     atomic_int   damage;    // 0: none; 1: being written; 2: set
