@@ -26,7 +26,7 @@ struct square_sum_args {
 };
 KERNEL_FUNCTION int kernel_square_sum(const struct square_sum_args *args, const struct kernel_target *target);
 
-// One double per block.
+// Scratch holds the partial sum of each block, a double.
 GSWBENCH_INLINE int64_t square_sum_scratch_bytes(int64_t elements, const struct kernel_target *target)
 {
     int64_t packets = launch_groups(elements, LAUNCH_WIDTH);

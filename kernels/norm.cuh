@@ -25,7 +25,7 @@ template <bool is_wide> __device__ inline place place_of(int i, int64_t columns)
 
 template <typename T> struct gradient_row {
     packet<T> gradient[held], x[held];
-    packet<T> residual[held];    // if registers suffice to fetch it with the others
+    packet<T> residual[held];    // loaded with gradient and x if registers suffice
     float     mean, inverse;
 };
 

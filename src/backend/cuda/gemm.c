@@ -326,7 +326,7 @@ static bool choose_for_size(const struct cuda *cuda, struct gemm *gemm, const cu
     return is_found;
 }
 
-// A prepared GEMM with other sizes, and an algorithm for them. NULL: cuBLASLt has none.
+// Returns the prepared GEMM with the sizes of this step, and an algorithm for them. NULL: cuBLASLt has no algorithm.
 static const struct gemm *find_size(struct cuda *cuda, const struct gemm *prepared, const struct gemm_shape *shape)
 {
     struct gemms   *gemms = cuda->gemms;

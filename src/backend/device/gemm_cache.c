@@ -77,7 +77,7 @@ static void keep(struct gemm_cache *cache, const struct gemm_choice *choice)
     LIST_APPEND(cache->choices, cache->count, *choice);
 }
 
-// Keeps the first message only.
+// Writes a message to cache->note, unless an earlier message is there.
 static void note(struct gemm_cache *cache, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void note(struct gemm_cache *cache, const char *format, ...)
 {
