@@ -22,7 +22,7 @@ __device__ inline unsigned find_token(const struct scatter_args &args, int64_t a
     return equal;
 }
 
-// One warp per row finds the next row with the same token, and links the two. Before, all of befores is -1.
+// One warp per row finds the next row with the same token, and links the two. The caller has set befores to -1.
 __global__ void __launch_bounds__(LAUNCH_THREADS) link_kernel(const struct scatter_args args)
 {
     int32_t *nexts = args.scratch, *befores = args.scratch + args.rows;
