@@ -201,7 +201,8 @@ int  result_acceptance_code(enum acceptance verdict);
 
 // Writes a result as JSON and reads it back.
 
-// result.json, schema "gswbench.result/5". The reader trusts no figure in the file and derives them again.
+// result.json, schema "gswbench.result/5". The reader derives all figures of the file again and refuses those that
+// differ. If it fails, the result is empty.
 bool   result_write_json(const struct result *result, FILE *file);
 status result_read_json(struct result *result, const char *path);
 

@@ -300,5 +300,9 @@ status result_read_json(struct result *result, const char *path)
     status read = read_document(result, document);
     json_decref(document);
     text_printable(safe, sizeof(safe), read.text);
-    return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, safe) : OK;
+    if (failed(&read)) {
+        result_free(result);
+        return fail_as(read.exit_code, "%s: %s", path, safe);
+    }
+    return OK;
 }

@@ -65,16 +65,17 @@ static void compare(struct comm *comm, void *context)
     settings_free(&list);
 }
 
-// Every rank gets the same result.
+// Every rank gets the same result. The caller closes the environment.
 static struct rank compare_with(const struct row rows[2][ROWS_MAX], int deviating)
 {
-    struct comparison  comparison = {.rows = rows, .deviating = deviating};
-    const struct rank *ranks      = comparison.ranks;
+    struct comparison comparison = {.rows = rows, .deviating = deviating};
+    struct rank      *ranks      = comparison.ranks;
     ranks_run(RANKS, compare, &comparison);
     for (int i = 1; i < RANKS; i++) {
         cr_expect_str_eq(ranks[i].result.text, ranks[0].result.text);
         cr_expect_eq(ranks[i].environment.notes.count, ranks[0].environment.notes.count);
         cr_expect_eq(ranks[i].environment.deviation_count, ranks[0].environment.deviation_count);
+        environment_close(&ranks[i].environment);
     }
     return ranks[0];
 }
@@ -101,6 +102,7 @@ Test(consistency, notes_what_may_differ_and_records_who_deviates)
     cr_expect_str_eq(second->ranks, "3");
     cr_expect_str_eq(second->host, "h1");
     cr_expect_eq(second->count, 1);
+    environment_close(&told.environment);
 }
 
 Test(consistency, refuses_what_has_to_be_alike)
@@ -111,6 +113,7 @@ Test(consistency, refuses_what_has_to_be_alike)
     cr_expect_eq(told.result.exit_code, EXIT_LAUNCH);
     cr_expect_str_eq(told.result.text,
                      "rank 1 on h0 has run.seed = 2, 3 of 4 ranks, such as 0 on h0, 1: give all the same");
+    environment_close(&told.environment);
 }
 
 Test(consistency, knows_rows_that_only_some_ranks_have)
@@ -120,6 +123,7 @@ Test(consistency, knows_rows_that_only_some_ranks_have)
     struct rank      told              = compare_with(some, 2);
     cr_expect_str_eq(told.result.text,
                      "rank 2 on h1 has NCCL_ALGO = Ring, 3 of 4 ranks, such as 0 on h0, none: give all the same");
+    environment_close(&told.environment);
 
     const struct row maximum[2][ROWS_MAX] = {{{"a", "1", noted}, {"UCX_RNDV", "x", noted}}, {{"a", "1", noted}}};
     told                                  = compare_with(maximum, 0);
@@ -128,6 +132,7 @@ Test(consistency, knows_rows_that_only_some_ranks_have)
                      "rank 0 on h0 has UCX_RNDV none, 3 of 4 ranks, such as 1 on h0, x");
     cr_expect_str_eq(told.environment.deviations[0].ranks, "1-3");
     cr_expect_eq(told.environment.deviations[0].count, 3);
+    environment_close(&told.environment);
 }
 
 Test(consistency, sees_what_is_too_long_to_be_shown)
@@ -142,8 +147,9 @@ Test(consistency, sees_what_is_too_long_to_be_shown)
     cr_expect_eq(told.result.exit_code, EXIT_LAUNCH);
     cr_expect_eq(strncmp(told.result.text, "rank 1 on h0 has path = xxx", 27), 0, "%s", told.result.text);
     cr_expect_not_null(strstr(told.result.text, "x#"), "%s", told.result.text);
-
+    environment_close(&told.environment);
     told = compare_with(rows, -1);
     cr_expect_str_empty(told.result.text);
     cr_expect_eq(told.environment.notes.count + told.environment.deviation_count, 0);
+    environment_close(&told.environment);
 }

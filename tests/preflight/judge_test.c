@@ -33,6 +33,13 @@ static struct case_at_hand *open_case(int nodes, int local_ranks, enum preflight
     return at_hand;
 }
 
+static void close_case(struct case_at_hand *at_hand)
+{
+    free(at_hand->report.outliers);
+    free(at_hand->report.drain);
+    free(at_hand);
+}
+
 static void add(struct case_at_hand *at_hand, int64_t first, int64_t second, double value)
 {
     at_hand->values[at_hand->value_class.value_count++] = (struct preflight_value){first, second, value};
@@ -172,7 +179,7 @@ Test(preflight_judge, names_what_is_slow_and_drains_its_host)
             }
             cr_expect_eq(at_hand->value_class.minimum, cases[i].minimum, "%s", cases[i].what);
             cr_expect(cases[i].median == 0 || at_hand->value_class.median == cases[i].median, "%s", cases[i].what);
-            free(at_hand);
+            close_case(at_hand);
         }
     }
 }
@@ -198,6 +205,6 @@ Test(judge, narrows_the_limit_of_devices_that_hardly_differ)
         struct preflight_class value_class = spread_class(at_hand, cases[i].count, cases[i].step);
         flight_fit_limit(&value_class);
         cr_expect_float_eq(value_class.limit_percent, cases[i].limit, 1e-9, "%g", value_class.limit_percent);
-        free(at_hand);
+        close_case(at_hand);
     }
 }
