@@ -37,7 +37,7 @@ static const struct experts_names names_of_qwen3 = {
     .router = {"model.layers.%d.mlp.gate.weight", 15},
     .expert = {.gate = {"model.layers.%d.mlp.experts.%d.gate_proj.weight", 0},
                .up   = {"model.layers.%d.mlp.experts.%d.up_proj.weight", 1},
-               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // no biases: see check.c
+               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // no biases: see src/build/check.c
 };
 
 // Number of local experts.

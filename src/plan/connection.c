@@ -30,8 +30,8 @@ static uint32_t kind_bit(int kind)
     return 1u << (kind - OP_COMPUTE_COUNT);
 }
 
-// Average per rank. A channel has one neighbour to receive from and one to send to. A ring leaves each node once, so a
-// share nodes / members of the ranks sends over the network and needs a send buffer.
+// Bytes per channel, averaged over the ranks. A rank of a ring receives from one neighbour and sends to another. One
+// rank per node sends to another node; only these ranks, nodes / members of all, need a send buffer.
 static double ring_bytes(const struct plan_connection *connection)
 {
     double crossings = connection->nodes > 1 ? (double)connection->nodes / (double)connection->members : 0.0;

@@ -10,7 +10,7 @@
 #include "gswbench/number.h"
 
 struct lifetime {
-    int32_t tensor, begin, end;            // inclusive
+    int32_t tensor, begin, end;            // indices of compute ops; the op at end is included
     int32_t next_to_begin, next_to_end;    // the next lifetime with the same begin, and the same end; -1: none
     int64_t bytes;
 };
@@ -104,8 +104,8 @@ static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const
     free(end);
 }
 
-// Links the lifetimes into a list per begin and a list per end. Of tensors with the same begin, the largest comes first
-// and gets its offset first; among equals, the first tensor.
+// Links the lifetimes that begin at the same compute op into a list, and those that end at the same one into another.
+// Tensors that begin together get their offsets in order of size, the largest first; equal sizes keep the list's order.
 static void list_lifetimes(struct lifetimes *lifetimes)
 {
     size_t bytes              = (size_t)lifetimes->ends * sizeof(int32_t);
