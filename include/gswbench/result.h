@@ -246,6 +246,9 @@ status journal_open(struct journal *journal, const struct output_folder *folder,
 status journal_add_step(struct journal *journal, const struct result *result);
 void   journal_close(struct journal *journal);
 
+// Returns whether the run that writes this journal still has it open.
+bool journal_is_locked(const char *path);
+
 // Link a result to its journal. journal_note, before result.json is written, stores the journal's lines and digest in
 // the result. journal_seal, after it, appends the digest of result.json, which ends the journal.
 void   journal_note(const struct journal *journal, struct result *result);

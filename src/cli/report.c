@@ -287,9 +287,16 @@ static status show_result(const struct arguments *chosen, const struct report_fo
 
 static status recover_result(const struct arguments *chosen, const struct report_format *format)
 {
-    struct result result    = {0};
-    status        recovered = report_recover(&result, chosen->words.items[0], "the run died", NULL);
-    recovered               = failed(&recovered) ? recovered : report_print(format->write, &result);
+    struct result result = {0};
+    const char   *path   = chosen->words.items[0];
+    char          journal[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
+    snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, path);
+    if (journal_is_locked(journal)) {
+        return fail_as(EXIT_USAGE, "%.900s: its run is not over: wait, or stop it with SIGINT to keep a partial result",
+                       path);
+    }
+    status recovered = report_recover(&result, path, "the run died", NULL);
+    recovered        = failed(&recovered) ? recovered : report_print(format->write, &result);
     result_free(&result);
     return recovered;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,7 +67,21 @@ status journal_open(struct journal *journal, const struct output_folder *folder,
 {
     TRY(output_open_log(folder, JOURNAL_FILE, &journal->file));
     journal->is_open = true;
+    flock(journal->file, LOCK_EX | LOCK_NB);    // best effort: some file systems have no locks
     return append(journal, "run", result_to_json(result));
+}
+
+bool journal_is_locked(const char *path)
+{
+    struct stat about;
+    int         file   = -1;
+    status      opened = input_open(path, &file, &about);
+    if (failed(&opened)) {
+        return false;
+    }
+    bool is_locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    close(file);
+    return is_locked;
 }
 
 status journal_add_step(struct journal *journal, const struct result *result)

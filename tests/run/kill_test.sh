@@ -64,10 +64,15 @@ begin 0
 until grep -q '^completed step: ' output; do
     sleep 0.1
 done
+run=$(find results -name run.jsonl -printf '%h\n')
+code=0
+"$GSWBENCH" report --recover "$run" >recovered 2>&1 || code=$?
+[ $code -eq 2 ] || complain "exit code $code for a run that is not over" recovered
+expect 'its run is not over: wait, or stop it with SIGINT' recovered
+[ ! -e "$run/steps.csv" ] || complain "a run that is not over was recovered"
 # shellcheck disable=SC2046
 kill -KILL $(ranks)
 wait $launcher 2>/dev/null || true
-run=$(find results -name run.jsonl -printf '%h\n')
 run 2 "$GSWBENCH" report "$run"
 expect 'has no result: its run died or still runs; gswbench report --recover writes a partial result'
 run 0 "$GSWBENCH" report --recover "$run"
