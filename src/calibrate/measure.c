@@ -233,7 +233,7 @@ static void disturb_rounds(struct disturbance *sum, const struct microbenchmark 
 {
     struct op_time *times = memory_allocate((size_t)bench->plan.op_count * sizeof(*times));
     step_trace(bench->step, times);
-    step_trace(alone->step, times);    // has fewer ops
+    step_trace(alone->step, times);    // has fewer ops than bench, so times is long enough
     for (int i = 0; i <= DISTURB_ROUNDS; i++) {
         comm->ops->barrier(comm);
         step_run(alone->step);

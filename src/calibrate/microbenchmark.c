@@ -32,7 +32,7 @@ static void distinct_add(struct distinct_ops *list, const struct plan *plan, con
     if (op_is_communication((enum op_kind)op->kind)) {
         distinct.axes = plan->groups[op->shape.communication.group].axes;
     }
-    if (op_is_link((enum op_kind)op->kind)) {    // the probe sends and receives at the same time
+    if (op_is_link((enum op_kind)op->kind)) {    // the benchmark sends and receives at the same time
         int other                = op->operand[COMMUNICATION_IN] >= 0 ? COMMUNICATION_OUT : COMMUNICATION_IN;
         distinct.format[other]   = distinct.format[1 - other];
         distinct.elements[other] = distinct.elements[1 - other];

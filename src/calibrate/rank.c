@@ -66,7 +66,6 @@ static status measure(struct rank *rank)
     return comm_agree(rank->environment.comm, calibrate_hardware(&rank->hardware, &rank->list, &setup));
 }
 
-// Fills the origin of the values.
 static void describe(struct rank *rank, struct calibration_origin *origin)
 {
     const struct job           *job      = &rank->calibration->benchmark.job;

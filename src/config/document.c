@@ -40,7 +40,7 @@ const char *document_hint(struct document *document, const char *before, const c
                               : arena_format(&document->arena, " (did you mean %s%s%s?)", before, suggestion, after);
 }
 
-// For an unknown section or key.
+// Ends the error for an unknown section or key: with the closest name, if any.
 static const char *hint_known(struct document *document, const char *before, const char *suggestion, const char *after)
 {
     return suggestion == NULL ? " (gswbench options lists all)" : document_hint(document, before, suggestion, after);
@@ -171,7 +171,7 @@ static void resolve(struct document *document, struct assignment assignment, con
     }
 }
 
-// The same for "section.key" in [when ...] sections and --set.
+// Resolves "section.key", as written in [when ...] sections and after --set, and adds the assignment.
 static void resolve_dotted(struct document *document, struct assignment assignment, const char *name, const char *value)
 {
     const char *dot = strchr(name, '.');

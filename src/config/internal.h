@@ -107,7 +107,7 @@ const char *preset_find_place(struct document *document, struct selection select
 bool        condition_matches(const struct condition *condition, const struct selection *selection);
 // Reports a variant that nothing names.
 void condition_check_variant(struct document *document, const char *variant);
-// Whether a section names that gpu. The gpu then selects the row as well as the hardware profile.
+// Whether a section names that gpu. The gpu then selects a published row and the hardware profile.
 bool document_names_gpu(const struct document *document, const char *gpu);
 
 void document_parse_file(struct document *document, const char *path);

@@ -6,7 +6,7 @@
 
 enum { NAMED_MAX = 16 };
 
-// NULL: default value. run.layers overrides the model's layers.
+// Returns where the option is set; NULL: nowhere. [run] layers overrides [model] layers, so it counts for both.
 static const char *find_place(struct document *document, struct selection selection, const struct option *option)
 {
     const struct assignment *layers = document_find(document, option_find(run_options, "layers"), selection);
@@ -67,7 +67,7 @@ static bool add_new(const struct option *named[NAMED_MAX], int *count, const str
     return true;
 }
 
-// takes_words: match an option's name anywhere.
+// Prints where the options that the text names were set. takes_words: any word counts, even where is_named is false.
 static void print_all(struct text_buffer *places, struct document *document, struct selection selection,
                       const char *text, bool takes_words)
 {

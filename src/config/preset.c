@@ -41,7 +41,7 @@ struct chain {
     int             count;
 };
 
-// Parses one file. A missing one is reported at place, and empty.
+// Parses one file. If it is missing, reports an error at `place` and returns an empty document.
 static struct document read_file(struct document *document, const struct preset *preset, const char *place,
                                  const char *name)
 {
@@ -95,7 +95,7 @@ static void free_chain(struct chain *chain)
     }
 }
 
-// A profile inherits values, but no fitted ones: they belong to the rows of the other program.
+// A profile does not inherit fitted values: they were fitted to results of another program.
 static struct selection selection_of(struct selection selection, int depth)
 {
     selection.skips_fits |= depth > 0;

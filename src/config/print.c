@@ -165,8 +165,7 @@ static void print_markdown(const struct config_section *section, FILE *file)
     for (const struct option *option = section->options; option->key != NULL; option++) {
         char allowed[VALUE_BYTES];
         option_allowed(option, allowed, sizeof(allowed));
-        if (option->type == OPTION_TEXT &&
-            option->names != NULL) {    // keeps the page unchanged when a new one is added
+        if (option->type == OPTION_TEXT && option->names != NULL) {    // so that a new name does not change the page
             snprintf(allowed, sizeof(allowed), "one of those that `gswbench options` lists");
         }
         const char *quote = option->fallback[0] == '\0' ? "" : "`";

@@ -55,7 +55,7 @@ static void add(struct rows *rows, int64_t ranks, int64_t compute)
     add_selection(rows, (struct selection){.ranks = ranks, .compute = compute});
 }
 
-// Open terms of the section take the file's values.
+// Adds the row of a [when ...] section. If the section names no gpu, precision or variant, the file's value applies.
 static void add_condition(struct rows *rows, const struct condition *condition, const struct selection *own)
 {
     struct selection selection = *own;
@@ -130,7 +130,8 @@ static int list_ranks(const struct document *document, int64_t ranks[CONDITIONS_
     return count;
 }
 
-// Combines rank counts with the precisions named with them, or alone.
+// Adds rows for each rank count that sections name: with the precisions that sections name together with it. If there
+// are none, with the file's precision and with those that sections name without a rank count.
 static void add_combinations(struct rows *rows)
 {
     int64_t ranks[CONDITIONS_MAX];
@@ -144,7 +145,7 @@ static void add_combinations(struct rows *rows)
     }
 }
 
-// Keeps the rows of the GPU, precision and variant that overrides name, if there are any.
+// Keeps only rows with the GPU, precision and variant that overrides set. If no row has them, keeps all rows.
 static void keep_named(struct rows *rows, const struct config_request *request)
 {
     const struct document *document  = rows->document;
@@ -268,7 +269,7 @@ void config_keep_published(struct config *config, struct document *document, str
     }
     evaluate_file(&file, document, selection);
     struct config step     = file;
-    step.precision.compute = selection.compute;    // its sections are applied; is_of_row checks it
+    step.precision.compute = selection.compute;    // another precision is not another step: is_of_row compares it
     bool is_same           = is_same_step(config, &step) && is_same_machine(config, &file);
     if (!is_same || !is_of_row(document, &file, "step_seconds", selection)) {
         published->step_seconds = 0.0;

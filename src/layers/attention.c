@@ -191,7 +191,7 @@ static void append_rope(struct sublayer *sublayer)
 // Attention sinks are separate ops after attention. They rescale the output and increase the log-sum-exp. The backward
 // pass of attention uses only these two results of the forward pass, so sinks do not change it.
 
-// Under cp, the output and statistics have a run (a chunk of a sequence on this rank) in place of a sequence.
+// Under cp, the batch of attention counts runs (chunks of a sequence on this rank) instead of sequences.
 static struct op sink_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
 {
     const struct builder *builder = sublayer->builder;
@@ -361,7 +361,7 @@ static const struct forward_step steps[] = {
 };
 // clang-format on
 
-// The backward pass of the head norm reads its input.
+// The backward pass of the norm of heads reads its input, so the output of the qkv GEMM must be kept.
 static uint32_t needed_also(const struct model_config *model)
 {
     return model->qk_norm ? BIT(VALUE_QKV) : 0;

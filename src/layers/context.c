@@ -108,7 +108,7 @@ static struct op visit_op(const struct builder *builder, enum op_kind kind, cons
     return op;
 }
 
-// The rows of the current block, or of its gradient, in this visit.
+// The rows of the current block, or of its gradient, that the queries of this visit attend to.
 static int32_t seen(struct builder *builder, int32_t keys, const struct visit *visit)
 {
     return tensor_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence + visit->first, visit->keys);

@@ -15,7 +15,7 @@
 #include "gswbench/linear.h"
 #include "mlp.h"
 
-// An expert has four random streams. Its matrices use three, and its biases, which start at zero, share the last.
+// The number after each name is its random stream. Biases start at zero, so all of an expert share the last stream.
 enum { NOT_DRAWN = 3 };
 
 // Tensor names of Mixtral, or of Qwen3 and DeepSeek-V3.
@@ -40,7 +40,6 @@ static const struct experts_names names_of_qwen3 = {
                .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // no biases: see src/build/check.c
 };
 
-// Number of local experts.
 static int64_t experts_here(const struct plan *plan)
 {
     return plan->model.experts / mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
@@ -103,7 +102,7 @@ static void experts_check(const struct model_config *model, status *errors)
 static const struct exported exported_down = {"model.layers.%d.mlp.fc1_latent_proj.weight", 12};
 static const struct exported exported_up   = {"model.layers.%d.mlp.fc2_latent_proj.weight", 13};
 
-// Both are replicated over tp and run on the local rows.
+// The two projections are replicated over tp and run on the local rows.
 static void declare_projections(struct declarations *declarations, int32_t *weights)
 {
     const struct model_config *model = &declarations->builder->plan->model;
@@ -156,8 +155,8 @@ struct expert_values {
     int32_t whole_gradient;    // gradient after the all-gather over tp [R, hidden]
     int32_t fc1_gradient;      // [R, ffn] or [R, 2 ffn]
     int32_t again;             // in, gathered over tp once more for the backward pass [R, hidden]
-    int32_t row_count;    // dropless: index of the count of rows sent; the count of rows received follows it, or is the
-                          // same one if the expert-parallel group has one rank
+    int32_t row_count;    // dropless: index in plan->row_counts of the rows sent. The next index has the rows received.
+                          // If the expert-parallel group has one rank, both counts have the same index.
 };
 
 // Whether gates multiply the inputs of experts instead of their outputs. The router's gradient then depends on the
@@ -178,7 +177,7 @@ static struct expert_values *experts_of(const struct sublayer *sublayer)
     return sublayer->values->own;
 }
 
-// The slots to send for a local expert index. They are contiguous, and contain the part of each peer.
+// Returns the slots to send to the experts that have this local index on their rank. They are contiguous.
 static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t expert)
 {
     struct builder *builder = sublayer->builder;
@@ -214,7 +213,7 @@ static void exchange(struct builder *builder, const char *role, int32_t in, int3
             &(struct collective){OP_ALL_TO_ALL, role, 0, builder->plan->mesh.owner_axes, STREAM_EXPERT, in, out, -1});
 }
 
-// Sends the slots of a local expert index. Returns the rows that the local expert receives.
+// Sends each rank the slots of its expert with this local index. Returns the rows that this rank's expert receives.
 static int32_t bring(const struct sublayer *sublayer, const char *role, int32_t slots, int64_t expert)
 {
     int32_t in = slots_of(sublayer, slots, expert);
@@ -226,7 +225,7 @@ static int32_t bring(const struct sublayer *sublayer, const char *role, int32_t 
     return out;
 }
 
-// Where an expert writes its output: into these slots if the group has one rank, else into a new tensor (-1).
+// The tensor for an expert's output: the slots themselves if the group has one rank, else -1 (a new tensor).
 static int32_t made_in(const struct builder *builder, int32_t slots)
 {
     return is_shared(builder) ? -1 : slots;

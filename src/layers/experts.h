@@ -13,7 +13,7 @@ enum {
     WEIGHT_UP,    // projections to and from the width of the experts; -1: none
 };
 enum {
-    VALUE_LOGITS = VALUE_OWN,    // router logits of competing rows [rows, experts]
+    VALUE_LOGITS = VALUE_OWN,    // router logits [rows, experts] of the ranks that share a capacity
     VALUE_CHOICES,               // VALUE_CHOICES to VALUE_COUNTS: outputs of OP_ROUTE_FORWARD
     VALUE_SLOTS,
     VALUE_GATES,
@@ -27,8 +27,8 @@ enum {
     VALUE_RECEIVED,        // dropless: the same from all ranks, for the local experts; -1: no other ranks
     VALUE_SHARED_FC1,      // of the shared experts
     VALUE_SHARED_S,
-    VALUE_DOWN,              // tokens at the width of the experts; with the next one only if it is not the hidden size
-    VALUE_COMBINED,          // sums of the experts, at that width
+    VALUE_DOWN,              // tokens projected to expert_hidden; unused without projections
+    VALUE_COMBINED,          // sums of the routed experts' outputs, at that width; unused without projections
     VALUE_GATE_GRADIENTS,    // VALUE_GATE_GRADIENTS, VALUE_SLOT_GRADIENTS: only during the backward pass
     VALUE_SLOT_GRADIENTS,    // gradient of the dispatched rows
 };

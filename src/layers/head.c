@@ -167,7 +167,8 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     return dn;
 }
 
-// Gathers a deferred microbatch's input again, not before the compute ops appended so far: one GEMM ahead of its use.
+// Gathers the head's input again for a deferred weight gradient. The gather starts after the compute ops appended so
+// far, so it overlaps with the GEMM of the previous microbatch.
 static int32_t gather_again(struct builder *builder, int64_t microbatch)
 {
     int32_t rows                     = builder->deferred[microbatch].x;

@@ -167,7 +167,6 @@ static void append_norms(struct sublayer *sublayer)
     }
 }
 
-// Input of the queries' up projection.
 static int32_t query_input(const struct sublayer *sublayer)
 {
     return sublayer->values->tensor[compresses_queries(sublayer) ? VALUE_Q_LATENT : VALUE_N];

@@ -57,6 +57,5 @@ int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp);
 // Returns the gradient of the input, or -1 if it is not needed.
 int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient);
 
-// The activation of an MLP or expert.
 int32_t activation_forward(struct builder *builder, int32_t in);
 int32_t activation_backward(struct builder *builder, int32_t gradient, int32_t in);    // in: input of the forward pass

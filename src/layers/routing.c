@@ -56,7 +56,7 @@ struct routing_shape experts_routing(const struct builder *builder)
                                   .scale         = (float)model->router_scale,
                                   .groups        = model->router_groups,
                                   .top_groups    = model->router_top_groups};
-    // The first experts also get the mean of the other rows, so their load is routing_skew times the mean.
+    // hot: share of rows that choose the first top_k experts, so that their load is routing_skew times the mean.
     if (train->routing == ROUTING_SKEWED && each < 1) {
         shape.hot = (train->routing_skew - 1) * each / (1 - each);
     }

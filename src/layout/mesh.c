@@ -74,7 +74,8 @@ static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t
     return error;
 }
 
-// The axis that this axis takes its ranks from: the first candidate with more than one rank, else the last.
+// Returns the axis whose ranks this axis divides, such as dp for ep: the first candidate with more than one rank, else
+// the last candidate. An axis without candidates is its own parent.
 static enum axis parent_of(const struct mesh *mesh, enum axis axis)
 {
     enum axis parent = axis;
@@ -84,7 +85,7 @@ static enum axis parent_of(const struct mesh *mesh, enum axis axis)
     return parent;
 }
 
-// The expert-parallel group with ep_over_cp: experts stay sharded over tp, and ep takes the ranks of cp first.
+// Adds cp to the expert-parallel group (ep_over_cp = yes). ep counts the cp ranks first; experts stay sharded over tp.
 static status choose_owners_over_cp(struct mesh *mesh, int64_t ep)
 {
     int64_t cp = mesh->size[AXIS_CP];
@@ -137,7 +138,8 @@ static status choose_owners(struct mesh *mesh, const struct parallel_config *con
     return OK;
 }
 
-// Takes the ranks of an axis out of its parent axis. ep takes only the ranks of its group that tp and cp do not supply.
+// Splits the axis that `axis` divides: ep = 2 makes dp = 8 into dp = 4 and ep = 2. If the expert-parallel group
+// contains tp or cp, ep is divided by their sizes first.
 static status split(struct mesh *mesh, enum axis axis, int64_t asked)
 {
     enum axis from  = parent_of(mesh, axis);
@@ -273,7 +275,7 @@ bool mesh_has_whole_experts(const struct mesh *mesh)
     return mesh->etp == 1 && mesh->asked[AXIS_TP] > 1;
 }
 
-// An axis that takes its ranks from an axis with sharded weights shards them as well.
+// An axis that divides an axis with sharded weights, as ep divides fsdp, shards them as well.
 uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts)
 {
     uint32_t axes = axis_sharing(AXIS_SHARES_WEIGHTS) | (mesh->shards_over_cp ? 1u << AXIS_CP : 0);

@@ -102,7 +102,6 @@ int64_t schedule_in_flight(const struct schedule_shape *shape, const struct sche
     return maximum;
 }
 
-// State of a simulated pipeline.
 struct timetable {
     const struct schedule_shape *shape;
     const int64_t               *slots;

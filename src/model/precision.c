@@ -109,7 +109,7 @@ static status init_low_precision(struct precision *precision, const struct preci
     precision->magnitude_history     = config->fp8_history;
     precision->last_layers           = config->bf16_last_layers;
     precision->keeps_prediction      = config->bf16_prediction != 0;
-    // Block scaling accumulates the scaled partial sums in fp32.
+    // With block scaling, GEMMs always add the scaled partial sums in fp32.
     bool has_parts =
         precision->recipe == RECIPE_BLOCK || precision->recipe == RECIPE_MXFP8 || precision->recipe == RECIPE_NVFP4;
     precision->fast_sums = has_parts ? FAST_SUMS_NONE : (enum fast_sums)config->fp8_fast_accumulation;

@@ -58,7 +58,7 @@ const struct op_field quantize_fields[] = {
 const struct op_field rescale_fields[] = {BOTH(rescale, slots), BOTH(rescale, history), END};
 const struct op_field elements_fields[] = {BOTH(elements, elements), END};
 
-// The plan adds where the members of the group are to the key of a communication op.
+// op_key_init adds the size and rank stride of the group to the key of a communication op.
 const struct op_field communication_fields[] = {BOTH(communication, elements), SHOWN(communication, group), END};
 const struct op_field link_fields[] = {
     BOTH(communication, elements), SHOWN(communication, group), SHOWN(communication, peer), SHOWN(communication, channel), END,

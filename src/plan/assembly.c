@@ -143,7 +143,7 @@ static struct usage *usage_of(const struct assembly *assembly, int32_t tensor)
     return own->is_apart ? own : &assembly->usage[assembly->plan->tensors[tensor].whole];
 }
 
-// Raises the latest op of its stream that a new op depends on; one dependency per stream is enough.
+// Adds a dependency on op. Keeps only the latest op of each stream, since a stream runs its ops in order.
 static void depend(const struct plan *plan, int32_t latest[STREAM_COUNT], int32_t op)
 {
     if (op >= 0 && op > latest[plan->ops[op].stream]) {

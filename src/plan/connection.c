@@ -159,17 +159,16 @@ void plan_connections(struct plan_connections *connections, const struct plan *p
     connections->processors = concurrent_processors(connections, 0);
 }
 
-// Mixes a value into the hash.
 static uint64_t mix(uint64_t hash, int64_t value)
 {
     uint64_t mixed = (hash ^ (uint64_t)value) * UINT64_C(0x9e3779b97f4a7c15);
     return mixed ^ mixed >> 29;
 }
 
-// Returns the offset of an operand if other members access it in this rank's memory: it must then be the same on all
-// members. Returns -1 if only its own rank accesses it (input of a gather or rotation, output of a reduce-scatter);
-// members may have different parts of a tensor there. The output of a rotation may also be at different parts, since
-// the op states their distance (ahead), so the function returns the offset of the whole tensor.
+// Returns the offset of an operand that other members access in this rank's memory: all members need the same offset.
+// Returns -1 for an operand that only its own rank accesses (input of a gather or rotation, output of a
+// reduce-scatter). For the output of a rotation, returns the offset of the whole tensor: members may receive different
+// parts of it, because the op states their distance (ahead).
 static int64_t met_offset(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor *tensor = &plan->tensors[op->operand[slot]];

@@ -41,7 +41,7 @@ static bool is_after(const struct order *order, int32_t op, int32_t waited)
     return order->clocks[(int64_t)op * STREAM_COUNT + stream] > order->position[waited];
 }
 
-// Whether dependency w of an op follows from the previous op on its stream (before; -1: none) or from another of its
+// Whether dependency w of an op is implied by the previous op on its stream (before; -1: none) or by another of its
 // dependencies.
 static bool is_implied(const struct order *order, const struct op *op, int w, int32_t before)
 {

@@ -25,7 +25,7 @@ bool linear_is_trained(const struct builder *builder, int32_t weight)
     return !weight_is_frozen(builder, weight) || adapter_exists(builder, weight);
 }
 
-// Where t of the current microbatch is kept. MTP modules that share weights have a t each.
+// The entry that keeps t = scale x A^T of the current microbatch. Each MTP module has one, even with shared weights.
 static int32_t *place_of(struct builder *builder, int32_t weight)
 {
     const struct plan *plan   = builder->plan;
@@ -46,7 +46,7 @@ static float scale_of(const struct builder *builder)
     return (float)(adapters->alpha / (double)adapters->rank);
 }
 
-// Returns dt, and computes it once for each gradient of the output.
+// Returns dt = scale dy B. Further calls with the same dy return the same tensor.
 static int32_t input_gradient(struct builder *builder, int32_t weight, int32_t dy)
 {
     struct adapter_input *input = &builder->adapter_inputs[weight];

@@ -35,7 +35,7 @@ int32_t collect(struct builder *builder, const struct collective *collective)
                                                                               .hold   = collective->hold});
 }
 
-// The shape counts the columns of the whole tensor (columns), and the columns of first in it (valid_columns).
+// first and rest are the left and right columns of one tensor. columns is its width, valid_columns that of first.
 static struct op columns_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t first,
                             int32_t rest)
 {

@@ -61,7 +61,7 @@ static struct share share_of(const struct declarations *declarations, const stru
                                       : declarations->share;
 }
 
-// Adds a part of rows x columns that the ranks of the share split by rows or by columns.
+// Adds a matrix of rows x columns to a weight. The ranks of `share` split it by rows or by columns.
 static void add_part(struct declaration *declaration, const struct exported *as, int64_t rows, int64_t columns,
                      struct share share, bool is_by_columns)
 {
@@ -146,7 +146,7 @@ static struct declaration *declare_adapter_matrix(struct declarations *declarati
     struct declaration *added = declare_matrix(declarations, NULL, name);
     added->adapter_of         = of;
     added->adapter            = adapter;
-    // The matrix is sharded like the adapted one, or replicated with a gradient that covers only this rank's part.
+    // A of a column-parallel matrix and B of a row-parallel one are replicated; ranks sum their parts of the gradient.
     added->is_replicated = added->is_of_heads = declarations->list[of].is_summed == (adapter == ADAPTER_B);
     return added;
 }

@@ -103,7 +103,7 @@ int32_t linear_out_of(struct builder *builder, const struct linear *linear, int3
     return assembly_alike(&builder->assembly, linear->role, x, dim[linear->is_gradient]);
 }
 
-// The tensor that a linear writes or adds to, and a factor of the product.
+// The output of a linear: the tensor, whether the product is added to it, and a factor of the product.
 struct result {
     int32_t out;
     bool    accumulates;

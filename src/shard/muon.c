@@ -10,8 +10,8 @@ bool muon_is_used(const struct plan *plan)
     return plan->train.optimizer == OPTIMIZER_MUON;
 }
 
-// Whether Muon updates all parts of a weight, such as gate and up, as one matrix. With muon_split = qkv it does, except
-// for queries, keys and values.
+// Whether Muon updates all parts of a weight, such as gate and up, as one matrix. With muon_split = qkv, it splits only
+// the weights of queries, keys and values into their parts.
 static bool is_joint(const struct plan *plan, const struct weight *weight)
 {
     enum { QKV_PARTS = 3 };
@@ -47,7 +47,7 @@ double muon_flops(const struct muon_matrix *matrix)
     return MUON_ITERATIONS * (4 * m * m * n + 2 * m * m * m);
 }
 
-// Matrices of units with the same replicas: those of experts, or all others.
+// Iterates over the matrices of experts, or over all others: the two kinds have different replicas.
 struct matrices {
     struct builder *builder;
     bool            is_experts;

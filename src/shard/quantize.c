@@ -18,7 +18,8 @@ static bool notes_magnitudes(const struct plan *plan)
            !plan->precision.has_low_precision_weights && !model_is_frozen(&plan->model);
 }
 
-// Whether a tensor of this role has a persistent scale (a slot). Frozen weights have scales of their own.
+// Whether a tensor of this role has a persistent scale (a slot). Frozen FP8 weights have
+// their scales in weight.stored instead.
 static bool has_slot(const struct plan *plan, enum linear_role role)
 {
     bool is_updated = plan->precision.has_low_precision_weights && !model_is_frozen(&plan->model);
@@ -158,8 +159,8 @@ static uint8_t makes(enum linear_role role)
     return role == ROLE_INPUT ? MAKES_INPUT : role == ROLE_WEIGHT ? MAKES_WEIGHT : MAKES_OUTPUT_GRADIENT;
 }
 
-// Returns the op that made the tensor if it should also write the quantized tensor; else -1. It should if the linear's
-// GEMMs then read only FP8, or if a separate op would read the tensor again to find the scale.
+// Returns the op that makes the tensor if quantization is fused into it; else -1. Fusion pays off if all GEMMs of the
+// linear then read only FP8, or if a separate op would read the tensor again to find the scale.
 static int32_t find_maker(const struct builder *builder, const struct op *quantize)
 {
     const struct plan *plan   = builder->plan;
@@ -214,7 +215,7 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
     return maker >= 0 ? fuse(builder, maker, &op) : assembly_append(&builder->assembly, &op);
 }
 
-// The position of OP_QUANTIZE's slot in an op that quantizes.
+// Returns where an op has a slot of OP_QUANTIZE: a fused OP_QUANTIZE has its slots from OP_FUSED on.
 static int slot_in(const struct op *op, int slot)
 {
     return op->kind == OP_QUANTIZE ? slot : OP_FUSED + slot;
@@ -301,7 +302,7 @@ static int32_t transpose(struct builder *builder, int32_t tensor, enum linear_ro
     return out;
 }
 
-// Declares a tensor that the stored OP_QUANTIZE of a weight writes.
+// Declares an output of `stored`, the op that quantizes a weight, in the memory of the weights.
 static void store(struct builder *builder, struct op *stored, int slot, const char *of, struct tensor shape)
 {
     const char *name = arena_format(&builder->plan->arena, of, shape.name);
@@ -357,7 +358,7 @@ static int32_t transpose_stored(struct builder *builder, int32_t tensor, int32_t
     if (stored->shape.quantize.scaling == SCALING_WHOLE) {
         int32_t *made    = &builder->assembly.usage[tensor].quantizer;
         bool     is_kept = *made >= 0 && plan->ops[*made].tag.microbatch == tag.microbatch;
-        *made            = is_kept ? *made : -1;    // made again, since to keep it would double the weights
+        *made            = is_kept ? *made : -1;    // kept over microbatches, transposes would double the weights
         return transpose(builder, tensor, ROLE_WEIGHT);
     }
     if (stored->operand[QUANTIZE_TRANSPOSED] < 0) {
@@ -435,7 +436,7 @@ static void append_update(struct builder *builder, int32_t index, int32_t master
     assembly_append(&builder->assembly, &op);
 }
 
-// Measures or quantizes the weights in this rank's slice of a unit.
+// Finds the largest magnitudes of the weights in this rank's slice of a unit (measures), or quantizes them.
 static void update_runs(struct builder *builder, int32_t index, bool measures)
 {
     const struct plan_unit *unit = &builder->plan->units[index];

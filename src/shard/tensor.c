@@ -113,7 +113,8 @@ static void rotate(struct builder *builder, const struct communication *how)
     assembly_communication(&builder->assembly, &rotation);
 }
 
-// On the next rank a block is one block further on; from the last position it wraps to the first.
+// Returns the elements from the block that this rank receives to the block that the next rank receives in the same hop:
+// one block forward, or from the last block back to the first.
 static int64_t next_rank_ahead(const struct builder *builder, int32_t whole, int64_t distance)
 {
     const struct tensor *all   = &builder->plan->tensors[whole];
@@ -214,7 +215,7 @@ int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *
     return is_partial ? reduce(builder, role, product, out) : product;
 }
 
-// All-reduces the gradients of the elements in a run that the ranks of these axes have in common.
+// All-reduces gradients over these axes: of the elements in run, whose weights are replicated over the axes.
 static void sum_alike(struct builder *builder, int32_t unit, uint32_t axes, struct plan_slice run)
 {
     if (mesh_group_size(&builder->plan->mesh, axes) == 1 || run.elements == 0) {

@@ -94,7 +94,7 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
     unit->gradient = assembly_tensor(&builder->assembly, "gradients", STORAGE_GRADIENT, precision->gradient,
                                      unit_reduces_each(builder, index) ? updated : kept);
     if (unit->is_muon) {
-        return;    // its state follows the owners
+        return;    // muon_assign_owners adds its state, when the owners are known
     }
     unit->master = precision->has_master
                        ? assembly_tensor(&builder->assembly, "master weights", STORAGE_OPTIMIZER, FORMAT_F32, updated)
@@ -290,12 +290,13 @@ void unit_resume_gradients(struct builder *builder, const struct delayed *begun)
 {
     const struct plan_unit *unit                = &builder->plan->units[begun->unit];
     builder->states[begun->unit].whole_gradient = begun->whole;
-    for (int32_t i = 0; i < unit->weight_count; i++) {    // unit_point_gradients made consecutive parts
+    for (int32_t i = 0; i < unit->weight_count; i++) {    // their tensors are consecutive (unit_point_gradients)
         builder->plan->weights[unit->first_weight + i].gradient = begun->first_part + i;
     }
 }
 
-// Leaves the end of a unit's gradients to the weight gradients of the microbatch.
+// Postpones the reduction of a unit's gradients until its delayed weight gradients of this microbatch are computed. The
+// next microbatch then starts with a new temporary for them.
 static void delay_end(struct builder *builder, int32_t unit)
 {
     LIST_APPEND(builder->delayed, builder->delayed_count,

@@ -216,8 +216,9 @@ static void explain_host(struct analysis *analysis, int32_t op, double ready)
     }
 }
 
-// Explains a gap of the compute stream, back from its last op. While an op ran, it explains the gap; before that, its
-// dependency does. A ready op waits for the other stage if it crosses stages, else for its launch.
+// Divides a gap of the compute stream, from its end back to its start, along the chain of ops that the next compute op
+// waited for. The time in which such an op ran is exposed communication. The time from its dependency's end to its
+// start is a bubble if the op crosses stages, else launch overhead.
 static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
 {
     while (cause != NONE && analysis->times[cause].end > begin) {

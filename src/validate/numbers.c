@@ -128,9 +128,10 @@ static void expect(double *rows, const struct op *op, const enum format formats[
 {
     const struct gemm_shape *shape   = &op->shape.gemm;
     double                  *product = allocate(shape->k);
-    int            slot_of_a = op->operand[GEMM_A] == op->operand[GEMM_B] ? GEMM_B : GEMM_A;    // B is written last
-    struct numbers a         = numbers_of_operand(op, slot_of_a, formats[GEMM_A], shape->m * shape->k);
-    struct numbers b         = numbers_of_operand(op, GEMM_B, formats[GEMM_B], shape->k * shape->n);
+    int                      slot_of_a =
+        op->operand[GEMM_A] == op->operand[GEMM_B] ? GEMM_B : GEMM_A;    // the same tensor: B is filled last
+    struct numbers a = numbers_of_operand(op, slot_of_a, formats[GEMM_A], shape->m * shape->k);
+    struct numbers b = numbers_of_operand(op, GEMM_B, formats[GEMM_B], shape->k * shape->n);
     multiply(product, &b, (struct stored){shape->k, shape->n, shape->transpose_b}, r);
     for (int64_t k = 0; k < shape->k; k++) {
         product[k] *= (double)gemm_scale(shape);

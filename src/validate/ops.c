@@ -70,7 +70,7 @@ static int compare(const void *one, const void *other)
     return a->rank - b->rank;
 }
 
-// Gathers all ranks\' outputs, sorted by task, then rank. Collective.
+// Gathers all ranks' outputs, sorted by task, then rank. Collective.
 static struct outcomes outcomes_gather(struct comm *comm, const struct outcomes *own)
 {
     struct outcomes all;

@@ -133,8 +133,8 @@ static void add_waits(struct event *event, const struct ended *begin, const stru
 // So they have no event; an event depends directly on those that its op waits for through compute ops.
 static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
 {
-    struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op]: as it ends
-    struct ended before[STREAM_COUNT];    // as the stream's last event started
+    struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op]: when op has ended
+    struct ended before[STREAM_COUNT];    // when the latest event of the stream started
     int32_t      last[STREAM_COUNT], *end[STREAM_COUNT];
     memset(&none, 0xff, sizeof(none));
     for (int stream = 0; stream < STREAM_COUNT; stream++) {

@@ -40,7 +40,7 @@ struct skeleton {
     struct skeleton_group *groups;
     int32_t                group_count;
     int32_t                place;             // index in verification.classes
-    uint32_t               signature_axes;    // distinct axes that signature is for, and one bit more; 0: no signature
+    uint32_t               signature_axes;    // verification.distinct at the hash, and bit AXIS_COUNT; 0: no hash yet
     uint64_t               signature;
 };
 
@@ -95,7 +95,7 @@ struct participant {
 };
 struct rendezvous {
     int32_t first_participant, participants;
-    int32_t arrived;    // participants that wait in call number done
+    int32_t arrived;    // participants that wait for the operation with index done
     int32_t done;
 };
 struct match {
