@@ -147,8 +147,8 @@ void collectives_read(struct hardware_config *hardware, struct document *documen
     snprintf(path, sizeof(path), "%s/hardware/collectives.csv", config_folder());
     status result = file_read(path, &text, &bytes);
     if (failed(&result)) {
-        document_error(document, "[hardware] collectives = %s: %s: %s; none uses NCCL's model", hardware->collectives,
-                       path, result.text);
+        document_error(document, "[hardware] collectives = %s: %s: %s (collectives = none needs no file)",
+                       hardware->collectives, path, result.text);
         return;
     }
     rest = arena_format(&document->arena, "%.*s", (int)bytes, text);
@@ -157,7 +157,7 @@ void collectives_read(struct hardware_config *hardware, struct document *documen
         if (strncmp(row, hardware->collectives, length) == 0 && row[length] == ',' && row[0] != '#') {
             is_found = true;
             if (!read_row(&hardware->collective_times, row)) {
-                document_error(document, "%s: a row of %s is no GPU,NCCL,OP,RANKS,TIMES", path, hardware->collectives);
+                document_error(document, "%s: a row of %s is not GPU,NCCL,OP,RANKS,TIMES", path, hardware->collectives);
                 return;
             }
         }

@@ -77,7 +77,7 @@ static void print_wrapped(FILE *file, const char *prefix, int columns, const cha
     fputc('\n', file);
 }
 
-// Published figures and software profiles belong to another job than the written one.
+// Published figures and software profiles describe measured runs of another program, not the written job.
 static bool is_of_table(const struct config_section *section)
 {
     return section->options == published_options || section->options == software_options;

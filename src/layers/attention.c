@@ -22,7 +22,7 @@ static const struct exported exported_sinks      = {"model.layers.%d.self_attn.s
 static const struct exported exported_q_norm     = {"model.layers.%d.self_attn.q_norm.weight", 16};
 static const struct exported exported_k_norm     = {"model.layers.%d.self_attn.k_norm.weight", 17};
 
-// q, k and v share A.
+// The LoRA adapters of q, k and v share A and have a B each.
 static const struct exported exported_qkv_a = {"model.layers.%d.self_attn.qkv_proj.lora_A.weight", 0};
 static const struct exported exported_q_b   = {"model.layers.%d.self_attn.q_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
 static const struct exported exported_k_b   = {"model.layers.%d.self_attn.k_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
@@ -392,7 +392,7 @@ static int64_t window_of(const struct builder *builder)
     return 0;
 }
 
-// ALiBi slopes depend on a head's index in the whole model.
+// Sets the ALiBi slopes, which depend on a head's index in the model: first_head is this tp rank's first.
 static void lean(const struct builder *builder, struct attention_shape *shape)
 {
     const struct plan *plan = builder->plan;

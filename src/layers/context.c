@@ -191,7 +191,7 @@ struct gradients {
     int32_t out, query, key_value;
 };
 
-// The statistics cover all keys, so the gradients of the blocks simply add up.
+// The log-sum-exp covers all keys, so the gradients of the blocks simply add up.
 static void backward(struct sublayer *sublayer, const struct visit *visit, int32_t keys,
                      const struct gradients *gradients)
 {
@@ -229,7 +229,7 @@ static void ring_attention_backward(struct sublayer *sublayer, int32_t gradient,
                 backward(sublayer, &visit, keys, &sums);
             }
         }
-        // The gradients follow their keys, and are back at their own rank after the last block.
+        // The gradients of keys and values travel with them, and are back at their own rank after the last block.
         sums.key_value = rotate(builder, "kv gradient ring", MAKES_OUTPUT, sums.key_value);
         keys           = next;
     }

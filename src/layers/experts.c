@@ -425,7 +425,7 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
     assembly_set_part(&builder->assembly, PART_EXPERT_ACTIVATION);
     expert->fc1_gradient = activation_backward(builder, ds, expert->fc1);
-    // Overlaps communication as columns_backward does.
+    // The gather overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
     assembly_set_part(&builder->assembly, PART_EXPERT_FC1);
     expert->again = tensor_shares_matrix(builder, fc1)
                         ? tensor_gather_again(builder, "fc1 input again", expert->in, fc1)
@@ -440,7 +440,7 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
 }
 
 // The backward pass of the shared experts comes first; if gates multiply outputs, the router's backward pass follows.
-// Both overlap with the all-to-all of output gradients. Returns the sum of their input gradients.
+// The two overlap with the all-to-all of output gradients. Returns the sum of the input gradients of these two.
 static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
     const struct plan *plan   = sublayer->builder->plan;
@@ -459,7 +459,7 @@ static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
     return d_in;
 }
 
-// Adds the gradient of the rows before their projection to d_in.
+// Backward pass of the projection to expert_hidden: adds its input gradient to d_in.
 static void down_backward(struct sublayer *sublayer, int32_t rows, int32_t d_in)
 {
     struct builder *builder = sublayer->builder;

@@ -19,7 +19,7 @@ enum {
     VALUE_GATES,
     VALUE_SOURCES,
     VALUE_COUNTS,
-    VALUE_EXPERT_IN,    // this and the next two are in expert_values of experts.c, not in tensor
+    VALUE_EXPERT_IN,    // VALUE_EXPERT_IN, VALUE_FC1, VALUE_S: in expert_values of experts.c
     VALUE_FC1,
     VALUE_S,
     VALUE_EXPERT_OUT,      // [slots, width of experts], after the all-to-all back to the tokens' ranks

@@ -115,7 +115,7 @@ static void append_loss(struct builder *builder, int32_t logits)
     sum.accumulates = plan->tensors[loss].first_op >= 0;
     assembly_operand(&sum, LOSS_SUM_IN, ACCESS_READ, losses);
     assembly_operand(&sum, LOSS_SUM_OUT, sum.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, loss);
-    // Only one of the ranks with the same loss counts it. The others add 0 * loss, which still passes on a NaN.
+    // Of the ranks with the same loss, one counts it. The others add 0 * loss, so that a NaN still reaches the sum.
     sum.shape.rows = (struct rows_shape){
         .rows = builder->tokens, .columns = 1, .scale = tensor_counts_loss(plan) ? (float)(share / tokens) : 0.0F};
     assembly_append(&builder->assembly, &sum);

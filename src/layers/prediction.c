@@ -52,7 +52,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
     declare_rows(declarations, projection, &exported_projection, hidden, 2 * hidden);
 }
 
-// Its input tokens are the targets of the previous depth.
+// The input tokens of an MTP module are the targets of the previous depth.
 static int32_t tokens_of(const struct builder *builder)
 {
     return prediction_targets(builder, prediction_depth(builder) - 1);

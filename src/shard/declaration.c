@@ -130,7 +130,7 @@ void declare_bias(struct declarations *declarations, const char *name, const str
     }
 }
 
-// The last matrix that is not an adapter's.
+// The matrix that was declared last, except adapters.
 static int32_t last_matrix(const struct declarations *declarations)
 {
     int32_t index = declarations->count - 1;

@@ -10,7 +10,7 @@
 #include "gswbench/op_table.h"
 
 // clang-format off
-// The parts before and after those of the axes: NAME, key.
+// The parts of a step, except exposed communication, which has a part per axis: NAME, key.
 #define FIRST_PARTS(PART) \
     PART(IDEAL, ideal) PART(GEMM, gemm) PART(ATTENTION, attention) PART(MEMORY, memory) PART(CAST, cast) \
     PART(RECOMPUTE, recompute) PART(OPTIMIZER, optimizer) PART(BUBBLE, bubble)
@@ -30,7 +30,7 @@ const struct json_field waterfall_fields[] = {
 
 enum { NONE = -1 };
 
-// Communication ops of one kind, group and size, with the shortest time of any.
+// Communication ops of one kind, group and size, and the shortest time among them.
 struct op_class {
     const struct op *first;
     double           shortest;
@@ -66,7 +66,7 @@ static bool crosses_stages(const struct analysis *analysis, int32_t op)
     return (axes_of(analysis->step->plan, op_at(analysis, op)) & 1u << AXIS_PP) != 0;
 }
 
-// A conversion to the same format is a copy, and into an accumulator an addition.
+// A conversion to the same format counts as a copy, and one that accumulates as an addition.
 static bool is_cast(const struct plan *plan, const struct op *op)
 {
     const struct tensor *tensors = plan->tensors;
@@ -131,7 +131,7 @@ static double launch_seconds(const struct analysis *analysis, int32_t op)
     return analysis->step->launches != NULL ? analysis->step->launches[op] : 0.0;
 }
 
-// Seconds that a started op still waits for its launch.
+// Seconds of launch overhead at the start of an op's predicted time, in which the op does not run yet.
 static double wait_seconds(const struct analysis *analysis, int32_t op)
 {
     return launch_seconds(analysis, op) * analysis->step->launch_alone;

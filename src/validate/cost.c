@@ -30,8 +30,8 @@ static bool is_made_weight(const struct plan *plan, int32_t tensor)
     return state_is_lasting(plan, tensor) && plan->tensors[tensor].storage == STORAGE_WEIGHT;
 }
 
-// Bytes that validating a repeated step moves, beyond the step itself. A sample is read and copied back; AdamW reads
-// and writes it with gradients and weights; two digests read the output.
+// Bytes that validating a repeated step moves, in addition to the step. The optimizer's sample is read and copied back,
+// AdamW reads and writes it with gradients and weights, and two digests read the results.
 static double step_bytes(const struct validation_setup *setup)
 {
     const struct plan *plan   = setup->plan;

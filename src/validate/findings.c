@@ -32,7 +32,7 @@ static void describe(const struct validation *validation, const struct step_find
 }
 
 // Orders the ranks' findings by how close they are to the origin: weights come before ops, and ops with finite inputs
-// before ops that received the number.
+// before ops that received the NaN or infinity.
 static bool is_before(const struct origin_found *one, const struct origin_found *other)
 {
     return one->origin < other->origin || (one->origin == other->origin && one->op < other->op);
