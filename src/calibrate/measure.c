@@ -24,10 +24,10 @@ enum {
 };
 
 struct timing {
-    const struct distinct_op *between;    // compute op between communication ops; NULL: the op computes
+    const struct distinct_op *between;    // compute op between communication ops; NULL: measures compute
     int32_t                   repeats;    // of the op per round; 0: not chosen yet
     double                   *seconds;    // per op, [rounds]
-    int                       rounds;     // so far
+    int                       rounds;     // rounds run so far
 };
 
 static bool is_communication(const struct distinct_op *distinct)

@@ -93,7 +93,7 @@ static const char *canonical_device(struct document *document, const struct assi
     return value;
 }
 
-// Returns why an option cannot be set here, or NULL: these options decide which files and sections apply.
+// Returns why an option cannot be set here, or NULL. Presets and [when ...] sections cannot select further ones.
 static const char *forbidden(const struct document *document, const struct assignment *assignment)
 {
     bool names_file = option_names_file(assignment->option);

@@ -66,7 +66,7 @@ void document_override(struct document *document, const char *text);
 // file.c: reads a full regular file into memory. The caller frees text.
 status file_read(const char *path, char **text, size_t *bytes);
 
-// Returns the NAME of NAME.ini in the folder closest to a misspelt one, or NULL; in the arena.
+// Returns the name of the .ini file in the folder that is closest to a misspelt name, or NULL; in the arena.
 const char *file_suggest(struct arena *arena, const char *folder, const char *name);
 const char *file_list(struct arena *arena, const char *folder);    // "a, b"; the first 12
 
@@ -105,7 +105,7 @@ void preset_apply_all(struct config *config, struct document *document, struct s
 // Where a preset sets the option: "FILE:LINE" in the document's arena; NULL: nowhere.
 const char *preset_find_place(struct document *document, struct selection selection, const struct option *option);
 bool        condition_matches(const struct condition *condition, const struct selection *selection);
-// Reports a variant that nothing names.
+// Reports a variant that no [when variant=...] section names.
 void condition_check_variant(struct document *document, const char *variant);
 // Whether a section names that gpu. The gpu then selects a published row and the hardware profile.
 bool document_names_gpu(const struct document *document, const char *gpu);

@@ -65,7 +65,7 @@ static void judge(struct result *result)
     result_derive(result);
 }
 
-// Calls the visitor that fills the result, then the caller's own.
+// Context of a visitor that fills the result, and then calls the caller's visitor.
 struct audience {
     struct result             *result;
     struct predict_explanation callers;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Declares the values and helpers of attention, its sinks, and context parallelism.
+// Declares the values and helpers of attention, sinks and context parallelism. T: tokens of a microbatch on this rank.
 #pragma once
 
 #include "gswbench/layer_kind.h"

@@ -74,7 +74,7 @@ bool context_exchanges(const struct builder *builder)
 // higher rank, all of it. The halves of a block are not adjacent in the sequence, so with ALiBi each has its own op.
 
 struct visit {
-    int64_t run;            // of queries
+    int64_t run;            // run of queries
     int64_t first, keys;    // rows of the block, in the run's sequence, that the run attends to
     int64_t distance;       // ALiBi: positions from the first key to the first query
     bool    causal;

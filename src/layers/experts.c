@@ -15,7 +15,7 @@
 #include "gswbench/linear.h"
 #include "mlp.h"
 
-// The number after each name is its random stream. Biases start at zero, so all of an expert share the last stream.
+// The number after each name is its random stream. Biases start at zero, so an expert's biases share one.
 enum { NOT_DRAWN = 3 };
 
 // Tensor names of Mixtral, or of Qwen3 and DeepSeek-V3.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kinds of the head and of an MTP module's head: logits, loss, and their gradients. The loss
-// overwrites the logits with their gradient, so only one [T, vocabulary] tensor exists.
+// overwrites the logits with their gradient, so only one [T, vocabulary] tensor exists (T: tokens of a microbatch).
 #include "embedding.h"
 
 #include "gswbench/linear.h"

@@ -2,7 +2,7 @@
 // Defines the layer kind of latent attention (MLA). Queries, keys and values are compressed on the local rows,
 // normalised, gathered over tp in compressed form, and projected up to this rank's heads. The rotated part of a key is
 // computed next to the compressed keys and values and shared by all heads. The down projections are replicated over tp.
-// Core attention is in attention.c.
+// Core attention is in attention.c. S, T: rows before and after the gather over tp.
 #include <inttypes.h>
 
 #include "gswbench/layer_kind.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kind of Mamba-2: input projection to z, x, B, C and dt, causal convolution of x, B and C, selective
-// scan, norm gated by z, output projection. tp shards heads and groups.
+// scan, norm gated by z, output projection. tp shards heads and groups. T: tokens of a microbatch.
 #include <inttypes.h>
 
 #include "gswbench/layer_kind.h"

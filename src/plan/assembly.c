@@ -15,7 +15,7 @@ void assembly_begin(struct assembly *assembly, struct plan *plan)
                                   .tag          = {.phase = PHASE_FORWARD, .layer = -1, .chunk = -1, .microbatch = -1},
                                   .last_compute = -1,
                                   .last_reader  = -1};
-    memset(assembly->pending, 0xff, sizeof(assembly->pending));    // -1
+    memset(assembly->pending, 0xff, sizeof(assembly->pending));    // sets every index to -1
 }
 
 void assembly_free(struct assembly *assembly)
@@ -66,7 +66,7 @@ static int32_t append_tensor(struct assembly *assembly, struct tensor tensor, co
 
     assembly->plan->tensors[index] = tensor;
     assembly->usage[index]         = (struct usage){.writer = -1, .quantizer = -1, .factor = -1, .tensor_scale = -1};
-    memset(assembly->usage[index].reader, 0xff, sizeof(assembly->usage[index].reader));    // -1
+    memset(assembly->usage[index].reader, 0xff, sizeof(assembly->usage[index].reader));    // sets every index to -1
     return index;
 }
 
@@ -167,7 +167,7 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
 static void find_waits(const struct assembly *assembly, struct op *op)
 {
     int32_t latest[STREAM_COUNT];
-    memset(latest, 0xff, sizeof(latest));    // -1
+    memset(latest, 0xff, sizeof(latest));    // sets every index to -1
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] < 0) {
             continue;

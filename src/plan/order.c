@@ -60,7 +60,7 @@ void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *positi
 {
     struct order order = {plan, clocks, position};
     int32_t      latest[STREAM_COUNT];
-    memset(latest, 0xff, sizeof(latest));    // -1
+    memset(latest, 0xff, sizeof(latest));    // sets every index to -1
     for (int32_t i = 0; i < plan->op_count; i++) {
         struct op *op     = &plan->ops[i];
         uint32_t   needed = 0;

@@ -3,10 +3,10 @@
 // scale x A^T is kept from the forward to the backward pass; then dB = dy^T t, dt = scale dy B, dA = dt^T x, and dx +=
 // dt A.
 //
-// Under tp, B of a column-parallel matrix and A of a row-parallel one are sharded like the matrix. The other is
-// replicated, and tp sums its gradient with the unit's gradients. B t of a row-parallel matrix is a partial sum,
-// completed by the reduction after W x; dt A of a column-parallel matrix is completed by the reduction of dx. So
-// adapters add no collective to the layer.
+// Under tp, B of a column-parallel matrix and A of a row-parallel one are sharded like the matrix. The other of A and B
+// is replicated, and its gradient is summed over tp with the other replicated gradients of its unit. Partial sums need
+// no collective of the adapter: B t of a row-parallel matrix is reduced with W x, and dt A of a column-parallel matrix
+// with dx.
 #include "gswbench/linear.h"
 
 bool adapter_exists(const struct builder *builder, int32_t weight)

@@ -44,7 +44,7 @@ static void write_op(const struct plan *plan, int32_t index, const struct op_tim
     fputs("}}", file);
 }
 
-// Counts sends from one rank to another on one channel, which pair in order.
+// Counts sends from one rank to another on one channel: the n-th send belongs to the n-th receive.
 struct pairing {
     int64_t from, to, count;
     int32_t group, channel;

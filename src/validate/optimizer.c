@@ -166,7 +166,7 @@ static int64_t part_elements(const struct validation_setup *setup)
     return (step_storage(setup->step, STORAGE_ACTIVATION).elements - CHANGED * PLAN_ALIGNMENT) / each / UNIT * UNIT;
 }
 
-// *next points to the op's saved inputs and is advanced to the next op's.
+// *next points to the saved inputs of this op. The function advances it to those saved for the next op.
 static bool repeat_op(const struct validation_setup *setup, const struct op *op, struct piece piece, char **next)
 {
     int64_t maximum = part_elements(setup);

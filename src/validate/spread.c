@@ -61,7 +61,7 @@ struct sources {
     double  received;            // variance of activations and gradients from other pipeline stages
 };
 
-// A reduction over ranks rounds once per rank, in either order.
+// A reduction over n ranks rounds n times in each of the two runs.
 static double variance_of_communication(const struct plan *plan, const struct op *op)
 {
     double ranks = (double)plan->groups[op->shape.communication.group].size;

@@ -40,7 +40,7 @@ struct skeleton {
     struct skeleton_group *groups;
     int32_t                group_count;
     int32_t                place;             // index in verification.classes
-    uint32_t               signature_axes;    // verification.distinct at the hash, and bit AXIS_COUNT; 0: no hash yet
+    uint32_t               signature_axes;    // distinct when signature was computed, plus bit AXIS_COUNT; 0: none yet
     uint64_t               signature;
 };
 

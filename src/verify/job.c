@@ -47,7 +47,7 @@ static bool is_distinct(const struct verification *job, int axis)
     return job->distinct >> axis & 1u;
 }
 
-// Coordinates of to on distinct axes; on others, to + sign * from, modulo the size.
+// Returns the rank with the coordinates of `to` on distinct axes, and to + sign * from modulo the size on other axes.
 static int64_t combine(const struct verification *job, int64_t from, int64_t to, int64_t sign)
 {
     int64_t start[AXIS_COUNT], end[AXIS_COUNT];

@@ -104,7 +104,7 @@ static void mark_gradient_padding(struct verifier *verifier)
     for (int32_t w = 0; w < plan->weight_count; w++) {
         const struct weight *weight = &plan->weights[w];
         int32_t              tensor = weight->gradient >= 0 ? weight->gradient : plan->units[weight->unit].gradient;
-        if (tensor < 0) {    // frozen
+        if (tensor < 0) {    // frozen weights have no gradients
             continue;
         }
         for (int32_t i = verifier->first_segment[tensor];
