@@ -93,7 +93,7 @@ static const char *canonical_device(struct document *document, const struct assi
     return value;
 }
 
-// Returns why an option cannot be set here, or NULL. Presets and [when ...] sections cannot select further ones.
+// Returns why an option cannot be set here, or NULL. Most options that select files or sections are forbidden in these.
 static const char *forbidden(const struct document *document, const struct assignment *assignment)
 {
     bool names_file = option_names_file(assignment->option);
@@ -104,7 +104,7 @@ static const char *forbidden(const struct document *document, const struct assig
         return "cannot be set in a [when ...] section";
     }
     bool inherits = assignment->option == option_find(software_options, "profile");
-    return document->only != NULL && names_file && !inherits ? "cannot be set in such a file" : NULL;
+    return document->only != NULL && names_file && !inherits ? "cannot be set in a preset file" : NULL;
 }
 
 static int earlier_line(const struct document *document, const struct assignment *wanted)

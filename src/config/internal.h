@@ -115,7 +115,6 @@ void document_parse_file(struct document *document, const char *path);
 // rows.c: published figures of another step become 0 (not published).
 void config_keep_published(struct config *config, struct document *document, struct selection selection);
 
-// Whether the option names a preset file.
 bool option_names_file(const struct option *option);
 
 const struct config_section *section_find(const char *name);

@@ -55,7 +55,6 @@ static double rounding_of(enum format format)
     return format == FORMAT_I32 ? 0 : ldexp(1, -2 * (format_table[format].mantissa_bits + 1));
 }
 
-// Sources of nondeterminism over all ranks.
 struct sources {
     uint8_t phases[OP_COUNT];    // per op kind: 1 << phase if it is nondeterministic there on any rank
     double  received;            // variance of activations and gradients from other pipeline stages

@@ -101,7 +101,8 @@ Test(bad_config_file, suggests_installed_names)
              folder);
     struct text_buffer all = {0};
     text_append(&all, "%s", expected);
-    text_append(&all, "E-CONFIG %s/models/small.ini:3: [model] preset = small: cannot be set in such a file\n", folder);
+    text_append(&all, "E-CONFIG %s/models/small.ini:3: [model] preset = small: cannot be set in a preset file\n",
+                folder);
     text_append(&all, "E-CONFIG %s/models/small.ini:4: [train]: this file may hold [model] only\n", folder);
     text_append(&all, "E-CONFIG %s/models/small.ini:6: [when ranks=8]: unknown section (gswbench options lists all)\n",
                 folder);
