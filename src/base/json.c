@@ -447,7 +447,7 @@ json_t *json_schema(const struct json_field *fields)
                      "additionalProperties", 0);
 }
 
-// Parses untrusted JSON. Three bytes of text can become 300 bytes of values, so their cost is estimated first.
+// Parses untrusted JSON. Three bytes of text can become 300 bytes of heap, so the memory is estimated before parsing.
 //
 // Costs are upper bounds of heap bytes per value. An element is a pointer in an array that doubles, with the old array
 // still allocated.

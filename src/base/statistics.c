@@ -16,11 +16,11 @@ enum {
     DRIFT_COUNT_MIN      = 10,
     DRIFT_COUNT_MAX      = 1024,    // longer series are thinned, as pairs grow quadratically
     BLOCKS               = 8,
-    SHORT_COUNT_MAX      = 29,    // too short to show sustained levels
+    SHORT_COUNT_MAX      = 29,    // longest series whose swing ignores the two extremes
     NEIGHBOURS           = 3,
 };
 
-// Normal quantiles, and standard deviation over median absolute deviation.
+// Quantiles of the normal distribution, and its standard deviation divided by its median absolute deviation.
 static const double two_sided_95 = 1.96, two_sided_99 = 2.576, deviations_per_median = 1.4826;
 
 // Limit of clipping, in standard deviations from the median.
@@ -158,8 +158,8 @@ double statistics_minimum_median(const double *values, int64_t count, double cha
     return lowest;
 }
 
-// Returns the median distance of the medians of blocks of steps from the overall median, relative to it. Nearby steps
-// are correlated, so single steps understate the error of the median; blocks show slow changes.
+// Splits the series into blocks of consecutive steps, and takes the median of each block. Returns the median distance
+// of these medians from the overall median, divided by it. Blocks show slow changes that single steps do not.
 static double wander_of(const double *values, int64_t count, double median)
 {
     double  medians[BLOCKS];
@@ -183,22 +183,23 @@ static double *clip(const double *values, int64_t count, double median)
     return clipped;
 }
 
-// Largest plausible lag-1 autocorrelation of `count` values with sample correlation c, which short series underestimate
-// (Kendall 1954).
+// Largest plausible lag-1 autocorrelation of `count` values whose sample autocorrelation is c. The sample value of a
+// short series is too low by about (1 + 3 c) / count (Kendall 1954); another 8 / count is a safety margin.
 static double plausible_correlation(double c, int64_t count)
 {
     return fmax(0, fmin(correlation_max, c + (9 + 3 * c) / (double)count));
 }
 
-// Autocorrelation by which an interval is widened; 0 unless c is significant.
+// Autocorrelation for which a confidence interval is widened: 0 if c is below its standard error, 1 / sqrt(count). A
+// larger c is raised by the bias of short series and by the standard error.
 static double significant_correlation(double c, int64_t count)
 {
     double uncertainty = 1 / sqrt((double)count);
     return c > uncertainty ? fmin(correlation_max, c + (1 + 3 * c) / (double)count + uncertainty) : 0;
 }
 
-// Sums over a clipped series around its mean: squared deviations, products of successive deviations, and squared
-// successive differences.
+// Sums over a clipped series. squares: squared deviations from the mean. products: products of two successive
+// deviations. steps: squared differences of two successive values.
 struct moments {
     double squares, products, steps;
 };
@@ -219,9 +220,9 @@ static struct moments moments_of(const double *values, int64_t count, double med
     return sums;
 }
 
-// Relative standard error of the median of an AR(1) series with coefficient r. Its square is the variance of the mean
-// times pi / 2. A slowly changing series has not shown its whole variance yet, so the variance is at least the one that
-// successive differences imply. The result is at most the error of a single value.
+// Relative standard error of the median of an AR(1) series with coefficient r. Its square is pi / 2 times the variance
+// of the mean. A short sample of a slowly changing series varies less than the series itself. So the variance is also
+// estimated from successive differences, and the larger estimate counts. The error is at most that for a single value.
 static double error_of(const struct moments *sums, int64_t count, double median, double r)
 {
     double n        = (double)count;
@@ -230,8 +231,9 @@ static double error_of(const struct moments *sums, int64_t count, double median,
     return sqrt(variance * fmin(1, acos(0) * inflated / n)) / median;
 }
 
-// Relative distance between the lowest and highest sustained level. Single steps do not count: short series ignore the
-// two extremes; longer ones take medians of three successive steps, and their swing is 0 unless steps are correlated.
+// Returns the highest over the lowest sustained level, minus 1. One slow step is no level: a short series ignores its
+// minimum and maximum. In a longer one, a level is the median of three successive steps, and the swing is 0 unless
+// steps are correlated.
 static double swing_of(const double *values, const double *sorted, int64_t count, bool is_correlated)
 {
     double low = sorted[1], high = sorted[count - 2];
@@ -267,7 +269,7 @@ static int64_t count_outliers(const double *values, int64_t count)
     return outliers;
 }
 
-// sorted: the values in order.
+// sorted: the values in ascending order.
 static void bracket(struct statistics *statistics, const double *values, const double *sorted, int64_t count)
 {
     double median = median_of(sorted, count), correlation = 0, reach = 1;

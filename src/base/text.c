@@ -83,7 +83,8 @@ int text_distance(const char *a, const char *b)
     return row[b_length];
 }
 
-// Up to a third of the characters may be wrong, at least one but not all. A name that starts with the word wins.
+// Returns the shortest name that starts with the word, else the name with the fewest edits; NULL: none is close. At
+// most a third of the word's characters, rounded up, may need an edit, and never all of them.
 const char *text_closest(const char *word, const char *const *names)
 {
     int         length  = (int)strnlen(word, DISTANCE_MAX_LENGTH);
