@@ -12,7 +12,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double share_min = 0.95;    // of the median over the ranks
+static const double share_min = 0.95;    // a value below this share of the median over the ranks is a fault
 
 enum { NAMED_MAX = 8 };    // ranks named per reason; a note names one
 
@@ -98,7 +98,7 @@ static bool find_low_gauge(const struct suspect *suspect, char *text, size_t byt
     return value < share_min * median;
 }
 
-// If no rank was observed at all, the report has a separate line for it.
+// Finds GPUs that were observed only in part or not at all. If no GPU was observed, one line of the report says so.
 static bool find_gap(const struct suspect *suspect, char *text, size_t bytes)
 {
     const struct observation *observation = suspect->observation;

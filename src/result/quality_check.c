@@ -50,7 +50,8 @@ void result_judge(struct result *result, enum quality quality, double value, int
                 limit->unit, limit->remedy);
 }
 
-// Limits of the excess over the class median. In addition, the lower confidence bound must be above least.
+// Limits of a rank's compute time, relative to the median of its class. A rank is slow only if the lower confidence
+// bound of its excess is also above excess_minimum.
 static const double excess_noted = 0.03, excess_degraded = 0.05, excess_minimum = 0.01;
 
 enum { NAMED_MAX = 8 };    // ranks named in reasons
@@ -98,7 +99,7 @@ static void add_reason(struct result *result, const struct result_rank *rank, in
                 100 * rank->excess_low, more);
 }
 
-// Iterates over slow ranks from the slowest on; equal ranks come in order of their number. NULL: no further rank.
+// Returns the slow rank after `before` (NULL: the first), in order of falling excess, then of rank. NULL: none is left.
 static const struct result_rank *find_next(const struct result *result, const struct result_rank *before)
 {
     const struct result_rank *next = NULL;
@@ -135,7 +136,7 @@ static double foreign_share(const struct result_rank *rank)
     return rank->local_rank == 0 ? rank->foreign / (double)rank->processors : NAN;
 }
 
-// Reports the host with the largest share.
+// Reports the host on which other processes used the largest share of the cores.
 static void check_foreign_load(struct result *result)
 {
     const struct result_rank *worst = NULL;

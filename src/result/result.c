@@ -249,11 +249,12 @@ void result_add_communication_time(struct result *result, const struct result_co
     text_copy(to->format, sizeof(to->format), format_name(format));
 }
 
-// Sets the loss that initial weights must give, and its margin. Their logits are about normal with mean 0 and the
-// variance below, so the mean of their exponentials is that of a log-normal variable. The margin is six standard errors
-// of the mean over the tokens of a step, plus 1 nat for auxiliary losses and logits that are not quite normal. With
-// scaled embeddings, a row of the residual stream may be mostly the embedding of its token. If the head is tied, the
-// logit of this token is then large (own), which widens the margin.
+// Sets the loss that initial weights must give, and its margin. Initial logits are about normal with mean 0 and the
+// variance below, so the expected loss is log(vocab) + variance / 2. The margin is six standard errors of the mean loss
+// of a step, plus 1 nat for auxiliary losses and for logits that are not quite normal.
+//
+// With scaled embeddings, a token's hidden state may be mostly its embedding. A tied head then gives the token itself a
+// logit of `own`, and the loss may be that large.
 static void set_start_loss(struct result *result, const struct model_config *model)
 {
     double deviation          = model->init_deviation * model->logit_scale;

@@ -107,7 +107,8 @@ static void check_clocks(struct result *result)
 
 void result_check_peak(struct result *result)
 {
-    // A step executes at least the model's FLOPs with half of the attention square, a number that every result has.
+    // A step takes at least the time of its FLOPs at the peak. FLOPS_HARDWARE counts the FLOPs of its ops, FLOPS_CAUSAL
+    // the model's FLOPs with half of the attention square, which every result has.
     double minimum = fmax(result_ideal_seconds(result, FLOPS_HARDWARE), result_ideal_seconds(result, FLOPS_CAUSAL));
     for (int64_t i = 0; i < result->step_count; i++) {
         if (result->steps[i].seconds > 0 && result->steps[i].seconds < minimum) {

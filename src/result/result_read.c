@@ -155,7 +155,7 @@ static void raise(struct result *result, enum verdict verdict)
     result->verdict = result->verdict < (int64_t)verdict ? (int64_t)verdict : result->verdict;
 }
 
-// Combines the verdicts of the file's reasons with those that the checks find; adds the reasons that the checks find.
+// Sets the verdict to the worst of the file's reasons and of the checks, which run again and add their own reasons.
 static void judge(struct result *result, const struct result_reason *reasons, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -173,7 +173,7 @@ static void judge(struct result *result, const struct result_reason *reasons, in
     result_check(result);
 }
 
-// Keeps the reasons of a run that was slowed on purpose, since the checks take them into account.
+// Adds those of the file's reasons that say the run was slowed on purpose, because the checks depend on them.
 static void keep_slowed(struct result *result, const struct result_reason *reasons, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -183,7 +183,8 @@ static void keep_slowed(struct result *result, const struct result_reason *reaso
     }
 }
 
-// The checks add their reasons again, so the file's own reasons are restored at the end.
+// Repeats all checks on the file's values, and fails if they give another verdict or exit code than the file has. The
+// checks add reasons to an empty list; the file's list is restored at the end.
 static status judge_again(struct result *result)
 {
     struct result_reason *reasons = result->reasons;

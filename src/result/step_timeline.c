@@ -33,7 +33,8 @@ static int by_time(const void *a, const void *b)
 }
 
 // Returns two changes of activation memory per tensor: it grows when the first op that uses the tensor starts, and
-// shrinks when the last one ends, on any stream. Other tensors have changes of 0 bytes. The caller frees the array.
+// shrinks when the last one ends, on any stream. A tensor in another storage has two changes of 0 bytes. The caller
+// frees the array.
 static struct change *find_changes(const struct plan *plan, const struct op_time *times)
 {
     struct change *changes = memory_allocate(2 * (size_t)plan->tensor_count * sizeof(*changes));
@@ -95,7 +96,7 @@ static struct result_action describe(const struct plan *plan, const struct op *o
     return action;
 }
 
-// Returns all pipeline actions without a limit; the caller frees them.
+// Returns all pipeline actions, which may be more than RESULT_ACTIONS; the caller frees them.
 static struct result_action *find_all(const struct plan *plan, const struct op_time *times, int64_t *count)
 {
     struct result_action *actions = memory_allocate((size_t)plan->op_count * sizeof(*actions));
