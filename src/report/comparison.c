@@ -158,7 +158,8 @@ static void add_settings(struct comparison *comparison, const struct result *fir
                 (struct entries){second->environment, second->environment_count});
 }
 
-// Compares one column of the steps. Results with different batches train differently and are not compared.
+// Compares one value of all steps, such as the loss. offset: its field in struct result_step. Results with different
+// global batches train differently and are not compared.
 static struct comparison_curve compare_curves(const struct result *first, const struct result *second, size_t offset)
 {
     struct comparison_curve curve    = {.largest = NAN, .last = NAN, .largest_step = -1, .last_step = -1};
@@ -182,8 +183,9 @@ bool comparison_shares_errors(const struct comparison *comparison)
            has_same_profiles(comparison->first, comparison->second);
 }
 
-// Returns the statistics of the step time. The interval of a prediction is its error range. Two predictions with equal
-// profiles share most of their error: each gets half of PREDICTED_CHANGE_ERROR, or 0 if the steps are equal.
+// Returns the statistics of the step time. The interval of a prediction is its error range. Two predictions with the
+// same profiles share most of their error, which cancels in the ratio. So each gets only half of
+// PREDICTED_CHANGE_ERROR, or 0 if their step times are equal.
 static struct statistics find_step(const struct result *result, const struct result *other)
 {
     struct statistics step = result->figures.step;
@@ -291,7 +293,7 @@ static void set_families(struct comparison *comparison)
     add_ops(comparison, comparison->second);
 }
 
-// Returns the rate class with this name, or RATE_COUNT.
+// Returns the index of this precision in rate_names, or RATE_COUNT.
 static int rate_of(const char *precision)
 {
     int rate = 0;
@@ -350,7 +352,8 @@ void comparison_free(struct comparison *comparison)
     *comparison = (struct comparison){0};
 }
 
-// Job settings have a dot in their name, facts of the machine do not.
+// Lists the job settings that differ, with their second value: "parallel.tp 8, ranks 16". Job settings have a dot in
+// their name, facts of the machine do not.
 const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes)
 {
     size_t used = 0;

@@ -75,7 +75,7 @@ static const char *name_interval(const struct comparison *comparison)
                              : "95% CI of the medians";
 }
 
-// Writes the errors of two predictions. The interval of the verdict shows how much of them remains in the ratio.
+// Writes the error of each prediction. The interval after the verdict is narrower if they share most of their error.
 static void write_prediction_errors(const struct comparison *comparison, FILE *file)
 {
     double first = comparison->first->expectation.percent, second = comparison->second->expectation.percent;
@@ -110,7 +110,7 @@ static void write_verdict(const struct comparison *comparison, FILE *file)
     }
 }
 
-// Writes a row: both values, printed by a function, and their change in percent.
+// Writes a row: both values, formatted by `print`, and their change in percent.
 typedef const char *print_value(double value);
 
 static void write_row(const char *name, print_value *print, double first, double second, FILE *file)
@@ -243,7 +243,7 @@ static void write_families(const struct comparison *comparison, FILE *file)
     }
 }
 
-// For each waterfall part, the reason that it keeps a lower precision from reaching the ratio of the peaks.
+// For each waterfall part, why a lower precision makes it less than (ratio of the peaks) times as fast.
 // clang-format off
 #define AXIS_WORDS(NAME, ...) [WATERFALL_EXPOSED_##NAME] = "exposed communication",
 static const char *const reasons[WATERFALL_PARTS] = {
@@ -307,7 +307,7 @@ static void write_techniques(const struct comparison *comparison, int64_t part, 
     }
 }
 
-// Sorts the parts by the time that each adds to the change.
+// Sorts the parts by shortfall, the largest first; with sign = -1, the smallest first.
 static void sort_causes(struct cause *causes, const struct comparison *comparison, double pace, double sign)
 {
     for (int64_t i = 0; i < comparison->part_count; i++) {
@@ -316,7 +316,8 @@ static void sort_causes(struct cause *causes, const struct comparison *compariso
     qsort(causes, (size_t)comparison->part_count, sizeof(*causes), gravest_first);
 }
 
-// Writes the parts that keep the second from being `pace` times as fast, if they are at least 5 % of the total.
+// Writes the parts that keep the second step from being `pace` times as fast. Leaves out parts below 5 % of the total
+// shortfall.
 static void write_why(const struct comparison *comparison, FILE *file)
 {
     const char           *first = comparison->first->precision, *second = comparison->second->precision;

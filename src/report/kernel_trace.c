@@ -299,7 +299,7 @@ enum kernel_part kernel_part_of_name(const char *name)
     return KERNEL_OTHER;
 }
 
-// A trace does not tell a repeated forward pass from the first.
+// Recompute counts as forward pass, because a trace does not show which forward kernels are repeated.
 enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op)
 {
     static const enum kernel_part parts[WATERFALL_PARTS] = {
@@ -343,7 +343,8 @@ static int by_time(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-// Adds a time in which running[part] kernels of each part run, by the rules of struct kernel_sums.
+// Divides `seconds`, during which running[part] kernels of each part run, among the parts by the rules at struct
+// kernel_sums.
 static void share(struct kernel_sums *sums, const int64_t running[KERNEL_PARTS], double seconds)
 {
     int64_t compute = 0, communication = 0;

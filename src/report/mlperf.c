@@ -41,8 +41,8 @@ struct reader {
     struct mlperf_log *log;
     int64_t            line;
     double             run_begin;        // milliseconds; NaN: not yet
-    double             begin;            // of the open interval, in milliseconds; NaN: none
-    double             block_seconds;    // of a block that ended without a position; NaN: none
+    double             begin;            // start of the open interval in milliseconds; NaN: none
+    double             block_seconds;    // of an ended block whose steps are not known yet; NaN: none
     double             position;         // steps so far
     double             unit;             // tokens or samples per step, for counts that do not say which; 0: unknown
     bool               follows_start, has_run_stop, has_evaluations;
@@ -79,7 +79,8 @@ static double count_of(const struct entry *entry, bool *is_samples)
     return NAN;
 }
 
-// Sets the steps so far. If the first count of unknown unit is a multiple of a step's tokens, it counts tokens.
+// Sets *steps to the number of steps that the entry's count gives; NaN: it has no count. A count that does not say its
+// unit is in tokens if the first such count is a multiple of the tokens per step, else in samples.
 static status find_steps(struct reader *reader, const struct entry *entry, double *steps)
 {
     const struct mlperf_log *log        = reader->log;
@@ -162,7 +163,8 @@ static status take_position(struct reader *reader, const struct entry *entry)
     return OK;
 }
 
-// Ends the open interval. It is the time of a whole block only if no step was logged in the block.
+// Ends the open interval. If no step was logged in the block, the interval is the whole block, and its time is kept
+// until take_position finds how many steps the block has.
 static void end_block(struct reader *reader, const struct entry *entry)
 {
     if (!isnan(reader->begin) && reader->follows_start) {
@@ -183,7 +185,8 @@ static status take_evaluation(struct reader *reader, const struct entry *entry)
     return take_stop(reader, entry);
 }
 
-// Statistics of an evaluation count validation samples, so they give no training steps; they only end a block.
+// Takes tracked_stats. If their first key begins with "validation", they are from an evaluation: they count no training
+// steps, and end the block.
 static status take_statistics(struct reader *reader, const struct entry *entry)
 {
     static const char validation[] = "validation";
@@ -214,7 +217,7 @@ static const struct {
     {"eval_start", take_evaluation}, {"eval_accuracy", take_position},   {"run_stop", take_run_stop},
 };
 
-// bytes 0: a number.
+// Entries whose value is stored in struct mlperf_log. bytes: size of a text field; 0: the field is a number.
 static const struct {
     const char *key;
     size_t      offset, bytes;
@@ -270,7 +273,7 @@ static int64_t system_number(const json_t *system, const char *key)
     return text != NULL && number_parse_integer(text, &value) && value > 0 && value < 1 << 20 ? value : 0;
 }
 
-// The description of the system, which some logs have; one that is not JSON states nothing.
+// Reads the number of accelerators from the description of the system, which only some logs have; 0 if it is not JSON.
 static void take_system(struct reader *reader, const char *text)
 {
     json_error_t error;

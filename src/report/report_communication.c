@@ -47,7 +47,7 @@ static void name_number(char text[32], double value, double unit)
     snprintf(text, 32, isfinite(value) ? "%.*f" : "-", value / unit < 100 ? 2 : 0, value / unit);
 }
 
-// "RING LL x 4", and "rank 3 (host), last in 62 %, 12.3 us".
+// by: algorithm, protocol and channels, "RING LL x 4". late: "rank 3 (host), last in 62 %, 12.3 us".
 static void name_numbers(const struct result *result, const struct result_communication_time *time,
                          struct numbers *text)
 {
@@ -75,7 +75,7 @@ static void name_numbers(const struct result *result, const struct result_commun
 struct axes_sum {
     const char *axes;
     int64_t     count;
-    double      bytes, seconds, moving_seconds, bus_bytes;    // bus: bytes that pass the links while moving
+    double      bytes, seconds, moving_seconds, bus_bytes;    // bus_bytes: bus bandwidth times moving_seconds
 };
 enum { SUMS = 16 };
 
@@ -90,7 +90,7 @@ static int sum_axes(const struct result *result, struct axes_sum sums[SUMS])
             at++;
         }
         if (at == SUMS) {
-            continue;    // only a damaged file has more kinds of groups
+            continue;    // only a damaged file has more than SUMS combinations of axes
         }
         if (at == count) {
             sums[count++] = (struct axes_sum){.axes = time->axes};

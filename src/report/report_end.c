@@ -15,7 +15,7 @@
 // Maximum of lines, without the two lines "baseline" and "files".
 enum { COLUMNS = 80, LABEL_COLUMNS = 16, REASON_COLUMNS = 4, LINES_MOST = 10 };
 
-// The text written so far. file NULL: only counts the lines.
+// State of the writer. file NULL: only counts the lines.
 struct end {
     FILE *file;
     int   lines;
@@ -44,7 +44,7 @@ static void put_words(struct end *end, const char *text, int column, int indent)
         is_first = false;
         text += length;
         if (*text == ' ') {
-            text++;    // only one: more of them align columns
+            text++;    // only one space, since further ones align columns
         }
     }
     if (end->file != NULL) {

@@ -165,8 +165,8 @@ static void write_layout(const struct result *result, FILE *file)
             result->op_count, result->tensor_count);
 }
 
-// Returns whether the value, which may come from a file, differs from the option's default. Of [hardware] and
-// [software] only the profile names count: a profile sets the other values. [published] has values of a publication.
+// Returns whether the value, which may come from a file, differs from the option's default. In [hardware] and
+// [software] only the profile counts, as it sets the other options. [published] and [fault] never count.
 static bool is_changed(const struct result_entry *entry)
 {
     static const char *const taken[] = {"hardware.", "software.", "published.", "fault."};

@@ -117,7 +117,8 @@ static double tokens_a_rank(const struct table_row *row)
     return row->tokens_per_second / (double)row->key.ranks;
 }
 
-// Relative to the first row of the job: the fewest ranks, first layout.
+// Sets the throughput per rank relative to the job's first row, which has the fewest ranks. Other rows with that number
+// of ranks have none.
 static void set_efficiency(struct table *table)
 {
     const struct table_row *first = table->rows;
