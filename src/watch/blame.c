@@ -9,7 +9,7 @@
 
 static const double DEAF_SECONDS = 3;    // 30 polls
 
-// Position of a rank in the run: 2 s during step s, and 2 s + 1 after it.
+// Position of a rank: 2 s in step s and at a checkpoint file after it, 2 s + 1 while it then waits for other ranks.
 static int64_t place_of(const struct slot *slot)
 {
     switch ((enum watch_phase)slot->phase) {

@@ -63,6 +63,17 @@ Test(blame, falls_on_a_rank_that_is_still_in_the_step)
     cr_expect_eq(index_found, 1);
 }
 
+// The others have written their checkpoint files and wait for the file of rank 1.
+Test(blame, falls_on_a_rank_that_is_still_at_a_file)
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        slots[rank].phase = rank == 1 ? WATCH_FILE : WATCH_FILES;
+    }
+    cr_expect_eq(find(), BLAME_AWAITED);
+    cr_expect_eq(index_found, 1);
+    cr_expect_eq(waiting, 3);
+}
+
 // Rank 2 skipped the collective in which rank 3 waits, and waits for the others in the next one.
 Test(blame, falls_on_the_one_of_a_circle_that_is_further)
 {
