@@ -55,8 +55,8 @@ static double sum_seconds(const struct hardware_config *hardware, const struct g
     return predict_memory_seconds(hardware, bytes);
 }
 
-// Values of section [hardware] for one operand format. steps: factor on the cost of adding a tile to C. This cost is
-// counted in steps along k of BF16; a step in FP8 takes half the time, so the same cost is twice the steps.
+// Values of section [hardware] for one operand format. The cost of adding a tile to C is gemm_accumulate BF16 steps
+// along k. steps converts it to steps of this format: 2 for FP8, where a step takes half the time.
 struct gemm_values {
     double efficiency, prologue, smoothing, gap, steps;
 };
@@ -147,8 +147,8 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
 // Memory traffic of a chunked scan in addition to its operands. The kernels of mamba_ssm exchange running sums of dt,
 // the products C B^T of every chunk, and the states before every chunk through memory.
 //
-// Bytes that a pass moves per element of a tensor: inputs for x, outs for the output, pairs for B and C (these are
-// BF16), state for the states of the chunks, score for C B^T. step: bytes per head and position.
+// Bytes that a pass moves per element of a tensor: inputs for x, outs for the output (backward: its gradient), pairs
+// for B and C, state for the states of the chunks, score for C B^T. step: bytes per head and position.
 struct scan_traffic {
     double inputs, outs, pairs, state, score, step;
 };
@@ -158,8 +158,8 @@ struct scan_traffic {
 static const struct scan_traffic scan_forward = {
     .inputs = 2, .outs = 0, .pairs = 4, .state = 12, .score = 8, .step = 24};
 
-// Backward: the first three and C B^T again; gradients of the states (d out, C), summed over later chunks; then d x and
-// d dt, d B, d C, d (C B^T), and the gradient of the running sums. They read x and d out five times each.
+// Backward kernels: the first four forward kernels again; gradients of the states (d out, C), summed over later chunks;
+// then d x and d dt, d B, d C, d (C B^T), and the gradient of the running sums. x and d out are read five times each.
 static const struct scan_traffic scan_backward = {
     .inputs = 8, .outs = 8, .pairs = 14, .state = 28, .score = 24, .step = 60};
 

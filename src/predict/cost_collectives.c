@@ -124,8 +124,8 @@ static double extend(const struct hardware_config *hardware, const struct series
     return is_same ? draw_line(point_at(series, near), point_at(series, far), ldexp(COLLECTIVE_SMALLEST, size)) : 0.0;
 }
 
-// Estimates the time of a size between two measured sizes by a related series, or else by NCCL's choice of protocol; 0:
-// unknown. For all-reduces and all-to-alls, the time by a related series is averaged (geometric mean) with the line.
+// Estimates the time of a size between two measured ones from a related series, or else by extend(); 0: unknown. For
+// all-reduces and all-to-alls, averages (geometric mean) the related series with the line between the two sizes.
 static double estimate(const struct hardware_config *hardware, const struct series *series, int first, int last,
                        int size)
 {

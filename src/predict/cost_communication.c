@@ -117,8 +117,8 @@ static double model_seconds(const struct machine *machine, const struct span *sp
 }
 
 // Returns the measured time if there is one, else the time of the model. If the op has fewer SMs than in the
-// measurement (is_limited), it returns the longer of both. An op that is one of several parts of an all-to-all
-// (beginnings below 1) costs its share of one all-to-all of all their bytes.
+// measurement (is_limited), it returns the longer of both. If the op is one of n parts of an all-to-all (beginnings is
+// 1 / n), it costs 1 / n of one all-to-all with the bytes of all n parts.
 static double communication_seconds(const struct machine *machine, const struct span *span, const struct op *op,
                                     double bytes, bool is_network)
 {
@@ -229,7 +229,7 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
         cost.seconds = communication_seconds(machine, &span, op, bucket * bytes, is_network) / bucket;
     }
     cost.stall_seconds = copy_seconds(machine, plan, op, bytes);
-    if (software != NULL && is_reduction(op)) {    // each part has its own latency
+    if (software != NULL && is_reduction(op)) {    // split into reduction_parts collectives, each with its latency
         double latency = communication_seconds(machine, &span, op, 0.0, is_network),
                parts   = software->reduction_parts.value;
         cost.seconds += (parts - 1.0) * latency;

@@ -74,10 +74,10 @@ enum amount {
     SCAN_SECONDS,        // of scan kernels that are bound by their math, on any device
 };
 
-// Work of the framework that the plan lacks: each x amount, in this unit. KERNELS count kernel gaps. An op costs
-// max((gswbench's seconds + KERNELS_INSIDE) x factor of the op, MINIMUM), plus all other units. COPIES read and write
-// elements in BF16, 4 bytes each. GENERAL_BYTES are moved by kernels for any shape and type, such as PyTorch's without
-// a compiler.
+// Work of the framework that the plan lacks: each x amount, in this unit. A unit of KERNELS is one kernel gap. An op
+// costs max((gswbench's seconds + KERNELS_INSIDE) x its row in factors[], MINIMUM), plus all other units. COPIES read
+// and write elements in BF16, 4 bytes each. GENERAL_BYTES are moved by kernels for any shape and type, such as
+// PyTorch's without a compiler.
 enum unit { BYTES, COPIES, GENERAL_BYTES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
 struct adjustment {
     uint8_t  kind[2];    // forward and backward op
@@ -137,7 +137,7 @@ static const struct factor {
     {OP_COST_ROUTE,  ANY,                 ANY,             OF(memory_bytes)},
 };
 
-// Host time to launch an op, in units of expert_launch: steps of the first row that matches, 0 without one.
+// Host time to launch an op: expert_launch times the steps of the first row that matches, 0 if none does.
 // expert_launch is the time for a module with several kernels. A cast, or a collective of tp or cp, is a single call
 // and counts half. Weight and bias gradients are launched with the GEMM of the input gradient.
 static const struct launches {
@@ -154,8 +154,8 @@ static const struct launches {
     {ANY,           STREAM_COMPUTE, ANY,                   1.0},
 };
 
-// The smallest value of option launch_graphs at which the framework runs the part of the layer in a CUDA graph; 0:
-// LAUNCH_GRAPHS_ATTENTION. Dense MLPs, and parts whose row count the router determines, never run in one.
+// For each part of a layer: the smallest value of option launch_graphs at which the framework captures it in a CUDA
+// graph; 0: LAUNCH_GRAPHS_ATTENTION. Dense MLPs, and parts whose row count the router determines, are never captured.
 enum { NEVER = ANY };
 static const uint8_t graphs[MODEL_PARTS] = {
     [PART_MLP_NORM] = LAUNCH_GRAPHS_ROUTER,   [PART_ROUTER] = LAUNCH_GRAPHS_ROUTER,

@@ -42,12 +42,12 @@ const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS)
                                               JSON_FIELD(footprint, JSON_FIELD_INTEGER, "device", device),
                                               JSON_END};
 
-// Changes of the live bytes at each op, for the parts that vary during the step (passing); [op_count + 1].
+// change: change of a part's live bytes at each op, for the parts in passing[] below, which vary during the step.
 struct walk {
     const struct plan            *plan;
     const struct software_config *software;
-    int64_t                      *change[FOOTPRINT_PARTS];
-    int64_t                      *ended;    // bytes, over all parts, whose last use is this op
+    int64_t                      *change[FOOTPRINT_PARTS];    // [part][op_count + 1]
+    int64_t                      *ended;                      // [op_count + 1]: bytes of all parts last used by this op
 };
 
 static const int passing[] = {FOOTPRINT_ACTIVATIONS, FOOTPRINT_GEMMS,   FOOTPRINT_LOGITS,       FOOTPRINT_PLACEHOLDERS,
@@ -85,7 +85,7 @@ static int64_t bytes_of(const struct plan *plan, enum tensor_content content)
 }
 
 // Selective recompute keeps the outputs of every second linear in the order q, k, v, projection, gate, up, down: q, v,
-// gate and down. No backward op reads the output of down, so a compiler drops it; keeps_unread: without a compiler.
+// gate and down. No backward op reads the output of down, so a compiler drops it; keeps_unread: there is no compiler.
 static int64_t second_gemms(const struct walk *walk)
 {
     const struct plan *plan = walk->plan;
@@ -340,8 +340,8 @@ static void add_units(struct footprint *footprint, const struct walk *walk)
     footprint->bytes[FOOTPRINT_WHOLE_WEIGHTS] = keeps_units_whole(walk) && has_low_precision_copies(plan) ? weights : 0;
 }
 
-// excess: maximum over layers of the peak memory of the forward pass minus the memory still allocated after it. The
-// allocator keeps the freed segments, but they are too small for the logits.
+// excess: bytes that a layer's forward pass frees again (its peak minus its end), maximum over layers. The allocator
+// keeps these freed segments, but they are too small for the logits.
 struct run {
     int64_t layer, maximum, left, excess;
 };

@@ -9,7 +9,7 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// A communicator across stages (from and to are -1), or a link between two stages. The n-th call of each participant
+// A communicator of all stages (from and to are -1), or a link from one stage to another. The n-th call of each stage
 // joins the n-th rendezvous.
 struct line {
     int32_t  from, to, stream, channel;
@@ -105,8 +105,8 @@ static void add_stage(struct construction *construction, int64_t number)
     }
 }
 
-// Launches in one pass (forward or backward) of a microbatch through a layer. Per-expert ops and the ops of a CUDA
-// graph are several ops in the plan but one launch in the framework.
+// Launches so far in one pass (forward or backward) of a microbatch through a layer. The same op of several experts, or
+// all ops of a CUDA graph, are one launch in the framework.
 enum { PASS_LAUNCHES = 128 };
 struct pass {
     struct op_tag    tag;

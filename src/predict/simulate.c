@@ -12,15 +12,15 @@
 
 enum { NONE = -1, STREAM_ENDED = INT32_MAX };
 
-// Head of a stream of an actor. Index: actor * STREAM_COUNT + stream.
+// Next or running task of a stream of an actor. Index: actor * STREAM_COUNT + stream.
 struct stream_head {
     int32_t task;           // STREAM_ENDED: the stream is done
     int32_t participant;    // next participant of the same communication op; NONE: last
     bool    is_taken;       // running, or waiting for other participants or the host
     bool    is_launching;
-    // Of the first participant, while it runs:
-    double begin, since, end;      // since: start of the current rate
-    double seconds, left, rate;    // duration alone; its remainder at since; progress per second
+    // Of a running task, set in the stream head of its first participant:
+    double begin, since, end;      // since: when its rate last changed
+    double seconds, left, rate;    // duration at rate 1; what is left of it at `since`; seconds of it per second
 };
 
 struct arrivals {
@@ -138,7 +138,7 @@ static void update_rates(struct progress *progress)
     memset(progress->is_changed, 0, (size_t)progress->simulation->actor_count * sizeof(*progress->is_changed));
 }
 
-// change: 1 at the start of the task, -1 at its end.
+// Counts a task that starts (change is 1) or ends (-1).
 static void count_running(struct progress *progress, int32_t first, int32_t change)
 {
     for (int32_t stream_head = first; stream_head != NONE;

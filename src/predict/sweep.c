@@ -27,7 +27,7 @@ struct candidate {
     struct prediction         prediction;
 };
 
-// Layouts that partition a layer the same way, represented by the first.
+// Layer cost shared by the layouts that partition a layer the same way. request: the first of these layouts.
 struct shared_layer {
     const struct plan_request *request;
     struct sweep_layer         layer;
@@ -234,7 +234,7 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
     free(items);
 }
 
-// Files an examined candidate. After a stop, drops those that were not examined.
+// Rejects, queues or adds to the best an examined candidate. Drops one that was not examined because of a stop.
 static status place(struct sweep *sweep, struct queue *queue, struct candidate *candidate, int looks)
 {
     const struct hardware_config *hardware = sweep->machine->hardware;

@@ -17,8 +17,8 @@ struct minimum {
     int64_t    bytes;
 };
 
-// Replaces minimum if the layout needs less memory. As the memory of the machine is set to the minimum so far, the
-// bound ends early for layouts that need more.
+// Replaces minimum if the layout needs less memory. sweep_find_bound stops at the first stage that exceeds the
+// machine's memory, which is set to the minimum so far. This saves the later stages of layouts that need more.
 static void look_at(struct minimum *minimum, const struct job *job, const struct plan_request *layout,
                     const struct machine *machine)
 {
@@ -38,7 +38,7 @@ static void look_at(struct minimum *minimum, const struct job *job, const struct
     }
 }
 
-// Stops at the first layout within enough bytes.
+// Finds the layout with the least memory, or the first that needs at most `enough` bytes.
 static void find_minimum(struct minimum *minimum, const struct job *job, const struct machine *machine, double enough)
 {
     struct sweep_list list;

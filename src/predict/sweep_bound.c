@@ -92,7 +92,7 @@ static double sum_up(const struct loads *loads, int kind, int64_t more)
     return sum + (double)more * minimum;
 }
 
-// more: microbatches of the step in addition to the plan's. 0: unknown.
+// Returns the lower bound described above, 0 if unknown. more: microbatches that the step has and the plan lacks.
 static double loaded_seconds(const struct plan *plan, const struct task *tasks, const struct machine *machine,
                              int64_t more)
 {
@@ -112,7 +112,7 @@ static double loaded_seconds(const struct plan *plan, const struct task *tasks, 
     double seconds = sum_up(&loads, COMPUTED, more) + sum_up(&loads, TAKEN, more) + contention * running +
                      (1.0 - maximum) * sum_up(&loads, IDLE, more);
     free(loads.of);
-    return maximum < 0.9 ? seconds : 0.0;    // else the minimum rate of compute in simulate.c applies
+    return maximum < 0.9 ? seconds : 0.0;    // from 0.9 on, the minimum rate of compute may apply
 }
 
 // Walks a stage's compute stream in order, from the arrival of its first microbatch. Each op that waits for another
@@ -126,7 +126,7 @@ struct walk {
     double              *ends;        // [op]
     bool                *is_input;    // [op]: on another stream, after an input from another stage
     int32_t              first;       // first op of the segment
-    const struct op_tag *tag;         // of the segment
+    const struct op_tag *tag;         // of the segment's first op
 };
 
 static void begin_segment(struct walk *walk, int32_t index, const struct op *op)
@@ -156,7 +156,7 @@ static bool is_received(const struct walk *walk, int32_t index)
     return walk->tasks[index].stream != STREAM_COMPUTE && (is_receive || waits_for_stage(walk, op));
 }
 
-// Ops of no microbatch, such as the optimizer, continue the segment.
+// Whether the op begins a segment. Ops of no microbatch, such as the optimizer, continue the current one.
 static bool begins_segment(const struct walk *walk, int32_t index)
 {
     const struct op *op = &walk->plan->ops[index];
@@ -194,8 +194,8 @@ static double pass_seconds(struct walk *walk, int32_t index)
 struct stage {
     double              *seconds;         // [1 + microbatches]; [0]: ops of no microbatch, such as the optimizer
     struct sweep_action *actions;         // [action][microbatch][chunk]
-    double               last_actions;    // from the first input to the last send
-    double               all, rest;       // all of it; the part after the last pass
+    double               last_actions;    // seconds from the first input to the last send
+    double               all, rest;       // seconds from the first input to the end; those after the last pass
     double               loaded;          // bound of the whole step that counts how communication slows compute down
     int64_t              bytes;
 };
@@ -262,7 +262,7 @@ static int32_t find_last_action(const struct plan *plan)
     return -1;
 }
 
-// more: microbatches of the step in addition to the plan's.
+// Sets the stage's seconds. more: microbatches that the step has and the plan lacks.
 static void time_stage(struct stage *stage, const struct plan *plan, const struct machine *machine, int64_t more)
 {
     struct predict_stage costed      = {.plan = *plan};
