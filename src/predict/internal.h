@@ -58,21 +58,18 @@ double predict_sum_seconds(const struct machine *machine, const struct span *spa
 // communication op, as a multiple of the plan's. predict_is_low_precision_head: whether the op is a GEMM of the head
 // that runs in FP8. predict_group: number of experts whose ops of this kind are launched together, else 1.
 // predict_software_gemms: number of GEMMs that the framework runs instead of this op; fills in `gemm`, if given and if
-// there are several. predict_software_blocks: with tp_overlap the plan has a GEMM for the rows of each rank of tp;
-// returns the framework's GEMM, which may have the rows of several ranks. predict_cost_launch: sets the host time to
-// launch the op.
-bool      predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
-double    predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
-                                   double seconds);
-double    predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
-bool      predict_is_low_precision_head(const struct software_config *software, const struct plan *plan,
-                                        const struct op *op);
-int       predict_software_gemms(const struct software_config *software, const struct plan *plan, const struct op *op,
-                                 struct op gemm[3]);
-struct op predict_software_blocks(const struct software_config *software, const struct plan *plan, const struct op *op);
-double    predict_group(const struct software_config *software, const struct plan *plan, const struct op *op);
-void      predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
-                              const struct op *op);
+// there are several. predict_cost_launch: sets the host time to launch the op.
+bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
+double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
+                                double seconds);
+double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
+bool   predict_is_low_precision_head(const struct software_config *software, const struct plan *plan,
+                                     const struct op *op);
+int    predict_software_gemms(const struct software_config *software, const struct plan *plan, const struct op *op,
+                              struct op gemm[3]);
+double predict_group(const struct software_config *software, const struct plan *plan, const struct op *op);
+void   predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
+                           const struct op *op);
 
 // sweep_bound.c: microbatches of a step that shows a full stage: the first ones until the stage is full, one in
 // between, and the last. A stage holds at most pp microbatches at a time; with several chunks, two groups of pp. The
