@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Preflight: measures a job's devices, links and groups for a few seconds, compares equal ones, and reports outliers.
+// Preflight: measures the devices, links and groups of a job for a few seconds. Equal devices and links should be
+// equally fast; the report names the outliers.
 #pragma once
 
 #include <stdbool.h>
@@ -12,38 +13,39 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
-// A rank's device, a link from one rank to another, or the ranks of a group.
+// The subject of a measurement: a rank's device, a link from one rank to another, or a group of ranks.
 enum preflight_subject { PREFLIGHT_DEVICE, PREFLIGHT_LINK, PREFLIGHT_GROUP };
 extern const char *const preflight_subject_names[];    // ends with NULL
 
 struct preflight_value {
-    int64_t first, second;    // device: the rank twice; link: sender and receiver; group: first and last rank
-    double  value;            // best measurement; of a link, the upper quartile
+    int64_t first, second;    // device: its rank, twice; link: sender and receiver; group: first and last rank
+    double  value;            // the best measurement; for a link the upper quartile
 };
 
-// Values that should be equal.
+// Values of one quantity that should be equal, such as the bandwidth of every link.
 struct preflight_class {
     char    name[224], unit[16];    // unit: "FLOP/s", "bytes/s", "s"
     int64_t subject;                // enum preflight_subject
-    double  limit_percent;          // slowdown against the reference that is tolerated; 0: shown, not judged
-    char    note[120];              // why it is not judged, or how much is missing; "": none
-    double  profile;                // value of the hardware profile; NaN: none
-    bool    is_time;                // lower is better
+    double  limit_percent;          // tolerated slowdown in percent of the reference (median); 0: not judged
+    char    note[120];              // why the values are not judged, or how many are missing; "": none
+    double  profile;                // the value that the hardware profile expects; NaN: none
+    bool    is_time;                // the values are times, so lower is better
 
     struct preflight_value *values;
     int64_t                 value_count;
-    int64_t                *slots;    // hash table from ranks to value: index + 1; 0: empty
+    int64_t                *slots;    // hash table from (first, second) to an index of values, plus 1; 0: empty
     int64_t                 slot_count;
     double                  minimum, median, maximum;
 };
 
-// A host; one of its devices; a link; a group; a whole class, against the profile; wrong numbers.
+// The cause of an outlier: a host, one device of a host, a link, or a group. ALL: all values are slower than the
+// profile. NUMBERS: a device computes wrong results.
 enum preflight_blame { BLAME_HOST, BLAME_DEVICE, BLAME_LINK, BLAME_GROUP, BLAME_ALL, BLAME_NUMBERS };
 extern const char *const preflight_blame_names[];    // ends with NULL
 
 struct preflight_outlier {
-    int64_t blame;                       // enum preflight_blame
-    char    host[64], other_host[64];    // other_host: receiver of a link; "": none
+    int64_t blame;                       // enum preflight_blame: the cause
+    char    host[64], other_host[64];    // other_host: receiver of a link, or last rank of a group; "": none
     int64_t rank, other_rank;            // -1: none
     char    class_name[224];
     double  percent;    // slowdown; NaN: wrong numbers
@@ -61,9 +63,10 @@ struct preflight_host {
 struct preflight_report {
     char    version[32], config[128], device[64], backend[16], communicator[16], started[24];
     int64_t exit_code;
-    double  seconds;                                  // duration of the preflight
-    int64_t examined_ops, examined_communications;    // verified ops and collectives, over all ranks
-    // For nondeterministic ops: allowed and observed difference between ranks, relative to the norm.
+    double  seconds;                                  // duration of the preflight in seconds
+    int64_t examined_ops, examined_communications;    // number of verified ops and collectives, summed over ranks
+    // Ops that are not deterministic: how much the results of two ranks may differ, and how much they did, relative to
+    // the norm of the result.
     double op_bound, op_difference;
 
     struct preflight_rank    *ranks;
@@ -75,10 +78,12 @@ struct preflight_report {
 void preflight_free(struct preflight_report *report);
 
 void preflight_judge(struct preflight_report *report, struct preflight_class *value_class);
-// Selects the hosts to drain (outliers, and one end of each other slow link), and the exit code.
+// Selects the hosts to drain, and the exit code. It drains slow hosts, and one of the two hosts of each slow link
+// between others.
 void preflight_conclude(struct preflight_report *report);
 
-// links.c: round-robin schedule. A player meets at most one other per round (-1: none), and each other once.
+// links.c: the round-robin schedule in which links are measured. In a round each player meets at most one other player
+// (-1: none), and in all rounds each pair meets once.
 int64_t preflight_rounds(int64_t players);
 int64_t preflight_partner(int64_t players, int64_t player, int64_t round);
 
@@ -87,33 +92,35 @@ void                           preflight_write_text(const struct preflight_repor
 void                           preflight_write_json(const struct preflight_report *report, FILE *file);
 void                           preflight_write_html(const struct preflight_report *report, FILE *file);
 
-// A preflight; preflight_rank runs one rank of it.
+// A preflight and its options. preflight_rank runs one rank of it.
 struct preflight {
     struct benchmark benchmark;
     double           seconds;    // time budget
     const char      *output;     // folder for preflight.txt, .json and .html; NULL: none
     bool             json;       // print the JSON to stdout
-    bool             is_part;    // of a suite, which prints JSON itself
+    bool             is_part;    // the caller is a suite, which prints the JSON itself
 };
 launch_rank preflight_rank;
 
-// Measures and judges; every rank gets the report, which the caller frees. Collective.
+// Measures the job's devices, links and groups, and finds outliers. Every rank gets the same report, which the caller
+// frees. Collective.
 status preflight_measure(struct preflight_report *report, const struct preflight *preflight, struct comm *comm);
 
-// Acceptance test of a machine against a published or predicted step time: devices and links first, then the job.
+// Acceptance test of a machine: a preflight, then a run of the job whose step time is compared with a published or
+// predicted one.
 struct accept {
-    struct preflight         preflight;     // with the job; output is the folder of its files
+    struct preflight         preflight;     // preflight.benchmark is the job, preflight.output the folder of its files
     struct preflight_report  report;        // on rank 0
-    struct result_acceptance acceptance;    // on rank 0: expectation, then verdict
-    struct statistics        step;          // of the run; count is 0 if no run took place
+    struct result_acceptance acceptance;    // on rank 0: the expected time, and at the end the verdict
+    struct statistics        step;          // step times of the run; count is 0 if the job did not run
     char                     run_id[32], run_verdict[16];
 };
 
-// One rank; shared is a struct accept. The exit code follows from the verdict.
+// Runs one rank of an acceptance test; shared is a struct accept. The exit code follows from the verdict.
 launch_rank accept_rank;
 
-// The verdict as text and as a page, and the fields of accept.json. accept_read_json reads verdict, reason and drain
-// list; false if the document is no accept.json.
+// Print the verdict as text and as an HTML page; accept_fields describes accept.json. accept_read_json reads the
+// verdict, its reason and the drain list. It returns false if the document is not an accept.json.
 void                           accept_write_text(const struct accept *accept, FILE *file);
 void                           accept_write_html(const struct accept *accept, FILE *file);
 bool                           accept_read_json(struct accept *accept, const json_t *document);

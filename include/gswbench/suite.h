@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A suite: jobs that one allocation runs one after the other, each accepted or refused, after one preflight.
+// A suite: a list of jobs (rows) that run one after the other in one allocation. After one preflight for all, each row
+// is accepted or refused.
 #pragma once
 
 #include <stdbool.h>
@@ -9,21 +10,23 @@
 #include "gswbench/job.h"
 #include "gswbench/preflight.h"
 
-// A row: its expectations, and its outcome on rank 0.
+// One row: its job, its expected step time, and on rank 0 its outcome.
 struct suite_row {
     char   name[64], config[128], layout[256], precision[8];
-    char   problem[400];         // why it cannot run here; "": it can
+    char   problem[400];         // why the job cannot run here; "": it can
     double published_seconds;    // NaN: none
-    double minutes;              // estimate; NaN: unknown
-    double token_dollars;    // for a million tokens, at the measured step, before it at the expected one; NaN: unknown
-    char   basis[16];        // of the expected time, as in struct result_acceptance
+    double minutes;              // estimated duration; NaN: unknown
+    // dollars per million tokens at the measured step time, or before the run at the expected one; NaN: unknown
+    double token_dollars;
+    char   basis[16];    // source of the expected time: "published", "predicted" or "nothing"
     double expected_seconds, percent;
 
-    int64_t           verdict;    // enum acceptance; none: did not run
-    char              reason[600], drain[1024], run_id[32], run_verdict[16];
-    double            step_seconds, low, high, published_percent;    // published step in percent of the measured one
-    bool              is_earlier;                                    // an earlier call ran it
-    struct benchmark *benchmark;                                     // its job; NULL if it cannot run
+    int64_t verdict;    // enum acceptance; ACCEPTANCE_NONE: did not run
+    char    reason[600], drain[1024], run_id[32], run_verdict[16];
+    // published_percent: published step time in percent of the measured one
+    double            step_seconds, low, high, published_percent;
+    bool              is_earlier;    // the outcome is from an earlier call of the suite
+    struct benchmark *benchmark;     // the job; NULL if it cannot run
 };
 
 struct suite {
@@ -31,27 +34,29 @@ struct suite {
     int64_t           ranks;
     struct suite_row *rows;
     int64_t           row_count;
-    double            minutes;    // all rows and the preflight
-    const char       *output;     // folder of its files, with a folder for each row
+    double            minutes;    // estimated duration of the preflight and all rows
+    const char       *output;     // folder of the suite's files; each row has a folder in it
     double            seconds;    // time limit of the preflight
     const char       *sign_key;
     bool              json;
 
-    int64_t verdict;    // enum acceptance: refused if one row is, accepted if all are
+    int64_t verdict;    // enum acceptance: refused if a row is refused, accepted if all are accepted
     char    drain[1024];
-    bool    is_stopped;    // by a signal or the time limit, before its last row
+    bool    is_stopped;    // a signal or the time limit ended it before the last row
 };
 
-// suite_read.c: reads the rows of a suite, an installed one or a file, at the selected number of ranks; overrides of
-// the selection apply to every row. problem says why a row cannot run. suite_free frees the suite.
+// suite_read.c: reads the rows of a suite. `name` is an installed suite or a file. The number of ranks and the
+// overrides of the selection apply to every row. If a row cannot run, its `problem` says why. suite_free frees the
+// suite.
 status suite_read(struct suite *suite, const char *name, const struct job_selection *selection);
 void   suite_free(struct suite *suite);
 
-// suite_show.c: as text, as a page, and as JSON. report NULL: no preflight took place.
+// suite_show.c: print the suite as text and as an HTML page; suite_fields describes its JSON. report: of the preflight;
+// NULL: there was none.
 void suite_write_text(const struct suite *suite, FILE *file);
 void suite_write_html(const struct suite *suite, const struct preflight_report *report, FILE *file);
 extern const struct json_field suite_fields[];
 
-// suite.c: one rank of a suite; shared points to a struct suite *, whose outcomes rank 0 sets. Rows whose files are in
-// the output folder are not repeated. The exit code follows from the verdict.
+// suite.c: runs one rank of a suite. shared points to a struct suite *; rank 0 stores the outcomes there. A row is not
+// repeated if the output folder has its files. The exit code follows from the verdict.
 launch_rank suite_rank;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs the acceptance test: preflight, then the job unless there are outliers, then the verdict
-// (src/result/acceptance.c). Writes it as text, as a page, and as accept.json with all its inputs.
+// Runs the acceptance test of a machine: a preflight, then the job if there are no outliers. src/result/acceptance.c
+// decides the verdict. The verdict is written as text, as an HTML page, and with all its inputs as accept.json.
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -16,9 +16,9 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double machines_percent = 3.5;    // spread between equal machines: docs/logs.md
+static const double machines_percent = 3.5;    // percent by which equal machines differ: docs/logs.md
 
-static void set(struct result_acceptance *acceptance, const char *basis, double seconds, double percent)
+static void set_expectation(struct result_acceptance *acceptance, const char *basis, double seconds, double percent)
 {
     text_copy(acceptance->basis, sizeof(acceptance->basis), basis);
     acceptance->expected_seconds = seconds;
@@ -28,16 +28,18 @@ static void set(struct result_acceptance *acceptance, const char *basis, double 
 bool accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device)
 {
     struct predict_row row = {.job = *job};
-    set(acceptance, "nothing", NAN, NAN);
+    set_expectation(acceptance, "nothing", NAN, NAN);
     if (strcmp(device, job->config.hardware.device) != 0) {
         return true;
     }
-    option_set_defaults(software_options, &row.job.config.software);    // the run uses gswbench itself
+    // Predict gswbench, not the framework that the job models.
+    option_set_defaults(software_options, &row.job.config.software);
     predict_row_compute(&row, true);
     if (!isnan(row.published_seconds)) {
-        set(acceptance, "published", row.published_seconds, machines_percent);
+        set_expectation(acceptance, "published", row.published_seconds, machines_percent);
     } else if (!failed(&row.support)) {
-        set(acceptance, "predicted", row.prediction.step_seconds, hypot(machines_percent, row.range.percent));
+        set_expectation(acceptance, "predicted", row.prediction.step_seconds,
+                        hypot(machines_percent, row.range.percent));
     }
     text_free(&row.warnings);
     return failed(&row.support) || row.fits;
@@ -72,19 +74,19 @@ static const struct json_field measured[] = {
     JSON_OBJECT("expected", expected), \
     JSON_OBJECT("measured", measured)
 const struct json_field accept_fields[] = { HEAD, JSON_MEMBER(accept, "preflight", report, preflight_fields), JSON_END };
-static const struct json_field head[]   = { HEAD, JSON_END };    // the part that is read
+static const struct json_field head[]   = { HEAD, JSON_END };    // read by accept_read_json
 // clang-format on
 
 bool accept_read_json(struct accept *accept, const json_t *document)
 {
-    const char *schema = json_string_value(json_object_get(document, "schema"));
-    status      read   = OK;
-    bool        is_one = schema != NULL && strcmp(schema, ACCEPT_SCHEMA) == 0;
-    *accept            = (struct accept){.run_id = ""};
-    if (is_one) {
+    const char *schema    = json_string_value(json_object_get(document, "schema"));
+    status      read      = OK;
+    bool        is_accept = schema != NULL && strcmp(schema, ACCEPT_SCHEMA) == 0;
+    *accept               = (struct accept){.run_id = ""};
+    if (is_accept) {
         read = json_to_struct(head, accept, document);
     }
-    return is_one && !failed(&read);
+    return is_accept && !failed(&read);
 }
 
 static const struct {
@@ -124,7 +126,7 @@ void accept_add_drain(const struct preflight_report *report, char *hosts, size_t
     }
 }
 
-// Adds the host of the rank that made the run INVALID, if a single rank did.
+// Adds the host of the rank that made the run INVALID to the drain list, unless the list already has hosts.
 static void drain_invalid(struct accept *accept, const struct result *result)
 {
     for (int64_t i = 0; i < result->reason_count; i++) {
@@ -137,7 +139,7 @@ static void drain_invalid(struct accept *accept, const struct result *result)
     }
 }
 
-// Concludes before the run's files are written, so they have the verdict.
+// Sets the verdict. The run calls this before it writes its files, so they contain the verdict.
 static void conclude(void *context, struct result *result)
 {
     struct accept *accept = context;
@@ -150,7 +152,7 @@ static void conclude(void *context, struct result *result)
     text_copy(accept->run_verdict, sizeof(accept->run_verdict), result_verdict_names[result->verdict]);
 }
 
-// Decides by the preflight alone, because the job was not run.
+// Sets the verdict from the preflight alone, because the job did not run.
 static void refuse(struct accept *accept)
 {
     struct result none = {.acceptance = accept->acceptance};
@@ -228,7 +230,7 @@ status accept_job(struct accept *accept, const struct preflight_report *report, 
     } else if (is_first) {
         refuse(accept);
     }
-    // The exit code follows from the verdict. Only rank 0 has it, so accept_leave gives its code to all ranks.
+    // Only rank 0 knows the verdict, so accept_leave sends the exit code to all ranks.
     return accept_leave(comm, is_first ? write_files(accept) : OK,
                         result_acceptance_code((enum acceptance)accept->acceptance.verdict));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measures how fast devices compute: the job's dominant GEMMs, and copies in device memory. A rank's result is its best
-// measurement. Ranks that share cores measure one after the other, and their result is a median (struct turns).
+// Measures how fast devices compute the job's largest GEMMs and copy device memory. The result of a rank is its best
+// measurement. Ranks that share cores measure one after the other; their result for a GEMM is a median (struct turns).
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,9 +47,9 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride)
     free(own);
 }
 
-// Returns the median over rounds of |share - value|. A rank's share is its rate divided by the median rank's rate.
-// Shares are positive, so value 0 gives the median share.
-static double find_distance(const struct turns *turns, int64_t rank, double value)
+// Returns the median over the rounds of |share - value|. A rank's share is its rate divided by the median rate over all
+// ranks. Shares are positive, so value 0 gives the median share.
+static double find_share_distance(const struct turns *turns, int64_t rank, double value)
 {
     double *own = memory_allocate((size_t)turns->rounds * sizeof(*own));
     for (int64_t round = 0; round < turns->rounds; round++) {
@@ -62,45 +62,47 @@ static double find_distance(const struct turns *turns, int64_t rank, double valu
 
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe)
 {
-    return turns->level[probe] * find_distance(turns, rank, 0.0);
+    return turns->level[probe] * find_share_distance(turns, rank, 0.0);
 }
 
-// Standard error of a median of normal values, from their median absolute deviation.
+// Returns the standard error of the rank's median share in percent. It assumes normal shares, and estimates their
+// standard deviation from the median absolute deviation.
 double turns_error(const struct turns *turns, int64_t rank)
 {
     static const double deviations = 1.4826, of_median = 1.2533;
     if (turns->rounds < 2) {
         return INFINITY;
     }
-    double share = find_distance(turns, rank, 0.0), deviation = deviations * find_distance(turns, rank, share);
+    double share     = find_share_distance(turns, rank, 0.0),
+           deviation = deviations * find_share_distance(turns, rank, share);
     return 100.0 * of_median * deviation / share / sqrt((double)turns->rounds);
 }
 
 enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5, DEVIATIONS = 3 };
 const double        flight_device_limit = 5.0;     // percent
-static const double least_limit         = 3.5;     // percent: equal devices differ by up to this
-static const double shared_limit        = 6.0;     // for ranks that share cores
-static const double shared_error        = 1.0;     // error in percent that shared_limit allows for
-static const double run_seconds         = 1e-3;    // minimum length of a run on the host backend
-static const double event_seconds       = 5e-3;    // the same on a device, which is timed by events
+static const double least_limit         = 3.5;     // percent, by which equal devices differ
+static const double shared_limit        = 6.0;     // percent: GEMMs of ranks that share cores
+static const double shared_error        = 1.0;     // percent: standard error that shared_limit covers
+static const double run_seconds         = 1e-3;    // minimum length of a timed run on the host backend
+static const double event_seconds       = 5e-3;    // the same on a device, where CUDA events time the run
 
 struct probe {
     const struct distinct_op *op;
-    double                    work;    // FLOPs or bytes of the op
+    double                    work;    // FLOPs of a GEMM, or bytes of a copy
     char                      name[OP_KEY_BYTES];
     struct microbenchmark     bench;
-    struct op_time           *times;    // op times on the host backend; NULL: a device times the whole run
-    double                    best;     // shortest time of the op, overall or in a turn; 0: not measured
+    struct op_time *times;    // times of single ops on the host backend; NULL on a device, where only the run is timed
+    double          best;     // shortest time of the op, in this slot if ranks share cores, else so far; 0: none
 };
 
 struct devices {
-    struct distinct_ops copy;    // a single op
+    struct distinct_ops copy;    // a list with one op, the copy
     struct probe        probes[PROBES];
-    int                 count, gemms;    // GEMMs come first
+    int                 count, gemms;    // number of probes, and of GEMMs, which come first
     int64_t             first_class;
-    int64_t             rounds;    // so far
+    int64_t             rounds;    // completed rounds
     double              turn_seconds;
-    struct turns        turns;    // used if ranks share cores
+    struct turns        turns;    // GEMM speeds of ranks that share cores
     struct step_fault   fault;
 };
 
@@ -109,7 +111,7 @@ static double total_flops(const struct distinct_op *distinct)
     return distinct->op.kind == OP_GEMM ? op_flops(&distinct->op) * (double)distinct->count : 0.0;
 }
 
-// Picks the GEMMs with the most FLOPs, in that order.
+// Picks the GEMM shapes with the most FLOPs per step, largest first.
 static void choose_gemms(struct devices *devices, const struct distinct_ops *list)
 {
     double below = INFINITY;
@@ -129,7 +131,7 @@ static void choose_gemms(struct devices *devices, const struct distinct_ops *lis
     devices->gemms = devices->count;
 }
 
-// Copies 1 MiB per multiprocessor (of the smallest device), which is several times an H100's L2 cache.
+// Adds a copy of 1 MiB per SM, counted on the device with the fewest SMs. This is several times an H100's L2 cache.
 static void choose_copy(struct devices *devices, struct flight *flight)
 {
     const enum format formats[] = {FORMAT_BF16, FORMAT_BF16};
@@ -150,7 +152,7 @@ static void close_probe(struct probe *probe)
     probe->times = NULL;
 }
 
-// Reopens the probe with that many ops per run. Collective.
+// Opens the probe, again if it is open, with `repeats` ops per run. Collective.
 static status open_probe(struct flight *flight, struct probe *probe, int32_t repeats, const struct step_fault *fault)
 {
     close_probe(probe);
@@ -168,7 +170,8 @@ static status open_probe(struct flight *flight, struct probe *probe, int32_t rep
     return comm_agree(flight->comm, opened);
 }
 
-// Keeps the shortest time so far. On the host this is the time of a single op, which was probably not interrupted.
+// Runs the probe and updates its shortest time. On the host backend the shortest time is the time of a single op,
+// because other processes interrupt few single ops.
 static void run_probe(struct flight *flight, struct probe *probe)
 {
     flight_run(flight, NULL, NULL, "%s", probe->name);
@@ -179,7 +182,8 @@ static void run_probe(struct flight *flight, struct probe *probe)
     probe->best = probe->best == 0.0 ? seconds : fmin(probe->best, seconds);
 }
 
-// Chooses the repeats for a minimum length. Skips the first run, which faults in memory.
+// Chooses the number of ops per run, so that a run is long enough to time. The first run is not timed, because it
+// faults in memory.
 static status prepare_probe(struct flight *flight, struct devices *devices, struct probe *probe)
 {
     enum { REPEATS_MAX = 256, RUNS_PER_ACTION = 4 };
@@ -219,8 +223,9 @@ static double find_error(const struct devices *devices)
     return error;
 }
 
-// Widens the limits of GEMMs by DEVIATIONS times the measurement error beyond shared_error. Copies have no limit:
-// ranks that share cores also share memory, and the speed of a copy depends on the physical pages of the process.
+// Sets the limits of ranks that share cores. If the standard error of GEMM speeds exceeds shared_error, DEVIATIONS
+// times the excess is added to their limit. Copies have no limit: their speed depends on which physical pages a process
+// has.
 static void set_shared_limits(struct flight *flight, const struct devices *devices)
 {
     double excess = fmax(find_error(devices) - shared_error, 0.0);
@@ -242,7 +247,8 @@ static void set_shared_limits(struct flight *flight, const struct devices *devic
 
 static void run_probes(struct flight *flight, struct devices *devices, const struct flight_turn *turn)
 {
-    double until = turn->begin + (turn->end - turn->begin) * 0.6;    // leaves time to end within the turn
+    // No round of probes starts in the last 40 % of the slot, so that the last one ends within it.
+    double until = turn->begin + (turn->end - turn->begin) * 0.6;
     for (int i = 0; i < devices->gemms && flight->takes_turns; i++) {
         devices->probes[i].best = 0.0;
     }
@@ -264,7 +270,7 @@ void flight_fit_limit(struct preflight_class *value_class)
              value_class->limit_percent, spread);
 }
 
-// Adds the round of every rank to the classes.
+// Gathers every rank's rates, and sets the values and limits of the classes.
 static void gather(struct flight *flight, struct devices *devices)
 {
     double own[PROBES] = {0.0};
@@ -295,11 +301,11 @@ static status run_round(struct flight *flight, void *state)
 {
     struct devices *devices    = state;
     bool           *takes_part = memory_allocate((size_t)flight->report.rank_count * sizeof(*takes_part));
-    // All ranks measure in the first BATCH rounds. Later only outliers do, since another measurement may clear them.
-    // Ranks that take turns all continue, because each round compares them with each other.
+    // In the first BATCH rounds all ranks measure. In later rounds only outliers measure again, which may clear them.
+    // Ranks that share cores always measure, because their shares in a round are relative to the other ranks.
     for (int64_t rank = 0; rank < flight->report.rank_count; rank++) {
         takes_part[rank] =
-            flight->takes_turns || devices->rounds < BATCH || flight_is_doubted(flight, devices->first_class, rank);
+            flight->takes_turns || devices->rounds < BATCH || flight_is_outlier(flight, devices->first_class, rank);
     }
     const struct flight_turn turn = flight_take_turn(flight, takes_part, devices->turn_seconds);
     free(takes_part);
@@ -340,7 +346,7 @@ static status measure(struct flight *flight, struct devices *devices)
 status flight_measure_devices(struct flight *flight)
 {
     struct devices devices = {.first_class = flight->report.class_count, .fault = flight->fault};
-    devices.fault.op = devices.fault.tensor = -1;    // indices of the job's plan, not of the probe's
+    devices.fault.op = devices.fault.tensor = -1;    // the probe's plan has other op and tensor indices than the job's
     choose_gemms(&devices, &flight->list);
     choose_copy(&devices, flight);
     status result = measure(flight, &devices);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measures each collective of the plan at its size (at most 256 MiB, or 1 MiB on CPU ranks), in all groups at once as
-// in a step.
+// Measures each collective of the plan with its buffer sizes, capped at 256 MiB (1 MiB without devices). All groups run
+// it at the same time, as in a step.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,17 +10,19 @@
 #include "internal.h"
 
 enum { REPEATS = 4, RUNS = 3 };
-const double         flight_group_limit = 15.0;                         // percent
-static const int64_t device_bytes = 256 << 20, host_bytes = 1 << 20;    // limits of the larger buffer
+const double flight_group_limit = 15.0;    // percent
+// Caps of the larger of the input and output buffers.
+static const int64_t device_bytes = 256 << 20, host_bytes = 1 << 20;
 
 struct groups {
-    struct distinct_ops gap;     // a single op, which separates two collectives
-    struct distinct_op  op;      // the current collective
+    struct distinct_ops gap;     // a list with one op, which separates two collectives
+    struct distinct_op  op;      // the collective being measured
     double              best;    // shortest time in seconds
-    int64_t class;               // index in the report
+    int64_t class;               // index of its class in the report
 };
 
-// Halves the sizes until the larger buffer fits, while they stay integral. Returns the divisor.
+// Halves the sizes of input and output until the larger buffer has at most `bytes`, or a size is odd. Returns the
+// divisor.
 static int64_t cap(struct distinct_op *op, int64_t bytes)
 {
     int64_t halves = 1;
@@ -36,7 +38,7 @@ static int64_t cap(struct distinct_op *op, int64_t bytes)
     }
 }
 
-// A group is as fast as its slowest rank.
+// Sets the time of every group to the time of its slowest rank.
 static void gather_groups(struct flight *flight, const struct groups *groups)
 {
     const struct mesh *mesh = &flight->setup.request->mesh;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of a preflight: the state of a rank, the measurements, and their judgement. The report holds
-// classes: a class has the values of one quantity that should be equal, such as the rate of a GEMM on each rank or the
-// bandwidth of each link.
+// Shared by the files of a preflight: the state of a rank, the measurements, and the search for outliers. A report
+// consists of classes. A class holds the values of one quantity that should be equal everywhere, such as the rate of a
+// GEMM on every rank, or the bandwidth of every link.
 #pragma once
 
 #include "gswbench/calibrate.h"
@@ -13,139 +13,147 @@
 #include "gswbench/suite.h"
 #include "gswbench/watch.h"
 
-// A rank's state of a preflight.
+// The state of one rank during a preflight.
 struct flight {
     const struct preflight *preflight;
     struct rank_environment environment;
-    struct comm            *comm;     // the environment's
+    struct comm            *comm;     // owned by environment
     struct watch           *watch;    // NULL: off
     struct plan             plan;
     struct step_fault       fault;
     struct calibrate_setup  setup;
     struct distinct_ops     list;           // distinct ops of the job
-    struct measured_ops     measured;       // from the hardware profile
-    bool                    takes_turns;    // cores are shared: one rank measures while the others sleep
-    const char             *sharing;        // why they are shared; NULL: they are not
-    double                  began;
-    struct preflight_report report;    // the same on every rank
+    struct measured_ops     measured;       // op times in the hardware profile
+    bool                    takes_turns;    // ranks share cores, so only one of them measures at a time
+    const char             *sharing;        // the cause of takes_turns, as text for a note; NULL if it is false
+    double                  began;          // start time, by clock_seconds
+    struct preflight_report report;         // equal on every rank
 };
 
-// pace.c: tells the watchdog what this rank does. flight_run: it works alone, or runs a plan's step; plan and step
-// (NULL: none) must stay valid until flight_meet. A rank calls flight_meet before it waits for all other ranks, with
-// the same text on every rank.
+// pace.c: tell the watchdog the work of this rank. After flight_run, the rank works alone, or runs one step of a plan.
+// Plan and step (NULL: none) must stay valid until flight_meet. A rank calls flight_meet before it waits for all other
+// ranks; all ranks pass the same text.
 status flight_open_watch(struct flight *flight);    // collective
 void   flight_run(struct flight *flight, const struct plan *plan, struct step *step, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void flight_meet(struct flight *flight, const char *after);
 
-// Whether less than this share of the time budget has passed on rank 0. Collective.
+// Returns whether less than `share` of the time budget has passed on rank 0, so that all ranks decide the same.
+// Collective.
 bool flight_has_time(struct flight *flight, double share);
 
-// Repeats a measurement until its classes have settled without outliers, or the same outliers are confirmed, or that
-// share of the time budget has passed. Then adds the outliers to the report. Collective.
+// A measurement that flight_repeat runs in batches. After each batch it searches for outliers. It ends if there are
+// none and the values are precise enough, or if several batches have found the same outliers, or if time runs out.
 typedef status flight_round(struct flight *flight, void *state);
 struct flight_series {
     flight_round *run;
-    bool (*has_settled)(const void *state);    // NULL: always settled
+    bool (*has_settled)(const void *state);    // whether the values are precise enough; NULL: always
     void   *state;
-    int     batch;          // rounds between two judgements
-    int64_t first_class;    // classes of the report from this one on
-    double  share;          // of the time budget
+    int     batch;          // number of times that `run` is called in a batch
+    int64_t first_class;    // the measurement fills the classes of the report from this index
+    double  share;          // part of the time budget after which the measurement ends
 };
-// Whether a rank's device or host is an outlier in one of the classes from first_class on.
-bool   flight_is_doubted(const struct flight *flight, int64_t first_class, int64_t rank);
+// Returns whether the report has an outlier for this rank or its host, in a class from index first_class.
+bool flight_is_outlier(const struct flight *flight, int64_t first_class, int64_t rank);
+// Runs the measurement until it ends. The outliers of the last batch stay in the report. Collective.
 status flight_repeat(struct flight *flight, const struct flight_series *series);
 
-// Gives ranks that share cores time slots, of `seconds` each if all take part and longer if fewer do, and sleeps until
-// this rank's slot begins; flight_end_turn sleeps until the last slot is over. Without shared cores, all ranks start
-// together. Collective.
+// If ranks share cores, they measure one after the other, each in a time slot. flight_take_turn sleeps until the slot
+// of this rank begins, and flight_end_turn until the last slot has ended. `seconds` is the length of a slot if all
+// ranks take part; if fewer do, each slot is longer. If no ranks share cores, all ranks measure at once. Collective.
 struct flight_turn {
     bool   takes_part;
-    double begin, end, all;    // on the host's clock
+    double begin, end;    // of this rank's slot, by clock_seconds
+    double all;           // end of the last slot
 };
 struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds);
 void               flight_end_turn(const struct flight_turn *turn);
 
-// report.c: add an empty class, and set one of its values.
+// report.c: flight_add_class adds an empty class to the report. flight_set_value sets its value for a device (first and
+// second are its rank), for a link from rank first to rank second, or for a group with these first and last ranks.
 struct preflight_class *flight_add_class(struct flight *flight, enum preflight_subject subject, const char *unit,
                                          double limit_percent, const char *name);
 void flight_set_value(struct preflight_class *value_class, int64_t first, int64_t second, double value);
 
-// Printed unit and factor of a class, chosen by the first letter of its unit.
+// How values of a class are printed: multiplied by `factor`, in the unit `shown`. The row applies to classes whose unit
+// begins with the letter `unit`.
 struct flight_scale {
     const char *unit, *shown;
     double      factor;
 };
 const struct flight_scale *flight_find_scale(const struct preflight_class *value_class);
 
-// Tolerated slowdown in percent. flight_fit_limit lowers a device class's limit to six standard deviations of its
-// values, but not below 3.5 %, by which equal devices differ, nor above flight_device_limit. With fewer than
-// JUDGE_VALUES values it changes nothing.
+// Tolerated slowdown of devices, links and groups in percent. flight_fit_limit sets the limit of a device class to six
+// standard deviations of its values. The limit stays between 3.5 %, by which equal devices differ, and
+// flight_device_limit. A class with fewer than JUDGE_VALUES values keeps its limit.
 extern const double flight_device_limit, flight_link_limit, flight_group_limit;
 void                flight_fit_limit(struct preflight_class *value_class);
 
-// The measurements, each with its share of the time budget.
+// The measurements. Each ends when its part of the time budget has passed. between: links between nodes, else within
+// each.
 status flight_measure_devices(struct flight *flight);
 status flight_measure_links(struct flight *flight, bool between);
 status flight_measure_groups(struct flight *flight);
 
-// judge.c: standard deviation of a class in percent, from the median absolute deviation, which outliers hardly change.
-// A value JUDGE_DEVIATIONS deviations away is not chance. Fewer than JUDGE_VALUES values are too few to estimate it.
+// judge.c: estimates the standard deviation of a class, in percent of its median. It uses the median absolute
+// deviation, because outliers hardly change it. With fewer than JUDGE_VALUES values the estimate is useless. A value
+// more than JUDGE_DEVIATIONS standard deviations from the median is an outlier and not noise.
 enum { JUDGE_DEVIATIONS = 6, JUDGE_VALUES = 16 };
 double judge_spread(const struct preflight_class *value_class);
 
-// judge.c: adds an outlier of a class, with the hosts of its ranks and a text.
+// judge.c: adds a copy of the outlier to the report, and sets its class, the hosts of its ranks, and its text.
 void judge_add(struct preflight_report *report, const struct preflight_class *value_class,
                const struct preflight_outlier *outlier, const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-// devices.c: compute speed of ranks that take turns on shared cores, whose clock differs from turn to turn. A probe is
-// a repeated GEMM or copy. In a round, a rank's share is its rate divided by the median rank's rate: the median over
-// probes, since one may have slow memory pages. The rank's result is its median share over the rounds.
+// devices.c: compute speed of ranks that share cores. They measure one after the other, and the clock rate of the cores
+// changes from round to round. In each round, a rank's share is its rate divided by the median rate over all ranks. A
+// rank runs several probes (repeated GEMMs) and takes the median share, because one probe may have slow memory pages.
+// The result of a rank is the median of its shares over the rounds.
 struct turns {
     int64_t ranks, probes, rounds;
-    double *shares;    // [rounds][ranks], relative to the round's median
-    double *level;     // [probes]: the highest median of a round
+    double *shares;    // [rounds][ranks]: rate divided by the median rate of the round
+    double *level;     // [probes]: median rate of the ranks in the fastest round
 };
 
 void turns_open(struct turns *turns, int64_t ranks, int64_t probes);
 void turns_close(struct turns *turns);
 
-// Adds a round. rates: [ranks][stride], starting with the probes.
+// Adds a round. rates: [ranks][stride]; the first values of a row are the rank's rates of the probes.
 void turns_add(struct turns *turns, const double *rates, int64_t stride);
 
-// turns_rate: the level of a probe times the rank's median ratio. turns_error: standard error of this ratio in percent;
-// infinite before the second round.
+// turns_rate: a rank's rate of a probe, which is the probe's level times the rank's median share. turns_error: standard
+// error of this share in percent; infinite before the second round.
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe);
 double turns_error(const struct turns *turns, int64_t rank);
 
-// accept.c: sets the expected step time on the named device ("": none) and its tolerance, which includes the spread
-// between equal machines. The time is the published one, else the predicted one, else none. Returns whether the plan
-// fits the device of the hardware profile.
+// accept.c: sets the expected step time of the job and its tolerance in percent. The time is the published one, else
+// the predicted one. If `device` is not the device of the job's hardware profile, no time is expected. The tolerance
+// covers differences between equal machines. Returns whether the plan fits into the memory of the profile's device.
 bool accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device);
 
-// Runs the job after its preflight, unless that has outliers, and writes its files. Collective; the exit code follows
-// from the verdict.
+// Runs the job and writes the files of the acceptance test. If the preflight found outliers, it writes the files
+// without a run. Collective; the exit code follows from the verdict.
 status accept_job(struct accept *accept, const struct preflight_report *report, struct comm *comm);
 
-// Ends a rank. Fails on every rank if rank 0 could not write its files; else every rank returns rank 0's exit code.
-// Collective.
+// Ends a rank. `written` is rank 0's result of writing its files: if it failed, all ranks fail. Otherwise all ranks
+// return rank 0's exit code. Collective.
 status accept_leave(struct comm *comm, status written, int exit_code);
 
-// Appends the hosts to drain, with commas.
+// Appends the names of the hosts to drain to `hosts`, separated by commas.
 void accept_add_drain(const struct preflight_report *report, char *hosts, size_t bytes);
 
-// A verdict as text, and the class of its badge on a page.
+// Prints the verdict and the hosts to drain. accept_styles: CSS class of each verdict on a page.
 void                     accept_write_verdict(int64_t verdict, const char *text, const char *drain, FILE *file);
 extern const char *const accept_styles[];
 
-// Writes a struct as JSON, signed if there is a key, and prints it too.
+// Writes a struct as a JSON file, and signs the file if sign_key is not NULL. prints: print the JSON to stdout, too.
 status accept_write_document(const struct json_field *fields, const void *from, const char *path, const char *sign_key,
                              bool prints);
 
-// suite_read.c: sets a row's dollars for a million tokens at this step time.
+// suite_read.c: sets a row's cost in dollars per million tokens at this step time.
 void suite_row_set_dollars(struct suite_row *row, double step_seconds);
 
-// report.c: a page with the cards of a preflight (NULL: none) after another card (NULL: none).
+// report.c: writes an HTML page. `own` is its first card, and the tables of the preflight follow; each may be NULL.
 void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
                        FILE *file);
 void flight_describe_drain(const char *hosts, char *text, size_t bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Finds values slower than the reference: the median, or the better of two middle values, so that one of two can be an
-// outlier. Selects the hosts to drain, and the exit code.
+// Finds outliers in a report: values that are slower than a reference by more than the limit of their class. The
+// reference is the median, or the faster of the two middle values, so that one of two values can be an outlier. Also
+// selects the hosts to drain, and the exit code.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static double slowdown_percent(const struct preflight_class *value_class, double
     return 100.0 * (value_class->is_time ? value / reference - 1.0 : reference / value - 1.0);
 }
 
-// Returns [value_count]; the caller frees it.
+// Returns an array of the class's values; the caller frees it.
 static double *copy_values(const struct preflight_class *value_class)
 {
     double *values = memory_allocate((size_t)value_class->value_count * sizeof(*values));
@@ -38,7 +39,8 @@ static double *copy_values(const struct preflight_class *value_class)
 
 double judge_spread(const struct preflight_class *value_class)
 {
-    const double normal = 1.4826;    // standard deviation of a normal distribution over its median absolute deviation
+    // For normal values, converts a median absolute deviation to a standard deviation.
+    const double normal = 1.4826;
     int64_t      count  = value_class->value_count;
     double      *values = copy_values(value_class), median = statistics_median(values, count);
     double       spread = 100.0 * normal * statistics_deviation(values, count, median) / median;
@@ -72,7 +74,8 @@ void judge_add(struct preflight_report *report, const struct preflight_class *va
     va_end(arguments);
 }
 
-// Counts a node's values above the limit, and their smallest slowdown.
+// Counts the devices of a node that are slower than the limit. *lowest is the slowdown of the fastest of them in
+// percent.
 static int64_t count_slow(const struct preflight_report *report, const struct preflight_class *value_class,
                           double reference, int64_t node, double *lowest)
 {
@@ -132,116 +135,120 @@ static void judge_groups(struct preflight_report *report, const struct preflight
     }
 }
 
-enum way { SENDS, RECEIVES, WAYS };
+enum direction { SENDS, RECEIVES, DIRECTIONS };
 
-// One rank's egress or ingress.
-struct end {
-    double  reference;    // reference value of its links
+// The links of one rank in one direction: all links on which it sends, or all on which it receives.
+struct endpoint {
+    double  reference;    // reference of these links' values, by find_reference
     double *values;
     int64_t links;
     bool    is_slow;
 };
 
-struct ends {
+struct endpoints {
     struct preflight_report      *report;
     const struct preflight_class *value_class;
-    struct end                   *ends;          // [ranks][WAYS]
-    double                        reference;     // over the endpoints
-    double                        link_limit;    // percent, for a single link
+    struct endpoint              *endpoints;     // [ranks][DIRECTIONS]
+    double                        reference;     // reference over all endpoints
+    double                        link_limit;    // tolerated slowdown of a single link in percent
 };
 
-static struct end *end_of(const struct ends *ends, int64_t rank, enum way way)
+static struct endpoint *find_endpoint(const struct endpoints *endpoints, int64_t rank, enum direction direction)
 {
-    return &ends->ends[rank * WAYS + way];
+    return &endpoints->endpoints[rank * DIRECTIONS + direction];
 }
 
-// Groups the values by endpoint; the caller frees the array.
-static double *sort_by_end(const struct ends *ends)
+// Sets the links and values of every endpoint. The values are in one array, which the caller frees.
+static double *sort_by_endpoint(const struct endpoints *endpoints)
 {
-    const struct preflight_class *value_class = ends->value_class;
-    double *sorted = memory_allocate((size_t)(WAYS * value_class->value_count + 1) * sizeof(*sorted)), *next = sorted;
+    const struct preflight_class *value_class = endpoints->value_class;
+    double *sorted = memory_allocate((size_t)(DIRECTIONS * value_class->value_count + 1) * sizeof(*sorted)),
+           *next   = sorted;
     for (int64_t i = 0; i < value_class->value_count; i++) {
-        end_of(ends, value_class->values[i].first, SENDS)->links++;
-        end_of(ends, value_class->values[i].second, RECEIVES)->links++;
+        find_endpoint(endpoints, value_class->values[i].first, SENDS)->links++;
+        find_endpoint(endpoints, value_class->values[i].second, RECEIVES)->links++;
     }
-    for (int64_t i = 0; i < ends->report->rank_count * WAYS; i++) {
-        next += ends->ends[i].links;
-        ends->ends[i].values = next;
+    for (int64_t i = 0; i < endpoints->report->rank_count * DIRECTIONS; i++) {
+        next += endpoints->endpoints[i].links;
+        endpoints->endpoints[i].values = next;
     }
     for (int64_t i = 0; i < value_class->value_count; i++) {
-        *--end_of(ends, value_class->values[i].first, SENDS)->values     = value_class->values[i].value;
-        *--end_of(ends, value_class->values[i].second, RECEIVES)->values = value_class->values[i].value;
+        *--find_endpoint(endpoints, value_class->values[i].first, SENDS)->values     = value_class->values[i].value;
+        *--find_endpoint(endpoints, value_class->values[i].second, RECEIVES)->values = value_class->values[i].value;
     }
     return sorted;
 }
 
-static void find_ends(struct ends *ends)
+static void find_endpoints(struct endpoints *endpoints)
 {
-    const struct preflight_class *value_class = ends->value_class;
-    int64_t                       count = 0, all = ends->report->rank_count * WAYS;
-    double *references = memory_allocate((size_t)all * sizeof(*references)), *sorted = sort_by_end(ends);
+    const struct preflight_class *value_class = endpoints->value_class;
+    int64_t                       count = 0, all = endpoints->report->rank_count * DIRECTIONS;
+    double *references = memory_allocate((size_t)all * sizeof(*references)), *sorted = sort_by_endpoint(endpoints);
     for (int64_t i = 0; i < all; i++) {
-        struct end *end = &ends->ends[i];
-        end->reference  = find_reference(value_class, end->values, end->links);
-        if (end->links > 0) {
-            references[count++] = end->reference;
+        struct endpoint *endpoint = &endpoints->endpoints[i];
+        endpoint->reference       = find_reference(value_class, endpoint->values, endpoint->links);
+        if (endpoint->links > 0) {
+            references[count++] = endpoint->reference;
         }
     }
-    ends->reference = find_reference(value_class, references, count);
+    endpoints->reference = find_reference(value_class, references, count);
     for (int64_t i = 0; i < all; i++) {
-        struct end *end = &ends->ends[i];
-        end->is_slow    = end->links > 1 &&
-                       slowdown_percent(value_class, ends->reference, end->reference) > value_class->limit_percent;
+        struct endpoint *endpoint = &endpoints->endpoints[i];
+        double           slowdown = slowdown_percent(value_class, endpoints->reference, endpoint->reference);
+        endpoint->is_slow         = endpoint->links > 1 && slowdown > value_class->limit_percent;
     }
     free(references);
     free(sorted);
 }
 
-// Bit mask of the directions, sending and receiving, in which the rank is slow.
-static unsigned slow_ways(const struct ends *ends, int64_t rank)
+// Returns a bit mask of the directions in which all links of the rank are slow: sending, receiving, or both.
+static unsigned slow_directions(const struct endpoints *endpoints, int64_t rank)
 {
-    return (end_of(ends, rank, SENDS)->is_slow ? 1u << SENDS : 0) |
-           (end_of(ends, rank, RECEIVES)->is_slow ? 1u << RECEIVES : 0);
+    return (find_endpoint(endpoints, rank, SENDS)->is_slow ? 1u << SENDS : 0) |
+           (find_endpoint(endpoints, rank, RECEIVES)->is_slow ? 1u << RECEIVES : 0);
 }
 
-static double slowness(const struct ends *ends, int64_t rank)
+static double find_slowdown(const struct endpoints *endpoints, int64_t rank)
 {
     double percent = 0.0;
-    for (int way = 0; way < WAYS; way++) {
-        const struct end *end = end_of(ends, rank, (enum way)way);
-        percent = end->is_slow ? fmax(percent, slowdown_percent(ends->value_class, ends->reference, end->reference))
-                               : percent;
+    for (int direction = 0; direction < DIRECTIONS; direction++) {
+        const struct endpoint *endpoint = find_endpoint(endpoints, rank, (enum direction)direction);
+        percent =
+            endpoint->is_slow
+                ? fmax(percent, slowdown_percent(endpoints->value_class, endpoints->reference, endpoint->reference))
+                : percent;
     }
     return percent;
 }
 
-// Whether all ranks of the node are slow in the same directions, and this is the first of them.
-static bool is_host(const struct ends *ends, int64_t rank, bool *is_first)
+// Returns whether all ranks of this rank's node are slow in the same directions, so that the host is to blame and not a
+// device. *is_first: this rank is the first of its node.
+static bool is_whole_host(const struct endpoints *endpoints, int64_t rank, bool *is_first)
 {
-    const struct preflight_rank *ranks = ends->report->ranks;
+    const struct preflight_rank *ranks = endpoints->report->ranks;
     bool                         all   = true;
     *is_first                          = true;
-    for (int64_t i = 0; i < ends->report->rank_count; i++) {
+    for (int64_t i = 0; i < endpoints->report->rank_count; i++) {
         if (ranks[i].node == ranks[rank].node) {
-            all &= slow_ways(ends, i) == slow_ways(ends, rank);
+            all &= slow_directions(endpoints, i) == slow_directions(endpoints, rank);
             *is_first &= i >= rank;
         }
     }
     return all;
 }
 
-static void name_end(const struct ends *ends, int64_t rank)
+static void add_slow_rank(const struct endpoints *endpoints, int64_t rank)
 {
-    static const char *const     does[] = {"", "from", "to", "from and to"};
-    const struct preflight_rank *of     = &ends->report->ranks[rank];
-    unsigned                     ways   = slow_ways(ends, rank);
+    static const char *const     does[]     = {"", "from", "to", "from and to"};
+    const struct preflight_rank *of         = &endpoints->report->ranks[rank];
+    unsigned                     directions = slow_directions(endpoints, rank);
     bool                         is_first, is_all;
-    double                       percent = slowness(ends, rank);
+    double                       percent = find_slowdown(endpoints, rank);
     char                         device[64];
-    if (ways == 0) {
+    if (directions == 0) {
         return;
     }
-    is_all = is_host(ends, rank, &is_first);
+    is_all = is_whole_host(endpoints, rank, &is_first);
     if (is_all && !is_first) {
         return;
     }
@@ -250,57 +257,63 @@ static void name_end(const struct ends *ends, int64_t rank)
         .blame = is_all ? BLAME_HOST : BLAME_DEVICE, .rank = rank, .other_rank = -1, .percent = percent};
     char number[32];
     snprintf(number, sizeof(number), " (rank %d)", (int)rank);
-    judge_add(ends->report, ends->value_class, &slow, "%shost %s%s: every %s %s it takes %.1f %% longer",
-              is_all ? "" : device, of->host, is_all ? "" : number, ends->value_class->name, does[ways], percent);
+    judge_add(endpoints->report, endpoints->value_class, &slow, "%shost %s%s: every %s %s it takes %.1f %% longer",
+              is_all ? "" : device, of->host, is_all ? "" : number, endpoints->value_class->name, does[directions],
+              percent);
 }
 
-// Expected value of a link: the reference of its worse endpoint. If an endpoint has only this link, its own speed is
-// unknown, and the reference of all endpoints is used.
-static double expected(const struct ends *ends, const struct preflight_value *value)
+// Returns the expected value of a link: the reference of its slower endpoint, sender or receiver. If the sender or
+// receiver has only this link, its own speed is unknown, and the reference over all endpoints is used.
+static double find_expected(const struct endpoints *endpoints, const struct preflight_value *value)
 {
-    const struct end *sends = end_of(ends, value->first, SENDS), *receives = end_of(ends, value->second, RECEIVES);
+    const struct endpoint *sends    = find_endpoint(endpoints, value->first, SENDS),
+                          *receives = find_endpoint(endpoints, value->second, RECEIVES);
     if (sends->links < 2 || receives->links < 2) {
-        return ends->reference;
+        return endpoints->reference;
     }
-    return slowdown_percent(ends->value_class, sends->reference, receives->reference) > 0.0 ? receives->reference
-                                                                                            : sends->reference;
+    return slowdown_percent(endpoints->value_class, sends->reference, receives->reference) > 0.0 ? receives->reference
+                                                                                                 : sends->reference;
 }
 
-static void name_link(const struct ends *ends, const struct preflight_value *value)
+static void add_slow_link(const struct endpoints *endpoints, const struct preflight_value *value)
 {
-    const struct preflight_rank   *from = &ends->report->ranks[value->first], *to = &ends->report->ranks[value->second];
+    const struct preflight_rank *from   = &endpoints->report->ranks[value->first],
+                                *to     = &endpoints->report->ranks[value->second];
     const struct preflight_outlier slow = {
         .blame      = BLAME_LINK,
         .rank       = value->first,
         .other_rank = value->second,
-        .percent    = slowdown_percent(ends->value_class, expected(ends, value), value->value)};
-    if (slow.percent > ends->link_limit) {
-        judge_add(ends->report, ends->value_class, &slow, "link %s -> %s (rank %d -> %d): %s takes %.1f %% longer",
-                  from->host, to->host, (int)value->first, (int)value->second, ends->value_class->name, slow.percent);
+        .percent    = slowdown_percent(endpoints->value_class, find_expected(endpoints, value), value->value)};
+    if (slow.percent > endpoints->link_limit) {
+        judge_add(endpoints->report, endpoints->value_class, &slow,
+                  "link %s -> %s (rank %d -> %d): %s takes %.1f %% longer", from->host, to->host, (int)value->first,
+                  (int)value->second, endpoints->value_class->name, slow.percent);
     }
 }
 
-// Finds slow endpoints, and slow links between good ones. Sending and receiving are separate endpoints: a limit on
-// egress shows in everything a host sends. An endpoint is as good as its median link, and a link should be as good as
-// its worse endpoint. If links differ much, as on a shared network, the limit of a single link is wider.
+// Finds ranks whose links are slow, then single slow links between other ranks. Sending and receiving are judged
+// separately, because a limit on egress slows everything that a host sends but nothing that it receives. A rank is as
+// fast as its median link in that direction, and a link should be as fast as the slower of its two ranks. If the speeds
+// of links vary a lot, as on a shared network, a single link has a wider limit.
 static void judge_links(struct preflight_report *report, const struct preflight_class *value_class)
 {
-    double      spread = value_class->value_count < JUDGE_VALUES ? 0.0 : judge_spread(value_class);
-    struct ends ends   = {.report      = report,
-                          .value_class = value_class,
-                          .link_limit  = fmax(value_class->limit_percent, JUDGE_DEVIATIONS * spread),
-                          .ends        = memory_allocate((size_t)(report->rank_count * WAYS) * sizeof(struct end))};
-    find_ends(&ends);
+    double           spread    = value_class->value_count < JUDGE_VALUES ? 0.0 : judge_spread(value_class);
+    struct endpoints endpoints = {
+        .report      = report,
+        .value_class = value_class,
+        .link_limit  = fmax(value_class->limit_percent, JUDGE_DEVIATIONS * spread),
+        .endpoints   = memory_allocate((size_t)(report->rank_count * DIRECTIONS) * sizeof(struct endpoint))};
+    find_endpoints(&endpoints);
     for (int64_t rank = 0; rank < report->rank_count; rank++) {
-        name_end(&ends, rank);
+        add_slow_rank(&endpoints, rank);
     }
     for (int64_t i = 0; i < value_class->value_count; i++) {
-        name_link(&ends, &value_class->values[i]);
+        add_slow_link(&endpoints, &value_class->values[i]);
     }
-    free(ends.ends);
+    free(endpoints.endpoints);
 }
 
-// Sets minimum, median and maximum; returns the reference.
+// Sets minimum, median and maximum of the class. Returns its reference value.
 static double summarise(struct preflight_class *value_class)
 {
     int64_t count        = value_class->value_count;
@@ -331,7 +344,7 @@ void preflight_judge(struct preflight_report *report, struct preflight_class *va
         break;
     }
     double percent = slowdown_percent(value_class, value_class->profile, value_class->median);
-    if (percent > value_class->limit_percent) {    // not if the profile is NaN
+    if (percent > value_class->limit_percent) {    // false if there is no profile (NaN)
         judge_add(report, value_class,
                   &(struct preflight_outlier){.blame = BLAME_ALL, .rank = -1, .other_rank = -1, .percent = percent},
                   "all: %s takes %.1f %% longer than in the profile", value_class->name, percent);
@@ -356,10 +369,10 @@ static void drain(struct preflight_report *report, const char *host)
     text_copy(LIST_ADD(report->drain, report->drain_count)->host, sizeof(report->drain->host), host);
 }
 
-// Slow links between two nodes that are not drained, counted per node.
+// The slow links between two nodes that are not drained.
 struct open_links {
-    bool    *is_drained;    // [ranks], indexed by node
-    int64_t *count;         // [ranks], indexed by node
+    bool    *is_drained;    // [node]
+    int64_t *count;         // [node]: number of these links at the node
 };
 
 static bool is_open(const struct open_links *open, const struct preflight_report *report,
@@ -384,7 +397,8 @@ static void count_open(struct open_links *open, const struct preflight_report *r
     }
 }
 
-// Drains one host of each slow link: the one with more slow links, or the receiver if both have equally many.
+// Drains one of the two hosts of each slow link: the host with more slow links, or the receiver if they have equally
+// many.
 static void drain_links(struct preflight_report *report)
 {
     struct open_links open = {.is_drained =
@@ -403,7 +417,7 @@ static void drain_links(struct preflight_report *report)
     free(open.count);
 }
 
-// Says which devices were measured but not judged, because there is no other and no profile.
+// Notes in each class of a job with one rank that its value is not judged, unless the hardware profile has a value.
 static void note_alone(struct preflight_report *report)
 {
     for (int64_t i = 0; i < report->class_count && report->rank_count == 1; i++) {

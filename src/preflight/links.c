@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Measures links in a round-robin tournament: between nodes, pairing equal local ranks, and within each node. Each
-// direction is measured at the receiver.
+// Measures the links between pairs of ranks in a round-robin tournament. Between nodes, ranks with the same local rank
+// are paired; within a node, all its ranks. Each direction is timed by its receiver.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,9 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Round-robin by the circle method. In round r, two players meet if their numbers add up to r modulo an odd number of
-// players; the one that would meet itself pauses. With an even number, it meets the last player instead.
+// A round-robin schedule by the circle method. If the number of players is odd, then in round r those two meet whose
+// numbers add up to r modulo the number of players. A player that would meet itself pauses. If it is even, one player
+// fewer is scheduled like this, and the player that would pause meets the last player.
 int64_t preflight_rounds(int64_t players)
 {
     return players % 2 == 0 ? players - 1 : players;
@@ -25,7 +26,7 @@ int64_t preflight_partner(int64_t players, int64_t player, int64_t round)
 {
     int64_t circle = preflight_rounds(players);
     bool    is_odd = circle == players;
-    if (player == circle) {    // the last of an even number: its partner p satisfies 2 p = r
+    if (player == circle) {    // the last player meets the player p with 2 p = round (mod circle)
         return round * ((circle + 1) / 2) % circle;
     }
     int64_t partner = ((round - player) % circle + circle) % circle;
@@ -35,7 +36,7 @@ int64_t preflight_partner(int64_t players, int64_t player, int64_t round)
     return is_odd ? -1 : circle;
 }
 
-// A traced step of collectives among ranks that form no group of the mesh.
+// A step that measures links: collectives of two ranks, which need not be a group of the mesh. Each op is timed.
 struct traffic {
     struct plan     plan;
     struct assembly assembly;
@@ -43,7 +44,7 @@ struct traffic {
     struct op_time *times;    // [plan.op_count], of the latest run
 };
 
-// size 0: a plan without ops, since opening is collective.
+// A rank without a partner has size 0 and an empty plan, because all ranks must open a step.
 static void traffic_begin(struct traffic *traffic, const struct flight *flight, const int64_t *members, int64_t size)
 {
     struct plan *plan = &traffic->plan;
@@ -99,7 +100,7 @@ static void traffic_close(struct traffic *traffic)
 enum { PINGS = 8, BULKS = 2, SAMPLES = 32, WHOLE = 3, HOST_BYTES = 1 << 20, DEVICE_BYTES = 64 << 20 };
 const double flight_link_limit = 20.0;    // percent
 
-// Samples received from one partner.
+// Measured speeds of the data that one partner sends to this rank.
 struct samples {
     double  rate[SAMPLES], latency[SAMPLES];
     int64_t count;
@@ -107,18 +108,18 @@ struct samples {
 
 struct links {
     bool    between;    // true: between nodes; false: within each node
-    int64_t players;    // nodes, or the maximum ranks per node
+    int64_t players;    // nodes if `between`, else the maximum number of ranks per node
     int64_t first_class, bytes;
     double  visit_seconds;    // duration of the longest visit so far
-    double  share;
-    int64_t tournaments;    // completed so far
+    double  share;            // part of the time budget after which the tournament ends
+    int64_t tournaments;      // completed tournaments
 
-    int64_t        *numbers;    // rank + 1 by node and local rank; 0: none
+    int64_t        *numbers;    // [node][local rank]: rank + 1; 0: no such rank
     int64_t         local_ranks;
-    struct samples *samples;    // [players]
+    struct samples *samples;    // [player]: samples of the links from this player to this rank
 };
 
-// Exchanged after a visit: measurements of traffic from the partner.
+// One measurement of two ranks in a round. Ranks gather the speeds of the data that they received from their partner.
 struct visit {
     int64_t partner;    // -1: none
     double  rate, latency, seconds;
@@ -150,7 +151,7 @@ static int64_t find_rank(const struct links *links, int64_t node, int64_t local)
     return links->numbers[node * links->local_ranks + local] - 1;
 }
 
-// This rank's partner in the round; -1: none.
+// Returns the rank that this rank meets in the round; -1: none.
 static int64_t find_partner(const struct flight *flight, const struct links *links, int64_t round)
 {
     const struct comm_topology *topology = &flight->comm->topology;
@@ -162,7 +163,8 @@ static int64_t find_partner(const struct flight *flight, const struct links *lin
     return links->between ? find_rank(links, partner, topology->local_rank) : find_rank(links, topology->node, partner);
 }
 
-// Small messages back and forth (latency), then large ones in each direction (bandwidth).
+// Opens a step with a partner: small messages in alternating directions for the latency, then large ones in each
+// direction for the bandwidth.
 static status open_traffic(struct flight *flight, struct traffic *traffic, int64_t partner, int64_t bytes)
 {
     int64_t own       = flight->comm->topology.rank,
@@ -182,7 +184,8 @@ static status open_traffic(struct flight *flight, struct traffic *traffic, int64
     return traffic_open(traffic, flight);
 }
 
-// Skips the first message of each kind, which fills buffers and any burst allowance.
+// Adds a sample of the speeds at which this rank received. The first messages are not used, because they fill buffers
+// and may use a burst allowance of the network.
 static void read_times(struct samples *samples, const struct traffic *traffic, int64_t bytes)
 {
     const struct op_time *times = traffic->times;
@@ -193,7 +196,8 @@ static void read_times(struct samples *samples, const struct traffic *traffic, i
     samples->latency[at]        = fmax(times[2 * PINGS - 1].end - times[1].end, 1e-9) / (2 * (PINGS - 1));
 }
 
-// Takes the upper quartile of the rates: other load makes some too low, and a late first reading a few too high.
+// Sets the visit's speeds from the samples so far. Of the rates it takes the upper quartile: other traffic makes some
+// rates too low, and an event that is read late makes a few too high.
 static void sum_up(struct visit *visit, const struct samples *samples)
 {
     double  rates[SAMPLES];
@@ -215,7 +219,8 @@ static void run_visit(struct flight *flight, struct links *links, const struct t
     sum_up(visit, samples);
 }
 
-// Ranks without a partner sleep for about a visit, to leave the cores to the others.
+// Measures the links with the partner. A rank without a partner sleeps for about that time instead of polling, so that
+// it takes no cores from other ranks.
 static status visit_partner(struct flight *flight, struct links *links, struct visit *visit)
 {
     struct traffic traffic;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Controls the measurements: repeats them within the time budget, gives turns to ranks that share cores, and reports to
-// the watchdog.
+// Controls the measurements: repeats them within the time budget, gives time slots to ranks that share cores, and tells
+// the watchdog the work of this rank.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "gswbench/signals.h"
 #include "internal.h"
 
-// Runs on rank 0's watchdog thread.
+// Ends rank 0 after a signal. The watchdog thread calls it.
 static void leave(void *context, int signal)
 {
     (void)context;
@@ -23,7 +23,7 @@ static void leave(void *context, int signal)
     _exit(EXIT_STOPPED);
 }
 
-// The first phase is WATCH_OPENING, which has a longer timeout.
+// Starts the watchdog in phase WATCH_OPENING, which has a longer timeout than the measurements.
 status flight_open_watch(struct flight *flight)
 {
     int64_t                  seconds = flight->preflight->benchmark.job.config.run.hang_seconds;
@@ -38,7 +38,7 @@ status flight_open_watch(struct flight *flight)
         return OK;
     }
     TRY(comm_agree(flight->comm, watch_open(&flight->watch, &setup)));
-    signals_keep();    // the watchdog polls for signals now
+    signals_keep();    // from now on the watchdog acts on signals
     watch_enter_part(flight->watch, WATCH_OPENING, NULL, "opening the job's plan");
     return OK;
 }
@@ -75,7 +75,7 @@ bool flight_has_time(struct flight *flight, double share)
     return elapsed < share * flight->preflight->seconds;
 }
 
-// Fingerprint of the set of outliers, without their values; 0: none.
+// Returns a hash of the outliers without their values, which tells if two batches found the same ones; 0: no outliers.
 static uint64_t find_fingerprint(const struct preflight_outlier *outliers, int64_t count)
 {
     uint64_t hash = 0;
@@ -97,7 +97,7 @@ static uint64_t judge(struct preflight_report *report, int64_t first_class, int6
     return find_fingerprint(report->outliers + first_outlier, report->outlier_count - first_outlier);
 }
 
-bool flight_is_doubted(const struct flight *flight, int64_t first_class, int64_t rank)
+bool flight_is_outlier(const struct flight *flight, int64_t first_class, int64_t rank)
 {
     const struct preflight_report *report = &flight->report;
     for (int64_t i = 0; i < report->outlier_count; i++) {
@@ -140,25 +140,26 @@ static void sleep_until(double seconds)
     }
 }
 
-static bool shares(const struct flight *flight, int rank)
+static bool shares_cores(const struct flight *flight, int rank)
 {
     const struct environment_peer *peers = flight->environment.peers;
     return peers[rank].cores_hash == peers[flight->comm->topology.rank].cores_hash;
 }
 
-// Ranks sleep outside their turn, because polling would take cores from the rank that measures. Ranks that share cores
-// are on one host, so their clocks agree. The total time is fixed, so the fewer ranks take part, the longer each turn.
+// Outside their slots ranks sleep, because polling would take cores from the rank that measures. Ranks that share cores
+// are on one host, so their clocks agree. The total time does not depend on how many take part, so fewer have longer
+// slots.
 struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds)
 {
-    static const double settling = 2e-3;    // for the ranks to return from the gather
+    static const double settling = 2e-3;    // time in which all ranks return from the gather
     int                 ranks = flight->comm->topology.ranks, own = flight->comm->topology.rank, turns = 0, index = 0;
     double              start  = clock_seconds();
     struct flight_turn  turn   = {.takes_part = takes_part[own]};
     double             *starts = comm_gather(flight->comm, &start, sizeof(start));
     for (int rank = ranks - 1; rank >= 0 && flight->takes_turns; rank--) {
-        start = shares(flight, rank) ? starts[rank] + settling : start;
-        turns += shares(flight, rank) && takes_part[rank];
-        index += shares(flight, rank) && takes_part[rank] && rank < own;
+        start = shares_cores(flight, rank) ? starts[rank] + settling : start;
+        turns += shares_cores(flight, rank) && takes_part[rank];
+        index += shares_cores(flight, rank) && takes_part[rank] && rank < own;
     }
     free(starts);
     turn.all      = start + seconds * (double)(flight->takes_turns ? flight->environment.cores.sharers : 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs one rank of a preflight: opens its environment, verifies numbers, measures, and on rank 0 prints and writes the
-// report.
+// Runs one rank of a preflight: opens its environment, verifies its numbers, and measures. Rank 0 also prints and
+// writes the report.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,8 +56,8 @@ static void examine(struct flight *flight, struct step *step)
     result_free(&result);
 }
 
-// Verifies the job's ops and collectives on inputs whose results are known or must agree between ranks, as a run does
-// before its first step and in the same memory.
+// Checks the results of the job's ops and collectives, in the memory that a run would use. Inputs are such that the
+// result is known, or that all ranks must get the same result. A run makes the same checks before its first step.
 static status verify_numbers(struct flight *flight)
 {
     struct step *step = NULL;
@@ -81,7 +81,7 @@ static status open_plan(struct flight *flight, int rank)
     return plan_verify(&flight->plan, NULL);
 }
 
-// Fails before the measurement if the output folder is unusable.
+// Creates the output folder, so that an unusable folder fails before the measurement and not after it.
 static status open_output(const struct preflight *preflight)
 {
     struct output_folder folder = {.is_open = false};
@@ -117,7 +117,7 @@ static double thread_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-// Whether this thread gets less than 95 % of a core, while all ranks compute.
+// Returns whether this thread gets less than 95 % of a core while all ranks compute for 0.1 s.
 static bool loses_core(struct flight *flight)
 {
     flight->comm->ops->barrier(flight->comm);
@@ -128,7 +128,8 @@ static bool loses_core(struct flight *flight)
     return thread_seconds() - used < 0.95 * (now - began);
 }
 
-// If one rank has no core of its own, all ranks take turns, each with the ranks that share its cores.
+// Decides whether ranks take turns. They do if a rank has no core to itself: ranks with common cores then measure one
+// after the other.
 static void find_turns(struct flight *flight)
 {
     const struct environment_cores *cores = &flight->environment.cores;
@@ -240,8 +241,8 @@ static status write_report(const struct preflight *preflight, const struct prefl
     return OK;
 }
 
-// Fails for a single rank without a hardware profile to compare with, unless a launcher started it. Otherwise a
-// forgotten launcher would look like a pass.
+// Fails if a single rank was started without a launcher and has no hardware profile to compare with. Nothing would be
+// judged, so a user who forgot the launcher would see a pass.
 static status check_ranks(const struct preflight *preflight, const struct comm *comm)
 {
     char profile[1400];

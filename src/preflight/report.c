@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Stores the values of a report by class, and prints the report as text, JSON and an HTML page. Also prints the page of
-// an acceptance test.
+// Stores the values of a report by class, and prints the report as text, as JSON and as an HTML page. Also prints the
+// HTML page of an acceptance test.
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ struct preflight_class *flight_add_class(struct flight *flight, enum preflight_s
     return added;
 }
 
-// Slot of these ranks' value, or the empty slot for it (open addressing).
+// Returns the hash table slot of the value of these two ranks, or an empty slot if they have none (open addressing).
 static int64_t *find_slot(const struct preflight_class *value_class, int64_t first, int64_t second)
 {
     const int64_t ranks[] = {first, second}, mask = value_class->slot_count - 1;
@@ -49,7 +49,7 @@ static int64_t *find_slot(const struct preflight_class *value_class, int64_t fir
     }
 }
 
-// Keeps the table at most half full.
+// Doubles the hash table, which is full when half its slots are used, and inserts the values again.
 static void grow(struct preflight_class *value_class)
 {
     enum { MINIMUM = 64 };

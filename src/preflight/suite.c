@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs a suite: one preflight, then its rows, each in its folder. A row that has an accept.json for the same
-// configuration is not repeated, so a stopped suite continues with the next row.
+// Runs a suite: one preflight, then each row, which is a job with its own output folder. A row is not run again if its
+// folder has the accept.json of an earlier run with the same configuration. So a stopped suite continues where it
+// stopped.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "gswbench/suite.h"
 #include "internal.h"
 
-// One rank's state. Rank 0 keeps the outcomes.
+// The state of one rank while a suite runs. Only rank 0 stores the outcomes of rows.
 struct session {
     struct suite           *suite;
     struct preflight_report report;
@@ -45,7 +46,7 @@ static bool was_stopped(const char *run_verdict)
     return strcmp(run_verdict, result_verdict_names[VERDICT_PARTIAL]) == 0;
 }
 
-// Whether the file has exactly this text.
+// Returns whether the content of the file is equal to the text.
 static bool has_text(const char *path, const char *text, size_t bytes)
 {
     int         file;
@@ -61,7 +62,8 @@ static bool has_text(const char *path, const char *text, size_t bytes)
     return is_same;
 }
 
-// Takes the outcome of an earlier run of the row, if its folder has one that was not stopped. Fails for another job.
+// Loads the outcome of an earlier run from the row's folder, unless that run was stopped. Fails if the folder has a run
+// of another configuration.
 static status find_earlier(struct session *session, struct suite_row *row)
 {
     char          path[OUTPUT_PATH_BYTES];
@@ -100,7 +102,7 @@ static status find_all_earlier(struct session *session)
     return comm_agree(session->comm, result);
 }
 
-// Writes the configuration first: accept.json without it is no result of this suite.
+// Writes config.ini before the run, because a later call compares it with the row's configuration to trust accept.json.
 static status begin_row(const struct session *session, const struct suite_row *row, const char *folder)
 {
     char path[OUTPUT_PATH_BYTES + sizeof("/config.ini")];
@@ -115,8 +117,9 @@ static status begin_row(const struct session *session, const struct suite_row *r
     return output_replace(path, row->benchmark->config_text, row->benchmark->config_bytes);
 }
 
-// Whether the suite continues after the error: the job does not fit the machine, which every rank finds equally.
-static bool is_of_row(const status *error)
+// Returns whether the error only ends this row: the job is invalid or does not fit into memory, which every rank finds.
+// The suite then continues with the next row.
+static bool ends_only_row(const status *error)
 {
     return error->exit_code == EXIT_CONFIG || error->exit_code == EXIT_MEMORY;
 }
@@ -137,23 +140,24 @@ static status run_row(struct session *session, struct suite_row *row)
     if (session->is_first && !failed(&result)) {
         keep_outcome(row, accept);
         session->suite->is_stopped = was_stopped(row->run_verdict);
-    } else if (session->is_first && is_of_row(&result)) {
+    } else if (session->is_first && ends_only_row(&result)) {
         row->verdict = ACCEPTANCE_CANNOT_TELL;
         snprintf(row->reason, sizeof(row->reason), "%.500s", result.text);
     }
     free(accept);
-    return is_of_row(&result) ? OK : result;
+    return ends_only_row(&result) ? OK : result;
 }
 
-// Whether rank 0's row is still to be run. Collective.
-static bool is_open(const struct session *session, const struct suite_row *row)
+// Returns whether the row must still run. Rank 0 decides, because only it knows the outcomes. Collective.
+static bool must_run(const struct session *session, const struct suite_row *row)
 {
     int open = session->is_first && row->benchmark != NULL && !row->is_earlier && !session->suite->is_stopped;
     session->comm->ops->share(session->comm, &open, sizeof(open), 0);
     return open != 0;
 }
 
-// Sets the verdict of the suite: refused if a row or the preflight is, accepted if all rows are.
+// Sets the verdict of the suite: refused if the preflight found outliers or a row was refused, accepted if all rows
+// were accepted. Otherwise it cannot tell.
 static void conclude(struct suite *suite, const struct preflight_report *report)
 {
     int64_t accepted = 0, refused = report->outlier_count;
@@ -204,7 +208,7 @@ static status leave(struct session *session)
     return accept_leave(session->comm, result, code);
 }
 
-// Runs one preflight for the whole suite, with the ops of the first job that can run.
+// Runs the preflight of the suite with the ops of the first row that can run here.
 static status measure(struct session *session)
 {
     const struct suite *suite     = session->suite;
@@ -221,7 +225,7 @@ static status measure(struct session *session)
     return OK;
 }
 
-// Ranks that are threads share the suite: only rank 0 changes it, between collectives.
+// If ranks are threads of one process, they share *suite. So only rank 0 changes it, and between collectives.
 status suite_rank(const void *shared, struct comm *comm)
 {
     struct suite  *suite   = *(struct suite *const *)shared;
@@ -229,7 +233,7 @@ status suite_rank(const void *shared, struct comm *comm)
     TRY(find_all_earlier(&session));
     status result = measure(&session);
     for (int64_t i = 0; !failed(&result) && session.report.outlier_count == 0 && i < suite->row_count; i++) {
-        if (is_open(&session, &suite->rows[i])) {
+        if (must_run(&session, &suite->rows[i])) {
             result = run_row(&session, &suite->rows[i]);
         }
     }

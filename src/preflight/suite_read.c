@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads a suite, and finds the expected time of each row:
+// Reads the file of a suite, which has this form, and finds the expected step time of each row:
 //
 //     about = NVIDIA's Exemplar models
 //     [rows]
@@ -19,7 +19,7 @@
 
 enum { ROWS_MAX = 64, FILE_BYTES_MAX = 1 << 16, SETTINGS_MAX = 64 };
 
-static const double start_minutes = 1.0;    // to load, connect and check a job, before the first step: an assumption
+static const double start_minutes = 1.0;    // assumed time to load, connect and check a job before its first step
 
 static status find_file(struct suite *suite, const char *name)
 {
@@ -61,8 +61,8 @@ void suite_row_set_dollars(struct suite_row *row, double step_seconds)
                                                    job_tokens_per_second(job, step_seconds));
 }
 
-// Published and expected time, and the minutes that follow from it.
-static void look_up(struct suite_row *row, const struct job *job)
+// Sets the row's published and expected step time, and estimates its minutes and cost from the expected time.
+static void set_estimates(struct suite_row *row, const struct job *job)
 {
     struct result_acceptance expected = {.verdict = ACCEPTANCE_NONE};
     if (!accept_expect(&expected, job, job->config.hardware.device)) {
@@ -80,7 +80,7 @@ static void look_up(struct suite_row *row, const struct job *job)
     job_layout(job, row->layout, sizeof(row->layout));
 }
 
-// Stores the first line of the error, without its code, as the reason that the row cannot run.
+// Stores the first line of the error as the reason why the row cannot run. The error code at its start is left out.
 static void keep_problem(struct suite_row *row, const status *error, const struct text_buffer *errors)
 {
     const char *text = errors->text != NULL ? errors->text : error->text;
@@ -99,12 +99,13 @@ static void read_row(struct suite_row *row, const struct job_selection *selectio
         free(row->benchmark);
         row->benchmark = NULL;
     } else {
-        look_up(row, &row->benchmark->job);
+        set_estimates(row, &row->benchmark->job);
     }
     text_free(&errors);
 }
 
-// "NAME = CONFIG SECTION.KEY=VALUE ..."; the selection's overrides come last.
+// Adds a row "NAME = CONFIG SECTION.KEY=VALUE ...". `given` has the overrides of the command line, which come last and
+// so win.
 static status add_row(struct suite *suite, char *name, char *value, const struct job_selection *given, int line)
 {
     char                 path[1024], output[OUTPUT_PATH_BYTES];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints a suite as a table, as a page and as JSON: the expectations of each row, and after the run its verdict.
+// Prints a suite as a text table, as an HTML page and as JSON: the expectations of each row, and after the run its
+// verdict.
 #include <inttypes.h>
 #include <math.h>
 
@@ -8,7 +9,7 @@
 
 enum { CELL_BYTES = 700 };
 
-// NVIDIA's certificate asks for this share of the published performance.
+// NVIDIA's certificate for a machine requires at least this percentage of the published speed.
 static const double certificate_percent = 95.0;
 
 static const struct grid_column columns[] = {
@@ -76,14 +77,15 @@ const struct json_field suite_fields[] = {
 };
 // clang-format on
 
-static const char *verdict_of(const struct suite_row *row)
+static const char *name_verdict(const struct suite_row *row)
 {
     return row->problem[0] != '\0'           ? "cannot run"
            : row->verdict == ACCEPTANCE_NONE ? "not run"
                                              : result_acceptance_names[row->verdict];
 }
 
-// Why the row cannot run or was not accepted; else whether it passes as a certificate.
+// Adds the remark: why the row cannot run or was not accepted. For an accepted row it says whether the row reaches the
+// certificate's share of the published speed.
 static void add_remark(struct grid *grid, const struct suite_row *row)
 {
     char remark[CELL_BYTES] = "-";
@@ -103,7 +105,7 @@ static void fill(struct grid *grid, const struct suite *suite)
     for (int64_t i = 0; i < suite->row_count; i++) {
         const struct suite_row *row = &suite->rows[i];
         grid_add(grid, row->name);
-        grid_add(grid, verdict_of(row));
+        grid_add(grid, name_verdict(row));
         grid_add_real(grid, "%.4g", row->expected_seconds);
         grid_add_real(grid, "%.1f", row->percent);
         grid_add(grid, row->basis[0] != '\0' && !isnan(row->expected_seconds) ? row->basis : "-");
