@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT
-// CPU binding: which cores are on the NUMA node of a rank's device. Define _GNU_SOURCE before all includes.
+// CPU binding: finds the cores on the NUMA node of a rank's device. Define _GNU_SOURCE before all includes.
 #pragma once
 
 #include <sched.h>
 #include <stdbool.h>
 
-// How the launcher bound the rank. UNKNOWN: device or node unknown; FITS: only to cores of the device's node; OPEN: to
-// cores of several nodes, so the rank can choose; ELSEWHERE: to no core of the device's node.
+// How the cores on which the launcher allows a rank compare with the NUMA node of its device. UNKNOWN: the device or
+// its node is unknown. FITS: all allowed cores are on that node. OPEN: some are on it, so the rank can bind itself.
+// ELSEWHERE: none is on it.
 enum binding_state { BINDING_UNKNOWN, BINDING_FITS, BINDING_OPEN, BINDING_ELSEWHERE };
 
 struct binding {
     enum binding_state state;
-    int                device_node, node;    // NUMA nodes: of the device; of the first allowed core
+    int                device_node, node;    // NUMA nodes of the device and of the first allowed core
     cpu_set_t          cores;                // allowed cores on the device's node
 };
 
-// For the device with this PCI id ("0000:9B:00.0"; "": none), from files below root/sys; root is "" except in tests.
+// Finds the binding for the device with this PCI id ("0000:9B:00.0"; "": no device). Reads files under root/sys; root
+// is "" except in tests.
 struct binding binding_find(const char *root, const char *pci, const cpu_set_t *allowed);
 
-// Binds the calling thread and its future children, or all threads. Returns false if not permitted.
+// Binds the calling thread and threads that it starts later, or all threads of the process. Returns false if the system
+// does not permit it.
 bool binding_apply(const cpu_set_t *cores, bool whole_process);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Shares autotuned GEMM algorithms and attention engines: the first rank that has a problem (an op with its shapes)
-// tunes it for all. Names of problems contain the device model, so each model is tuned separately.
+// Autotunes each GEMM and attention op once per job: the first rank that has a problem (an op with its shapes) times
+// the algorithms, and the other ranks use its choice. The name of a problem contains the device model, so each model is
+// tuned separately.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "internal.h"
 
 struct problem {
-    uint64_t hash;    // of the name; 0: none
+    uint64_t hash;    // hash of the name; 0: no problem
     char     name[GEMM_PROBLEM_BYTES];
 };
 
@@ -19,13 +20,13 @@ struct choices {
     struct rank_environment *environment;
     struct backend          *backend;
     struct comm             *comm;
-    struct problem          *own;    // [count], without duplicates
+    struct problem          *own;    // [count]: this rank's problems, without duplicates
     int64_t                  count;
-    uint64_t                *all;    // [ranks][width]
+    uint64_t                *all;    // [ranks][width]: hashes of every rank's problems
     int64_t                  width;
 };
 
-static const struct problem *find(const struct choices *choices, uint64_t hash)
+static const struct problem *find_problem(const struct choices *choices, uint64_t hash)
 {
     for (int64_t i = 0; i < choices->count; i++) {
         if (choices->own[i].hash == hash) {
@@ -35,13 +36,13 @@ static const struct problem *find(const struct choices *choices, uint64_t hash)
     return NULL;
 }
 
-static status collect(void *context, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static status collect_problem(void *context, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     struct choices *choices = context;
     struct problem  problem;
     choices->backend->ops->choices->name(choices->backend, op, buffers, problem.name);
     problem.hash = XXH3_64bits(problem.name, strlen(problem.name));
-    if (problem.name[0] != '\0' && find(choices, problem.hash) == NULL) {
+    if (problem.name[0] != '\0' && find_problem(choices, problem.hash) == NULL) {
         LIST_APPEND(choices->own, choices->count, problem);
     }
     return OK;
@@ -64,7 +65,7 @@ static void gather_problems(struct choices *choices)
     free(own);
 }
 
-// The first rank that has the problem.
+// Returns the first rank that has the problem; it times the algorithms for all ranks.
 static int find_owner(const struct choices *choices, uint64_t hash)
 {
     int64_t index = 0;
@@ -85,7 +86,7 @@ static status prepare_owned(void *context, const struct op *op, const struct buf
     return is_owned ? backend_prepare(choices->backend, op, buffers, &prepared) : OK;
 }
 
-// A rank's choice for a problem. All zero if it made no choice or does not have the problem.
+// A rank's choice of an algorithm for a problem. All zero if it made no choice or does not have the problem.
 struct answer {
     bool               is_chosen;
     struct gemm_choice choice;
@@ -94,7 +95,7 @@ struct answer {
 static struct answer *gather_answers(const struct choices *choices, uint64_t hash)
 {
     struct answer             own;
-    const struct problem     *problem = find(choices, hash);
+    const struct problem     *problem = find_problem(choices, hash);
     const struct gemm_choice *chosen =
         problem == NULL ? NULL : choices->backend->ops->choices->find(choices->backend, problem->name);
     memset(&own, 0, sizeof(own));
@@ -105,7 +106,7 @@ static struct answer *gather_answers(const struct choices *choices, uint64_t has
     return comm_gather(choices->comm, &own, sizeof(own));
 }
 
-// Called for each problem of the job with its owner.
+// visit_all calls this for each problem of the job. owner: the rank that timed it.
 typedef void visit_problem(struct choices *choices, uint64_t hash, int owner);
 
 static void visit_all(struct choices *choices, visit_problem *visit)
@@ -120,57 +121,57 @@ static void visit_all(struct choices *choices, visit_problem *visit)
     }
 }
 
-static void take(struct choices *choices, uint64_t hash, int owner)
+// Uses the owner's choice on this rank. A rank without the problem takes the choice, too, for the cache file.
+static void take_choice(struct choices *choices, uint64_t hash, int owner)
 {
     struct answer *answers = gather_answers(choices, hash);
-    if (owner != choices->comm->topology.rank &&
-        answers[owner].is_chosen) {    // also problems that this rank lacks: the cache file needs them
+    if (owner != choices->comm->topology.rank && answers[owner].is_chosen) {
         choices->backend->ops->choices->take(choices->backend, &answers[owner].choice);
     }
     free(answers);
 }
 
-// Notes the first rank that has another algorithm than the owner, because its library rejected the owner's.
-static void compare(struct choices *choices, uint64_t hash, int owner)
+// Adds a note with the first rank whose algorithm differs from the owner's, because its library rejects the owner's.
+static void compare_choices(struct choices *choices, uint64_t hash, int owner)
 {
     struct rank_environment *environment = choices->environment;
     struct answer           *answers     = gather_answers(choices, hash);
-    int                      unlike      = -1;
+    int                      differing   = -1;
     for (int rank = 0; rank < choices->comm->topology.ranks; rank++) {
         const struct answer *answer = &answers[rank];
         if (answer->is_chosen) {
             environment->choice_counts[answer->choice.origin]++;
             bool differs = memcmp(answer->choice.algorithm, answers[owner].choice.algorithm,
                                   sizeof(answer->choice.algorithm)) != 0;
-            unlike       = unlike < 0 && differs ? rank : unlike;
+            differing    = differing < 0 && differs ? rank : differing;
         }
     }
-    if (unlike >= 0) {
+    if (differing >= 0) {
         environment_note(&environment->notes, "algorithms-differ",
-                         "rank %d on %.40s refuses rank %d's algorithm for %.100s", unlike,
-                         environment->peers[unlike].topology.host, owner, answers[owner].choice.problem);
+                         "rank %d on %.40s refuses rank %d's algorithm for %.100s", differing,
+                         environment->peers[differing].topology.host, owner, answers[owner].choice.problem);
     }
     free(answers);
 }
 
 static status prepare(struct choices *choices, const struct plan *plan)
 {
-    TRY(step_visit_ops(plan, collect, choices));
+    TRY(step_visit_ops(plan, collect_problem, choices));
     gather_problems(choices);
     TRY(comm_agree(choices->comm, step_visit_ops(plan, prepare_owned, choices)));
-    visit_all(choices, take);
+    visit_all(choices, take_choice);
     return comm_agree(choices->comm, step_prepare(plan, choices->backend));
 }
 
-// Checks that ranks agree, and saves the choices in the cache file. Hosts may share this file, so rank 0 writes it
-// first, and the others then add missing entries.
+// Checks that all ranks use the same algorithms, and saves the algorithms in the cache file. Hosts may share this file,
+// so rank 0 writes it first, and then the other ranks add missing entries.
 static void conclude(struct choices *choices)
 {
     static const struct setting_kind noted  = {.rule = SETTING_NOTED};
     struct comm                     *comm   = choices->comm;
     const int64_t                   *counts = choices->environment->choice_counts;
     char                             text[96];
-    visit_all(choices, compare);
+    visit_all(choices, compare_choices);
     if (comm->topology.rank > 0) {
         comm->ops->barrier(comm);
     }

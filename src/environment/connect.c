@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Selects the communicator for device memory. If each rank has its own device, this is NCCL unless the user names
-// another: staging through host memory would measure something else. Also finds out whether NCCL will use sockets.
+// Selects the communicator for data in device memory. If each rank has its own device, it is NCCL unless the user names
+// another one, because staging through host memory would measure something else. Also finds out whether NCCL will use
+// sockets.
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -17,7 +18,7 @@
 
 enum { PATH_BYTES = 512 };
 
-static bool matches(const char *list, const char *device, int port)
+static bool is_selected(const char *list, const char *device, int port)
 {
     bool is_inverted = *list == '^';
     list += is_inverted;
@@ -34,13 +35,13 @@ static bool matches(const char *list, const char *device, int port)
     return is_listed != is_inverted;
 }
 
-// Active InfiniBand and RoCE ports, and those that NCCL_IB_HCA selects. NCCL reads this list as prefixes NAME or
-// NAME:PORT; a leading = asks for exact names, and a leading ^ excludes the names.
+// Numbers of active InfiniBand and RoCE ports: all, and those that NCCL_IB_HCA selects. NCCL reads this list as
+// prefixes NAME or NAME:PORT. A leading = makes the names exact, and a leading ^ excludes them.
 struct ports {
     int active, chosen;
 };
 
-// Counts the active ports of a device, and how many of them the list names.
+// Adds the active ports of a device, and those that the list selects, to the counts.
 static void count_ports(struct ports *ports, const char *folder, const char *device, const char *list)
 {
     char           path[PATH_BYTES - 64], file[PATH_BYTES], state[32];
@@ -52,7 +53,7 @@ static void count_ports(struct ports *ports, const char *folder, const char *dev
         if (entry->d_name[0] != '.' && environment_read_line(file, state, sizeof(state)) &&
             strtol(state, NULL, 10) == 4) {    // "4: ACTIVE"
             ports->active++;
-            ports->chosen += matches(list, device, atoi(entry->d_name));
+            ports->chosen += is_selected(list, device, atoi(entry->d_name));
         }
     }
     if (ports_of != NULL) {
@@ -93,7 +94,7 @@ void network_explain_sockets(char *text, size_t bytes, const char *root, const c
     char shown[64];
     *text = '\0';
     if ((net != NULL && net[0] != '\0' && !asks && !refuses) || getenv("NCCL_NET_PLUGIN") != NULL) {
-        return;    // a network plugin, whose choice is unknown
+        return;    // a network plugin decides, and its choice is unknown
     }
     struct ports ports = find_ports(root, list != NULL ? list : "");
     text_printable(shown, sizeof(shown), list != NULL ? list : "");
@@ -116,7 +117,7 @@ void network_explain_sockets(char *text, size_t bytes, const char *root, const c
     }
 }
 
-// Fails on all ranks with the first rank's reason and host.
+// Checks that every rank can use NCCL. Fails on all ranks with the reason and host of the first rank that cannot.
 static status check_nccl(struct comm *comm, const struct backend *backend)
 {
     if (backend->ops->streams == NULL) {
@@ -133,8 +134,8 @@ static status check_nccl(struct comm *comm, const struct backend *backend)
     return comm_find_failed(comm, own, &first);
 }
 
-// Rejects options that only NCCL implements.
-static status check_plain(const struct comm *comm, const struct run_config *run)
+// Rejects options that only NCCL implements, for a job with another communicator.
+static status check_without_nccl(const struct comm *comm, const struct run_config *run)
 {
     const char *asked = run->registered_buffers == REGISTERED_YES ? "registered_buffers = yes"
                         : run->zero_cta != 0                      ? "zero_cta = yes"
@@ -152,13 +153,13 @@ status environment_connect(struct comm *nccl, struct comm *comm, struct backend 
     bool is_auto = strcmp(run->communicator, "auto") == 0;
     if (strcmp(run->communicator, "nccl") != 0 &&
         !(is_auto && comm->topology.ranks > 1 && backend->ops->streams != NULL)) {
-        return check_plain(comm, run);
+        return check_without_nccl(comm, run);
     }
     status shared = is_auto && sharers > 1 ? fail("%" PRId64 " ranks share a device", sharers) : OK;
     shared        = is_auto ? comm_agree(comm, shared) : OK;
     if (failed(&shared)) {
         snprintf(comm->choice, sizeof(comm->choice), "not nccl: %.140s", shared.text);
-        return check_plain(comm, run);
+        return check_without_nccl(comm, run);
     }
     status checked = check_nccl(comm, backend);
     if (failed(&checked)) {

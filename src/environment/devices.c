@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Selects a rank's device, checks that ranks have the same backend and that devices are shared only if allowed, and
-// binds ranks to the cores near their devices unless the launcher did. Binding comes before all allocations, since
-// memory is placed on the node that first touches it.
+// Selects a rank's device and checks that all ranks have the same backend. Ranks may share a device only if this is
+// allowed. Also binds a rank to the cores near its device, unless the launcher did. It does so before any allocation,
+// because memory is placed on the NUMA node that first touches it.
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
@@ -27,7 +27,7 @@ bool environment_read_line(const char *path, char *line, int bytes)
     return is_read;
 }
 
-// "0-55,112-167"
+// Reads the cores of a NUMA node, from a line such as "0-55,112-167".
 static void read_cores(const char *root, int node, cpu_set_t *cores)
 {
     char path[PATH_BYTES], line[4096], *next = line;
@@ -73,13 +73,13 @@ static int find_first_node(const char *root, const cpu_set_t *allowed)
 struct binding binding_find(const char *root, const char *pci, const cpu_set_t *allowed)
 {
     struct binding binding = {.state = BINDING_UNKNOWN, .device_node = find_device_node(root, pci), .node = -1};
-    cpu_set_t      beside;
+    cpu_set_t      local_cores;
     if (binding.device_node < 0) {
         return binding;
     }
-    read_cores(root, binding.device_node, &beside);
-    CPU_AND(&binding.cores, &beside, allowed);
-    if (CPU_COUNT(&beside) > 0) {    // a NUMA node may have memory only
+    read_cores(root, binding.device_node, &local_cores);
+    CPU_AND(&binding.cores, &local_cores, allowed);
+    if (CPU_COUNT(&local_cores) > 0) {    // a NUMA node without cores has only memory
         binding.state = CPU_COUNT(&binding.cores) == 0       ? BINDING_ELSEWHERE
                         : CPU_EQUAL(&binding.cores, allowed) ? BINDING_FITS
                                                              : BINDING_OPEN;
@@ -95,7 +95,7 @@ bool binding_apply(const cpu_set_t *cores, bool whole_process)
     struct dirent *entry;
     while (is_done && tasks != NULL && (entry = readdir(tasks)) != NULL) {
         int task = atoi(entry->d_name);
-        if (task > 0) {    // a thread that has exited is ignored
+        if (task > 0) {    // fails, without harm, for a thread that has exited
             sched_setaffinity(task, sizeof(*cores), cores);
         }
     }
@@ -139,7 +139,8 @@ void environment_bind(struct rank_environment *environment, const struct config 
     environment_note_ranks(&environment->notes, "bound-elsewhere", comm, own);
 }
 
-static struct backend_setup setup_of(const struct config *config, const struct comm_topology *topology, int64_t threads)
+static struct backend_setup make_setup(const struct config *config, const struct comm_topology *topology,
+                                       int64_t threads)
 {
     const struct run_config *run = &config->run;
     return (struct backend_setup){.local_rank       = topology->local_rank,
@@ -154,21 +155,21 @@ static struct backend_setup setup_of(const struct config *config, const struct c
 status environment_open_backend(struct backend *backend, const struct config *config,
                                 const struct comm_topology *topology, int64_t threads)
 {
-    const struct backend_setup setup = setup_of(config, topology, threads);
+    const struct backend_setup setup = make_setup(config, topology, threads);
     return backend_open(backend, config->run.backend, &setup);
 }
 
 void environment_locate_device(const struct config *config, const struct comm_topology *topology, char *text,
                                size_t bytes)
 {
-    const struct backend_setup setup = setup_of(config, topology, 1);
+    const struct backend_setup setup = make_setup(config, topology, 1);
     backend_locate(config->run.backend, &setup, text, bytes);
 }
 
-// Exchanged between ranks.
-struct device_seat {
+// The device of a rank, which ranks exchange to count the ranks per device.
+struct rank_device {
     int64_t node;
-    char    backend[16], device[64];    // device "": the host itself
+    char    backend[16], device[64];    // device: its id; "": the host backend
     char    name[DEVICE_NAME_BYTES];
 };
 
@@ -187,7 +188,7 @@ static void add_kind(struct environment_devices *devices, const char *name)
 status environment_share_devices(struct environment_devices *devices, struct comm *comm, struct backend *backend,
                                  int64_t allowed)
 {
-    struct device_seat own = {.node = comm->topology.node};
+    struct rank_device own = {.node = comm->topology.node};
     text_copy(own.backend, sizeof(own.backend), backend->ops->name);
     if (backend->ops->device_id != NULL) {
         backend->ops->device_id(backend, own.device, sizeof(own.device));
@@ -195,7 +196,7 @@ status environment_share_devices(struct environment_devices *devices, struct com
     }
     status              result  = OK;
     bool                is_host = own.device[0] == '\0';
-    struct device_seat *all     = comm_gather(comm, &own, sizeof(own));
+    struct rank_device *all     = comm_gather(comm, &own, sizeof(own));
     *devices                    = (struct environment_devices){.sharers = is_host};
     for (int rank = 0; rank < comm->topology.ranks; rank++) {
         if (strcmp(all[rank].backend, own.backend) != 0) {
@@ -229,7 +230,8 @@ status environment_find_machine(struct environment_machine *machine)
     if (backend.ops->device_name != NULL) {
         backend.ops->device_name(&backend, machine->device, sizeof(machine->device));
         machine->device_bytes = backend.ops->available_bytes(&backend);
-        // Ranks take devices round-robin, so the first one repeats after the last.
+        // Local ranks are assigned to devices round-robin. So the number of devices is the first local rank with rank
+        // 0's device.
         char first[64], next[64];
         backend_locate("auto", &(struct backend_setup){.local_rank = 0}, first, sizeof(first));
         do {

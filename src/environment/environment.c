@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Opens a rank's environment: backend, communicator, and the checks of this folder. A stage that can fail on one rank
-// ends in comm_agree, which fails on all, so no rank waits for one that has left. Notes are the same on all ranks.
+// Opens a rank's environment: backend, communicator, and the checks of this folder. Each stage that can fail on one
+// rank ends with comm_agree, which then fails on all ranks. Otherwise ranks would wait for a rank that has left. All
+// ranks have the same notes.
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ void environment_note_ranks(struct environment_notes *notes, const char *id, str
     free(all);
 }
 
-// Problems of the machine are notes, or end the run with [run] conditions = error.
+// By default notes are only printed; with [run] conditions = error a note ends the run.
 status environment_check_notes(const struct environment_notes *notes, int64_t conditions)
 {
     return conditions == CONDITIONS_NOTE || notes->count == 0
@@ -82,7 +83,8 @@ status environment_open(struct rank_environment *environment, const struct confi
     const struct run_config *run = &config->run;
     environment->comm            = comm;
     TRY(peers_check_job(environment, config, writes_weights, comm));
-    environment_bind(environment, config, comm);    // before the backend allocates memory
+    // Binding comes before the backend allocates memory, because the first touch decides the memory's NUMA node.
+    environment_bind(environment, config, comm);
     peers_meet(environment, comm);
     environment->cores = peers_share_cores(environment->peers, &comm->topology, run->threads);
     if (!failed(&own)) {
@@ -95,7 +97,7 @@ status environment_open(struct rank_environment *environment, const struct confi
     TRY(environment_connect(&environment->nccl, comm, &environment->backend, run, environment->devices.sharers));
     environment->comm = environment->nccl.ops != NULL ? &environment->nccl : comm;
     if (!environment->comm->ops->is_enqueued && !environment->comm->is_threaded && comm->topology.ranks > 1) {
-        // without stream-ordered collectives, each stream has a thread that communicates
+        // Without stream-ordered collectives, each stream has a thread that communicates.
         own = fail_as(EXIT_LAUNCH,
                       "%s does not support MPI_THREAD_MULTIPLE, which communicator %s needs: use a build that does",
                       environment->comm->library, environment->comm->ops->name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compares the ranks of a job before its first step: checks that they run the same job, finds ranks that share cores,
-// and checks their placement against the mesh.
+// Compares the ranks of a job before its first step. Checks that they run the same job, finds ranks that share cores,
+// and checks that groups of the mesh are on one node if they should be.
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -15,8 +15,8 @@
 #include "gswbench/arena.h"
 #include "gswbench/version.h"
 
-// Environment variables that profilers set in the profiled process.
-static const char *profiler(void)
+// Returns the name of an environment variable that a profiler has set for this process; "": none.
+static const char *find_profiler(void)
 {
     static const char *const variables[] = {"NSYS_PROFILING_SESSION_ID", "NV_NSIGHT_INJECTION_TRANSPORT_TYPE",
                                             "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"};
@@ -28,29 +28,29 @@ static const char *profiler(void)
     return "";
 }
 
-// Compares builds: sanitizer builds and modified sources have the same version.
+// Compares builds and not versions, because a sanitizer build or modified sources have the same version.
 status peers_check_program(struct comm *comm)
 {
     struct rank_value own;
     char              build[VERSION_BUILD_BYTES], text[SETTING_TEXT_BYTES];
-    bool              is_one = true;
+    bool              is_equal = true;
     memset(&own, 0, sizeof(own));
     version_build(build);
     text_copy(own.host, sizeof(own.host), comm->topology.host);
     snprintf(own.value, sizeof(own.value), "%s, build %s", version_text, build);
     struct rank_value *values = comm_gather(comm, &own, sizeof(own));
     for (int rank = 1; rank < comm->topology.ranks; rank++) {
-        is_one &= strcmp(values[rank].value, values[0].value) == 0;
+        is_equal &= strcmp(values[rank].value, values[0].value) == 0;
     }
-    if (!is_one) {
+    if (!is_equal) {
         mismatch_describe(text, sizeof(text), "gswbench", values, comm->topology.ranks);
     }
     free(values);
-    return is_one ? OK : fail_as(EXIT_LAUNCH, "%s: install the same program on every host", text);
+    return is_equal ? OK : fail_as(EXIT_LAUNCH, "%s: install the same program on every host", text);
 }
 
-// Lists the settings of the job that must agree. Different configurations make a result meaningless; ranks that
-// disagree on --weights-out would wait for each other.
+// Lists the settings of the job that must agree. With different configurations a result means nothing. If ranks
+// disagree on --weights-out, some wait for the others forever.
 static void list_job(struct setting_list *list, const struct config *config, bool writes_weights)
 {
     static const char                remedy[] = "give every rank the same files and flags";
@@ -85,7 +85,7 @@ status peers_check_job(struct rank_environment *environment, const struct config
     return settings_compare(environment->settings, comm, environment);
 }
 
-// Finds the version in "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue Mar 5 ...".
+// Finds the driver version in a line such as "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue Mar 5 ...".
 static void read_driver(char *text, size_t bytes)
 {
     char line[256];
@@ -111,7 +111,7 @@ status peers_compare_backends(struct rank_environment *environment, const struct
     settings_add(&list, &own_choice, "cores", environment->binding);
     if (backend->ops->device_id != NULL) {
         char               id[64], name[DEVICE_NAME_BYTES];
-        struct observation observation;    // NVML may be missing
+        struct observation observation;    // empty without NVML
         backend->ops->device_id(backend, id, sizeof(id));
         backend->ops->device_name(backend, name, sizeof(name));
         observer_close(observer_open(&(struct observe_setup){
@@ -128,7 +128,8 @@ status peers_compare_backends(struct rank_environment *environment, const struct
     return result;
 }
 
-// Uses the kernel's boot id: containers have separate host names but share kernel and cores.
+// Returns a hash of the kernel's boot id. Containers on one machine have different host names, but the same kernel and
+// cores.
 static uint64_t hash_machine(const struct comm_topology *topology)
 {
     char machine[64];
@@ -138,8 +139,9 @@ static uint64_t hash_machine(const struct comm_topology *topology)
     return XXH3_64bits(machine, strlen(machine));
 }
 
-// Notes a launcher variable whose local rank differs from MPI's, which selects the device. Ignores variables that
-// describe another process: under mpirun in a Slurm allocation, Slurm's do.
+// Adds a note if the launcher's local rank differs from MPI's, which selects the device. A variable counts only if its
+// rank and number of ranks are this job's: under mpirun in a Slurm allocation, Slurm's variables describe another
+// process.
 static void check_local_rank(struct rank_environment *environment, struct comm *comm)
 {
     static const char *const names[][3] = {
@@ -170,7 +172,7 @@ void peers_meet(struct rank_environment *environment, struct comm *comm)
                 .cores    = knows_cores ? CPU_COUNT(&cores) : sysconf(_SC_NPROCESSORS_ONLN),
     };
     own.cores_hash = XXH3_64bits_withSeed(&cores, sizeof(cores), own.machine);
-    text_copy(own.profiler, sizeof(own.profiler), profiler());
+    text_copy(own.profiler, sizeof(own.profiler), find_profiler());
     environment->peers = comm_gather(comm, &own, sizeof(own));
     check_local_rank(environment, comm);
 }
@@ -190,7 +192,7 @@ struct environment_cores peers_share_cores(const struct environment_peer *peers,
     return share;
 }
 
-// Checks an axis with all faster axes, whose ranks are consecutive. tp is the fastest.
+// Notes groups that span nodes. A group here has the ranks of an axis and its faster axes, which are consecutive.
 static void check_axis(struct result *result, const struct environment_peer *peers, enum axis axis)
 {
     int size = (int)mesh_stride(&result->mesh, (enum axis)(axis + 1)), groups = (int)(result->mesh.world / size);
@@ -236,13 +238,13 @@ void peers_check_profilers(struct result *result, const struct environment_peer 
     }
 }
 
-// Notes the first rank that runs gswbench's attention kernels instead of cuDNN's, and the first rank whose attention
-// implementation differs from rank 0's: the job then waits for the slowest.
+// Notes the first rank that uses gswbench's attention kernels instead of cuDNN's. Also notes the first rank whose
+// implementation differs from rank 0's, because the job then waits for the slowest rank.
 void attention_gather(struct result *result, struct comm *comm, struct backend *backend)
 {
     struct backend_attention own   = {.provider = ""};
-    int                      count = comm->topology.ranks, refused = 0, unlike = 0;
-    if (backend->ops->attention == NULL) {    // the same backend on all ranks
+    int                      count = comm->topology.ranks, refused = 0, differing = 0;
+    if (backend->ops->attention == NULL) {    // true on all ranks or on none, as they have the same backend
         return;
     }
     backend->ops->attention(backend, &own);
@@ -258,14 +260,14 @@ void attention_gather(struct result *result, struct comm *comm, struct backend *
         result_note(result, (struct result_reason){"own-attention", VERDICT_VALID, refused, -1, ""},
                     "attention by gswbench's kernels, not cuDNN: %.200s", ranks[refused].refusal);
     }
-    while (unlike < count && strcmp(ranks[unlike].provider, ranks->provider) == 0 &&
-           strcmp(ranks[unlike].library, ranks->library) == 0) {
-        unlike++;
+    while (differing < count && strcmp(ranks[differing].provider, ranks->provider) == 0 &&
+           strcmp(ranks[differing].library, ranks->library) == 0) {
+        differing++;
     }
-    if (unlike < count) {
-        result_note(result, (struct result_reason){"attention-differs", VERDICT_VALID, unlike, -1, ""},
-                    "attention on rank %d is by %s %s, on rank 0 by %s %s", unlike, ranks[unlike].provider,
-                    ranks[unlike].library, ranks->provider, ranks->library);
+    if (differing < count) {
+        result_note(result, (struct result_reason){"attention-differs", VERDICT_VALID, differing, -1, ""},
+                    "attention on rank %d is by %s %s, on rank 0 by %s %s", differing, ranks[differing].provider,
+                    ranks[differing].library, ranks->provider, ranks->library);
     }
     free(ranks);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checks that settings agree on all ranks and names the outliers. Ranks exchange hashes, and text only of mismatches.
+// Checks that settings agree on all ranks, and names the ranks that differ. Ranks exchange hashes of every setting, but
+// texts only of settings that differ.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,9 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Copies a printable value. If this changes the text, it ends with a hash, so that different values look different.
-static void show(char *text, size_t bytes, const char *value, uint64_t hash)
+// Copies a value without control characters, shortened to fit. If this changes the text, a hash is appended, so that
+// different values still look different.
+static void copy_printable(char *text, size_t bytes, const char *value, uint64_t hash)
 {
     static const size_t mark_bytes = sizeof("#01234567");
     text_printable(text, bytes, value);
@@ -26,7 +28,7 @@ void settings_add(struct setting_list *list, const struct setting_kind *kind, co
     struct setting *row = LIST_ADD(list->rows, list->count);
     *row                = (struct setting){.hash = XXH3_64bits(value, strlen(value)), .kind = *kind};
     snprintf(row->name, sizeof(row->name), "%.60s%s", name, kind->is_setting ? " =" : "");
-    show(row->value, sizeof(row->value), value, row->hash);
+    copy_printable(row->value, sizeof(row->value), value, row->hash);
 }
 
 void settings_print_name(char *text, size_t bytes, const char *name)
@@ -41,7 +43,8 @@ void settings_free(struct setting_list *list)
     *list = (struct setting_list){.rows = NULL};
 }
 
-// Returns the lowest rank with the most common value; of equally common values, the one of the lowest rank.
+// Returns the lowest rank with the most common value. If two values are equally common, the one of the lowest rank
+// counts.
 static int find_majority(const struct rank_value *values, int ranks, int *majority_count)
 {
     int majority    = 0;
@@ -75,13 +78,13 @@ void mismatch_describe(char *text, size_t bytes, const char *name, const struct 
     }
 }
 
-// Hashes of a row's name and value. Name 0: no row.
+// Hashes of a setting's name and value. Name 0: no setting.
 struct key {
     uint64_t name, value;
 };
 
 struct keys {
-    struct key *list;    // [ranks][width]; NULL: all ranks agree
+    struct key *list;    // [ranks][width]; NULL: all ranks have the same settings
     int64_t     width;
     int         ranks;
 };
@@ -94,15 +97,15 @@ static struct keys gather_keys(const struct setting_list *list, struct comm *com
         const char *name = list->rows[row].name;
         own[row]         = (struct key){XXH3_64bits(name, strlen(name)), list->rows[row].hash};
     }
-    struct key  digest  = {XXH3_64bits(own, (size_t)list->count * sizeof(*own)), (uint64_t)list->count};
-    bool        is_one  = true;
-    struct key *digests = comm_gather(comm, &digest, sizeof(digest));
+    struct key  digest   = {XXH3_64bits(own, (size_t)list->count * sizeof(*own)), (uint64_t)list->count};
+    bool        is_equal = true;
+    struct key *digests  = comm_gather(comm, &digest, sizeof(digest));
     for (int rank = 0; rank < keys.ranks; rank++) {
-        is_one &= digests[rank].name == digests[0].name;
+        is_equal &= digests[rank].name == digests[0].name;
         keys.width = (int64_t)digests[rank].value > keys.width ? (int64_t)digests[rank].value : keys.width;
     }
     free(digests);
-    if (!is_one) {
+    if (!is_equal) {
         own = memory_resize(own, (size_t)keys.width * sizeof(*own));
         memset(own + list->count, 0, (size_t)(keys.width - list->count) * sizeof(*own));
         keys.list = comm_gather(comm, own, (size_t)keys.width * sizeof(*own));
@@ -111,7 +114,8 @@ static struct keys gather_keys(const struct setting_list *list, struct comm *com
     return keys;
 }
 
-// Finds a rank's row of this name. Tries index `row` first, since most ranks have the same rows in the same order.
+// Finds a rank's setting with this name. Tries index `row` first, because most ranks have the same settings in the same
+// order.
 static const struct key *find_key(const struct keys *keys, int rank, int64_t row, uint64_t name)
 {
     const struct key *list = keys->list + rank * keys->width;
@@ -124,19 +128,20 @@ static const struct key *find_key(const struct keys *keys, int rank, int64_t row
     return NULL;
 }
 
-// Whether a row differs between ranks and no lower rank has it: each row is judged once.
+// Returns whether a setting differs between ranks, and this is the lowest rank that has it. So each setting is reported
+// once.
 static bool differs_first(const struct keys *keys, int rank, int64_t row)
 {
-    const struct key *own    = &keys->list[rank * keys->width + row];
-    bool              unlike = false;
+    const struct key *own     = &keys->list[rank * keys->width + row];
+    bool              differs = false;
     for (int other = 0; other < keys->ranks && own->name != 0; other++) {
         const struct key *key = find_key(keys, other, row, own->name);
         if (other < rank && key != NULL) {
             return false;
         }
-        unlike |= key == NULL || key->value != own->value;
+        differs |= key == NULL || key->value != own->value;
     }
-    return unlike;
+    return differs;
 }
 
 static struct rank_value *gather_values(const struct setting_list *list, uint64_t name, struct comm *comm)
@@ -157,10 +162,10 @@ static struct rank_value *gather_values(const struct setting_list *list, uint64_
     return comm_gather(comm, &own, sizeof(own));
 }
 
-// Limits rows of values that are different on every rank.
+// Maximum values that are recorded per setting, because a setting may differ on every rank.
 enum { VALUES_MAX = 8 };
 
-// Lists the ranks with the deviation's value as ranges ("1,4-7").
+// Sets the ranks that have the deviation's value, as ranges such as "1,4-7".
 static void list_ranks(struct result_deviation *deviation, const struct rank_value *values, int ranks)
 {
     struct text_buffer text = {.text = NULL};
@@ -183,7 +188,7 @@ static void list_ranks(struct result_deviation *deviation, const struct rank_val
     text_free(&text);
 }
 
-// Records the ranks that differ from rank 0: a row per value.
+// Records the values that differ from rank 0's: one row per value, with its ranks.
 static void add_deviations(struct rank_environment *environment, const char *name, const struct rank_value *values,
                            int ranks)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Collects the environment variables on an allow-list; others may hold secrets. The list's first matching row applies.
+// Collects the environment variables that are on an allow-list, because other variables may hold secrets. The first row
+// whose pattern matches a name applies.
 #include "internal.h"
 
 #include <fnmatch.h>
@@ -19,8 +20,9 @@ enum { HIDDEN = -1 };
 
 static const char remedy[] = "give every rank the same environment (mpirun -x, srun --export)";
 
-// REQUIRED: a collective hangs or computes differently if its ranks have different values. OWN: may differ per rank or
-// host. The launcher sets the other OMPI variables, differently on each host.
+// REQUIRED: with different values on its ranks, a collective hangs or computes something else. OWN: the value may
+// differ per rank or host. HIDDEN: the variable is left out. OMPI variables that match no row differ on each host,
+// because the launcher sets them.
 // clang-format off
 static const struct {
     const char *pattern;
@@ -67,14 +69,14 @@ static bool has(const struct setting_list *list, const char *name)
     return false;
 }
 
-// Whether the line of the environment is a default that the cuda backend sets itself. Otherwise a later run of the same
-// process would report it as the user's.
+// Returns whether this is a default that the cuda backend sets itself. Without this check, a second run in the same
+// process would report it as the user's setting.
 static bool is_default(const char *line)
 {
     return strcmp(line, "CUDA_DEVICE_MAX_CONNECTIONS=32") == 0;
 }
 
-// Parses "NAME=VALUE" and ignores other lines. Names too long to store match no row.
+// Adds the variable of a line "NAME=VALUE", and ignores other lines. A name that is too long to store matches no row.
 static void add_variable(struct setting_list *list, const char *line)
 {
     char   name[60];
