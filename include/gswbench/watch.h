@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Watchdog: detects a hang, names the rank that blocks the others, and ends the job. Each rank has a watchdog thread.
-// Ranks of a host share their progress through shared memory, without any library that may hang.
+// Watchdog: detects that the job hangs, names the rank that blocks the others, and ends the job. Each rank has a
+// watchdog thread. Ranks of a host share their progress in memory, without a library that may itself hang.
 #pragma once
 
 #include <stdbool.h>
@@ -11,60 +11,62 @@
 #include "gswbench/status.h"
 #include "gswbench/step.h"
 
-// Position of a rank in the run, in this order.
+// Phase of a rank, in the order of the job. WATCH_STEP and WATCH_BETWEEN alternate.
 enum watch_phase {
     WATCH_OPENING,    // setup and the first step: memory, communicators, algorithms
     WATCH_STEP,
-    WATCH_BETWEEN,    // after a step, in its collectives of the control plane
-    WATCH_CLOSING,    // traces, weights, files
-    WATCH_FILE,       // between steps, reading or writing a checkpoint file
-    WATCH_FILES,      // between steps, waiting for other ranks' files
+    WATCH_BETWEEN,    // after a step: waiting for all ranks in MPI collectives
+    WATCH_CLOSING,    // after the last step: writing traces, weights and files
+    WATCH_FILE,       // between steps: reading or writing a checkpoint file
+    WATCH_FILES,      // between steps: waiting for checkpoint files of other ranks
 };
 
 struct watch_setup {
     struct comm       *comm;
     const struct plan *plan;
-    double             seconds;    // maximum time without progress, s; 0: ten median steps, at least 60 s
+    double             seconds;    // maximum time without progress in seconds; 0: ten median steps, at least 60 s
 
-    // caught returns the signal that asks the process to end, or 0. is_asked returns whether to print every rank's
-    // state, once per request.
+    // caught: returns the signal that asks the process to end, or 0. is_asked: returns true once after each request to
+    // print the state of every rank.
     int (*caught)(void);
     bool (*is_asked)(void);
-    bool (*has_lost_launcher)(void);    // true: the process ends within two seconds
-    // Saves the results so far and ends the process, because launchers do not wait. Called if a step runs longer than
-    // grace seconds (0: 0.4 s) after a signal to any rank of this host, or at once, with signal 0, when the launcher
-    // has ended. NULL: not on this rank.
+    bool (*has_lost_launcher)(void);    // true if the launcher has ended, so that this process must end within 2 s
+    // Saves the results so far and ends the process, because launchers kill it soon. The watchdog calls it if a step
+    // runs on for `grace` seconds (0: 0.4 s) after a rank of this host got a signal. It also calls it, with signal 0,
+    // when the launcher has ended. NULL: not on this rank.
     void (*leave)(void *context, int signal);
-    // Ends the process after a rank has found a damaged number with which its step cannot continue (DAMAGE). NULL: not
-    // on this rank.
+    // Ends the process with an INVALID result. The watchdog calls it when a rank has found a value with which its step
+    // cannot continue. NULL: not on this rank.
     void (*invalidate)(void *context, int rank, int64_t step, const char *what);
-    void  *context;    // of leave and invalidate
+    void  *context;    // first argument of leave and invalidate
     double grace;
 };
 struct watch;
 
-// Collective. Fails with EXIT_LAUNCH if the host has no shared memory.
+// Starts the watchdog of a rank. Fails (EXIT_LAUNCH) if the host has no shared memory. Collective.
 status watch_open(struct watch **watch, const struct watch_setup *setup);
 void   watch_close(struct watch *watch);
 
-// Progress counters for step_set_progress.
+// Returns the progress counters for step_set_progress.
 struct step_progress *watch_progress(struct watch *watch);
 
-// Enters a phase of a step.
+// Tells the watchdog that this rank enters a phase of this step.
 void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
-// Enters a phase of work outside the job's steps, which words describe. WATCH_STEP: the rank works, and waits only in
-// communication ops of `plan` (NULL: none), in groups of the mesh or of two ranks. WATCH_BETWEEN: the rank waits for
-// all others; every rank enters it equally often. The plan must stay valid until the next call.
+// Tells the watchdog about work outside the job's steps, which `words` describe. WATCH_STEP: the rank works, and waits
+// only in communication ops of `plan` (NULL: none). Their groups are groups of the mesh or any two ranks.
+// WATCH_BETWEEN: the rank waits for all other ranks; every rank calls this equally often. The plan must stay valid
+// until the next call.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words);
-// watch_enter_file: the rank reads or writes the checkpoint file at path; path NULL: it waits for other ranks' files.
-// watch_move: some bytes have moved, on any thread; it counts as progress only in WATCH_FILE. While any rank of the job
-// moves bytes, the job does not count as hung.
+// watch_enter_file: the rank starts to read or write the checkpoint file at path; path NULL: it now waits for files of
+// other ranks. watch_move: a thread of the rank has read or written some bytes. They count as progress only in
+// WATCH_FILE. While any rank of the job reads or writes, the watchdog does not report a hang.
 void watch_enter_file(struct watch *watch, const char *path);
 void watch_move(struct watch *watch);
-// Reports progress that no op shows.
+// Tells the watchdog about progress outside of ops.
 void watch_beat(struct watch *watch);
-// Reports the seconds of a step, for the automatic limit.
+// Tells the watchdog the duration of a step, from which it derives the automatic time limit.
 void watch_learn(struct watch *watch, double seconds);
 
-// Called at the end of the steps. Returns whether the caller may write the result; leave then no longer will.
+// Called after the last step. Returns whether the caller may write the result; after that the watchdog never calls
+// leave.
 bool watch_claim_end(struct watch *watch);

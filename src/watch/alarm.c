@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Handles a hang. On each host, the first rank that notices acts as leader. It asks all hosts for the state of their
-// ranks, names the rank that blocks the others, and tells all hosts to exit. Nothing here may wait for a library: the
-// job ends because its processes exit.
+// Handles a suspected hang. On each host, the first rank that notices it acts as leader. The leader asks all hosts for
+// the states of their ranks, names the rank that blocks the others, and tells all hosts to exit. No code here may wait
+// for a library, because libraries may hang. The job ends because its processes exit.
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -15,17 +15,17 @@
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 
-static const double ANSWER_SECONDS  = 1;      // timeout for the answers of the hosts
-static const double FEW_SECONDS     = 0.3;    // timeout before asking more than FEW ranks per host
-static const double VERDICT_SECONDS = 2;      // per preceding host: time to wait for its report
-static const double LEADER_SECONDS  = 12;     // timeout for the leader of this host
+static const double ANSWER_SECONDS  = 1;      // timeout for all answers
+static const double FEW_SECONDS     = 0.3;    // time after which all ranks of a silent host are asked, not only FEW
+static const double VERDICT_SECONDS = 2;      // time to wait for the report of each host with a lower number
+static const double LEADER_SECONDS  = 12;     // time that the other ranks of a host wait for its leader
 enum { FEW = 2, LOOK_NS = 10000000, GRACE_NS = 500000000 };
 
-// The roll call of a leader: states of the ranks that answered.
-struct roll {
+// The ranks that answered a leader, and their states.
+struct responses {
     struct slot *slots;    // [count]
     int64_t      count;
-    bool        *has_come;    // [ranks]
+    bool        *has_answered;    // [ranks of the job]
 };
 
 static void pause_for(long nanoseconds)
@@ -43,18 +43,18 @@ static void read_host(const struct watch *watch, struct datagram *datagram)
     }
 }
 
-static void enter(struct roll *roll, const struct datagram *datagram, int ranks)
+static void add_answers(struct responses *responses, const struct datagram *datagram, int ranks)
 {
     for (int32_t i = 0; i < datagram->count; i++) {
         const struct slot *slot = &datagram->slots[i];
-        if (slot->rank >= 0 && slot->rank < ranks && !roll->has_come[slot->rank]) {
-            roll->has_come[slot->rank] = true;
-            roll->slots[roll->count++] = *slot;
+        if (slot->rank >= 0 && slot->rank < ranks && !responses->has_answered[slot->rank]) {
+            responses->has_answered[slot->rank]  = true;
+            responses->slots[responses->count++] = *slot;
         }
     }
 }
 
-void alarm_answer(struct watch *watch, struct roll *roll)
+void alarm_answer(struct watch *watch, struct responses *responses)
 {
     if (watch->channel == NULL) {
         return;
@@ -68,8 +68,8 @@ void alarm_answer(struct watch *watch, struct roll *roll)
             channel_send(watch->channel, from, datagram);
             break;
         case DATAGRAM_ANSWER:
-            if (roll != NULL) {
-                enter(roll, datagram, watch->setup.comm->topology.ranks);
+            if (responses != NULL) {
+                add_answers(responses, datagram, watch->setup.comm->topology.ranks);
             }
             break;
         case DATAGRAM_HANG:
@@ -88,8 +88,9 @@ void alarm_answer(struct watch *watch, struct roll *roll)
     free(datagram);
 }
 
-// Sends to the first few ranks of every other host, except those in the roll.
-static void send_to_others(const struct watch *watch, enum datagram_kind kind, const struct roll *roll, int few)
+// Sends a message to the first `few` ranks of every other host, except ranks that have answered already.
+static void send_to_others(const struct watch *watch, enum datagram_kind kind, const struct responses *responses,
+                           int few)
 {
     const struct comm_topology *topology = &watch->setup.comm->topology;
     struct datagram            *datagram = memory_allocate(sizeof(*datagram));
@@ -97,59 +98,61 @@ static void send_to_others(const struct watch *watch, enum datagram_kind kind, c
     for (int rank = 0; rank < topology->ranks; rank++) {
         bool is_meant =
             channel_node(watch->channel, rank) != topology->node && channel_local_rank(watch->channel, rank) < few;
-        if (is_meant && (roll == NULL || !roll->has_come[rank])) {
+        if (is_meant && (responses == NULL || !responses->has_answered[rank])) {
             channel_send(watch->channel, rank, datagram);
         }
     }
     free(datagram);
 }
 
-static void call_roll(struct watch *watch, struct roll *roll)
+static void collect_states(struct watch *watch, struct responses *responses)
 {
-    int              ranks = watch->setup.comm->topology.ranks;
-    struct datagram *own   = memory_allocate(sizeof(*own));
-    double           begin = clock_seconds();
-    bool             all   = false;
-    *roll                  = (struct roll){.slots    = memory_allocate((size_t)ranks * sizeof(*roll->slots)),
-                                           .has_come = memory_allocate((size_t)ranks * sizeof(*roll->has_come))};
+    int              ranks  = watch->setup.comm->topology.ranks;
+    struct datagram *own    = memory_allocate(sizeof(*own));
+    double           begin  = clock_seconds();
+    bool             all    = false;
+    responses->slots        = memory_allocate((size_t)ranks * sizeof(*responses->slots));
+    responses->count        = 0;
+    responses->has_answered = memory_allocate((size_t)ranks * sizeof(*responses->has_answered));
     read_host(watch, own);
-    enter(roll, own, ranks);
+    add_answers(responses, own, ranks);
     free(own);
     if (watch->channel == NULL) {
         return;
     }
-    send_to_others(watch, DATAGRAM_ASK, roll, FEW);
-    while (roll->count < ranks && clock_seconds() - begin < ANSWER_SECONDS) {
+    send_to_others(watch, DATAGRAM_ASK, responses, FEW);
+    while (responses->count < ranks && clock_seconds() - begin < ANSWER_SECONDS) {
         if (!all && clock_seconds() - begin > FEW_SECONDS) {
             all = true;
-            send_to_others(watch, DATAGRAM_ASK, roll, ranks);
+            send_to_others(watch, DATAGRAM_ASK, responses, ranks);
         }
         pause_for(LOOK_NS);
-        alarm_answer(watch, roll);
+        alarm_answer(watch, responses);
     }
 }
 
-// Finds the rank to blame for the hang. If another host answered, a rank without an answer is to blame. If no other
-// host did, the network may not connect the hosts, so silence proves nothing.
-static enum blame find_blame(const struct watch *watch, const struct roll *roll, struct slot *blamed, int64_t *waiting)
+// Finds the rank to blame for the hang. A rank that did not answer is to blame, but only if some other host answered.
+// Otherwise the network may not connect the hosts at all.
+static enum blame find_blame(const struct watch *watch, const struct responses *responses, struct slot *blamed,
+                             int64_t *waiting)
 {
     int        ranks = watch->setup.comm->topology.ranks;
     int64_t    index;
-    enum blame blame     = blame_find(roll->slots, roll->count, &watch->setup.plan->mesh, &index, waiting);
-    bool       has_heard = roll->count > watch->setup.comm->topology.local_ranks;
-    *blamed              = roll->slots[index];
+    enum blame blame     = blame_find(responses->slots, responses->count, &watch->setup.plan->mesh, &index, waiting);
+    bool       has_heard = responses->count > watch->setup.comm->topology.local_ranks;
+    *blamed              = responses->slots[index];
     for (int rank = 0; rank < ranks && has_heard && blame > BLAME_SILENT; rank++) {
-        if (!roll->has_come[rank]) {
+        if (!responses->has_answered[rank]) {
             *blamed  = (struct slot){.rank = rank, .pid = -1, .state = '?', .host = "its host", .where = "not known"};
-            *waiting = roll->count;
+            *waiting = responses->count;
             return BLAME_SILENT;
         }
     }
     return blame;
 }
 
-// Prints the hang: the rank to blame, why, and the op in which it is.
-static void speak(const struct watch *watch, const struct roll *roll)
+// Prints the rank to blame for the hang, the reason, and the op in which the rank is.
+static void report_hang(const struct watch *watch, const struct responses *responses)
 {
     static const char *const why[] = {[BLAME_GONE]    = "its process is gone",
                                       [BLAME_STOPPED] = "its process is stopped",
@@ -160,9 +163,9 @@ static void speak(const struct watch *watch, const struct roll *roll)
     int64_t                  waiting;
     double                   still = 0;
     char                     where[300];
-    enum blame               blame = find_blame(watch, roll, &slot, &waiting);
-    for (int64_t i = 0; i < roll->count; i++) {
-        still = fmax(still, roll->slots[i].still);
+    enum blame               blame = find_blame(watch, responses, &slot, &waiting);
+    for (int64_t i = 0; i < responses->count; i++) {
+        still = fmax(still, responses->slots[i].still);
     }
     slot_name_place(&slot, watch_named_plan(watch), where, sizeof(where));
     fflush(stdout);
@@ -178,19 +181,21 @@ static void speak(const struct watch *watch, const struct roll *roll)
     }
 }
 
-// Waits for a verdict or a new excuse. Returns false after a timeout.
-static bool await_verdict(struct watch *watch, unsigned excuses, double seconds)
+// Waits until the hang is reported, or until the deadlines are extended because nothing hangs. Returns false after a
+// timeout.
+static bool await_verdict(struct watch *watch, unsigned extensions, double seconds)
 {
     double begin = clock_seconds();
-    while (watch->segment->verdict == 0 && watch->segment->excuses == excuses && clock_seconds() - begin < seconds) {
+    while (watch->segment->verdict == 0 && watch->segment->extensions == extensions &&
+           clock_seconds() - begin < seconds) {
         pause_for(LOOK_NS);
         alarm_answer(watch, NULL);
     }
-    return watch->segment->verdict != 0 || watch->segment->excuses != excuses;
+    return watch->segment->verdict != 0 || watch->segment->extensions != extensions;
 }
 
-// Kills this host's stopped processes (SIGSTOP, debugger), which act on no signal but SIGKILL. Waits first, so that the
-// launcher sees the exit code of the other processes, and not the kill.
+// Kills the stopped processes of this host (SIGSTOP, debugger), because they act on no other signal. The other
+// processes exit first, so that the launcher sees their exit code and not the kill.
 static void kill_stopped(const struct watch *watch)
 {
     struct datagram *own        = memory_allocate(sizeof(*own));
@@ -208,20 +213,21 @@ static void kill_stopped(const struct watch *watch)
     free(own);
 }
 
-static void free_roll(struct roll *roll)
+static void free_responses(struct responses *responses)
 {
-    free(roll->slots);
-    free(roll->has_come);
+    free(responses->slots);
+    free(responses->has_answered);
 }
 
-// Ranks that wait for checkpoint files of other ranks do not hang while one of these files grows. If one grew within
-// its time limit, extends the deadlines of this host's ranks until that limit has passed without progress.
-static bool find_excuse(struct watch *watch, const struct roll *roll)
+// Ranks that wait for another rank's checkpoint file do not hang while the file grows. Returns whether a file has grown
+// within its time limit. If so, extends the deadlines of this host's ranks until the file would exceed that limit.
+static bool extend_deadlines(struct watch *watch, const struct responses *responses)
 {
     double still = INFINITY, limit = watch_limit(watch, WATCH_FILE);
-    for (int64_t i = 0; i < roll->count; i++) {
-        if (roll->slots[i].phase == WATCH_FILE && strchr("-ZXTt", roll->slots[i].state) == NULL) {    // alive
-            still = fmin(still, roll->slots[i].still);
+    for (int64_t i = 0; i < responses->count; i++) {
+        // the process is running
+        if (responses->slots[i].phase == WATCH_FILE && strchr("-ZXTt", responses->slots[i].state) == NULL) {
+            still = fmin(still, responses->slots[i].still);
         }
     }
     if (still >= limit) {
@@ -229,45 +235,47 @@ static bool find_excuse(struct watch *watch, const struct roll *roll)
     }
     for (int i = 0; i < watch->setup.comm->topology.local_ranks; i++) {
         struct shown *shown = &watch->segment->ranks[i];
-        shown->excused      = clock_seconds() - still + limit - watch_limit(watch, shown->phase);
+        shown->extended     = clock_seconds() - still + limit - watch_limit(watch, shown->phase);
     }
     watch->segment->called = 0;
-    watch->segment->leader = 0;    // before the counter that releases waiting ranks
-    watch->segment->excuses++;
+    watch->segment->leader = 0;    // cleared before the counter, which releases the ranks that wait
+    watch->segment->extensions++;
     return true;
 }
 
-// Waits until a preceding host reports, at most VERDICT_SECONDS per host. If none does, this host's leader reports.
-static bool is_told_elsewhere(struct watch *watch)
+// Tells all other hosts that the job hangs. Then waits until a host with a lower number reports it, for VERDICT_SECONDS
+// per host. Returns false if none does, so that this host reports it.
+static bool is_reported_elsewhere(struct watch *watch)
 {
     int node = watch->setup.comm->topology.node;
     if (watch->channel == NULL || node == 0) {
         return false;
     }
     send_to_others(watch, DATAGRAM_HANG, NULL, INT32_MAX);
-    await_verdict(watch, watch->segment->excuses, VERDICT_SECONDS * node);
+    await_verdict(watch, watch->segment->extensions, VERDICT_SECONDS * node);
     return watch->segment->verdict != 0;
 }
 
-// Counts excuses, because the leader's slot is ambiguous: another rank may already lead again.
+// A rank that is not the leader waits for a report or for an extension. It compares the number of extensions. The
+// `leader` field would not tell, because another rank may be leader again.
 void alarm_end_job(struct watch *watch)
 {
-    unsigned excuses = watch->segment->excuses;
-    int      nobody  = 0;
+    unsigned extensions = watch->segment->extensions;
+    int      nobody     = 0;
     if (!atomic_compare_exchange_strong(&watch->segment->leader, &nobody, watch->setup.comm->topology.local_rank + 1)) {
-        if (await_verdict(watch, excuses, LEADER_SECONDS) && watch->segment->verdict == 0) {
+        if (await_verdict(watch, extensions, LEADER_SECONDS) && watch->segment->verdict == 0) {
             return;
         }
         _exit(EXIT_HANG);
     }
-    struct roll roll;
-    call_roll(watch, &roll);
-    if (watch->segment->verdict == 0 && find_excuse(watch, &roll)) {
-        free_roll(&roll);
+    struct responses responses;
+    collect_states(watch, &responses);
+    if (watch->segment->verdict == 0 && extend_deadlines(watch, &responses)) {
+        free_responses(&responses);
         return;
     }
-    if (watch->segment->verdict == 0 && !is_told_elsewhere(watch)) {
-        speak(watch, &roll);
+    if (watch->segment->verdict == 0 && !is_reported_elsewhere(watch)) {
+        report_hang(watch, &responses);
         if (watch->channel != NULL) {
             send_to_others(watch, DATAGRAM_VERDICT, NULL, INT32_MAX);
         }

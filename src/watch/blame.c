@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Finds the rank that blocks the others. A rank waits for ranks that have not reached its communication op, or the end
-// of its step. A rank is to blame if others wait for it and it waits for none. A stopped or dead process is always to
-// blame.
+// Finds the rank that blocks the others. A rank in a communication op waits for the ranks that have not reached this
+// op. A rank after a step waits for ranks that are still in it. A rank is to blame if others wait for it and it waits
+// for no rank. A process that has stopped or ended is always to blame.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
 
-static const double DEAF_SECONDS = 3;    // 30 polls
+static const double DEAF_SECONDS = 3;    // without a poll for 30 periods, the watchdog gets no CPU time
 
-// Position of a rank: 2 s in step s and at a checkpoint file after it, 2 s + 1 while it then waits for other ranks.
-static int64_t place_of(const struct slot *slot)
+// Returns the position of a rank in the job, to compare ranks: 2 s in step s or at a checkpoint file after it, 2 s + 1
+// while the rank waits for others after step s.
+static int64_t find_position(const struct slot *slot)
 {
     switch ((enum watch_phase)slot->phase) {
     case WATCH_OPENING:
@@ -32,7 +33,7 @@ static bool is_in_step(const struct slot *slot)
     return slot->phase == WATCH_STEP || slot->phase == WATCH_OPENING;
 }
 
-// Whether the rank has started an op, and is in no communication op. is_idle: it has started no op.
+// Returns whether the rank executes compute ops only. *is_idle: it has not started any op.
 static bool is_computing(const struct slot *slot, bool *is_idle)
 {
     bool moves = false;
@@ -44,14 +45,14 @@ static bool is_computing(const struct slot *slot, bool *is_idle)
     return !*is_idle && !moves;
 }
 
-// Whether the other rank is in the same communication op as this stream.
-static bool has_come(const struct slot *slot, int stream, const struct slot *other)
+// Returns whether the other rank has reached the communication op that this rank executes on the stream.
+static bool has_joined(const struct slot *slot, int stream, const struct slot *other)
 {
     if (slot->streams[stream].peer < 0) {
         return other->streams[stream].axes == slot->streams[stream].axes &&
                other->streams[stream].mark == slot->streams[stream].mark;
     }
-    for (int i = 0; i < STREAM_COUNT; i++) {    // a send pairs with a receive
+    for (int i = 0; i < STREAM_COUNT; i++) {    // the mark of a send differs from the mark of its receive
         const struct stream_slot *met = &other->streams[i];
         if (met->axes != 0 && met->peer == slot->rank && met->mark != slot->streams[stream].mark) {
             return true;
@@ -76,22 +77,22 @@ static bool is_member(const struct slot *slot, int stream, const struct slot *ot
     return false;
 }
 
-// Whether a rank waits for the other one. group: scratch, [world].
+// Returns whether one rank waits for the other. group: scratch memory for the ranks of a group, [ranks of the job].
 static bool waits_for(const struct slot *slot, const struct slot *other, const struct mesh *mesh, int64_t *group)
 {
     if (slot == other) {
         return false;
     }
     if (!is_in_step(slot)) {
-        return place_of(other) < place_of(slot);
+        return find_position(other) < find_position(slot);
     }
     bool is_idle, other_is_idle;
     is_computing(slot, &is_idle);
-    if (is_idle) {    // it has finished its isolated ops, and waits for ranks that have not
-        return is_computing(other, &other_is_idle) && place_of(other) == place_of(slot);
+    if (is_idle) {    // it has finished testing single ops, and waits for ranks that still test
+        return is_computing(other, &other_is_idle) && find_position(other) == find_position(slot);
     }
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        if (slot->streams[stream].axes != 0 && !has_come(slot, stream, other) &&
+        if (slot->streams[stream].axes != 0 && !has_joined(slot, stream, other) &&
             is_member(slot, stream, other, mesh, group)) {
             return true;
         }
@@ -99,7 +100,8 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
     return false;
 }
 
-// Whether a rank waits for ranks that have not answered: in a communication op, or for the end of their step.
+// Returns whether a rank waits for any rank that has not answered: for a member of its communication op, or, after a
+// step, for any rank.
 static bool waits_elsewhere(const struct slot *slot, const bool *is_here, const struct mesh *mesh, int64_t *group)
 {
     bool waits = false;
@@ -134,26 +136,30 @@ static enum blame blame_process(const struct slot *slot)
     }
 }
 
-// Whether the first rank is more likely to blame than the second. A rank that waits for no other rank is. If all wait
-// in a cycle, one has skipped a communication op, so the rank that is furthest ahead is.
+// Returns whether the first rank is more likely to be the cause than the second: it waits for no rank, but the second
+// does. If all ranks wait in a cycle, one of them has skipped a communication op, so the most advanced rank is the
+// cause.
 static bool is_worse(const struct slot *first, int64_t first_waits, const struct slot *second, int64_t second_waits)
 {
     if ((first_waits == 0) != (second_waits == 0)) {
         return first_waits == 0;
     }
-    return place_of(first) != place_of(second) ? place_of(first) > place_of(second) : slot_op(first) > slot_op(second);
+    return find_position(first) != find_position(second) ? find_position(first) > find_position(second)
+                                                         : slot_op(first) > slot_op(second);
 }
 
 enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting)
 {
-    enum blame found   = BLAME_NOBODY;
-    int64_t   *group   = memory_allocate((size_t)mesh->world * sizeof(*group));
-    int64_t   *waits   = memory_allocate((size_t)count * sizeof(*waits));      // ranks that each waits for
-    int64_t   *waiters = memory_allocate((size_t)count * sizeof(*waiters));    // ranks that wait for each
-    bool      *is_here = memory_allocate((size_t)mesh->world * sizeof(*is_here));
-    int64_t    worst   = 0;
-    *waiting           = 0;
+    enum blame found = BLAME_NOBODY;
+    int64_t   *group = memory_allocate((size_t)mesh->world * sizeof(*group));
+    // [slots]: number of ranks for which it waits
+    int64_t *waits = memory_allocate((size_t)count * sizeof(*waits));
+    // [slots]: number of ranks that wait for it
+    int64_t *waiters = memory_allocate((size_t)count * sizeof(*waiters));
+    bool    *is_here = memory_allocate((size_t)mesh->world * sizeof(*is_here));
+    int64_t  worst   = 0;
+    *waiting         = 0;
     for (int64_t i = 0; i < count; i++) {
         is_here[slots[i].rank] = true;
     }
@@ -181,7 +187,7 @@ enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh
         found         = is_known ? BLAME_AWAITED : BLAME_NOBODY;
         *index        = worst;
     }
-    *waiting -= found != BLAME_NOBODY && waits[*index] > 0;    // the blamed rank may wait as well
+    *waiting -= found != BLAME_NOBODY && waits[*index] > 0;    // count only other ranks
     free(is_here);
     free(group);
     free(waits);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// UDP messages between the watchdogs of different hosts. A datagram cannot hang like a connection, and needs neither
-// MPI nor NCCL. Rank 0 draws a key that all ranks of the job share. Each message carries a SipHash-2-4 digest under
-// this key and a sequence number, so forged, modified and replayed messages are dropped. Messages are not encrypted.
+// UDP messages between the watchdogs of different hosts. A datagram cannot hang as a connection can, and needs neither
+// MPI nor NCCL. All ranks of a job share a random key. Each message has a sequence number and a SipHash-2-4 digest
+// under this key, so forged, modified and replayed messages are dropped. Messages are not encrypted.
 #define _GNU_SOURCE
 #include "internal.h"
 
@@ -19,39 +19,41 @@
 #include "gswbench/arena.h"
 #include "gswbench/siphash.h"
 
-enum { FOREIGN_MAX = 64 };    // maximum datagrams dropped per call, because the watchdog holds a mutex
+enum { FOREIGN_MAX = 64 };    // maximum datagrams that one call drops, because the watchdog holds a mutex meanwhile
 
-// The socket of a rank. Its addresses are in channel->addresses; any of them may be on the network that connects two
-// hosts.
+// The socket of a rank. Its addresses are in channel->addresses. It is not known which of them is on the network that
+// connects two hosts.
 struct peer {
     int32_t  node, local_rank;
-    int32_t  count;
+    int32_t  count;    // number of addresses
     uint16_t port;
 };
 
 struct channel {
     int              socket;
-    bool             is_plain;    // IPv4 socket
+    bool             is_plain;    // the socket is IPv4, because the system has no IPv6
     bool             has_key;
     int              rank, ranks;
     uint8_t          key[SIPHASH_KEY_BYTES];
     struct peer     *peers;        // [ranks]
-    struct in6_addr *addresses;    // [ranks][room], with IPv4 mapped into IPv6
+    struct in6_addr *addresses;    // [ranks][room]: addresses of each rank; IPv4 is mapped into IPv6
     int32_t          room;
     uint64_t         number;     // sequence number of the last message sent
-    uint64_t        *numbers;    // [ranks], last sequence number received
+    uint64_t        *numbers;    // [ranks]: sequence number of the last message received from each
 };
 
+// A message as it is sent.
 struct sealed {
-    uint64_t        digest;    // over all following bytes
+    uint64_t        digest;    // SipHash of the bytes that follow
     uint64_t        number;
     int32_t         to;
     int32_t         unused;
     struct datagram datagram;
 };
 
-// Returns false for an address that other hosts cannot use. A link-local one would need the sender's interface.
-static bool convert(const struct sockaddr *from, struct in6_addr *to)
+// Converts an address to IPv6. Returns false if other hosts cannot use it: a link-local address is valid only with the
+// name of an interface.
+static bool convert_address(const struct sockaddr *from, struct in6_addr *to)
 {
     if (from->sa_family == AF_INET) {
         struct sockaddr_in inet;
@@ -68,7 +70,7 @@ static bool convert(const struct sockaddr *from, struct in6_addr *to)
     return from->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(to);
 }
 
-// Returns the address of every interface that is up. The caller frees them.
+// Returns the address of every interface that is up, either only loopback or only others. The caller frees them.
 static struct in6_addr *find_addresses(int32_t *count, bool is_loopback)
 {
     struct ifaddrs  *list  = NULL;
@@ -79,7 +81,7 @@ static struct in6_addr *find_addresses(int32_t *count, bool is_loopback)
     }
     for (const struct ifaddrs *at = list; at != NULL; at = at->ifa_next) {
         bool is_fit = at->ifa_addr != NULL && (at->ifa_flags & IFF_UP) &&
-                      ((at->ifa_flags & IFF_LOOPBACK) != 0) == is_loopback && convert(at->ifa_addr, &address);
+                      ((at->ifa_flags & IFF_LOOPBACK) != 0) == is_loopback && convert_address(at->ifa_addr, &address);
         if (is_fit) {
             LIST_APPEND(found, *count, address);
         }
@@ -113,7 +115,7 @@ static uint16_t open_socket(struct channel *channel)
                : 0;
 }
 
-// Gathers every rank's addresses, padded to the longest list.
+// Gathers every rank's addresses. Each rank sends the same number, so shorter lists are padded.
 static void share_addresses(struct channel *channel, struct comm *comm, const struct in6_addr *own, int32_t count)
 {
     for (int rank = 0; rank < channel->ranks; rank++) {
@@ -132,7 +134,7 @@ static void share_addresses(struct channel *channel, struct comm *comm, const st
     free(mine);
 }
 
-// A rank without a socket receives nothing; its host then reports by itself.
+// Without a socket, a rank receives no message, and its host reports a hang by itself.
 struct channel *channel_open(struct comm *comm)
 {
     struct channel      *channel = memory_allocate(sizeof(*channel));
@@ -142,7 +144,7 @@ struct channel *channel_open(struct comm *comm)
     channel->ranks   = comm->topology.ranks;
     channel->numbers = memory_allocate((size_t)channel->ranks * sizeof(*channel->numbers));
     if (channel->rank == 0 && getrandom(channel->key, sizeof(channel->key), 0) != sizeof(channel->key)) {
-        memset(channel->key, 0, sizeof(channel->key));    // accepts no message
+        memset(channel->key, 0, sizeof(channel->key));    // without a key, no message is accepted
     }
     comm->ops->share(comm, channel->key, sizeof(channel->key), 0);
     channel->has_key           = memcmp(channel->key, none, sizeof(none)) != 0;
@@ -179,12 +181,12 @@ int channel_local_rank(const struct channel *channel, int rank)
     return channel->peers[rank].local_rank;
 }
 
-static size_t bytes_of(int32_t count)
+static size_t message_bytes(int32_t count)
 {
     return offsetof(struct sealed, datagram.slots) + (size_t)count * sizeof(struct slot);
 }
 
-static uint64_t digest_of(const struct channel *channel, const struct sealed *sealed, size_t bytes)
+static uint64_t find_digest(const struct channel *channel, const struct sealed *sealed, size_t bytes)
 {
     size_t begin = offsetof(struct sealed, number);
     return siphash(channel->key, (const char *)sealed + begin, bytes - begin);
@@ -196,7 +198,7 @@ static void send_to(const struct channel *channel, const struct sealed *sealed, 
     struct sockaddr_in6 wide  = {.sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = *address};
     struct sockaddr_in  plain = {.sin_family = AF_INET, .sin_port = port};
     memcpy(&plain.sin_addr, &address->s6_addr[12], 4);
-    size_t bytes = bytes_of(sealed->datagram.count);
+    size_t bytes = message_bytes(sealed->datagram.count);
     if (!channel->is_plain) {
         sendto(channel->socket, sealed, bytes, MSG_DONTWAIT, (struct sockaddr *)&wide, sizeof(wide));
     } else if (IN6_IS_ADDR_V4MAPPED(address)) {
@@ -204,7 +206,8 @@ static void send_to(const struct channel *channel, const struct sealed *sealed, 
     }
 }
 
-// Sends a copy to each address. The receiver takes the first and drops the others by their sequence number.
+// Sends the message to every address of the rank. The receiver takes the first copy, and drops the others because of
+// their sequence number.
 void channel_send(struct channel *channel, int rank, struct datagram *datagram)
 {
     struct sealed     *sealed = memory_allocate(sizeof(*sealed));
@@ -212,21 +215,21 @@ void channel_send(struct channel *channel, int rank, struct datagram *datagram)
     datagram->from            = channel->rank;
     sealed->number            = ++channel->number;
     sealed->to                = rank;
-    memcpy(&sealed->datagram, datagram, bytes_of(datagram->count) - offsetof(struct sealed, datagram));
-    sealed->digest = digest_of(channel, sealed, bytes_of(datagram->count));
+    memcpy(&sealed->datagram, datagram, message_bytes(datagram->count) - offsetof(struct sealed, datagram));
+    sealed->digest = find_digest(channel, sealed, message_bytes(datagram->count));
     for (int32_t i = 0; i < peer->count; i++) {
         send_to(channel, sealed, &channel->addresses[(int64_t)rank * channel->room + i], peer->port);
     }
     free(sealed);
 }
 
-// Whether the datagram is from a rank of this job to this rank, and newer than the last one received from it.
-static bool is_ours(const struct channel *channel, const struct sealed *sealed, ssize_t bytes)
+// Returns whether a rank of this job sent the datagram to this rank, after the last one received from that rank.
+static bool is_authentic(const struct channel *channel, const struct sealed *sealed, ssize_t bytes)
 {
     const struct datagram *datagram = &sealed->datagram;
-    return channel->has_key && bytes >= (ssize_t)bytes_of(0) && datagram->count >= 0 &&
-           datagram->count <= DATAGRAM_SLOTS && bytes == (ssize_t)bytes_of(datagram->count) &&
-           sealed->digest == digest_of(channel, sealed, (size_t)bytes) && sealed->to == channel->rank &&
+    return channel->has_key && bytes >= (ssize_t)message_bytes(0) && datagram->count >= 0 &&
+           datagram->count <= DATAGRAM_SLOTS && bytes == (ssize_t)message_bytes(datagram->count) &&
+           sealed->digest == find_digest(channel, sealed, (size_t)bytes) && sealed->to == channel->rank &&
            datagram->from >= 0 && datagram->from < channel->ranks && sealed->number > channel->numbers[datagram->from];
 }
 
@@ -239,7 +242,7 @@ bool channel_receive(struct channel *channel, struct datagram *datagram)
         if (bytes < 0) {
             break;
         }
-        is_datagram = is_ours(channel, sealed, bytes);
+        is_datagram = is_authentic(channel, sealed, bytes);
     }
     if (is_datagram) {
         channel->numbers[sealed->datagram.from] = sealed->number;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of the watchdog: the state that ranks publish, the search for the rank that blocks the others,
-// and messages between hosts.
+// Shared by the files of the watchdog: the state that each rank publishes in shared memory, the search for the rank
+// that blocks the others, and messages between hosts.
 #pragma once
 
 #include <pthread.h>
@@ -9,17 +9,17 @@
 
 #include "gswbench/watch.h"
 
-// Communication on a stream, as other ranks see it.
+// The communication op that a rank executes on one stream, as its watchdog publishes it.
 struct stream_slot {
-    int32_t  op;      // list index of the last started op; -1: none
-    uint32_t axes;    // axes of the op's group; 0: not in a communication op
-    uint32_t mark;    // identifies its kind and size
-    int32_t  peer;    // rank that it sends to or receives from; -1: the whole group
+    int32_t  op;      // index in the plan of the last op that was started; -1: none
+    uint32_t axes;    // mesh axes of the op's group; 0: not a communication op
+    uint32_t mark;    // hash of the op's kind and size
+    int32_t  peer;    // the rank with which it exchanges data; -1: all ranks of the group
 };
 
-enum { SHOWN_BYTES = 160 };    // of a description
+enum { SHOWN_BYTES = 160 };    // size of a description
 
-// State of a rank during a hang.
+// A copy of a rank's state, which is searched for the cause of a hang.
 struct slot {
     int32_t            rank, pid;
     int32_t            phase;    // enum watch_phase
@@ -28,33 +28,35 @@ struct slot {
     double             age;      // seconds since its watchdog last polled
     char               state;    // process state from /proc (R, S, T, ...); '-': gone; '?': unknown
     char               host[64];
-    char               where[SHOWN_BYTES];    // description, as of its last poll
+    char               where[SHOWN_BYTES];    // position in words, from the last poll of its watchdog
     struct stream_slot streams[STREAM_COUNT];
 };
 
-// A rank's slot in the shared memory of its host. The step itself writes progress.
+// The state of one rank in the shared memory of its host. The step writes progress; the rank's watchdog writes most
+// other fields.
 struct shown {
     struct step_progress progress;
     atomic_int           phase;
     atomic_llong         step;
-    _Atomic double       moved;    // times on the host's clock: last progress, and last poll
-    _Atomic double       looked;
-    _Atomic double       excused;    // 0, or a time that counts as progress, because files of other ranks grow
-    atomic_int           pid, rank;
-    atomic_uint          axes[STREAM_COUNT], marks[STREAM_COUNT];
-    atomic_int           peers[STREAM_COUNT];
-    _Atomic char         where[SHOWN_BYTES];
+    _Atomic double       moved;     // time of the last progress, by clock_seconds
+    _Atomic double       looked;    // time of its watchdog's last poll
+    // 0, or a later time that counts as the last progress, because another rank's file still grows
+    _Atomic double extended;
+    atomic_int     pid, rank;
+    atomic_uint    axes[STREAM_COUNT], marks[STREAM_COUNT];
+    atomic_int     peers[STREAM_COUNT];
+    _Atomic char   where[SHOWN_BYTES];
 };
 
-// Shared memory of a host's ranks.
+// The shared memory of the ranks of one host.
 struct segment {
-    atomic_int  leader;     // local rank of the leader, plus 1; 0: none
-    atomic_int  verdict;    // 1: the hang has been reported, and all ranks exit
-    atomic_int  called;     // another host reports a hang
-    atomic_uint excuses;    // how often a leader has found that nothing hangs
-    atomic_int  signal;     // signal that a rank of this host caught; 0: none
+    atomic_int  leader;        // local rank of the leader of a hang (alarm.c), plus 1; 0: none
+    atomic_int  verdict;       // 1: the hang has been reported, so all ranks exit
+    atomic_int  called;        // 1: another host has noticed a hang
+    atomic_uint extensions;    // number of times that a leader has extended the deadlines
+    atomic_int  signal;        // the signal that a rank of this host has caught; 0: none
 
-    // The first damage that a rank of this host found, or that rank 0 was told of.
+    // The first damage (damage_note) that a rank of this host has found, or that another host has sent to rank 0.
     atomic_int   damage;    // 0: none; 1: being written; 2: set
     atomic_int   damaged_rank;
     atomic_llong damaged_step;
@@ -63,55 +65,61 @@ struct segment {
     struct shown ranks[];    // [local ranks]
 };
 
-// segment.c: opens zeroed shared memory. Collective.
+// segment.c: opens the shared memory of the host's ranks, filled with zeros. Collective.
 status segment_open(struct segment **segment, struct comm *comm);
 void   segment_close(struct segment *segment, const struct comm_topology *topology);
 
-// segment.c: damage is a number with which a step cannot continue. damage_note records it unless there is one already.
-// damage_look runs on every poll: rank 0 ends the job with a result; a rank on another host tells rank 0 first. A step
-// calls damage_found (context: a watch) when it finds damage.
+// segment.c: damage is a value with which a step cannot continue, such as a negative token count. damage_found records
+// it; a step calls it, with a watch as context. damage_note records damage unless some is recorded already. Each poll
+// calls damage_look: on rank 0's host, rank 0 ends the job with an INVALID result; on other hosts, the rank that found
+// the damage tells rank 0.
 void damage_note(struct segment *segment, int rank, int64_t step, const char *text);
 void damage_look(struct watch *watch);
 void damage_found(void *watch, int rank, const char *text);
 
-// segment.c: copy a text to and from shared memory, which its rank may change meanwhile.
+// segment.c: copy a text to and from shared memory. Its rank may write while another rank reads, so a copy may be
+// mixed.
 void shown_text_write(_Atomic char to[SHOWN_BYTES], const char from[SHOWN_BYTES]);
 void shown_text_read(char to[SHOWN_BYTES], const _Atomic char from[SHOWN_BYTES]);
 
-// slot_read reads a slot. slot_show publishes this rank's communication and position.
+// slot_read copies a rank's state from shared memory. slot_show publishes the communication ops and the position of
+// this rank.
 void slot_read(struct slot *slot, const struct shown *shown, const char *host);
 void slot_show(struct shown *shown, const struct plan *plan);
-// Like slot_show, for work other than steps, with its description and plan; plan NULL: none.
+// Like slot_show, for work outside the job's steps. words: its description; plan: the plan that it runs; NULL: none.
 void slot_show_part(struct shown *shown, const struct plan *plan, const char *words);
-// Describes a rank's position, such as "step 7, op 12 all_gather ...". plan, this rank's, names the ops of ranks on its
-// pipeline stage. For other ranks, or if plan is NULL, it copies the text that the rank published.
+// Describes a rank's position, such as "step 7, op 12 all_gather ...". If the rank is on the same pipeline stage as
+// this rank, it has the same ops, and `plan`, this rank's plan, names them. Otherwise, or if plan is NULL, copies the
+// text that the rank has published.
 void slot_name_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes);
 
-// List index of the op that a rank is in: the last communication op if any, else the compute op; -1: none.
+// Returns the plan index of the op that a rank executes: its last communication op, or its compute op if it is in no
+// communication op; -1: none.
 int32_t slot_op(const struct slot *slot);
 
-// blame.c: why a rank blocks the others.
+// blame.c: why a rank is to blame for a hang.
 enum blame {
-    BLAME_GONE,
-    BLAME_STOPPED,
-    BLAME_DEAF,       // its watchdog no longer polls
+    BLAME_GONE,       // its process has ended
+    BLAME_STOPPED,    // its process is stopped, as by SIGSTOP
+    BLAME_DEAF,       // its watchdog no longer polls, so the process gets no CPU time
     BLAME_SILENT,     // no rank of its host answers
-    BLAME_AWAITED,    // others wait for it, and it waits for none
-    BLAME_NOBODY,     // unknown: some ranks have not answered, and each awaited rank waits for another rank
+    BLAME_AWAITED,    // other ranks wait for it, and it waits for no rank
+    BLAME_NOBODY,     // not known: some ranks have not answered, and every rank that others wait for waits itself
 };
-// Finds the rank to blame, slots[*index], among slots [count]. Sets *waiting to the number of others that wait.
+// Finds the rank to blame in slots [count], and sets *index to it. Sets *waiting to the number of other ranks that
+// wait.
 enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting);
 
 // channel.c: messages between the watchdogs of different hosts.
 enum datagram_kind {
-    DATAGRAM_ASK,        // asks for the state of the host's ranks
-    DATAGRAM_ANSWER,     // the answer
-    DATAGRAM_HANG,       // reports a hang and asks the host to investigate
-    DATAGRAM_VERDICT,    // the hang has been reported: exit
-    DATAGRAM_DAMAGE,     // to rank 0: rank and step of the first slot cannot continue, for the reason in its text
+    DATAGRAM_ASK,        // asks for the states of the host's ranks
+    DATAGRAM_ANSWER,     // the states of the host's ranks
+    DATAGRAM_HANG,       // a host has noticed a hang; the receiver searches for its cause, too
+    DATAGRAM_VERDICT,    // the hang has been reported: all ranks exit
+    DATAGRAM_DAMAGE,     // to rank 0: damage. The first slot has its rank and step, and its text in `where`
 };
-enum { DATAGRAM_SLOTS = 60000 / sizeof(struct slot) };    // limit of a datagram
+enum { DATAGRAM_SLOTS = 60000 / sizeof(struct slot) };    // maximum slots of a message, whose size UDP limits
 
 struct datagram {
     int32_t     kind;    // enum datagram_kind
@@ -120,14 +128,14 @@ struct datagram {
     struct slot slots[DATAGRAM_SLOTS];    // [count]
 };
 
-// Collective.
+// Opens the socket of this rank and exchanges addresses with all ranks. Collective.
 struct channel *channel_open(struct comm *comm);
 void            channel_close(struct channel *channel);
-// The message may be lost. Fills in from.
+// Sends a message to a rank and sets its field `from`. The message may be lost.
 void channel_send(struct channel *channel, int rank, struct datagram *datagram);
 int  channel_node(const struct channel *channel, int rank);
 int  channel_local_rank(const struct channel *channel, int rank);
-// Returns the next message; false if there is none.
+// Receives the next message. Returns false if there is none.
 bool channel_receive(struct channel *channel, struct datagram *datagram);
 
 enum { WATCH_STEPS = 15 };
@@ -135,32 +143,32 @@ struct watch {
     struct watch_setup setup;
     struct segment    *segment;
     struct shown      *shown;
-    struct channel    *channel;    // NULL: only one host
+    struct channel    *channel;    // NULL if the job has only one host
     pthread_t          thread;
-    pthread_mutex_t    mutex;
+    pthread_mutex_t    mutex;    // protects is_closing, part, words and file
     pthread_cond_t     closes;
     bool               is_closing;
     _Atomic double     limit;
-    atomic_bool        is_claimed;            // a writer of the result has been chosen
-    double             caught;                // when a signal was seen; 0: none
-    atomic_uint        pieces;                // pieces of files moved
-    atomic_uint        beats;                 // calls of watch_beat
-    const struct plan *part;                  // plan of other work than setup.plan's steps; NULL: none
-    char               words[SHOWN_BYTES];    // description of that work; "": steps
-    char               file[SHOWN_BYTES];     // description of the file, in the file phases
-    double             steps[WATCH_STEPS];    // seconds of the latest steps
-    int64_t            learnt;
+    atomic_bool        is_claimed;            // a thread has taken the right to write the result
+    double             caught;                // time at which a signal was noticed; 0: none
+    atomic_uint        pieces;                // number of file pieces read or written
+    atomic_uint        beats;                 // number of calls of watch_beat
+    const struct plan *part;                  // the plan that runs outside the job's steps; NULL: none
+    char               words[SHOWN_BYTES];    // description of the work outside steps; "": the job's steps run
+    char               file[SHOWN_BYTES];     // description of the checkpoint file in WATCH_FILE
+    double             steps[WATCH_STEPS];    // durations of the latest steps in seconds
+    int64_t            learnt;                // number of steps in all
 };
 
-// watch.c: the plan that names the ranks' ops; NULL: the ranks run other work.
+// watch.c: returns the plan whose op numbers the ranks publish; NULL if they run work outside the job's steps.
 const struct plan *watch_named_plan(const struct watch *watch);
 
-// alarm.c: alarm_answer handles messages of other hosts; roll collects the answers to this rank's question, NULL if it
-// has not asked. alarm_end_job ends the process once a rank of the job has reported the rank to blame. It returns only
-// if a checkpoint file is still being read or written.
-struct roll;
-void alarm_answer(struct watch *watch, struct roll *roll);
+// alarm.c: alarm_answer handles messages from other hosts. If this rank has asked for states, `responses` collects the
+// answers; else it is NULL. alarm_end_job handles a suspected hang. It ends the process when some rank of the job has
+// reported the hang. It returns only if a checkpoint file is still being read or written, which is no hang.
+struct responses;
+void alarm_answer(struct watch *watch, struct responses *responses);
 void alarm_end_job(struct watch *watch);
 
-// watch.c: maximum seconds without progress in a phase.
+// watch.c: returns the maximum time without progress in a phase, in seconds.
 double watch_limit(const struct watch *watch, int phase);

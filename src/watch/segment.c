@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Memory that the ranks of a host share: the state that each rank publishes, its description, and the first damage
-// (damage_note). Its name is unlinked before the run starts, so the memory is freed with the processes.
+// Shared memory of the ranks of a host: the state that each rank publishes, its description, and the first damage
+// (damage_note). The name of the memory is removed before the run starts, so the memory is freed when the processes
+// end.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,7 +18,8 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// In /proc/PID/stat, the state follows the command in parentheses, which may contain any character.
+// Returns the state letter of a process. In /proc/PID/stat it follows the command in parentheses, which may contain any
+// character.
 static char process_state(int pid)
 {
     char path[64], text[512];
@@ -67,7 +69,8 @@ void slot_read(struct slot *slot, const struct shown *shown, const char *host)
     }
 }
 
-// Publishes each stream's communication op. is_part: outside steps, where a group of two can be any two ranks.
+// Publishes the communication op of each stream. is_part: the plan runs outside the job's steps, where a group of two
+// ranks need not be a group of the mesh, so the other rank is published.
 static void show_communications(struct shown *shown, const struct plan *plan, bool is_part)
 {
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
@@ -83,7 +86,8 @@ static void show_communications(struct shown *shown, const struct plan *plan, bo
                 peer = group->ranks[op->shape.communication.peer];
             } else if (is_part && group->size == 2) {
                 peer = group->ranks[1 - group->index];
-                mark = 2 * mark + (uint32_t)group->index;    // differs, as for send and receive
+                // the ranks' marks differ, like the marks of a send and its receive
+                mark = 2 * mark + (uint32_t)group->index;
             }
         }
         shown->axes[stream]  = axes;
@@ -92,7 +96,7 @@ static void show_communications(struct shown *shown, const struct plan *plan, bo
     }
 }
 
-static void name_own_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes)
+static void describe_position(const struct slot *slot, const struct plan *plan, char *text, size_t bytes)
 {
     int32_t found = slot_op(slot);
     if (found >= 0 && found < plan->op_count && slot->phase <= WATCH_STEP) {
@@ -106,7 +110,7 @@ static void name_own_place(const struct slot *slot, const struct plan *plan, cha
                                         [WATCH_CLOSING] = "after the last step",
                                         [WATCH_FILE]    = "at a file",
                                         [WATCH_FILES]   = "between files"};
-    if (slot->phase < 0 || slot->phase >= (int32_t)(sizeof(names) / sizeof(names[0]))) {    // other version
+    if (slot->phase < 0 || slot->phase >= (int32_t)(sizeof(names) / sizeof(names[0]))) {    // an unknown phase
         text_copy(text, bytes, slot->where);
         return;
     }
@@ -114,7 +118,7 @@ static void name_own_place(const struct slot *slot, const struct plan *plan, cha
     snprintf(text, bytes, has_step ? "%s %" PRId64 : "%s", names[slot->phase], slot->step);
 }
 
-static int64_t stage_of(const struct plan *plan, int64_t rank)
+static int64_t find_stage(const struct plan *plan, int64_t rank)
 {
     int64_t coordinates[AXIS_COUNT];
     mesh_coordinates(&plan->mesh, rank, coordinates);
@@ -123,11 +127,11 @@ static int64_t stage_of(const struct plan *plan, int64_t rank)
 
 void slot_name_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes)
 {
-    bool is_own = plan != NULL && stage_of(plan, slot->rank) == stage_of(plan, plan->rank) && slot->pid >= 0;
+    bool is_own = plan != NULL && find_stage(plan, slot->rank) == find_stage(plan, plan->rank) && slot->pid >= 0;
     if (is_own && slot->phase != WATCH_FILE) {
-        name_own_place(slot, plan, text, bytes);
+        describe_position(slot, plan, text, bytes);
     } else if (slot->phase != WATCH_FILE && strstr(slot->where, ", op ") == NULL &&
-               slot_op(slot) >= 0) {    // the rank has not described the op yet
+               slot_op(slot) >= 0) {    // the published text does not have the op yet
         snprintf(text, bytes, "%s, op %" PRId32, slot->where, slot_op(slot));
     } else {
         text_copy(text, bytes, slot->where);
@@ -140,7 +144,7 @@ void slot_show(struct shown *shown, const struct plan *plan)
     char        where[SHOWN_BYTES];
     show_communications(shown, plan, false);
     slot_read(&slot, shown, "");
-    name_own_place(&slot, plan, where, sizeof(where));
+    describe_position(&slot, plan, where, sizeof(where));
     shown_text_write(shown->where, where);
 }
 
@@ -167,13 +171,14 @@ int32_t slot_op(const struct slot *slot)
     return furthest >= 0 ? furthest : slot->streams[STREAM_COMPUTE].op;
 }
 
-static size_t bytes_of(const struct comm_topology *topology)
+static size_t segment_bytes(const struct comm_topology *topology)
 {
     return sizeof(struct segment) + (size_t)topology->local_ranks * sizeof(struct shown);
 }
 
-// Shared memory is a file, so the limit on the size of files (ulimit -f) applies to it.
-static status name_failure(const struct comm_topology *topology, const char *name, int error)
+// Describes why the shared memory cannot be created. It is a file, so the limit on file sizes (ulimit -f) applies to
+// it.
+static status explain_failure(const struct comm_topology *topology, const char *name, int error)
 {
     static const char remedy[] = "run.hang_seconds = 0 disables the watchdog, which needs it";
     struct rlimit     limit;
@@ -182,7 +187,7 @@ static status name_failure(const struct comm_topology *topology, const char *nam
             EXIT_LAUNCH,
             "the limit on the size of files (ulimit -f) is %llu bytes, but the shared memory of this host's ranks "
             "needs %zu: raise the limit; %s",
-            (unsigned long long)limit.rlim_cur, bytes_of(topology), remedy);
+            (unsigned long long)limit.rlim_cur, segment_bytes(topology), remedy);
     }
     return fail_as(EXIT_LAUNCH, "cannot create the shared memory /dev/shm%s: %s; %s", name, strerror(error), remedy);
 }
@@ -190,24 +195,25 @@ static status name_failure(const struct comm_topology *topology, const char *nam
 static status open_memory(struct segment **segment, const struct comm_topology *topology, const char *name, int flags)
 {
     int file = shm_open(name, O_RDWR | O_CLOEXEC | flags, 0600);
-    if (file < 0 || (flags != 0 && ftruncate(file, (off_t)bytes_of(topology)) != 0)) {
+    if (file < 0 || (flags != 0 && ftruncate(file, (off_t)segment_bytes(topology)) != 0)) {
         int error = errno;
         if (file >= 0) {
             close(file);
-            shm_unlink(name);    // so that no other rank maps memory without bytes
+            shm_unlink(name);    // other ranks must not map a file that is too short
         }
-        return name_failure(topology, name, error);
+        return explain_failure(topology, name, error);
     }
-    void *memory = mmap(NULL, bytes_of(topology), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void *memory = mmap(NULL, segment_bytes(topology), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (memory == MAP_FAILED) {
-        return fail_as(EXIT_LAUNCH, "cannot map %zu bytes of shared memory: %s", bytes_of(topology), strerror(errno));
+        return fail_as(EXIT_LAUNCH, "cannot map %zu bytes of shared memory: %s", segment_bytes(topology),
+                       strerror(errno));
     }
     *segment = memory;
     return OK;
 }
 
-// The first rank of a host creates it, the others open it, then the first unlinks the name.
+// The first rank of a host creates the shared memory, then the others open it, then the first removes its name.
 status segment_open(struct segment **segment, struct comm *comm)
 {
     const struct comm_topology *topology = &comm->topology;
@@ -237,12 +243,12 @@ status segment_open(struct segment **segment, struct comm *comm)
 void segment_close(struct segment *segment, const struct comm_topology *topology)
 {
     if (segment != NULL) {
-        munmap(segment, bytes_of(topology));
+        munmap(segment, segment_bytes(topology));
     }
 }
 
-// Records damage: a number with which a step cannot continue, such as an impossible token count. The rank that finds it
-// waits; the watchdog of rank 0, which other hosts tell by datagram, ends the job with an INVALID result.
+// Records damage, a value with which a step cannot continue, such as an impossible token count. The rank that found it
+// waits, and the watchdog of rank 0 ends the job with an INVALID result. Other hosts send the damage to rank 0.
 void damage_note(struct segment *segment, int rank, int64_t step, const char *text)
 {
     int none = 0;
@@ -261,7 +267,8 @@ void damage_found(void *context, int rank, const char *text)
 {
     struct watch *watch = context;
     int64_t       step  = watch->shown->step;
-    for (int i = 0; i < watch->setup.comm->topology.local_ranks; i++) {    // ranks can be threads of one process
+    // `context` may be another rank's watch, if ranks are threads of one process
+    for (int i = 0; i < watch->setup.comm->topology.local_ranks; i++) {
         if (watch->segment->ranks[i].rank == rank) {
             step = watch->segment->ranks[i].step;
         }
@@ -269,8 +276,8 @@ void damage_found(void *context, int rank, const char *text)
     damage_note(watch->segment, rank, step, text);
 }
 
-// Tells rank 0 of the damage. A datagram can be lost, so every poll sends it again.
-static void tell_first(struct watch *watch)
+// Sends the damage to rank 0. Each poll sends it again, because a datagram can be lost.
+static void tell_rank_zero(struct watch *watch)
 {
     struct datagram *datagram = memory_allocate(sizeof(*datagram));
     datagram->kind            = DATAGRAM_DAMAGE;
@@ -295,6 +302,6 @@ void damage_look(struct watch *watch)
         setup->invalidate(setup->context, segment->damaged_rank, segment->damaged_step, text);
     }
     if (watch->channel != NULL && setup->comm->topology.node != 0 && watch->shown->rank == segment->damaged_rank) {
-        tell_first(watch);
+        tell_rank_zero(watch);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs the watchdog thread of a rank: it polls for progress, and starts the alarm (alarm.c) when there has been none
-// for too long.
+// Runs the watchdog thread of a rank. It polls the rank's progress, and starts the alarm (alarm.c) if there has been
+// none for too long.
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
@@ -21,14 +21,14 @@
 enum { PERIOD_NS = 100000000 };
 
 static const double MIN_SECONDS       = 60;
-static const double STEPS_OF_PATIENCE = 10;     // limit in median steps
-static const double SLOW_PHASES       = 10;     // factor for phases other than WATCH_STEP and WATCH_BETWEEN
-static const double PAUSE_SECONDS     = 1;      // 10 polls; a longer gap means that the process itself was stopped
+static const double STEPS_OF_PATIENCE = 10;     // time limit of a step, in median steps
+static const double SLOW_PHASES       = 10;     // factor by which the limits of slow phases are longer
+static const double PAUSE_SECONDS     = 1;      // a longer gap between two polls means that this process was stopped
 static const double GRACE_SECONDS     = 0.4;    // default time to finish a step after a signal; mpirun kills after 1 s
 
-// Hash of everything that shows progress. Pieces of files count only in WATCH_FILE, between steps. During a step, the
-// progress of a background writer would hide that the step hangs.
-static uint64_t sum_of(const struct watch *watch)
+// Returns a hash of the counters that show progress. Pieces of files count only in WATCH_FILE, which is between steps.
+// During a step, a checkpoint that is written in the background would hide that the step hangs.
+static uint64_t hash_progress(const struct watch *watch)
 {
     const struct shown *shown = watch->shown;
     unsigned            files = shown->phase == WATCH_FILE ? watch->pieces : 0;
@@ -44,7 +44,7 @@ const struct plan *watch_named_plan(const struct watch *watch)
     return watch->words[0] == '\0' ? watch->setup.plan : NULL;
 }
 
-static void tell_all(const struct watch *watch)
+static void print_states(const struct watch *watch)
 {
     const struct comm_topology *topology = &watch->setup.comm->topology;
     for (int i = 0; i < topology->local_ranks; i++) {
@@ -80,7 +80,7 @@ static void look_for_signals(struct watch *watch, double now)
         setup->leave(setup->context, 0);
     }
     if (setup->is_asked()) {
-        tell_all(watch);
+        print_states(watch);
     }
 }
 
@@ -89,15 +89,16 @@ double watch_limit(const struct watch *watch, int phase)
     return watch->limit * (phase == WATCH_STEP || phase == WATCH_BETWEEN ? 1 : SLOW_PHASES);
 }
 
-static void look(struct watch *watch, uint64_t *seen)
+static void poll_rank(struct watch *watch, uint64_t *seen)
 {
     struct shown *shown = watch->shown;
     double        now   = clock_seconds();
-    uint64_t      sum   = sum_of(watch);
-    if (sum != *seen || now - shown->looked > PAUSE_SECONDS) {    // progress, or this process was stopped and resumed
-        shown->moved   = now;
-        shown->excused = 0;    // alarm.c extended the deadline of the previous position only
-        *seen          = sum;
+    uint64_t      sum   = hash_progress(watch);
+    // there was progress, or this process was stopped and now continues
+    if (sum != *seen || now - shown->looked > PAUSE_SECONDS) {
+        shown->moved    = now;
+        shown->extended = 0;    // an extension of the deadline (alarm.c) ends with the next progress
+        *seen           = sum;
     }
     if (watch->words[0] != '\0') {
         slot_show_part(shown, watch->part, watch->words);
@@ -110,23 +111,23 @@ static void look(struct watch *watch, uint64_t *seen)
     look_for_signals(watch, now);
     alarm_answer(watch, NULL);
     damage_look(watch);
-    if (now - fmax(shown->moved, shown->excused) > watch_limit(watch, shown->phase) || watch->segment->called != 0 ||
+    if (now - fmax(shown->moved, shown->extended) > watch_limit(watch, shown->phase) || watch->segment->called != 0 ||
         watch->segment->verdict != 0) {
         alarm_end_job(watch);
-        shown->looked = clock_seconds();    // the search for an excuse may take long; this process was not stopped
+        shown->looked = clock_seconds();    // alarm_end_job may have taken long without this process being stopped
     }
 }
 
-static void *look_on(void *argument)
+static void *run_watchdog(void *argument)
 {
     struct watch *watch = argument;
-    uint64_t      seen  = ~sum_of(watch);
+    uint64_t      seen  = ~hash_progress(watch);
     fatal_set_rank(watch->setup.comm->topology.rank);
     watch->shown->looked = clock_seconds();
     pthread_mutex_lock(&watch->mutex);
     while (!watch->is_closing) {
         struct timespec until;
-        look(watch, &seen);
+        poll_rank(watch, &seen);
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += PERIOD_NS;
         until.tv_sec += until.tv_nsec / 1000000000;
@@ -154,12 +155,13 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
     pthread_mutex_init(&watch->mutex, NULL);
     pthread_cond_init(&watch->closes, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (pthread_create(&watch->thread, NULL, look_on, watch) != 0) {
+    if (pthread_create(&watch->thread, NULL, run_watchdog, watch) != 0) {
         segment_close(watch->segment, &setup->comm->topology);
         watch->segment = NULL;
         return fail_as(EXIT_LAUNCH, "cannot start the thread that watches the run");
     }
-    fatal_set_damage_hook(damage_found, watch);    // the last rank of a process wins; ranks of a host share the segment
+    // one hook per process: of ranks that are threads, the last one sets it, and all share the segment
+    fatal_set_damage_hook(damage_found, watch);
     return OK;
 }
 
@@ -193,7 +195,7 @@ void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step)
     watch->shown->phase = phase;
 }
 
-// Begins a phase. The mutex excludes the watchdog thread, which releases it only while it waits for its next poll.
+// The mutex keeps the watchdog thread out: the thread holds it except while it waits for its next poll.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words)
 {
     struct shown *shown = watch->shown;
@@ -221,7 +223,7 @@ void watch_beat(struct watch *watch)
     atomic_fetch_add_explicit(&watch->beats, 1, memory_order_relaxed);
 }
 
-// Records the file that is read or written. Keeps the end of a long path, which is the informative part.
+// Stores the name of the file for messages. Of a long path only the end is kept, because it tells more.
 void watch_enter_file(struct watch *watch, const char *path)
 {
     enum { SHOWN = 140 };

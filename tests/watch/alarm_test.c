@@ -63,12 +63,12 @@ static int exit_code_of(pid_t child)
     return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
 }
 
-Test(alarm, goes_on_after_an_excuse_though_another_speaks_already)
+Test(alarm, goes_on_after_an_extension_though_another_leads_already)
 {
     segment->leader = LEADER;
     pid_t waiting   = call_alarm(OTHER);
 
-    segment->excuses++;
+    segment->extensions++;
     segment->leader = 0;
     segment->leader = LEADER;    // before the waiting process has looked
 
@@ -87,7 +87,7 @@ Test(alarm, ends_with_the_verdict_of_another)
 
 // Rank 0 made progress in a file 13 s ago, within the 60 s for files, so it does not hang. A rank that waits in a step
 // is checked again when the file's time is over, not its own.
-Test(alarm, excuses_ranks_for_as_long_as_a_file_may_take)
+Test(alarm, extends_the_deadlines_of_ranks_while_a_file_grows)
 {
     double now              = clock_seconds();
     segment->ranks[0].phase = WATCH_FILE;
@@ -102,8 +102,8 @@ Test(alarm, excuses_ranks_for_as_long_as_a_file_may_take)
     cr_expect_eq(for_files, 60);
     cr_expect_eq(for_steps, 6);
     cr_expect_eq(watch_limit(&watch, WATCH_FILES), 60);
-    cr_expect_float_eq(segment->ranks[1].excused + for_files, now + 47, 1);
-    cr_expect_float_eq(segment->ranks[2].excused + for_steps, now + 47, 1);
-    cr_expect_eq(segment->excuses, 1);
+    cr_expect_float_eq(segment->ranks[1].extended + for_files, now + 47, 1);
+    cr_expect_float_eq(segment->ranks[2].extended + for_steps, now + 47, 1);
+    cr_expect_eq(segment->extensions, 1);
     cr_expect_eq(segment->leader, 0);
 }
