@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a job: starts its ranks and takes each from plan to result.
+// Runs a job: starts its ranks, and runs each from its plan to its result.
 #pragma once
 
 #include <stdbool.h>
@@ -13,15 +13,15 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
-// Shared by all ranks, read-only.
+// A job and the options of its run. All ranks share it and do not change it.
 struct benchmark {
     const char *weights_out;                   // folder for the trained weights, or NULL
-    bool        is_forced;                     // apply thresholds to a DEGRADED run as well
+    bool        is_forced;                     // thresholds apply to a DEGRADED run as well
     const char *sign_key;                      // key that signs result.json, or NULL
     const char *baseline;                      // earlier run to compare with; NULL: none
     bool        json, is_quiet, is_verbose;    // json: print result.json to stdout; is_quiet: print no progress
     bool        is_mute;                       // with json: do not print result.json either
-    // Called on rank 0 with the checked result, which it may change before it is written; NULL: none.
+    // Called on rank 0 after the result was checked and before it is written. May change the result. NULL: not called.
     void (*conclude)(void *context, struct result *result);
     void *context;
 
@@ -31,37 +31,38 @@ struct benchmark {
     size_t     config_bytes;
 };
 
-// Reads the selected job at the launched number of ranks. Leaves other fields unchanged.
+// Reads the selected job for the number of launched ranks, and sets the last fields. Leaves the other fields unchanged.
 status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors);
 
-// Calls `run` for each rank of this process. With communicator local, the process has all ranks, each on a thread;
-// with MPI or NCCL it has one. `run` is collective and returns the same status on every rank. launch_ranks returns the
-// exit code in all processes, but the error text only in the first; errors receives further lines.
+// Calls `run` for each rank of this process. With communicator local, the process has all ranks, each on a thread; with
+// MPI or NCCL it has one. `run` is collective and returns the same status on every rank. launch_ranks returns the exit
+// code in all processes, but the error text only in the first. errors receives further lines of the error.
 typedef status launch_rank(const void *shared, struct comm *comm);
 status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
                             struct text_buffer *errors);
 
-// Reports an error that occurred on this process before launch_ranks. The other processes of the launcher already wait
-// to connect. This call connects and tells them, so the whole job ends with one error.
+// Reports an error that this process found before launch_ranks. The other processes already wait for it to connect.
+// This call connects and sends them the error, so the whole job ends with one message.
 status launch_fail(status own, struct text_buffer *errors);
 
-// One rank from plan to result; shared is a struct benchmark.
+// Runs one rank from its plan to its result. shared is a struct benchmark.
 launch_rank benchmark_run_rank;
 
-// Runs the job `times` times in one launch, without its conclude. Rank 0 prints a table of the runs.
+// A job that runs `times` times in one launch; benchmark.conclude is not called. Rank 0 prints a table of the runs.
 struct repeated_benchmark {
     struct benchmark benchmark;
     int64_t          times;
 };
 launch_rank benchmark_repeat_rank;
 
-// Describe program, machine and configuration before the first step, without the plan.
-void benchmark_describe_job(struct result *result, const struct benchmark *benchmark);    // without the machine
+// Record program, configuration and machine in the result, before the first step and without the plan.
+void benchmark_describe_job(struct result *result, const struct benchmark *benchmark);    // does not record the machine
 void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
                         const struct backend *backend, const struct environment_devices *devices);
 
-// Adds environment settings and the ranks that differ. environment NULL: only this process's settings.
+// Records the settings of the environment, and the ranks whose settings differ. environment NULL: only this process's
+// settings.
 void facts_add_environment(struct result *result, const struct rank_environment *environment);
 
-// Prints the time of day in UTC: "2026-08-22T10:15:00Z".
+// Prints the current time in UTC, such as "2026-08-22T10:15:00Z".
 void benchmark_print_time(char *text, size_t bytes);

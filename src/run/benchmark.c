@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the job that all ranks of a run share, and repeats a job in one launch.
+// Reads the job that all ranks of a run share, and runs a job several times in one launch.
 #include "gswbench/benchmark.h"
 
 #include <inttypes.h>
@@ -9,14 +9,15 @@
 #include "gswbench/comparison.h"
 #include "internal.h"
 
-// If the layout is valid for another number of ranks, reports the launched number of ranks as the error.
+// If [parallel] is valid for another number of ranks than were launched, returns an error about the number of launched
+// ranks.
 static status check_ranks(const struct config *config, int64_t ranks, const struct text_buffer *errors)
 {
     struct mesh mesh;
-    status      own   = mesh_init(&mesh, &config->parallel, ranks);
-    bool        is_so = failed(&own) && errors->text != NULL && strstr(errors->text, own.text) != NULL;
-    status      other = mesh_init(&mesh, &config->parallel, 0);
-    if (!is_so || failed(&other)) {
+    status      own           = mesh_init(&mesh, &config->parallel, ranks);
+    bool        is_mesh_error = failed(&own) && errors->text != NULL && strstr(errors->text, own.text) != NULL;
+    status      needed        = mesh_init(&mesh, &config->parallel, 0);
+    if (!is_mesh_error || failed(&needed)) {
         return OK;
     }
     return fail_as(EXIT_LAUNCH,
@@ -34,7 +35,7 @@ static status read_job(struct job *job, const struct job_selection *selection, s
         launch = check_ranks(&job->config, selection->ranks, errors);
     }
     if (failed(&launch)) {
-        text_free(errors);    // consequences of the launch error
+        text_free(errors);    // the other errors follow from it
         return launch;
     }
     return read;
@@ -56,7 +57,7 @@ status benchmark_read(struct benchmark *benchmark, const struct job_selection *s
     return OK;
 }
 
-// Adds a run to the table of repeated runs, if its figures are shown.
+// Adds a run to the table of repeated runs, unless its verdict hides its figures.
 static void conclude(void *context, struct result *result)
 {
     if (result_is_shown(result)) {
@@ -72,8 +73,8 @@ static void print_table(struct table *table)
     }
 }
 
-// Whether the next repetition runs: not after a stopped or wrong run, but after a missed threshold.
-static bool goes_on(const status *result)
+// Returns whether the job may run again. A stopped or wrong run ends the repetition; a missed threshold does not.
+static bool may_repeat(const status *result)
 {
     return !failed(result) &&
            (result->exit_code == EXIT_VALID || result->exit_code == EXIT_GATE || result->exit_code == EXIT_UNDECIDED);
@@ -88,7 +89,7 @@ status benchmark_repeat_rank(const void *shared, struct comm *comm)
     status                           result    = OK;
     benchmark.conclude                         = conclude;
     benchmark.context                          = &table;
-    for (int64_t i = 0; i < repeated->times && goes_on(&result); i++) {
+    for (int64_t i = 0; i < repeated->times && may_repeat(&result); i++) {
         result = benchmark_run_rank(&benchmark, comm);
         code   = code == EXIT_VALID || result.exit_code == EXIT_GATE ? result.exit_code : code;
     }
@@ -96,6 +97,6 @@ status benchmark_repeat_rank(const void *shared, struct comm *comm)
         print_table(&table);
     }
     table_free(&table);
-    result.exit_code = goes_on(&result) ? code : result.exit_code;
+    result.exit_code = may_repeat(&result) ? code : result.exit_code;
     return result;
 }

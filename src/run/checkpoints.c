@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loads the initial checkpoint and saves checkpoints between steps.
+// Loads the checkpoint from which a run starts, and saves checkpoints between steps.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,12 +13,12 @@
 #include "gswbench/step.h"
 #include "internal.h"
 
-static const struct checkpoint_config *config_of(const struct steps *steps)
+static const struct checkpoint_config *find_config(const struct steps *steps)
 {
     return &steps->benchmark->job.config.checkpoint;
 }
 
-// Fails before the first step if a checkpoint to be saved already exists.
+// Fails if a checkpoint that the run would save exists already.
 static status check_saves(const struct config *config, int64_t first_step)
 {
     const struct checkpoint_config *checkpoint = &config->checkpoint;
@@ -52,7 +52,8 @@ static const char *data_name(const struct run_config *run, char text[16])
     return text;
 }
 
-// A resumed run draws its data as [run] says. Adds a note if the checkpoint was trained on other data.
+// A resumed run uses the data of [run]. Adds a note if the checkpoint was trained on other data, or with another seed
+// or number of samples.
 static void note_origin(struct steps *steps, const struct checkpoint_origin *origin)
 {
     const struct run_config *run = &steps->benchmark->job.config.run;
@@ -79,13 +80,13 @@ static void move_file(void *context)
     watch_move(context);
 }
 
-static struct checkpoint_watch watch_of(const struct steps *steps)
+static struct checkpoint_watch make_watch(const struct steps *steps)
 {
     return steps->hang_watch == NULL ? (struct checkpoint_watch){NULL, NULL, NULL}
                                      : (struct checkpoint_watch){enter_file, move_file, steps->hang_watch};
 }
 
-// Gathers the cost of a load or save: maximum times over all ranks, and total bytes.
+// Gathers the costs of a load or save: the maximum times of a rank, and the sum of the bytes.
 static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, double *seconds, double *stalled,
                         double *bytes)
 {
@@ -117,7 +118,7 @@ status checkpoints_begin(struct steps *steps)
         return OK;
     }
     const struct checkpoint_origin *origin = checkpoint_origin(steps->checkpoints.loaded);
-    struct checkpoint_watch         watch  = watch_of(steps);
+    struct checkpoint_watch         watch  = make_watch(steps);
     data_initialise_state(steps->step, steps->plan);
     data_initialise_adapters(steps->step, steps->plan, (uint64_t)steps->benchmark->job.config.run.seed);
     TRY(comm_agree(steps->comm, checkpoint_load(steps->checkpoints.loaded, steps->plan, steps->step, &watch,
@@ -152,9 +153,9 @@ static void end_save(struct steps *steps)
 
 static void begin_save(struct steps *steps, int64_t step)
 {
-    const struct checkpoint_config *config = config_of(steps);
+    const struct checkpoint_config *config = find_config(steps);
     const struct run_config        *run    = &steps->benchmark->job.config.run;
-    struct checkpoint_target        target = {config->save, config->keep, config->asynchronous != 0, watch_of(steps)};
+    struct checkpoint_target        target = {config->save, config->keep, config->asynchronous != 0, make_watch(steps)};
     struct checkpoint_origin        origin = {step, step * steps->plan->train.global_batch, run->seed, ""};
     data_name(run, origin.data);
     steps->checkpoints.saving_step  = step;
@@ -166,8 +167,9 @@ static void begin_save(struct steps *steps, int64_t step)
 bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
 {
     int64_t step = steps->result->checkpoint.first_step + index + 1;
-    // Saves nothing once a check failed, so a wrong checkpoint never displaces a good one.
-    int32_t due = steps->result->verdict < VERDICT_INVALID && checkpoint_config_saves(config_of(steps), step, is_last);
+    // Saves nothing after a check has failed, so that a wrong checkpoint does not replace a good one.
+    int32_t due =
+        steps->result->verdict < VERDICT_INVALID && checkpoint_config_saves(find_config(steps), step, is_last);
     steps->comm->ops->share(steps->comm, &due, sizeof(due), 0);
     steps->checkpoints.beside[index] = steps->checkpoints.saving != NULL;
     if (steps->checkpoints.saving == NULL && due == 0) {
@@ -181,7 +183,7 @@ bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
     }
     if (due != 0 && !failed(&steps->checkpoints.saved)) {
         begin_save(steps, step);
-        if (steps->checkpoints.saving != NULL && (is_last || config_of(steps)->asynchronous == 0)) {
+        if (steps->checkpoints.saving != NULL && (is_last || find_config(steps)->asynchronous == 0)) {
             end_save(steps);
         }
     }
@@ -196,7 +198,7 @@ void checkpoints_close(struct steps *steps)
     free(steps->checkpoints.beside);
 }
 
-// Median step time with and without an overlapping save.
+// Sets the median times of the steps with and without an overlapping save.
 void checkpoints_judge(struct steps *steps)
 {
     struct result            *result     = steps->result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes transfers/RANK.csv of a traced step: a line per collective or send/receive. Its time begins when its stream
-// reaches it, so it includes waiting for other ranks.
+// Writes transfers/RANK.csv for a traced step: one line per collective, send or receive. The time of a line begins when
+// the op is first in its stream, so it includes waiting for other ranks.
 #include "trace.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include "gswbench/number.h"
 #include "gswbench/report.h"
 
-enum { LINE_BYTES = 256 };    // upper bound; typically 150
+enum { LINE_BYTES = 256 };    // maximum; typical lines have 150
 static const int64_t AUTO_BYTES = 1 << 30;
 
 static bool is_first_of_stage(const struct plan *plan, int64_t rank)
@@ -93,12 +93,12 @@ static void write_own(const struct communication_times_setup *setup, const struc
     }
 }
 
-// Broadcasts the text in pieces, so no rank stores more than a piece of another's.
+// The rank broadcasts its text in pieces, so that no other rank stores more than one piece.
 void collect_text(struct comm *comm, int rank, const struct text_stream *own, struct output *file, status *written)
 {
     enum { PIECE = 1 << 16 };
     struct piece {
-        size_t bytes, left;    // left: bytes after this piece
+        size_t bytes, left;    // left: bytes that follow this piece
         char   text[PIECE];
     } *piece    = memory_allocate(sizeof(*piece));
     piece->left = own->bytes;
@@ -117,7 +117,7 @@ void collect_text(struct comm *comm, int rank, const struct text_stream *own, st
     free(piece);
 }
 
-// Rank 0 opens one rank's file, and that rank sends the text.
+// Writes the file of one rank. Rank 0 opens it, and that rank sends its text.
 static void write_file(const struct communication_times_setup *setup, const struct communication_rows *rows, int rank,
                        const struct output_folder *inside, status *written)
 {
@@ -141,7 +141,7 @@ static void write_file(const struct communication_times_setup *setup, const stru
     }
 }
 
-// Opens the subfolder as a new handle; folder stays open.
+// Opens the subfolder "transfers" with its own descriptor, so that `folder` stays open.
 static status open_inside(struct output_folder *inside, const struct output_folder *folder)
 {
     static const char name[] = "transfers";
@@ -158,7 +158,7 @@ status communication_files_write(const struct communication_times_setup *setup, 
     struct output_folder inside  = {.is_open = false};
     status               written = OK;
     char                 size[32];
-    if (rows->rows[0].group_size == 0) {    // no communication in the job, on any rank
+    if (rows->rows[0].group_size == 0) {    // no rank of the job communicates
         return OK;
     }
     struct communication_files files = communication_files_of(&setup->config->trace, setup->plan);

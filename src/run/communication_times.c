@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Measures the collectives of a traced step on all ranks, then each collective alone. Members enter a collective at
-// different times and leave together: the last to enter measures the shortest time, that of the collective. The excess
-// on other members is waiting. No clocks of different hosts are compared.
+// Measures the collectives of a traced step on all ranks, and then each collective without other work. The members of a
+// group enter a collective at different times and leave it together. So the last one to enter measures the shortest
+// time, which is the time of the collective itself; the other members measure it plus their wait. No clocks of
+// different hosts are compared.
 #include "trace.h"
 
 #include <math.h>
@@ -13,15 +14,16 @@
 #include "gswbench/statistics.h"
 #include "gswbench/text.h"
 
-enum { READINGS = 32, ALONE = 4 };    // per row, at most: sampled ops; isolated runs, including a warm-up
+enum { READINGS = 32, ALONE = 4 };    // per row: maximum sampled ops, and isolated runs with a warm-up
 
-// What ranks exchange per row (a kind of collective). NaN: fewer samples, or the rank does not issue the collective.
+// The times of one rank for one row, which ranks exchange. A row is all collectives of the same kind, size and group.
+// NaN: there are fewer samples, or the rank does not issue the collective.
 struct readings {
     struct comm_choice chosen;
     double             seconds[READINGS], alone[ALONE], predicted;
 };
 
-static bool are_alike(const struct communication_row *a, const struct communication_row *b)
+static bool are_same_row(const struct communication_row *a, const struct communication_row *b)
 {
     return a->elements == b->elements && a->axes == b->axes && a->kind == b->kind && a->format == b->format &&
            a->stream == b->stream;
@@ -41,11 +43,11 @@ struct communication_row communication_describe(const struct plan *plan, const s
                                       .stream     = op->stream};
 }
 
-// Adds a row if there is room; group_size 0 ends the list.
+// Adds a row to the list if there is room, or counts it if the list has an equal row. group_size 0 ends the list.
 static void add_row(struct communication_row rows[COMMUNICATION_ROWS], const struct communication_row *row, bool is_own)
 {
     int i = 0;
-    while (i < COMMUNICATION_ROWS && rows[i].group_size > 0 && !are_alike(&rows[i], row)) {
+    while (i < COMMUNICATION_ROWS && rows[i].group_size > 0 && !are_same_row(&rows[i], row)) {
         i++;
     }
     if (i < COMMUNICATION_ROWS && rows[i].group_size > 0) {
@@ -55,7 +57,7 @@ static void add_row(struct communication_row rows[COMMUNICATION_ROWS], const str
     }
 }
 
-// Builds the list of all ranks' collectives without duplicates. All ranks get the same list.
+// Lists the different collectives that ranks issue. All ranks get the same list.
 static void find_rows(const struct plan *plan, struct comm *comm, struct communication_row rows[COMMUNICATION_ROWS])
 {
     struct communication_row own[COMMUNICATION_ROWS] = {{.group_size = 0}};
@@ -74,7 +76,8 @@ static void find_rows(const struct plan *plan, struct comm *comm, struct communi
     free(all);
 }
 
-// Samples up to READINGS of the row's ops, evenly; returns the first op, or -1.
+// Stores the times of up to READINGS ops of the row, evenly spread over the step. Returns the first op of the row, or
+// -1.
 static int32_t read_times(const struct plan *plan, const struct op_time *times, const struct communication_row *row,
                           double seconds[READINGS])
 {
@@ -85,7 +88,7 @@ static int32_t read_times(const struct plan *plan, const struct op_time *times, 
         if (op_is_communication((enum op_kind)plan->ops[i].kind)) {
             of = communication_describe(plan, &plan->ops[i]);
         }
-        if (are_alike(&of, row)) {
+        if (are_same_row(&of, row)) {
             first = first < 0 ? i : first;
             if (number % stride == 0 && number / stride < READINGS) {
                 seconds[number / stride] = times[i].end - times[i].begin;
@@ -124,7 +127,8 @@ static struct readings read_row(const struct communication_times_setup *setup, c
     return own;
 }
 
-// One execution of a collective by a group. The last rank to enter it measures the shortest time.
+// One execution of a collective by all members of a group: their shortest and longest time, and the member with the
+// shortest, which entered last.
 struct rendezvous {
     double  shortest, longest;
     int64_t last;
@@ -147,14 +151,15 @@ struct series {
     int64_t count;
 };
 
-static void add(struct series *series, double value)
+static void add_value(struct series *series, double value)
 {
     if (!isnan(value)) {
         series->values[series->count++] = value;
     }
 }
 
-// Adds a group's times, and finds the rank that others wait for.
+// Adds the times of a group. If its members wait longer than in earlier groups, also stores their mean wait and
+// the rank that most often enters last.
 static void add_group(struct result_communication_time *time, const struct readings *all, const int64_t *members,
                       struct series *moving, struct series *alone)
 {
@@ -164,15 +169,15 @@ static void add_group(struct result_communication_time *time, const struct readi
     double *lasts  = memory_allocate((size_t)size * sizeof(*lasts));
     for (int i = 0; i < READINGS; i++) {
         struct rendezvous rendezvous = find_rendezvous(&all[0].seconds[i], STRIDE, members, size);
-        add(moving, rendezvous.shortest);
+        add_value(moving, rendezvous.shortest);
         for (int64_t j = 0; j < size && !isnan(rendezvous.shortest); j++) {
             lasts[j] += members[j] == rendezvous.last;
         }
         waited += isnan(rendezvous.shortest) ? 0 : rendezvous.longest - rendezvous.shortest;
         count += !isnan(rendezvous.shortest);
     }
-    for (int i = 1; i < ALONE; i++) {    // the first is cold
-        add(alone, find_rendezvous(&all[0].alone[i], STRIDE, members, size).shortest);
+    for (int i = 1; i < ALONE; i++) {    // the first run is a warm-up
+        add_value(alone, find_rendezvous(&all[0].alone[i], STRIDE, members, size).shortest);
     }
     if (count > 0 && waited / (double)count >= time->wait_seconds) {
         time->wait_seconds = waited / (double)count;
@@ -208,7 +213,7 @@ double communication_bus_factor(int32_t kind, double size)
     return NAN;
 }
 
-// Rank 0: computes a row's entry from all readings.
+// Adds a row to rank 0's result, computed from the times of every rank.
 static void add_time(const struct communication_times_setup *setup, const struct communication_row *row,
                      const struct readings *all, const struct comm_choice *chosen)
 {
@@ -228,7 +233,7 @@ static void add_time(const struct communication_times_setup *setup, const struct
     text_copy(time.protocol, sizeof(time.protocol), chosen->protocol);
     for (int rank = 0; rank < ranks; rank++) {
         for (int i = 0; i < READINGS; i++) {
-            add(&seen, all[rank].seconds[i]);
+            add_value(&seen, all[rank].seconds[i]);
         }
         time.predicted_seconds = fmax(time.predicted_seconds, all[rank].predicted);
         mesh_group_ranks(&setup->plan->mesh, rank, row->axes, members);
@@ -252,7 +257,7 @@ static void add_time(const struct communication_times_setup *setup, const struct
     free(members);
 }
 
-// Returns NCCL's choice of algorithm, which only the first member of a group knows.
+// Returns the algorithm that NCCL chose for a collective. Only the first member of a group knows it.
 static struct comm_choice find_choice(const struct readings *all, int ranks)
 {
     int rank = 0;
@@ -281,7 +286,7 @@ const struct comm_choice *communication_chosen(const struct communication_rows *
                                                const struct communication_row  *row)
 {
     for (int i = 0; i < COMMUNICATION_ROWS && rows->rows[i].group_size > 0; i++) {
-        if (are_alike(&rows->rows[i], row)) {
+        if (are_same_row(&rows->rows[i], row)) {
             return &rows->chosen[i];
         }
     }

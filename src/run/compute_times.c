@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Compares the compute time of each step between ranks with the same work (a class). Every rank gets all ranks' times
-// after each step, so it stores only its own time and its excess over the median of its class.
+// Compares the compute time of each step between ranks with the same work, which form a class. Every rank knows the
+// times of the other ranks after each step. So it stores only its own time, and by how much this exceeds the median of
+// its class.
 #include "internal.h"
 
 #include <math.h>
@@ -13,11 +14,11 @@
 #include "gswbench/statistics.h"
 #include "gswbench/verify.h"
 
-// Probability that a job without slow ranks reports one.
+// Accepted probability that a job without a slow rank reports one.
 static const double false_alarm = 0.01;
 
-// Returns a hash of pipeline stage and FLOPs per phase, which is equal on ranks with the same work. It leaves out
-// quantization and optimizer work, because the ranks' shares of these differ slightly.
+// Returns a hash of pipeline stage and FLOPs per phase, which is equal on ranks with the same work. Quantization and
+// optimizer work are left out, because they differ slightly between such ranks.
 static uint64_t describe_work(const struct plan *plan)
 {
     struct account *account = memory_allocate(sizeof(*account));
@@ -74,7 +75,7 @@ void compute_times_add(struct compute_times *times, const struct comm_topology *
     int     ranks  = topology->ranks;
     double *excess = memory_allocate((size_t)ranks * sizeof(*excess));
     double *values = memory_allocate((size_t)ranks * sizeof(*values));
-    for (int first = 0, end = 0; first < ranks; first = end) {    // the ranks of a class are consecutive in order
+    for (int first = 0, end = 0; first < ranks; first = end) {    // in `order`, the ranks of a class are consecutive
         for (; end < ranks && times->classes[times->order[end]] == times->classes[times->order[first]]; end++) {
             values[end - first] = seconds[times->order[end]];
         }

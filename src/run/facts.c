@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fills a result's description of program, machine and configuration, its notes on what disturbs the run (such as
-// shared cores), and the step time that a prediction expects of this machine.
+// Fills parts of a result: the description of program, machine and configuration, notes on conditions that disturb the
+// run, such as shared cores, and the predicted step time of this machine.
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -19,8 +19,9 @@
 #include "gswbench/version.h"
 #include "internal.h"
 
-// Adds an entry. Its name becomes an identifier: other characters become underscores.
-static void add(struct result *result, const char *name, const char *value)
+// Adds a name and value to the result's environment. In the name, characters other than letters and digits become
+// underscores.
+static void add_fact(struct result *result, const char *name, const char *value)
 {
     char key[64];
     text_copy(key, sizeof(key), name);
@@ -30,7 +31,7 @@ static void add(struct result *result, const char *name, const char *value)
     result_add_entry(&result->environment, &result->environment_count, key, value);
 }
 
-// PRETTY_NAME of the distribution.
+// Adds the name of the Linux distribution, from PRETTY_NAME in /etc/os-release.
 static void add_system(struct result *result)
 {
     FILE *file = fopen("/etc/os-release", "r");
@@ -38,7 +39,7 @@ static void add_system(struct result *result)
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
         char name[sizeof(line)];
         if (sscanf(line, "PRETTY_NAME=\"%255[^\"]\"", name) == 1) {
-            add(result, "system", name);
+            add_fact(result, "system", name);
         }
     }
     if (file != NULL) {
@@ -51,20 +52,20 @@ static void add_environment(struct result *result, const struct comm *comm)
     struct utsname kernel;
     char           text[256], build[VERSION_BUILD_BYTES];
     version_build(build);
-    add(result, "build", build);
-    add(result, "host", comm->topology.host);
+    add_fact(result, "build", build);
+    add_fact(result, "host", comm->topology.host);
     if (uname(&kernel) == 0) {
         snprintf(text, sizeof(text), "%s %s %s", kernel.sysname, kernel.release, kernel.machine);
-        add(result, "kernel", text);
+        add_fact(result, "kernel", text);
     }
     add_system(result);
     if (comm->library[0] != '\0') {
-        add(result, "communicator", comm->library);
+        add_fact(result, "communicator", comm->library);
     }
     snprintf(text, sizeof(text), "%d", comm->topology.nodes);
-    add(result, "nodes", text);
+    add_fact(result, "nodes", text);
     snprintf(text, sizeof(text), "%ld", sysconf(_SC_NPROCESSORS_ONLN));
-    add(result, "processors online", text);
+    add_fact(result, "processors online", text);
 }
 
 static void append_choice(struct result *result, const char *choice)
@@ -95,7 +96,7 @@ void facts_add_environment(struct result *result, const struct rank_environment 
         char name[64];
         settings_print_name(name, sizeof(name), list->rows[i].name);
         if (list->rows[i].value[0] != '\0') {
-            add(result, name, list->rows[i].value);
+            add_fact(result, name, list->rows[i].value);
         }
     }
     settings_free(&own);
@@ -119,9 +120,10 @@ static void add_config(struct result *result, const struct config *config)
     }
 }
 
-// The host backend has no peak. Published figures apply only to the table's device; config_read has removed others.
-static void set_against(struct result *result, const struct config *config, const struct backend *backend,
-                        const struct environment_devices *devices)
+// Sets the peak FLOP/s and the published step time with which the result is compared. The host backend has no peak. The
+// published time applies only to the device of the published run.
+static void set_references(struct result *result, const struct config *config, const struct backend *backend,
+                           const struct environment_devices *devices)
 {
     enum rate   rate = precision_rate(config->precision.compute);
     struct peak peak = {.flops = NAN};
@@ -146,7 +148,7 @@ void benchmark_print_time(char *text, size_t bytes)
     strftime(text, bytes, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
 }
 
-// Sortable by time, and distinct for runs that start in the same second.
+// Makes a run id from the time, so that ids sort by time. A hash makes ids of the same second different.
 static void make_run_id(char *text, size_t bytes)
 {
     struct timespec now;
@@ -191,7 +193,7 @@ void benchmark_describe(struct result *result, const struct benchmark *benchmark
     text_copy(result->communicator, sizeof(result->communicator), comm->ops->name);
     text_copy(result->backend, sizeof(result->backend), backend->ops->name);
     result->computes = backend->ops->computes;
-    set_against(result, &benchmark->job.config, backend, devices);
+    set_references(result, &benchmark->job.config, backend, devices);
     add_environment(result, comm);
 }
 
@@ -213,12 +215,13 @@ void facts_add_connections(struct result *result, struct comm *comm, const struc
     }
 }
 
-static double threads_a_core(const struct environment_cores *cores)
+static double threads_per_core(const struct environment_cores *cores)
 {
     return (double)(cores->threads * cores->sharers) / (double)cores->cores;
 }
 
-// Judges the rank with the most threads per core. With at most [run] threads_per_core, it adds a note at worst.
+// Compares threads per core with [run] threads_per_core, for the rank with the most. Up to that limit the result gets a
+// note at worst.
 static void add_oversubscription(struct result *result, const struct environment_peer *peers,
                                  const struct run_config *run)
 {
@@ -227,19 +230,19 @@ static void add_oversubscription(struct result *result, const struct environment
     int                      where = 0;
     for (int rank = 1; rank < peers[0].topology.ranks; rank++) {
         struct environment_cores cores = peers_share_cores(peers, &peers[rank].topology, run->threads);
-        if (threads_a_core(&cores) > threads_a_core(&worst)) {
+        if (threads_per_core(&cores) > threads_per_core(&worst)) {
             worst = cores;
             where = rank;
         }
     }
-    double degree = threads_a_core(&worst);
+    double degree = threads_per_core(&worst);
     result_judge(result, QUALITY_SHARING, degree > (double)run->threads_per_core ? degree : fmin(degree, NOTED_MAX),
                  where, "%" PRId64 " threads of %" PRId64 " rank%s share %" PRId64 " core%s of %s",
                  worst.threads * worst.sharers, worst.sharers, worst.sharers == 1 ? "" : "s", worst.cores,
                  worst.cores == 1 ? "" : "s", peers[where].topology.host);
 }
 
-// Ranks that share a device do not measure it, so the run has no peak.
+// If ranks share a device, step times do not measure it, so the result gets a note and no peak.
 static void add_sharing(struct result *result, const struct environment_devices *devices)
 {
     if (devices->sharers > 1) {
@@ -294,13 +297,13 @@ void notes_add(struct result *result, const struct benchmark *benchmark, const s
     add_environment_notes(result, &environment->notes);
 }
 
-// The machine to predict.
+// The machine for which the step time is predicted.
 struct expected_machine {
     struct hardware_config hardware;
-    struct measured_ops    measured;    // only of the configured profile
+    struct measured_ops    measured;    // op times of the configured hardware profile
 };
 
-// Returns why there is no prediction, or NULL.
+// Finds the hardware to predict for. Returns NULL, or why there can be no prediction.
 static const char *find_machine(struct expected_machine *found, const struct config *config,
                                 const struct rank_environment *environment)
 {
@@ -327,7 +330,7 @@ static const char *find_machine(struct expected_machine *found, const struct con
                : "no hardware profile for this device: write one with gswbench calibrate, and set hardware.profile";
 }
 
-static double known(double value)
+static double positive_or_nan(double value)
 {
     return value > 0.0 ? value : NAN;
 }
@@ -342,18 +345,19 @@ static status predict_on(struct result_expectation *expectation, const struct jo
     struct predict_range       range;
     TRY(predict_explain(&explanation, &prediction, &job->request, machine));
     TRY(predict_range(&range, &job->request, machine));
-    expectation->step_seconds     = prediction.step_seconds;
-    expectation->percent          = range.percent;
-    expectation->measured_share   = prediction.measured_percent / 100.0;
-    expectation->waterfall        = explanation.waterfall;
-    expectation->peak             = known(machine->hardware->peak[precision_rate(job->config.precision.compute)].value);
-    expectation->memory_bandwidth = known(machine->hardware->memory_bandwidth.value);
+    expectation->step_seconds   = prediction.step_seconds;
+    expectation->percent        = range.percent;
+    expectation->measured_share = prediction.measured_percent / 100.0;
+    expectation->waterfall      = explanation.waterfall;
+    expectation->peak = positive_or_nan(machine->hardware->peak[precision_rate(job->config.precision.compute)].value);
+    expectation->memory_bandwidth = positive_or_nan(machine->hardware->memory_bandwidth.value);
     return OK;
 }
 
-// Measured op times are used only with the configured profile.
-static status expect(struct expected_machine *found, struct result *result, const struct job *job,
-                     const struct rank_environment *environment)
+// Predicts the step time on this machine. Measured op times are used only if it is the machine of the configured
+// profile.
+static status predict_here(struct expected_machine *found, struct result *result, const struct job *job,
+                           const struct rank_environment *environment)
 {
     const struct config *config        = &job->config;
     bool                 is_configured = strcmp(found->hardware.profile, config->hardware.profile) == 0;
@@ -370,7 +374,7 @@ void expectation_find(struct result *result, const struct job *job, const struct
     struct expected_machine    found;
     struct result_expectation *expectation = &result->expectation;
     const char                *none        = find_machine(&found, &job->config, environment);
-    status                     expected    = none != NULL ? fail("%s", none) : expect(&found, result, job, environment);
+    status expected = none != NULL ? fail("%s", none) : predict_here(&found, result, job, environment);
     if (failed(&expected)) {
         *expectation = (struct result_expectation){
             .step_seconds = NAN, .percent = NAN, .measured_share = NAN, .peak = NAN, .memory_bandwidth = NAN};

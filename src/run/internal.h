@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of this folder: the state of one rank's run, and the functions of each file.
+// Shared by the files of this folder: the state of one rank while it runs a job, and the functions of each file.
 #pragma once
 
 #include <pthread.h>
@@ -17,68 +17,73 @@
 #include "gswbench/validate.h"
 #include "gswbench/watch.h"
 
-// A note: a reason that does not change the verdict, and that names no rank or step.
+// A note in the result that does not change the verdict and concerns no single rank or step.
 #define NOTE(name) ((struct result_reason){name, VERDICT_VALID, -1, -1, ""})
 
-// launch.c: sets the number of ranks from the launcher, or from the request.
+// launch.c: sets the number of ranks: the launcher's, else the requested one, else the one that [parallel] needs.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
 
-// facts.c: adds notes on cores, devices, checks and layout, and on profilers and faults that disturb the step times.
+// facts.c: notes_add adds notes on shared cores and devices, run.check, and the layout. notes_add_disturbances notes
+// profilers and injected faults, which change the step times.
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct rank_environment *environment);
 void notes_add_disturbances(struct result *result, const struct config *config);
 
-// facts.c: predicts the step time; rank 0 only.
+// facts.c: sets the step time that a prediction expects for this machine. Rank 0 only.
 void expectation_find(struct result *result, const struct job *job, const struct rank_environment *environment);
 
-// facts.c: "NVIDIA H200, ...", and why a better backend or communicator was not selected.
+// facts.c: sets the description of the device, such as "NVIDIA H200, ...". It also says why a better backend or
+// communicator was not chosen.
 void facts_describe_device(struct result *result, struct rank_environment *environment);
 
-// facts.c: adds memory and features of the communication library.
+// facts.c: records the memory and the features that the communication library uses.
 void facts_add_connections(struct result *result, struct comm *comm, const struct step *step);
 
-// How a run uses CUDA graphs. capture_after: step after which to capture; -1: never. tried: steps timed in each mode
-// (eager and replayed) to choose the faster; 0: none.
+// How a run uses CUDA graphs. capture_after: index of the step after which the ops are captured as a graph; -1: never.
+// tried: number of steps that are timed in each mode, eager and replayed, to keep the faster mode; 0: keep the graph.
 struct graphs_plan {
     int64_t capture_after, tried;
 };
 
-// observations.c: CPU time on this machine during the measured steps, from /proc/stat, in total and of this process.
+// observations.c: CPU time of this machine and of this process during the measured steps, from /proc/stat.
 enum { PROCESSORS_MAX = 1024 };
 struct processors {
     bool   is_begun;
-    double wall_seconds, own_seconds;    // own: of this process, over all CPUs
-    double busy_seconds[PROCESSORS_MAX];
+    double wall_seconds, own_seconds;       // own_seconds: CPU time of this process
+    double busy_seconds[PROCESSORS_MAX];    // CPU time of any process, per core
 };
 
-// compute_times.c: compute time per step and rank, without waiting, compared between ranks with the same work.
+// compute_times.c: compute time of each step on each rank, without the time that the rank waits for others. Ranks with
+// the same work form a class; a rank is compared with the median of its class.
 struct compute_times {
-    int64_t *classes;             // [ranks]: the lowest rank with the same work
-    int     *order;               // [ranks], sorted by class
-    double  *seconds, *excess;    // [measured steps]: this rank's time, and its excess over the median of its class
-    int64_t  count;               // measured steps so far
+    int64_t *classes;    // [ranks]: class of a rank, which is the lowest rank with the same work
+    int     *order;      // [ranks]: all ranks, sorted by class
+    // [measured steps]: this rank's time, and its relative excess over the median of its class
+    double *seconds, *excess;
+    int64_t count;    // number of measured steps so far
 };
 
-// Checkpoint to start from, and saves.
+// The checkpoint from which the run starts, and the saves of the run.
 struct checkpoints {
-    struct catalogue       *loaded;        // NULL: random initialization
-    struct checkpoint_cost  load, save;    // of this rank, most recent
-    struct checkpoint_save *saving;        // asynchronous save in progress; NULL: none
+    struct catalogue       *loaded;        // the checkpoint to load; NULL: random initialization
+    struct checkpoint_cost  load, save;    // cost of this rank's load, and of its latest save
+    struct checkpoint_save *saving;        // the asynchronous save in progress; NULL: none
     int64_t                 saving_step;
     double                  saving_began;
-    bool                   *beside;    // [steps], whether an asynchronous save overlapped the step
-    status                  saved;     // error of the most recent save
+    bool                   *beside;    // [steps]: whether an asynchronous save overlapped the step
+    status                  saved;     // error of the latest save
 };
 
-// What a rank observes besides its step times: device, CPU time of other processes, and clock.
+// Observations of a rank during its steps: the device, CPU time of other processes, and drift of the clock.
 struct rank_observations {
-    struct observer      *device;     // NULL: off
-    struct processors     machine;    // of its host
+    struct observer      *device;     // samples of the device; NULL: off
+    struct processors     machine;    // CPU time of this rank's machine
     struct compute_times *compute_times;
-    double               *seconds;        // [steps]
-    double                clock_drift;    // set at the end
+    double               *seconds;    // [steps]: this rank's step times
+    // seconds by which wall clock and monotonic clock diverged; set after the last step
+    double clock_drift;
 };
 
-// One rank's step loop. Rank 0 stores the measurements in the result and prints them.
+// The step loop of one rank. Rank 0 stores the measurements in the result and prints them.
 struct steps {
     const struct benchmark        *benchmark;
     const struct environment_peer *peers;    // [ranks]
@@ -88,100 +93,110 @@ struct steps {
     struct step                   *step;
     struct result                 *result;
     struct journal                *journal;       // open on rank 0
-    pthread_mutex_t                keeping;       // held while a step is added to the journal and printed
-    struct watch                  *hang_watch;    // watchdog; NULL: off
+    pthread_mutex_t                keeping;       // held while a step is written to the journal and printed
+    struct watch                  *hang_watch;    // the watchdog; NULL: off
     struct ranges                 *ranges;        // NVTX ranges; NULL: no profiler attached
     struct validation             *validation;    // NULL: the backend computes no numbers
-    struct step_fault              fault;         // of this rank
+    struct step_fault              fault;         // the injected fault, if it concerns this rank
     struct graphs_plan             graphs;
     struct checkpoints             checkpoints;
     struct rank_observations       observed;
     struct progress                progress;
-    status                         untraced;    // error of the requested tracing; the same on all ranks
+    status                         untraced;    // error of the traced steps; the same on all ranks
 };
 status steps_measure(struct steps *steps);
-void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // for the watchdog, if any
+void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // tells the watchdog the phase
 
-void steps_fill(const struct steps *steps, int64_t index);    // with the data of that step
-// Runs one step, started together on all ranks. Returns this rank's seconds.
+void steps_fill(const struct steps *steps, int64_t index);    // fills the input tensors with the data of this step
+// Runs one step, which all ranks start after a barrier. Returns the seconds that this rank took.
 double steps_run_one(const struct steps *steps, int64_t index);
 
-// validation.c: verifies steps as [run] verify asks, and returns whether the run may continue. Collective.
+// validation.c: verifies steps, as [run] verify says. validation_repeats: whether a step runs twice. validation_start
+// and validation_end are called before and after each step; is_finite: its loss and gradient norm are finite.
+// validation_of_parts tests single ops and collectives after a step (-1: before the first). Except validation_repeats,
+// the functions that return bool return whether the run may continue. Collective.
 void validation_prepare(struct steps *steps, struct backend *backend);
-bool validation_repeats(const struct steps *steps, int64_t index);    // whether the step is run twice
+bool validation_repeats(const struct steps *steps, int64_t index);
 void validation_start(struct steps *steps, int64_t index);
-bool validation_of_parts(struct steps *steps, int64_t step);    // -1: before the first
+bool validation_of_parts(struct steps *steps, int64_t step);
 bool validation_end(struct steps *steps, int64_t index, bool is_finite);
 
-// checkpoints.c: open opens the initial checkpoint, and fails early if a save of the run would fail. begin fills the
-// tensors, from it if there is one. follow saves after a step; false: the save failed. Collective.
+// checkpoints.c: checkpoints_open opens the checkpoint to load, and fails early if a later save would fail.
+// checkpoints_begin fills the tensors from it, or randomly. checkpoints_follow saves after a step if a save is due, and
+// returns false if the save failed. Collective.
 status checkpoints_open(struct catalogue **loaded, const struct config *config, const struct plan *plan,
                         struct comm *comm);
 status checkpoints_begin(struct steps *steps);
 bool   checkpoints_follow(struct steps *steps, int64_t index, bool is_last);
-void   checkpoints_judge(struct steps *steps);    // after the last step; this rank only
-void   checkpoints_close(struct steps *steps);    // abandons an unfinished save; frees the loaded checkpoint
-void   checkpoints_describe(const struct steps *steps,
-                            struct result_rank *own);    // fills this rank's part; this rank only
+// checkpoints_judge computes the step times with and without a save, and checkpoints_describe records this rank's
+// costs; both only on this rank. checkpoints_close drops an unfinished save and closes the loaded checkpoint.
+void checkpoints_judge(struct steps *steps);
+void checkpoints_describe(const struct steps *steps, struct result_rank *own);
+void checkpoints_close(struct steps *steps);
 
-// steps.c: arms the injected fault for a step, and disarms it; in repetitions only if it repeats.
+// steps.c: turns the injected fault on for a step and off after it. When the step runs a second time, the fault stays
+// off unless [fault] repeats is set.
 void fault_begin(struct steps *steps, int64_t index, bool is_repetition);
 void fault_end(struct steps *steps);
 
-// observations.c: samples this rank's device unless it is shared, and gathers all samples (collective).
+// observations.c: observations_open samples this rank's device, unless several ranks share it. observations_gather
+// collects every rank's samples (collective).
 void observations_open(struct steps *steps, int64_t sharers);
 void observations_gather(struct steps *steps, int64_t sharers);
 
-// observations.c: emits NVTX ranges while a profiler listens. close may be called twice.
+// observations.c: emits NVTX ranges if a profiler is attached. profile_close may be called twice.
 void profile_open(struct steps *steps);
-// Prints the command that collects the steps of [profile], unless a profiler is attached.
+// Prints the command of a profiler that collects the steps of [profile], unless one is attached.
 void profile_advise(const struct profile_config *profile);
 void profile_close(struct steps *steps);
-void profile_watch(const struct steps *steps, bool is_on);    // marks ops, or hides them
-// Around each step: starts and stops the profiler on the ranks of [profile]. is_stopped: the run ends here.
+void profile_watch(const struct steps *steps, bool is_on);    // whether ops emit ranges
+// Called before and after each step: starts and stops the profiler at the steps and on the ranks of [profile].
+// is_stopped: this is the last step.
 void profile_begin(const struct steps *steps, int64_t step);
 void profile_end(const struct steps *steps, int64_t step, bool is_stopped);
 
-// trace.c: runs the traced steps and records the last one, or why tracing failed. Rank 0 writes trace.json, and fails
-// if it cannot. Collective.
+// trace.c: runs the traced steps. Records the op times of the last one, or why tracing failed. Rank 0 writes
+// trace.json, and fails if it cannot. Collective.
 status steps_trace(struct steps *steps, const struct output_folder *folder);
 
-// validation.c: checks that replicas hold bitwise equal weights. Collective.
+// validation.c: checks that data-parallel replicas have bitwise equal weights. Collective.
 void replicas_compare(struct result *result, const struct steps *steps);
 
+// observations.c: measure the CPU time between processors_begin and processors_end. path: /proc/stat except in tests.
 void processors_begin(struct processors *processors, const char *path);
-void processors_end(struct processors *processors, const char *path);    // no effect before begin
-// Sets processors and foreign. machine is equal on ranks of one machine. Collective.
+void processors_end(struct processors *processors, const char *path);    // does nothing before processors_begin
+// Sets own->processors, the cores of the ranks on this machine, and own->foreign, the cores that other processes kept
+// busy. machine is equal on ranks of one machine. Collective.
 void processors_gather(const struct processors *processors, struct comm *comm, uint64_t machine,
                        struct result_rank *own);
 
-// compute_times.c: collective; close frees.
+// compute_times.c: finds the classes of ranks with the same work. Collective.
 struct compute_times *compute_times_open(const struct plan *plan, struct comm *comm, int64_t steps);
 void                  compute_times_close(struct compute_times *times);
 
-// Adds a measured step; seconds is [ranks]. Rank 0 records it.
+// Adds the compute times of a measured step; seconds: [ranks]. Rank 0 also records them in the result.
 void compute_times_add(struct compute_times *times, const struct comm_topology *topology, const double *seconds,
                        struct result *result);
 
-// Sets this rank's summary. is_judged: it shares neither cores nor device, so slowness is its own.
+// Sets this rank's median time and excess. is_judged: the rank shares neither cores nor device, so that it is to blame
+// for its own slowness.
 void compute_times_summarise(const struct compute_times *times, const struct comm_topology *topology, bool is_judged,
                              struct result_rank *own);
 
-// steps.c: when a run captures its step as a CUDA graph, and whether it keeps replaying the graph. graphs_plan.tried:
-// steps timed in each mode, from step 1 on.
+// steps.c: decides when a run captures its step as a CUDA graph. The timed steps of each mode begin with step 1.
 struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, int64_t warmup);
 
-// seconds: median of an eager and of a replayed step.
+// Returns whether replayed steps were at least as fast as eager ones. seconds: median of eager and of replayed steps.
 bool graphs_is_captured_faster(const struct graphs_plan *plan, const struct result_step *steps, double seconds[2]);
 
-// After a step: captures it when due; keeps the faster mode once all times are known. Collective.
+// graphs_follow: captures the graph if this is the step for it. Collective. graphs_decide: drops the graph if eager
+// steps were faster.
 status graphs_follow(struct steps *steps, int64_t index);
 void   graphs_decide(struct steps *steps, int64_t index);
 
-// thresholds.c: user thresholds for one run.
-// Checks the syntax of run.fail_below and fail_above.
+// thresholds.c: checks the syntax of run.fail_below and run.fail_above, limits that the user sets on a run's figures.
 status thresholds_check(const struct run_config *run);
 
-// Prints a line per threshold. Returns EXIT_VALID, EXIT_GATE if one is missed, or EXIT_UNDECIDED if one is
-// inconclusive. In a run that is not VALID all are inconclusive, unless is_forced.
+// Prints a line per threshold. Returns EXIT_GATE if a threshold is missed, else EXIT_UNDECIDED if one cannot be
+// decided, else EXIT_VALID. In a run that is not VALID no threshold can be decided, unless is_forced.
 int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Counts the ranks of a job, and runs one rank on the main thread of this process (MPI), or all ranks as its threads
-// (local communicator).
+// Finds the number of ranks of a job. Runs one rank on the main thread of this process (MPI), or all ranks as threads
+// of this process (local communicator).
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -9,7 +9,8 @@
 #include "gswbench/fatal.h"
 #include "internal.h"
 
-// Number of ranks: the launcher's (even 1), else the requested, else the product of the axes (auto: 1).
+// The number of ranks is the launcher's, even if that is 1; else the requested one; else the product of the axes in
+// [parallel], where auto counts as 1.
 status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors)
 {
     int launched = comm_launched_ranks();
@@ -28,10 +29,10 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
     return OK;
 }
 
-// Limit of ranks as threads. Each rank has several threads, which synchronize in every collective.
+// Maximum ranks as threads of one process. Each rank has several threads, which synchronize in every collective.
 enum { LOCAL_RANKS_MAX = 256 };
 
-// One rank of the local communicator, on its own thread.
+// Arguments and result of a rank that runs as a thread.
 struct local_rank {
     launch_rank      *run;
     const void       *shared;
@@ -81,8 +82,8 @@ static status run_local(launch_rank *run, const void *shared, int ranks)
     return result;
 }
 
-// For an error that every process has: removes its text on all processes except the first, so it is printed once.
-static status of_first(status error)
+// Every process has this error. Removes its text except on the first process, so that it is printed once.
+static status print_once(status error)
 {
     if (comm_launched_rank() > 0) {
         error.text[0] = '\0';
@@ -90,7 +91,8 @@ static status of_first(status error)
     return error;
 }
 
-// Fails if MPI's size is not the job's, e.g. every process alone in its world.
+// Opens MPI. Fails if MPI has another number of ranks than the job, for example if each process is alone in its MPI
+// world.
 static status open_mpi(struct comm *comm, int ranks, bool is_named)
 {
     TRY(comm_check_launch(is_named));
@@ -111,7 +113,7 @@ static status open_mpi(struct comm *comm, int ranks, bool is_named)
     return OK;
 }
 
-// Sends the extra error lines of the first failed rank to rank 0.
+// Sends the further error lines of the first failed rank to rank 0.
 static void share_lines(struct comm *comm, int rank, struct text_buffer *errors)
 {
     enum { LINES_BYTES = 8192 };
@@ -126,8 +128,8 @@ static void share_lines(struct comm *comm, int rank, struct text_buffer *errors)
     free(all);
 }
 
-// Checks that all ranks run the same program, and whether one has failed already. Collective.
-static status meet(struct comm *comm, status own, struct text_buffer *errors)
+// Checks that all ranks run the same build, and that no rank has failed already. Collective.
+static status agree_to_start(struct comm *comm, status own, struct text_buffer *errors)
 {
     TRY(peers_check_program(comm));
     int    first;
@@ -138,8 +140,8 @@ static status meet(struct comm *comm, status own, struct text_buffer *errors)
     return agreed;
 }
 
-// All ranks agree on the error; rank 0 prints it.
-static status leave(struct comm *comm, status result)
+// Closes MPI. All ranks have the same error here, so the text is removed except on rank 0, which prints it.
+static status close_mpi(struct comm *comm, status result)
 {
     if (comm->topology.rank != 0) {
         result.text[0] = '\0';
@@ -154,10 +156,10 @@ static status run_mpi(launch_rank *run, const void *shared, int ranks, bool is_n
     comm_watch_launcher();
     status opened = open_mpi(&comm, ranks, is_named);
     if (failed(&opened)) {
-        return of_first(opened);
+        return print_once(opened);
     }
-    status met = meet(&comm, OK, errors);
-    return leave(&comm, failed(&met) ? met : run(shared, &comm));
+    status met = agree_to_start(&comm, OK, errors);
+    return close_mpi(&comm, failed(&met) ? met : run(shared, &comm));
 }
 
 status launch_fail(status own, struct text_buffer *errors)
@@ -168,11 +170,11 @@ status launch_fail(status own, struct text_buffer *errors)
     }
     struct comm comm;
     status      opened = open_mpi(&comm, launched, false);
-    return failed(&opened) ? of_first(own) : leave(&comm, meet(&comm, own, errors));
+    return failed(&opened) ? print_once(own) : close_mpi(&comm, agree_to_start(&comm, own, errors));
 }
 
-// With communicator local, ranks are threads. With auto and nccl, processes of a launcher connect with MPI, and NCCL is
-// opened later with MPI as its control plane.
+// With communicator local, the ranks are threads. With auto and nccl, the processes of a launcher connect by MPI; NCCL
+// is opened later and uses MPI as control plane.
 status launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
                     struct text_buffer *errors)
 {

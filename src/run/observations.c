@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Observes the machine during the measured steps: the device (src/observe), and the CPU time that other processes took
-// on the job's cores. This is the busy time of these cores in /proc/stat minus the CPU time of the ranks. Interrupts
-// are not counted, since they may serve the job's communication. Steal time counts as foreign. Also serves profilers:
-// NVTX ranges for ops, and the steps to collect.
+// Observes the machine during the measured steps: the device (src/observe), and the CPU time that other processes take
+// on the job's cores. That time is the busy time of these cores in /proc/stat minus the CPU time of the ranks. It
+// includes steal time, but no interrupts, because these may serve the job's communication. Also serves profilers: emits
+// NVTX ranges for ops, and starts collection at the selected steps.
 #define _GNU_SOURCE
 #include <inttypes.h>
 #include <math.h>
@@ -15,11 +15,11 @@
 #include "gswbench/clock.h"
 #include "internal.h"
 
-// /proc/stat has ticks of 10 ms; over less time the error exceeds the limits.
+// Over a shorter time the error is too large, because /proc/stat counts ticks of 10 ms.
 static const double wall_seconds_min = 1;
 
-// Exchanged between ranks. Threads of one process share one CPU time.
-struct share {
+// CPU time and cores of a rank, which ranks exchange. Ranks that are threads of one process all report its CPU time.
+struct usage {
     int64_t   node, process;
     uint64_t  machine;
     double    seconds;
@@ -73,10 +73,10 @@ void processors_end(struct processors *processors, const char *path)
     }
 }
 
-static bool is_counted(const struct share *shares, int rank)
+static bool is_process_counted(const struct usage *usages, int rank)
 {
     for (int i = 0; i < rank; i++) {
-        if (shares[i].node == shares[rank].node && shares[i].process == shares[rank].process) {
+        if (usages[i].node == usages[rank].node && usages[i].process == usages[rank].process) {
             return true;
         }
     }
@@ -87,17 +87,17 @@ void processors_gather(const struct processors *processors, struct comm *comm, u
                        struct result_rank *own)
 {
     int          ranks = comm->topology.ranks;
-    struct share mine  = {
+    struct usage mine  = {
          .node = comm->topology.node, .process = getpid(), .machine = machine, .seconds = processors->own_seconds};
     bool      is_known = sched_getaffinity(0, sizeof(mine.cores), &mine.cores) == 0;
     cpu_set_t cores;
     CPU_ZERO(&cores);
-    struct share *all     = comm_gather(comm, &mine, sizeof(mine));
+    struct usage *all     = comm_gather(comm, &mine, sizeof(mine));
     double        foreign = 0;
     for (int rank = 0; rank < ranks; rank++) {
         if (all[rank].machine == machine) {
             CPU_OR(&cores, &cores, &all[rank].cores);
-            foreign -= is_counted(all, rank) ? 0 : all[rank].seconds;
+            foreign -= is_process_counted(all, rank) ? 0 : all[rank].seconds;
         }
     }
     for (size_t processor = 0; processor < PROCESSORS_MAX; processor++) {
@@ -131,7 +131,7 @@ void observations_gather(struct steps *steps, int64_t sharers)
     struct result              *result   = steps->result;
     struct observation          own;
     char                        missing[64];
-    if (!has_device(steps)) {    // the same on all ranks, which have one kind of backend
+    if (!has_device(steps)) {    // all ranks have the same backend, so all return here
         return;
     }
     snprintf(missing, sizeof(missing), "%" PRId64 " ranks share the device", sharers);
@@ -175,7 +175,8 @@ void profile_close(struct steps *steps)
     }
 }
 
-// The NVTX range serves profilers that collect by range, also without a device.
+// Starts or ends the collection of a profiler, by the profiler API and by an NVTX range. The range also works without a
+// device.
 static void collect(const struct steps *steps, bool is_on, int64_t step)
 {
     struct backend *backend = steps->backend;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs one rank of a job: plan, environment, step, timed loop (steps.c), result. A stage that can fail on one rank ends
-// in comm_agree, which fails on all, so no rank waits for one that has left.
+// Runs one rank of a job: plan, environment, step, step loop (steps.c) and result. Each stage that can fail on one rank
+// ends with comm_agree, which then fails on all ranks. Otherwise ranks would wait for a rank that has left.
 #include "trace.h"
 
 #include <inttypes.h>
@@ -24,15 +24,15 @@
 struct rank {
     const struct benchmark *benchmark;
     struct rank_environment environment;
-    struct comm            *comm;    // the environment's
+    struct comm            *comm;    // owned by environment
     struct plan             plan;
     struct step            *step;
-    struct result           result;     // the job's on rank 0; other ranks use only its steps
-    struct watch           *watch;      // watchdog; NULL: off
+    struct result           result;     // result of the job on rank 0; other ranks use only the steps
+    struct watch           *watch;      // the watchdog; NULL: off
     struct journal          journal;    // on rank 0
     struct steps            steps;
     struct comparison_side  baseline;           // on rank 0
-    struct output_folder    folder, weights;    // on rank 0, open from before the first step
+    struct output_folder    folder, weights;    // on rank 0, opened before the first step
 };
 
 static bool is_first(const struct rank *rank)
@@ -48,15 +48,16 @@ static status open_plan(struct rank *rank, int number)
     return plan_verify(&rank->plan, NULL);
 }
 
-static status sign(const struct rank *rank, const char *name)
+static status sign_file(const struct rank *rank, const char *name)
 {
     char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
     snprintf(path, sizeof(path), "%s/%s", rank->folder.path, name);
     return rank->benchmark->sign_key != NULL ? signature_make(path, rank->benchmark->sign_key) : OK;
 }
 
-// Fails if the file system has no room for the run's output. The sizes below are measured ones rounded up: 80 KB for a
-// few steps, 700 bytes per step, 150 bytes per timeline op, 90 KB per pipeline stage.
+// Fails if the file system has too little space for the output of the run. Measured sizes are 80 KB for a few steps,
+// 700 bytes per step, 150 bytes per timeline op, and 90 KB per pipeline stage. The sizes below are about twice as
+// large.
 static status space_check(const struct config *config, const struct plan *plan, int64_t ranks,
                           const struct output_folder *folder)
 {
@@ -82,11 +83,12 @@ static status open_folders(struct rank *rank)
         TRY(checkpoint_check_space(&rank->plan, &rank->weights));
     }
     TRY(output_write(&rank->folder, "config.merged.ini", benchmark->config_text, benchmark->config_bytes));
-    TRY(sign(rank, "config.merged.ini"));    // a key that cannot sign fails before the first step
+    TRY(sign_file(rank, "config.merged.ini"));    // a bad key fails here, before the first step
     return journal_open(&rank->journal, &rank->folder, &rank->result);
 }
 
-// Describes the run, and creates the output folders, which proves them writable.
+// Fills the description of the run in the result. Creates the output folders, so that an unwritable folder fails before
+// the first step.
 static status open_result(struct rank *rank)
 {
     struct result       *result = &rank->result;
@@ -138,9 +140,9 @@ static status check_graphs(const struct rank *rank)
                 run->check == CHECK_OPS ? " with check = ops" : "");
 }
 
-// The watchdog calls this on its own thread if a step must be ended. Reports the result that the journal holds. No step
-// is printed from then on, as that result would lack it: steps are printed under the mutex `keeping`, which stays
-// locked. If the mutex is not free after a second (a blocked output pipe), continues without it.
+// Writes and prints the result from the steps in the journal. The watchdog thread calls it to end a run during a step.
+// It keeps the mutex `keeping`, so that no further step is printed, which the result would lack. If the mutex is not
+// free after a second, because an output pipe is blocked, it goes on without.
 static bool leave_result(struct rank *rank, const char *why, const struct result_reason *further)
 {
     struct result   result = {0};
@@ -155,7 +157,7 @@ static bool leave_result(struct rank *rank, const char *why, const struct result
     return !failed(&written);
 }
 
-static void leave(void *context, int signal)
+static void end_stopped(void *context, int signal)
 {
     char why[64];
     snprintf(why, sizeof(why), "stopped during a step by %s", signals_name(signal));
@@ -163,7 +165,7 @@ static void leave(void *context, int signal)
     _exit(EXIT_STOPPED);
 }
 
-static void invalidate(void *context, int number, int64_t step, const char *what)
+static void end_damaged(void *context, int number, int64_t step, const char *what)
 {
     struct result_reason reason = {.verdict = VERDICT_INVALID, .id = "damaged", .rank = number, .step = step};
     snprintf(reason.message, sizeof(reason.message), "step %" PRId64 ", rank %d: %s", step, number, what);
@@ -182,8 +184,8 @@ static status open_watch(struct rank *rank)
                                         .caught            = signals_caught_end,
                                         .is_asked          = signals_take_question,
                                         .has_lost_launcher = comm_has_lost_launcher,
-                                        .leave             = is_first(rank) ? leave : NULL,
-                                        .invalidate        = is_first(rank) ? invalidate : NULL,
+                                        .leave             = is_first(rank) ? end_stopped : NULL,
+                                        .invalidate        = is_first(rank) ? end_damaged : NULL,
                                         .context           = rank,
                                         .grace             = rank->benchmark->job.config.checkpoint.grace};
     return seconds != 0 ? watch_open(&rank->watch, &setup) : OK;
@@ -244,7 +246,7 @@ static status measure(struct rank *rank)
         profile_advise(&benchmark->job.config.profile);
     }
     if (!validation_of_parts(&rank->steps, -1)) {
-        return OK;    // the result without steps has the reason
+        return OK;    // the reason is in the result, which has no steps
     }
     TRY(checkpoints_begin(&rank->steps));
     profile_open(&rank->steps);
@@ -281,8 +283,8 @@ static void note_unwritten(struct result *result, const status *why)
     result->exit_code = EXIT_INVALID;
 }
 
-// Writes the files before reporting, so that every reported result is saved. kept: status of the weights and timeline
-// files; if these failed, the result is written nevertheless.
+// Writes the files, then prints the result, so that every printed result is saved. kept: status of the weights and
+// timeline files. If they failed, the result is written all the same.
 static status write_result(struct rank *rank, status kept)
 {
     const struct benchmark *benchmark = rank->benchmark;
@@ -292,7 +294,7 @@ static status write_result(struct rank *rank, status kept)
     journal_note(&rank->journal, &rank->result);
     status reported = report_write_run(&rank->folder, &rank->result);
     reported        = failed(&reported) ? reported : journal_seal(&rank->journal, &rank->folder);
-    reported        = failed(&reported) ? reported : sign(rank, "result.json");
+    reported        = failed(&reported) ? reported : sign_file(rank, "result.json");
     if (failed(&reported) && !failed(&kept)) {
         note_unwritten(&rank->result, &reported);
     }
@@ -309,7 +311,7 @@ static status write_result(struct rank *rank, status kept)
     return written;
 }
 
-// Thresholds apply only if the run itself is valid.
+// Returns the exit code. Thresholds count only if the run itself is valid.
 static int leave_code(const struct rank *rank)
 {
     const struct benchmark *benchmark = rank->benchmark;
@@ -329,13 +331,13 @@ static status finish(struct rank *rank)
     if (result->step_count > 0) {
         replicas_compare(result, &rank->steps);
     }
-    if (rank->benchmark->weights_out != NULL && !failed(&kept)) {    // before traced steps change them
+    if (rank->benchmark->weights_out != NULL && !failed(&kept)) {    // the traced steps change the weights
         kept = comm_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, &rank->weights));
     }
     if (result->step_count == result->planned_steps && rank->benchmark->job.config.trace.steps > 0) {
         drawn = steps_trace(&rank->steps, &rank->folder);
     }
-    if (result->step_count > 0) {    // last, because it overwrites the step's memory
+    if (result->step_count > 0) {    // last, because the test overwrites the tensors of the step
         validation_of_parts(&rank->steps, result->step_count - 1);
     }
     if (is_first(rank)) {
@@ -357,7 +359,7 @@ static status finish(struct rank *rank)
 static void release(struct rank *rank)
 {
     struct observation unused;
-    if (rank->steps.observed.device != NULL) {    // still open only if the run failed
+    if (rank->steps.observed.device != NULL) {    // open only if the run failed
         observer_close(rank->steps.observed.device, &unused);
     }
     profile_close(&rank->steps);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The timed step loop. Ranks start a step at a barrier and time it from before its first op to after its last. Inputs
-// are filled before the barrier, and ranks exchange losses and times after the step. The loop also decides about CUDA
-// graphs. On one node it replays, which saves host time. Between nodes, network proxy threads serve the collectives, so
-// it times warm-up steps with and without replay and keeps the faster mode.
+// The timed step loop. Ranks start a step together after a barrier, and each times it from its first op to the end of
+// its last. Inputs are filled before the barrier; losses and times are exchanged after the step. The loop also decides
+// whether to replay the step as a CUDA graph, which saves host time. On one node it does. On several nodes, network
+// proxy threads of NCCL also need host time, so the loop times warm-up steps in both modes and keeps the faster one.
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, 
     if (choice == GRAPHS_OFF || !can_capture) {
         return plan;
     }
-    // At most half of the warm-up steps for each mode. The first step and the first replay are cold, and do not count.
+    // Each mode gets at most half of the warm-up steps. The first step and the first replay are cold and do not count.
     int64_t room       = (warmup - 2) / 2;
     plan.tried         = choice != GRAPHS_AUTO || nodes == 1 || room < 1 ? 0 : room < TRIED_MAX ? room : TRIED_MAX;
     plan.capture_after = plan.tried;
@@ -44,7 +44,8 @@ bool graphs_is_captured_faster(const struct graphs_plan *plan, const struct resu
     return seconds[1] <= seconds[0];
 }
 
-// If one rank cannot capture, none does: eager and replayed steps must not be mixed.
+// Captures the step as a CUDA graph on all ranks, or on none if one rank cannot. Eager and replayed ranks must not be
+// mixed.
 static status capture(struct steps *steps)
 {
     ranges_begin(steps->ranges, RANGE_CAPTURE, 0);
@@ -76,7 +77,7 @@ status graphs_follow(struct steps *steps, int64_t index)
     return index == steps->graphs.capture_after ? capture(steps) : OK;
 }
 
-// Keeps or drops the CUDA graph, by the times of both modes. Rank 0 decides, so that all ranks do the same.
+// Drops the CUDA graph if eager steps were faster. Rank 0 decides, so that all ranks do the same.
 void graphs_decide(struct steps *steps, int64_t index)
 {
     const struct graphs_plan *plan   = &steps->graphs;
@@ -101,20 +102,20 @@ void graphs_decide(struct steps *steps, int64_t index)
 
 #define PROCESSOR_TIMES "/proc/stat"
 
-// Exchanged after each step.
+// Values of a rank that all ranks exchange after each step.
 struct step_facts {
     double                seconds, device_seconds, compute_seconds;
     float                 loss, prediction_loss, gradient_norm;
-    float                 clip_scale;    // scale that AdamW applied to this rank's gradients
-    int32_t               signal;        // 0: none
-    int32_t               has_failed;    // rank 0 cannot write
-    int32_t               is_enough;     // rank 0: the steps before this one reached run.until
-    struct step_departure departure;     // planned = 0: none
+    float                 clip_scale;    // the factor that AdamW applied to this rank's gradients
+    int32_t               signal;        // signal that the process caught; 0: none
+    int32_t               has_failed;    // on rank 0: it cannot write its output
+    int32_t               is_enough;     // on rank 0: the steps before this one were precise enough for run.until
+    struct step_departure departure;     // ops that the step left out; planned is 0 if it left out none
 };
 
 static float read_scalar(const struct step *step, int32_t tensor)
 {
-    float value = NAN;    // if the plan does not have it
+    float value = NAN;    // stays NaN if the plan has no such tensor
     if (tensor >= 0) {
         step_read(step, tensor, &value);
     }
@@ -176,8 +177,8 @@ static struct step_facts run_step(const struct steps *steps, int64_t index)
                                .departure       = departure};
 }
 
-// Fails if a rank's clip scale (the factor that limits the gradient norm) is NaN. AdamW then skips the update, and the
-// rank would train differently from then on, although loss and norm are finite.
+// Makes the run INVALID if a rank's clip scale, the factor that limits the gradient norm, is NaN. AdamW then skips the
+// update on this rank, so its weights differ from the other ranks' although loss and norm are finite.
 static void check_clip_scales(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
     for (int rank = 0; rank < steps->comm->topology.ranks && steps->plan->clip_scale >= 0; rank++) {
@@ -204,7 +205,8 @@ static void check_departures(struct steps *steps, int64_t index, const struct st
     }
 }
 
-// Records a step. Its time is that of the slowest rank. Loss and gradient norm are global, so they must be equal.
+// Records a step with the time of the slowest rank. All ranks must report the same loss and gradient norm, because both
+// are global.
 static void record(struct steps *steps, int64_t index, const struct step_facts *facts)
 {
     struct result      *result = steps->result;
@@ -245,7 +247,7 @@ static void record_compute_times(struct steps *steps, const struct step_facts *f
     free(seconds);
 }
 
-// Adds expert routing statistics, already summed over all ranks.
+// Adds the statistics of expert routing, which the step has summed over all ranks.
 static void record_routing(struct steps *steps)
 {
     int32_t tensor = steps->plan->routing;
@@ -277,7 +279,7 @@ static bool print_step(struct steps *steps, int64_t index)
     return !prints || fflush(stdout) == 0;
 }
 
-// Adds a step to the journal, then prints it, so that every printed step can be recovered.
+// Writes a step to the journal before it prints it, so that every printed step can be recovered.
 static status keep_step(struct steps *steps, int64_t index)
 {
     pthread_mutex_lock(&steps->keeping);
@@ -289,8 +291,8 @@ static status keep_step(struct steps *steps, int64_t index)
     return kept;
 }
 
-// Returns a signal that any rank caught, or 0. All ranks get the same answer.
-static int signal_of(const struct step_facts *facts, int ranks)
+// Returns a signal that some rank caught, or 0. All ranks return the same.
+static int find_signal(const struct step_facts *facts, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {
         if (facts[rank].signal != 0) {
@@ -309,8 +311,9 @@ static bool are_finite(const struct step_facts *facts, int ranks)
     return are;
 }
 
-// Returns on rank 0 whether the run is as precise as run.until asks. Ranks learn this with the facts of the next step
-// (was_enough), and then run one more step: they must know the last step in advance, to verify it.
+// Returns on rank 0 whether the result is as precise as run.until asks. The other ranks learn this with the values of
+// the next step (was_enough). All ranks then run one more step, because they must know in advance which step is the
+// last, to verify it.
 static bool decide_end(struct steps *steps, int64_t index, bool was_enough)
 {
     const struct run_config *run = &steps->benchmark->job.config.run;
@@ -339,7 +342,7 @@ static void end_steps(struct steps *steps, struct clock_moment began)
     struct result *result = steps->result;
     steps_enter(steps, WATCH_CLOSING, result->planned_steps);
     while (steps->hang_watch != NULL && !watch_claim_end(steps->hang_watch)) {
-        pause();    // the watchdog is ending the process
+        pause();    // wait while the watchdog ends the process
     }
     struct clock_moment ended   = clock_moment();
     result->wall_seconds        = ended.seconds - began.seconds;
@@ -358,15 +361,15 @@ static void end_steps(struct steps *steps, struct clock_moment began)
     }
 }
 
-// Gathers every rank's facts and records them.
+// Exchanges the values of a step between all ranks, and records and checks them.
 static void gather_step(struct steps *steps, int64_t index, const struct step_facts *own, struct step_facts *facts)
 {
     struct result *result = steps->result;
     steps->comm->ops->gather_all(steps->comm, own, facts, sizeof(*own));
-    check_departures(steps, index, facts);    // first, since other errors may follow from it
+    check_departures(steps, index, facts);    // checked first, because left-out ops cause other errors
     record(steps, index, facts);
     check_clip_scales(steps, index, facts);
-    if (index >= result->planned_warmup && !isnan(own->compute_seconds)) {    // the same on all ranks
+    if (index >= result->planned_warmup && !isnan(own->compute_seconds)) {    // true on all ranks or on none
         record_compute_times(steps, facts);
     }
     if (steps->hang_watch != NULL) {
@@ -375,17 +378,18 @@ static void gather_step(struct steps *steps, int64_t index, const struct step_fa
     record_routing(steps);
 }
 
-// State of the loop from step to step.
+// State of the step loop.
 struct loop {
     struct step_facts *facts;               // [ranks]
-    status             output, captured;    // output: on rank 0
-    bool               is_enough;           // on rank 0: run.until is reached
+    status             output, captured;    // output: errors of rank 0's output
+    bool               is_enough;           // on rank 0: the result is precise enough for run.until
 };
 
-// Whether another step may run: no check failed, no signal came, and rank 0 could write. The same on all ranks.
+// Returns whether another step may run: no check has failed, no rank caught a signal, and rank 0 can write. All ranks
+// return the same.
 static bool may_continue(struct steps *steps, const struct loop *loop, int64_t index)
 {
-    int number = signal_of(loop->facts, steps->comm->topology.ranks);
+    int number = find_signal(loop->facts, steps->comm->topology.ranks);
     if (!validation_end(steps, index, are_finite(loop->facts, steps->comm->topology.ranks))) {
         return false;
     }
@@ -397,7 +401,7 @@ static bool may_continue(struct steps *steps, const struct loop *loop, int64_t i
     return loop->facts[0].has_failed == 0;
 }
 
-// Returns whether the loop continues.
+// Runs, verifies and records one step. Returns whether the loop continues.
 static bool measure_step(struct steps *steps, struct loop *loop, int64_t index)
 {
     validation_start(steps, index);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads and judges user thresholds: run.fail_above = step=13, run.fail_below = mfu=0.5,tokens=60000. Each becomes a
-// limit on the median step time, since MFU and tokens/s follow from it.
+// Reads and judges the thresholds of a run: run.fail_above = step=13, run.fail_below = mfu=0.5,tokens=60000. MFU and
+// tokens/s follow from the step time, so each threshold becomes a limit on the median step time.
 #include "internal.h"
 
 #include <math.h>
@@ -10,29 +10,30 @@
 #include "gswbench/number.h"
 #include "gswbench/text.h"
 
-// is_below: a minimum, of a figure that falls as the step time grows.
+// Figures that can have a threshold. is_below: the threshold is a minimum, because the figure falls as the step time
+// grows.
 static const struct figure {
     const char *name;
     bool        is_below;
-    double      maximum;    // largest valid limit; 0: none
+    double      maximum;    // largest valid threshold; 0: none
 } figures[] = {{"step", false, 0.0}, {"mfu", true, 1.0}, {"tokens", true, 0.0}};
-enum { FIGURES = sizeof(figures) / sizeof(figures[0]), LIST_BYTES = 112, DEMANDS_MAX = LIST_BYTES };
+enum { FIGURES = sizeof(figures) / sizeof(figures[0]), LIST_BYTES = 112, THRESHOLDS_MAX = LIST_BYTES };
 
-struct demand {
+struct threshold {
     const struct figure *figure;
     double               limit;
 };
 
-static status read_demand(struct demand *demand, const char *option, bool is_below, const char *word)
+static status read_threshold(struct threshold *threshold, const char *option, bool is_below, const char *word)
 {
     const char *equals = strchr(word, '=');
     size_t      length = equals != NULL ? (size_t)(equals - word) : 0;
     for (int i = 0; i < FIGURES; i++) {
         const struct figure *figure = &figures[i];
         if (length == strlen(figure->name) && strncmp(word, figure->name, length) == 0 &&
-            figure->is_below == is_below && number_parse_real(equals + 1, &demand->limit) && demand->limit > 0.0 &&
-            (figure->maximum == 0.0 || demand->limit <= figure->maximum)) {
-            demand->figure = figure;
+            figure->is_below == is_below && number_parse_real(equals + 1, &threshold->limit) &&
+            threshold->limit > 0.0 && (figure->maximum == 0.0 || threshold->limit <= figure->maximum)) {
+            threshold->figure = figure;
             return OK;
         }
     }
@@ -41,33 +42,35 @@ static status read_demand(struct demand *demand, const char *option, bool is_bel
                          : "step=SECONDS; use fail_below for mfu and tokens");
 }
 
-// Median step time that just meets the threshold; NaN if the run has no such figure.
-static double step_of(const struct demand *demand, const struct result *result)
+// Returns the median step time that just meets the threshold; NaN if the run does not have the figure.
+static double find_step_limit(const struct threshold *threshold, const struct result *result)
 {
     const struct result_figures *now = &result->figures;
-    double has = strcmp(demand->figure->name, "mfu") == 0 ? now->utilization[now->convention] : now->tokens_per_second;
-    return demand->figure->is_below ? now->step.median * has / demand->limit : demand->limit;
+    double                       has =
+        strcmp(threshold->figure->name, "mfu") == 0 ? now->utilization[now->convention] : now->tokens_per_second;
+    return threshold->figure->is_below ? now->step.median * has / threshold->limit : threshold->limit;
 }
 
-// Uses the confidence interval of the median if there is one.
-static int judge(const struct demand *demand, const struct result *result, bool is_forced, FILE *file)
+// Judges a threshold, and prints the verdict. The whole confidence interval of the median must be on one side of the
+// limit; without an interval the median decides.
+static int judge(const struct threshold *threshold, const struct result *result, bool is_forced, FILE *file)
 {
     const struct statistics *step  = &result->figures.step;
-    double                   limit = step_of(demand, result);
+    double                   limit = find_step_limit(threshold, result);
     double low = isnan(step->low) ? step->median : step->low, high = isnan(step->low) ? step->median : step->high;
     if (result->verdict != VERDICT_VALID && !(is_forced && result_is_right(result))) {
-        fprintf(file, "threshold: %s %g: undecided, since the run is %s%s\n", demand->figure->name, demand->limit,
+        fprintf(file, "threshold: %s %g: undecided, since the run is %s%s\n", threshold->figure->name, threshold->limit,
                 result_verdict_names[result->verdict], result_is_right(result) ? " (--force applies it anyway)" : "");
         return EXIT_UNDECIDED;
     }
     if (isnan(limit)) {
-        fprintf(file, "threshold: %s %g: undecided, since the run has no such value\n", demand->figure->name,
-                demand->limit);
+        fprintf(file, "threshold: %s %g: undecided, since the run has no such value\n", threshold->figure->name,
+                threshold->limit);
         return EXIT_UNDECIDED;
     }
     int code = low > limit ? EXIT_GATE : high > limit ? EXIT_UNDECIDED : EXIT_VALID;
-    fprintf(file, "threshold: %s %s %g: %s: median step %.6g s, limit %.6g s\n", demand->figure->name,
-            demand->figure->is_below ? ">=" : "<=", demand->limit,
+    fprintf(file, "threshold: %s %s %g: %s: median step %.6g s, limit %.6g s\n", threshold->figure->name,
+            threshold->figure->is_below ? ">=" : "<=", threshold->limit,
             code == EXIT_VALID  ? "met"
             : code == EXIT_GATE ? "failed"
                                 : "undecided, since the limit is inside the 95 % CI of the median",
@@ -75,8 +78,8 @@ static int judge(const struct demand *demand, const struct result *result, bool 
     return code;
 }
 
-// Reads the thresholds of both options. demands: [DEMANDS_MAX].
-static status read_demands(struct demand *demands, int *count, const struct run_config *run)
+// Reads the thresholds of fail_above and fail_below into thresholds [THRESHOLDS_MAX].
+static status read_thresholds(struct threshold *thresholds, int *count, const struct run_config *run)
 {
     const struct {
         const char *option, *list;
@@ -90,7 +93,7 @@ static status read_demands(struct demand *demands, int *count, const struct run_
             char *end = word + strcspn(word, ",");
             next      = end + (*end == ',');
             *end      = '\0';
-            TRY(read_demand(&demands[(*count)++], options[i].option, options[i].is_below, word));
+            TRY(read_threshold(&thresholds[(*count)++], options[i].option, options[i].is_below, word));
         }
     }
     return OK;
@@ -98,19 +101,19 @@ static status read_demands(struct demand *demands, int *count, const struct run_
 
 status thresholds_check(const struct run_config *run)
 {
-    struct demand demands[DEMANDS_MAX];
-    int           count;
-    return read_demands(demands, &count, run);
+    struct threshold thresholds[THRESHOLDS_MAX];
+    int              count;
+    return read_thresholds(thresholds, &count, run);
 }
 
-// If one threshold is missed and another inconclusive, the exit code is that of a missed one.
+// A missed threshold decides the exit code even if another threshold cannot be decided.
 int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file)
 {
-    struct demand demands[DEMANDS_MAX];
-    int           count, code = EXIT_VALID;
-    status        read = read_demands(demands, &count, run);
+    struct threshold thresholds[THRESHOLDS_MAX];
+    int              count, code = EXIT_VALID;
+    status           read = read_thresholds(thresholds, &count, run);
     for (int i = 0; i < count && !failed(&read); i++) {
-        int one = judge(&demands[i], result, is_forced, file);
+        int one = judge(&thresholds[i], result, is_forced, file);
         code    = code == EXIT_GATE || one == EXIT_VALID ? code : one;
     }
     return code;

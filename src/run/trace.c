@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs the traced steps after the measured ones. Records op times of the last one on every rank, and the waterfall of
-// the rank that computes longest.
+// Runs the traced steps after the measured ones. Records the op times of the last traced step on every rank, and the
+// waterfall of the rank with the longest compute time.
 #include "trace.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "gswbench/plan_build.h"
 #include "gswbench/waterfall.h"
 
-// Exchanged after the traced steps.
+// Values of a rank that all ranks exchange after the traced steps.
 struct traced {
     double           compute_seconds;
     int64_t          lost_records;
@@ -42,7 +42,7 @@ static status try_open(struct backend *backend, const struct environment_peer *p
     return backend->ops->activity->open(backend);
 }
 
-static status refuse(const status *why)
+static status cupti_error(const status *why)
 {
     return fail_as(why->exit_code, "[trace] source = cupti: %.800s; or set source = auto or events", why->text);
 }
@@ -53,16 +53,17 @@ status trace_source_check(const struct trace_config *config, struct backend *bac
     if (config->steps == 0 || config->source != TRACE_CUPTI) {
         return OK;
     }
-    status own    = try_open(backend, peers, comm->topology.ranks);
-    status agreed = comm_agree(comm, own);    // before any rank closes it: all must be able to hold CUPTI at once
+    status own = try_open(backend, peers, comm->topology.ranks);
+    // before any rank closes CUPTI, because all must be able to use it at once
+    status agreed = comm_agree(comm, own);
     if (!failed(&own)) {
         backend->ops->activity->close(backend);
     }
-    comm->ops->barrier(comm);    // detaches before another rank of the process uses the device
-    return failed(&agreed) ? refuse(&agreed) : OK;
+    comm->ops->barrier(comm);    // another rank of the process must not use the device until CUPTI is detached
+    return failed(&agreed) ? cupti_error(&agreed) : OK;
 }
 
-// Runs a traced step, with watchdog and injected faults as in a measured step.
+// Runs a traced step with watchdog and injected faults, like a measured step.
 static double run_step_traced(struct steps *steps, int64_t index)
 {
     steps_enter(steps, WATCH_STEP, index);
@@ -73,7 +74,7 @@ static double run_step_traced(struct steps *steps, int64_t index)
     return seconds;
 }
 
-// Runs the steps until one sees a signal. Returns the last step's time on the slowest rank.
+// Runs the traced steps, and stops after a signal. Returns the time of the last step on its slowest rank.
 static double run_steps_traced(struct steps *steps)
 {
     int64_t first = steps->result->planned_steps, end = first + steps->benchmark->job.config.trace.steps;
@@ -97,12 +98,12 @@ static double run_steps_traced(struct steps *steps)
 }
 
 struct trace_outcome {
-    const char *timed_by;        // as in struct result_trace
-    double      step_seconds;    // return value of the last run
-    int64_t     lost_records;    // of this rank
+    const char *timed_by;        // source of the op times, as in struct result_trace
+    double      step_seconds;    // time of the last step
+    int64_t     lost_records;    // records that CUPTI lost on this rank
 };
 
-static status run_noted(struct steps *steps, struct op_time *times, struct trace_outcome *outcome)
+static status run_with_cupti(struct steps *steps, struct op_time *times, struct trace_outcome *outcome)
 {
     struct comm *comm = steps->comm;
     TRY(check_profilers(steps->peers, comm->topology.ranks));
@@ -112,24 +113,24 @@ static status run_noted(struct steps *steps, struct op_time *times, struct trace
         noted                 = comm_agree(comm, step_read_noted(steps->step, &outcome->lost_records));
     }
     step_trace(steps->step, NULL);
-    comm->ops->barrier(comm);    // detaches before another rank of the process uses the device
+    comm->ops->barrier(comm);    // another rank of the process must not use the device until CUPTI is detached
     return noted;
 }
 
-// Times ops by CUPTI if every rank can, else by CUDA events on all ranks, so that times are comparable. If CUPTI fails
-// with source auto, the steps run again with events. Fails if the source that the user set failed. Collective.
+// Times ops by CUPTI if every rank can use it, else by CUDA events on all ranks, so that times are comparable. If CUPTI
+// fails and [trace] source is auto, the steps run again with events; a source that the user set must work. Collective.
 static status run_timed(struct steps *steps, struct op_time *times, struct trace_outcome *outcome)
 {
     int64_t                   source = steps->benchmark->job.config.trace.source;
     const struct backend_ops *ops    = steps->backend->ops;
     if (source == TRACE_CUPTI || (source == TRACE_AUTO && ops->activity != NULL)) {
         *outcome     = (struct trace_outcome){.timed_by = "cupti"};
-        status noted = run_noted(steps, times, outcome);
+        status noted = run_with_cupti(steps, times, outcome);
         if (!failed(&noted)) {
             return OK;
         }
         if (source == TRACE_CUPTI) {
-            return refuse(&noted);
+            return cupti_error(&noted);
         }
         result_note(steps->result, NOTE("trace-events"), "ops of the traced step are timed by events, not by CUPTI: %s",
                     noted.text);
@@ -141,7 +142,7 @@ static status run_timed(struct steps *steps, struct op_time *times, struct trace
     return OK;
 }
 
-static struct traced explain(const struct steps *steps, const struct op_time *times, double step_seconds)
+static struct traced summarise(const struct steps *steps, const struct op_time *times, double step_seconds)
 {
     const struct config  *config     = &steps->benchmark->job.config;
     const struct plan    *plan       = steps->plan;
@@ -159,14 +160,14 @@ static struct traced explain(const struct steps *steps, const struct op_time *ti
     return traced;
 }
 
-static bool shows(const void *state, int64_t rank)
+static bool is_in_timeline(const void *state, int64_t rank)
 {
     return trace_config_draws(state, rank);
 }
 
-// Writes trace.json, to which ranks append their ops in order. The first of them also writes the file's start, and the
-// last its end. Returns rank 0's status; other ranks return OK.
-static status draw(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
+// Writes trace.json. The selected ranks append their ops one after the other. The first of them also writes the start
+// of the file, and the last its end. Returns the status on rank 0, and OK on other ranks.
+static status write_timeline(const struct steps *steps, const struct op_time *times, const struct output_folder *folder)
 {
     const struct trace_config   *config   = &steps->benchmark->job.config.trace;
     const struct result_trace   *trace    = &steps->result->trace;
@@ -194,7 +195,8 @@ static status draw(const struct steps *steps, const struct op_time *times, const
             if (rank == first) {
                 timeline_begin(own.file);
             }
-            timeline_write_rank(steps->plan, times, &(struct timeline_ranks){shows, config}, rank == first, own.file);
+            timeline_write_rank(steps->plan, times, &(struct timeline_ranks){is_in_timeline, config}, rank == first,
+                                own.file);
             if (rank == last) {
                 timeline_end(&source, own.file);
             }
@@ -206,8 +208,8 @@ static status draw(const struct steps *steps, const struct op_time *times, const
     return failed(&written) || topology->rank != 0 ? written : output_finish(&file);
 }
 
-// Adds the times of the traced step's collectives and sends/receives, with predictions from the job's measured profile
-// if it has one, and writes their files.
+// Adds the times of the traced step's collectives, sends and receives to the result, and writes their files. If the job
+// has a measured hardware profile, predicted times are added, too.
 static status add_communications(const struct steps *steps, const struct op_time *times,
                                  const struct output_folder *folder)
 {
@@ -229,7 +231,7 @@ static status add_communications(const struct steps *steps, const struct op_time
     return written;
 }
 
-// Gathers pipeline actions from each stage's first rank, for rank 0.
+// Sends the pipeline actions of every stage, as its first rank ran them, to rank 0.
 static void gather_actions(struct steps *steps, const struct op_time *times)
 {
     const struct mesh *mesh              = &steps->plan->mesh;
@@ -265,7 +267,7 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
         return OK;
     }
     struct result_trace *trace   = &steps->result->trace;
-    struct traced        own     = explain(steps, times, outcome.step_seconds);
+    struct traced        own     = summarise(steps, times, outcome.step_seconds);
     int                  busiest = 0;
     own.lost_records             = outcome.lost_records;
     comm->ops->gather_all(comm, &own, all, sizeof(own));
@@ -287,7 +289,7 @@ status steps_trace(struct steps *steps, const struct output_folder *folder)
     result_set_moments(steps->result, steps->plan, times);
     gather_actions(steps, times);
     if (steps->benchmark->job.config.trace.timeline[0] != '\0') {
-        drawn = draw(steps, times, folder);
+        drawn = write_timeline(steps, times, folder);
     }
     status listed = add_communications(steps, times, folder);
     free(all);

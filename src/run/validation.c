@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Verifies the steps of a run, with the checks of src/validate. Some steps run twice, to compare their numbers: all
-// with verify = full; with verify = quick, the first (cold device), the last (hot) and two random ones. Compares the
-// replicas of the weights bitwise after the last step.
+// Verifies the steps of a run with the checks of src/validate. Some steps run twice, to compare their numbers: all
+// steps with verify = full. With verify = quick these are the first (cold device), the last (hot device) and two random
+// ones. After the last step, the replicas of the weights are compared bitwise.
 #include <stdlib.h>
 
 #include <xxhash.h>
@@ -14,12 +14,12 @@
 
 static const uint64_t repeated_steps_stream = UINT64_MAX - 2;
 
-static enum run_verify level_of(const struct steps *steps)
+static enum run_verify verify_level(const struct steps *steps)
 {
     return (enum run_verify)steps->benchmark->job.config.run.verify;
 }
 
-// Draws one step from each half between the first and the last.
+// Returns whether a step is one of two random steps: one from each half of the steps between the first and the last.
 static bool is_drawn(const struct steps *steps, int64_t index)
 {
     const struct run_config *run   = &steps->benchmark->job.config.run;
@@ -36,7 +36,7 @@ static bool is_drawn(const struct steps *steps, int64_t index)
 
 bool validation_repeats(const struct steps *steps, int64_t index)
 {
-    switch (level_of(steps)) {
+    switch (verify_level(steps)) {
     case VERIFY_FULL:
         return true;
     case VERIFY_QUICK:
@@ -63,7 +63,7 @@ void validation_prepare(struct steps *steps, struct backend *backend)
                                            .comm         = steps->comm,
                                            .result       = steps->result,
                                            .fingerprint  = environment_fingerprint(backend),
-                                           .is_full      = level_of(steps) == VERIFY_FULL,
+                                           .is_full      = verify_level(steps) == VERIFY_FULL,
                                            .sample_bytes = VALIDATION_SAMPLE_BYTES,
                                            .beat         = beat,
                                            .context      = steps};
@@ -71,7 +71,7 @@ void validation_prepare(struct steps *steps, struct backend *backend)
         return;
     }
     steps->validation = validation_open(&setup);
-    if (level_of(steps) != VERIFY_OFF) {
+    if (verify_level(steps) != VERIFY_OFF) {
         int64_t repeated = 0;
         for (int64_t i = 0; i < steps->result->planned_steps; i++) {
             repeated += validation_repeats(steps, i);
@@ -80,15 +80,16 @@ void validation_prepare(struct steps *steps, struct backend *backend)
     }
 }
 
-// Begins a verification run: hides its ops from profilers, arms the injected fault, and returns the start time.
-static double begin_beside(struct steps *steps, int64_t step, bool is_repetition)
+// Starts a verification outside the timed steps: hides its ops from profilers, and turns the injected fault on. Returns
+// the start time.
+static double begin_verification(struct steps *steps, int64_t step, bool is_repetition)
 {
     profile_watch(steps, false);
     fault_begin(steps, step, is_repetition);
     return clock_seconds();
 }
 
-static void end_beside(struct steps *steps, double began)
+static void end_verification(struct steps *steps, double began)
 {
     fault_end(steps);
     profile_watch(steps, true);
@@ -97,14 +98,14 @@ static void end_beside(struct steps *steps, double began)
 
 bool validation_of_parts(struct steps *steps, int64_t step)
 {
-    if (steps->validation == NULL || level_of(steps) == VERIFY_OFF) {
+    if (steps->validation == NULL || verify_level(steps) == VERIFY_OFF) {
         return true;
     }
-    double began    = begin_beside(steps, step, step >= 0);
-    bool   has_ops  = step < 0 || level_of(steps) == VERIFY_FULL;
+    double began    = begin_verification(steps, step, step >= 0);
+    bool   has_ops  = step < 0 || verify_level(steps) == VERIFY_FULL;
     bool   is_right = (!has_ops || validation_test_ops(steps->validation, step)) &&
                     validation_test_communications(steps->validation, step);
-    end_beside(steps, began);
+    end_verification(steps, began);
     return is_right;
 }
 
@@ -118,11 +119,11 @@ void validation_start(struct steps *steps, int64_t index)
     if (repeats) {
         steps_enter(steps, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
         steps_fill(steps, index);
-        began = begin_beside(steps, index, true);
+        began = begin_verification(steps, index, true);
     }
     validation_begin(steps->validation, index, repeats);
     if (repeats) {
-        end_beside(steps, began);
+        end_verification(steps, began);
     }
 }
 
@@ -133,14 +134,14 @@ bool validation_end(struct steps *steps, int64_t index, bool is_finite)
         return true;
     }
     steps_enter(steps, WATCH_STEP, index);
-    double began = begin_beside(steps, index, true);
+    double began = begin_verification(steps, index, true);
     if (is_finite) {
         is_right = validation_repeat(steps->validation, index);
     } else {
         validation_find(steps->validation, index);
         is_right = false;
     }
-    end_beside(steps, began);
+    end_verification(steps, began);
     steps_enter(steps, WATCH_BETWEEN, index);
     return is_right;
 }
@@ -156,7 +157,7 @@ static void hash_tensor(const struct steps *steps, int32_t tensor, XXH3_state_t 
     }
 }
 
-// Hashes either the expert weights or all other weights, because the two have different replica groups.
+// Hashes either the weights of experts or all other weights, because both have different replica groups.
 static uint64_t hash_weights(const struct steps *steps, bool of_experts)
 {
     XXH3_state_t *state = XXH3_createState();
@@ -174,7 +175,8 @@ static uint64_t hash_weights(const struct steps *steps, bool of_experts)
     return hash;
 }
 
-// Replicas apply the same gradients to the same weights, so a difference means a broken rank.
+// Compares the weights of each replica group. Replicas apply the same gradients to the same weights, so a difference
+// means that a rank computes wrongly.
 static void compare_groups(struct result *result, const struct steps *steps, bool of_experts)
 {
     struct comm       *comm = steps->comm;
