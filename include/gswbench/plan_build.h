@@ -8,16 +8,17 @@
 #include "gswbench/model.h"
 #include "gswbench/plan.h"
 
-// The configuration sections and number of ranks that determine a job.
+// The configuration sections and the number of ranks. Together they determine the training step of every rank.
 struct plan_sections {
     const struct model_config     *model;
     const struct parallel_config  *parallel;
     const struct train_config     *train;
     const struct precision_config *precision;
-    int64_t                        world;    // 0: the product of the axis sizes
+    int64_t                        world;    // number of ranks; 0: the product of the axis sizes
 };
 
-// The resolved job (no auto, all batch sizes known), and the rank to build the plan for.
+// The sections after plan_resolve, where no option is auto and all batch sizes are known; and the rank to build the
+// plan for.
 struct plan_request {
     struct model_config    model;
     struct parallel_config parallel;
@@ -28,37 +29,38 @@ struct plan_request {
     bool                   is_unplaced;    // compute only the peak of live activation bytes, not their offsets
 };
 
-// Resolves the job, for rank 0. The error has a line for each problem. If the axes do not match the number of ranks,
-// mesh.world of the request is 0.
+// Fills in a request for rank 0: checks all sections and resolves options that are auto or omitted. The error has a
+// line for each problem. If the axes do not match the number of ranks, mesh.world of the request is 0.
 status plan_resolve(struct plan_request *request, const struct plan_sections *sections);
 
-// Runs the checks that do not depend on the number of ranks.
+// Runs the checks of plan_resolve that do not depend on the number of ranks.
 status plan_check(const struct plan_sections *sections);
 
-// Returns an error that names the option if this version cannot run the request. Cheap.
+// Returns an error if this version cannot run the request; the error names the option. Builds no plan.
 status plan_supports(const struct plan_request *request);
 
-// The assignment of layers to pipeline chunks.
+// Returns the assignment of layers to pipeline chunks.
 struct schedule_assignment plan_assignment(const struct plan_request *request);
 
-// The pipeline schedule of a step.
+// Returns the parameters of the pipeline schedule.
 struct schedule_shape plan_schedule(const struct mesh *mesh, const struct train_config *train);
 
 // Upper bounds of plan sizes, computed in microseconds without building a plan.
 struct plan_size {
-    double rank_ops;      // maximum over ranks
-    double stage_ops;     // summed over one rank per pipeline stage
-    double rank_bytes;    // all tensors of a rank, without reuse of memory
+    double rank_ops;      // ops of a rank, maximum over ranks
+    double stage_ops;     // ops of one rank per pipeline stage, summed
+    double rank_bytes;    // bytes of a rank's tensors, without reuse of memory
 };
 struct plan_size plan_size(const struct plan_request *request);
 
-// Check that a resolved request has compatible layers, tokens and axes, and that its plan is not too large to build.
+// plan_check_layout checks that layers divide into pipeline chunks, and tokens over sequence-parallel ranks.
+// plan_check_size checks that the plan is not too large to build.
 status plan_check_layout(const struct plan_request *request);
 status plan_check_size(const struct plan_request *request);
 
 // A step is long if only its number of microbatches makes its plan too large to build; predictions then extrapolate
-// from shorter steps. plan_shorten: the request with at most this many microbatches. plan_enough_microbatches: number
-// of microbatches of the longest of these shorter steps, a multiple of 3.
+// from shorter steps. plan_shorten returns the request with at most this many microbatches. plan_enough_microbatches
+// returns the number of microbatches of the longest shorter step, a multiple of 3.
 bool                plan_is_long(const struct plan_request *request);
 struct plan_request plan_shorten(const struct plan_request *request, int64_t microbatches);
 int64_t             plan_enough_microbatches(const struct plan_request *request);
@@ -73,28 +75,29 @@ status plan_build_stage(struct plan *plan, const struct plan_request *request, i
 // Declares the weights and units of another rank of the same job, without ops. plan_free frees it.
 void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank);
 
-// Properties of a model's layers, before a plan is built: composition, parameters, FLOPs, and layers with experts.
+// The following functions derive properties of a model from [model], without a plan.
 
 // Checks the sizes, combinations and layer pattern of [model].
 status layers_check(const struct model_config *model);
 
-// Checks that the layers have the outputs that [train] recompute_save names.
+// Checks [train] against the layers: outputs in recompute_save and modules in recompute_modules must exist, and a table
+// of learned positions must cover the sequence.
 status layers_check_train(const struct model_config *model, const struct train_config *train);
 
-// The number of layers with experts, and the layer number of the index-th of them.
+// Return the number of layers with experts, and the layer number of the index-th of them.
 int64_t layers_with_experts(const struct model_config *model);
 int64_t layers_expert_layer(const struct model_config *model, int64_t index);
 
 // Parameters without vocabulary padding. Active parameters count top_k experts per layer.
 int64_t layers_parameters(const struct model_config *model);
 int64_t layers_active_parameters(const struct model_config *model);
-int64_t layers_trained_parameters(const struct model_config *model);    // adapters, or all
+int64_t layers_trained_parameters(const struct model_config *model);    // adapters only, or all parameters
 
 // Model FLOPs of one training step on one sequence, forward and backward. NaN for FLOPS_HARDWARE, and for
 // FLOPS_PUBLISHED without a published table.
 double layers_flops(const struct model_config *model, const struct published_config *published,
                     enum flop_convention convention, int64_t sequence);
 
-// The fraction of these FLOPs that attention has.
+// Returns the fraction of layers_flops that are FLOPs of attention.
 double layers_attention_share(const struct model_config *model, const struct published_config *published,
                               enum flop_convention convention, int64_t sequence);

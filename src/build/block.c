@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Appends the forward and backward pass of a block: a layer, or an end of the model such as the embedding. The
-// recompute policy determines which forward values are kept; missing values are recomputed before the backward pass.
+// Appends the forward and backward pass of a block: a layer, an MTP module, the embedding or the head. The recompute
+// policy determines which forward values are kept; missing values are recomputed before the backward pass.
 #include "block.h"
 
 #include <string.h>
@@ -26,7 +26,8 @@ static void describe(struct builder *builder, int64_t place, const struct layer_
     builder->linears += block->linears;
 }
 
-// The backward pass ends at the first sublayer with a trained weight: the embedding, or the first with adapters.
+// Finds the first sublayer with a trained weight, where the backward pass ends: the embedding, or if the model is
+// frozen the first sublayer with adapters.
 static void find_first_trained(struct builder *builder)
 {
     const struct model_config *model = &builder->plan->model;
@@ -75,27 +76,27 @@ static uint32_t needed_of(const struct plan *plan, const struct layer_kind *kind
     return needed | (kind->needed_also != NULL ? kind->needed_also(model) : 0);
 }
 
-// The values of a sublayer that the recompute policy keeps from the forward to the backward pass. The block's input is
-// always kept. With recompute_layers = n, layers of a chunk after the first n keep everything.
+// Returns a mask of the values of a sublayer that the recompute policy keeps from the forward to the backward pass. The
+// input of the block is always kept. With recompute_layers = n, only the first n layers of a chunk recompute anything.
 static uint32_t kept_by_policy(const struct plan *plan, const struct block *block, int32_t index)
 {
     const struct train_config *train  = &plan->train;
     const struct layer_kind   *kind   = block->kinds[index];
     uint32_t                   needed = needed_of(plan, kind);
-    uint32_t                   kept = index == 0 ? BIT(VALUE_X) : 0, saved = 0, attention = 0, again = 0;
+    uint32_t                   kept = index == 0 ? BIT(VALUE_X) : 0, saved = 0, attention = 0, recomputed = 0;
     bool                       is_whole = train->recompute_layers > 0 && block->in_chunk >= train->recompute_layers;
-    if (is_whole || kind->ends) {    // the backward pass follows immediately
+    if (is_whole || kind->ends) {    // kind->ends: the backward pass follows immediately
         return needed;
     }
     if (train->recompute_save >> OUTPUT_NORM & 1) {
         saved = NORM_MAKES;
     }
     if (train->recompute_modules >> MODULE_NORMS & 1) {
-        again = BIT(VALUE_N);
+        recomputed = BIT(VALUE_N);
     }
     for (const struct forward_step *step = kind->steps; step->append != NULL; step++) {
         saved |= (step->saved_as & (uint32_t)train->recompute_save) != 0 ? step->makes : 0;
-        again |= (step->modules & (uint32_t)train->recompute_modules) != 0 ? step->makes : 0;
+        recomputed |= (step->modules & (uint32_t)train->recompute_modules) != 0 ? step->makes : 0;
         attention |= (step->saved_as & 1u << OUTPUT_ATTENTION) != 0 ? step->makes : 0;
     }
     switch ((enum recompute)train->recompute) {
@@ -108,14 +109,15 @@ static uint32_t kept_by_policy(const struct plan *plan, const struct block *bloc
     case RECOMPUTE_BLOCK_EVERY:
         return block->layer % train->recompute_every == 0 ? kept : needed;
     case RECOMPUTE_MODULES:
-        return ~again;
+        return ~recomputed;
     case RECOMPUTE_SELECTIVE:
         break;
     }
     return kept | saved;
 }
 
-// A sublayer for the microbatch of the current tag.
+// Returns a sublayer with its tensors for the current microbatch. Each microbatch in flight has a slot in
+// builder->values.
 static struct sublayer sublayer_of(struct builder *builder, int64_t place, int32_t index)
 {
     struct block *block = &builder->blocks[place];
@@ -158,10 +160,11 @@ static void append_norm(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_STATISTICS] = norm.statistics;
 }
 
-// Whether a part of the pass (see block_parts) ends after this step, at an expert all-to-all.
-static bool travels(const struct layer_kind *kind, const struct forward_step *step)
+// Returns whether the step is an expert all-to-all. A pass of a block is divided there, so that ops of another
+// microbatch can overlap with the all-to-all.
+static bool is_all_to_all(const struct layer_kind *kind, const struct forward_step *step)
 {
-    return (step->makes & kind->travels) != 0;
+    return (step->makes & kind->exchanged) != 0;
 }
 
 int block_parts(const struct builder *builder, int64_t place)
@@ -170,7 +173,7 @@ int block_parts(const struct builder *builder, int64_t place)
     int                 parts = 1;
     for (int32_t i = 0; i < block->count; i++) {
         for (const struct forward_step *step = block->kinds[i]->steps; step->append != NULL; step++) {
-            parts += travels(block->kinds[i], step);
+            parts += is_all_to_all(block->kinds[i], step);
         }
     }
     return parts;
@@ -207,7 +210,7 @@ struct residual_stream block_forward(struct builder *builder, int64_t place, str
             if (at == part) {
                 append_step(&sublayer, step);
             }
-            at += travels(sublayer.kind, step);
+            at += is_all_to_all(sublayer.kind, step);
         }
         in = out_of(&sublayer);
     }
@@ -215,45 +218,45 @@ struct residual_stream block_forward(struct builder *builder, int64_t place, str
     return in;
 }
 
-// The forward ops of a sublayer to recompute: its norm, and the kind's steps whose bits are set in steps.
-struct again {
+// The forward ops of a sublayer that are recomputed: its norm, and the steps of its kind whose bits are set in `steps`.
+struct recomputed {
     bool     norm;
     bool     is_entered;    // the input of the norm is kept, so no earlier sublayer is needed
     uint32_t steps;
 };
 
-// Finds the steps that recompute the wanted values from the kept ones. Sets wanted to the values that these steps need
-// from the previous sublayer.
-static struct again find_again(const struct layer_kind *kind, uint32_t *wanted, uint32_t kept)
+// Finds the forward steps to repeat in order to get the `wanted` values from the `kept` ones. Sets `wanted` to the
+// values that these steps read from the previous sublayer.
+static struct recomputed find_recomputed(const struct layer_kind *kind, uint32_t *wanted, uint32_t kept)
 {
-    struct again again = {.is_entered = (kept & BIT(VALUE_X)) != 0};
-    int          count = 0;
+    struct recomputed recomputed = {.is_entered = (kept & BIT(VALUE_X)) != 0};
+    int               count      = 0;
     while (kind->steps[count].append != NULL) {
         count++;
     }
     uint32_t missing = *wanted & ~kept;
     for (int step = count - 1; step >= 0; step--) {
         if ((kind->steps[step].makes & missing) != 0) {
-            again.steps |= 1u << step;
+            recomputed.steps |= 1u << step;
             missing |= kind->steps[step].reads & ~kept;
         }
     }
-    again.norm = kind->norm != NULL && (missing & NORM_MAKES) != 0;
-    *wanted    = again.norm && !again.is_entered ? BIT(VALUE_X) | BIT(VALUE_OUT) : 0;
-    return again;
+    recomputed.norm = kind->norm != NULL && (missing & NORM_MAKES) != 0;
+    *wanted         = recomputed.norm && !recomputed.is_entered ? BIT(VALUE_X) | BIT(VALUE_OUT) : 0;
+    return recomputed;
 }
 
-// Recomputes the forward values that the backward pass needs and the policy has not kept.
+// Appends the ops that recompute the forward values that the backward pass reads and the recompute policy has not kept.
 static void recompute(struct builder *builder, int64_t place)
 {
     const struct block *block  = &builder->blocks[place];
     uint32_t            before = 0;
-    struct again        again[BLOCK_SUBLAYERS];
+    struct recomputed   recomputed[BLOCK_SUBLAYERS];
     for (int32_t i = block->count - 1; i >= 0; i--) {
         bool     is_run = place > builder->first_trained_place || i >= builder->first_trained_sublayer;
         uint32_t wanted = before | (is_run ? needed_of(builder->plan, block->kinds[i]) : 0);
         uint32_t kept   = kept_by_policy(builder->plan, block, i) & ~block->kinds[i]->dropped;
-        again[i]        = find_again(block->kinds[i], &wanted, kept);
+        recomputed[i]   = find_recomputed(block->kinds[i], &wanted, kept);
         before          = wanted;
     }
     int16_t                phase = builder->assembly.tag.phase;
@@ -261,12 +264,12 @@ static void recompute(struct builder *builder, int64_t place)
     builder->assembly.tag.phase  = PHASE_RECOMPUTE;
     for (int32_t i = 0; i < block->count; i++) {
         struct sublayer sublayer = sublayer_of(builder, place, i);
-        sublayer.in = again[i].is_entered ? (struct residual_stream){sublayer.values->tensor[VALUE_X], -1} : in;
-        if (again[i].norm) {
+        sublayer.in = recomputed[i].is_entered ? (struct residual_stream){sublayer.values->tensor[VALUE_X], -1} : in;
+        if (recomputed[i].norm) {
             append_norm(&sublayer);
         }
         for (int step = 0; sublayer.kind->steps[step].append != NULL; step++) {
-            if ((again[i].steps >> step & 1u) != 0) {
+            if ((recomputed[i].steps >> step & 1u) != 0) {
                 append_step(&sublayer, &sublayer.kind->steps[step]);
             }
         }
@@ -275,13 +278,13 @@ static void recompute(struct builder *builder, int64_t place)
     builder->assembly.tag.phase = phase;
 }
 
-// Ends the backward pass of a sublayer. Returns the gradient of its input.
+// Appends the end of a sublayer's backward pass, which includes its norm. Returns the gradient of the sublayer's input.
 static int32_t end_backward(struct sublayer *sublayer, const struct block *block, int32_t gradient)
 {
     struct builder    *builder = sublayer->builder;
     struct norm_values norm    = norm_of(sublayer);
     if (sublayer->kind->has_experts && !block->is_repeat) {
-        // The experts' gradient reduction overlaps with the remaining backward pass of the block.
+        // Reducing the experts' gradients now overlaps with the remaining backward pass of the block.
         unit_end_gradients(builder, block->first_unit + block->unit_count - 1);
     }
     if (sublayer->kind->norm == NULL) {

@@ -15,7 +15,7 @@ static bool run_has_experts(const struct layer_run *run)
     return has_experts;
 }
 
-// Counts the layers with experts. layer receives the layer number of the index-th one.
+// Returns the number of layers with experts. Sets *layer to the layer number of the index-th of them, if it exists.
 static int64_t count_experts(const struct model_config *model, int64_t index, int64_t *layer)
 {
     struct layer_pattern pattern;
@@ -75,7 +75,7 @@ static bool is_used(const struct layer_pattern *pattern, const struct layer_kind
     return is_found;
 }
 
-// Checks each kind once, in table order.
+// Runs the check of each layer kind that the model uses. Rejects options that only apply to unused kinds.
 static void check_kinds(const struct model_config *model, const struct layer_pattern *pattern, status *errors)
 {
     for (const struct layer_kind *const *kind = layer_kinds; *kind != NULL; kind++) {
@@ -139,7 +139,7 @@ static void check_experts(const struct model_config *model, int64_t sparse, stat
                   model->experts, model->pattern);
 }
 
-// Whether a layer has a matrix of this kind that adapters support.
+// Returns whether any layer has a matrix of this kind that adapters support.
 static bool has_target(const struct model_config *model, const struct layer_pattern *pattern, enum linear_kind kind)
 {
     struct model_config only = *model;
@@ -174,7 +174,7 @@ static void check_adapters(const struct model_config *model, const struct layer_
     }
 }
 
-// The name of the family with or without experts and qk_norm.
+// Returns the name of the model family that matches these two properties.
 static const char *family_with(bool has_experts, bool has_qk_norm)
 {
     const struct model_family *family = model_families;
@@ -212,7 +212,8 @@ static void check_deepseek(const struct model_config *model, int64_t sparse, sta
     }
 }
 
-// Checks the other families, whose layers are all the same.
+// Checks all families except deepseek_v3. In these families all layers have the same sublayers; "gswbench" is no family
+// and supports every shape.
 static void check_family(const struct model_config *model, int64_t sparse, status *errors)
 {
     const struct model_family *family  = model_family_of(model);
@@ -287,7 +288,7 @@ static status check_saved(const struct model_config *model, const struct train_c
     struct layer_pattern pattern;
     status               read = pattern_read(&pattern, model), errors = OK;
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]) && !failed(&read); i++) {
-        // layers_check reports an invalid pattern.
+        // An invalid pattern ends this loop at once, because layers_check reports it.
         status_add_if(
             &errors, owned[i].is_named && train->recompute == owned[i].policy && !is_used(&pattern, owned[i].kind),
             "[train] recompute_%s has %s, but no layer of [model] pattern = %s has %s: remove %s, or %s",

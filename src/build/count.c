@@ -5,7 +5,8 @@
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-// Adds a layer kind's work in `times` layers, and its parameters in `copies` layers: MTP modules may share weights.
+// Adds the work of a layer kind that runs in `times` layers, and the parameters of `copies` layers. The numbers differ
+// only for MTP modules that share weights.
 static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times,
                 int64_t copies)
 {
@@ -20,7 +21,7 @@ static void add(struct layer_count *sum, const struct model_config *model, const
     sum->adapters += copies * count.adapters;
 }
 
-// All zero if the pattern is invalid; layers_check reports the error.
+// Returns the counts of the whole model. They are zero if the layer pattern is invalid, which layers_check reports.
 static struct layer_count sum_of(const struct model_config *model)
 {
     struct layer_count   sum = {.parameters = 0};
@@ -59,8 +60,8 @@ int64_t layers_active_parameters(const struct model_config *model)
     return sum_of(model).active;
 }
 
-// Counts 2 FLOPs per multiply-add, times 3 for forward and backward. square: counted fraction of the sequence^2
-// query-key pairs. With a sliding window, at most the pairs in the window count.
+// Returns the FLOPs of attention on one sequence: 2 per multiply-add, times 3 for forward and backward. square:
+// fraction of the sequence^2 query-key pairs that count. With a sliding window, at most the pairs in the window count.
 static double attention_flops(const struct model_config *model, double square, int64_t sequence)
 {
     struct layer_count sum    = sum_of(model);
@@ -69,13 +70,15 @@ static double attention_flops(const struct model_config *model, double square, i
     return 6.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
 }
 
-// FLOPs per token of GEMMs with N parameters: 6 N, or 4 N if frozen, without weight gradient. Adapters have 6 N.
+// Returns the FLOPs per token of GEMMs with N = `parameters` weights: 6 N, or 4 N if the weights are frozen and have no
+// gradient. Adapters are trained, so they count 6 per parameter.
 static double linear_flops(const struct model_config *model, double parameters)
 {
     return model_is_frozen(model) ? 4.0 * parameters + 6.0 * (double)sum_of(model).adapters : 6.0 * parameters;
 }
 
-// FLOPs of the GEMMs of layers and head, of attention and of scans. Embedding, norms and activations do not count.
+// Returns the FLOPs of a sequence in GEMMs of layers and head, in attention and in Mamba-2 scans. Embedding, norms and
+// activations do not count.
 static double matrix_flops(const struct model_config *model, double square, int64_t sequence)
 {
     struct layer_count sum = sum_of(model);
@@ -83,8 +86,9 @@ static double matrix_flops(const struct model_config *model, double square, int6
            attention_flops(model, square, sequence);
 }
 
-// FLOPs of a sequence by the convention 6 N per token, plus attention. N includes a table that is tied to the head, as
-// the head multiplies by it. The input embedding, which includes learned positions, is optional.
+// Returns the FLOPs of a sequence by the convention 6 N per token, plus attention. N are the active parameters. Without
+// count_embedding, N leaves out the input embedding and learned positions, but includes a table that is tied to the
+// head, because the head multiplies by it.
 static double six_n_flops(const struct model_config *model, bool count_embedding, int64_t sequence)
 {
     int64_t parameters = layers_active_parameters(model) - sum_of(model).adapters;

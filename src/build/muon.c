@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Appends Muon's update (Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024): five
-// Newton-Schulz iterations replace the momentum of a matrix by an approximation of the nearest orthogonal matrix. Ranks
-// of tp gather the momentum, and each of them computes the whole matrix. src/shard/muon.c assigns matrices to replicas.
+// Newton-Schulz iterations replace the momentum of a matrix by an approximation of the nearest orthogonal matrix. If tp
+// shards a matrix, its ranks all-gather the momentum, and each of them computes the update of the whole matrix. With
+// ZeRO-1, each matrix has an owner among the data-parallel replicas (src/shard/muon.c), and only the owner updates it.
 #include <math.h>
 
 #include "block.h"
 #include "gswbench/linear.h"
 
-// Coefficients of the iterations X <- a X + (b G + c G G) X with G = X X'. One row per iteration; F. L. Cesista and
+// Coefficients of the iterations X <- a X + (b G + c G G) X with G = X X^T, one row per iteration. F. L. Cesista and
 // others published them for five iterations: leloykun.github.io/ponder/muon-opt-coeffs.
 static const struct polynomial {
     float a, b, c;
@@ -17,7 +18,7 @@ static const struct polynomial {
                                   {2.8769F, -3.1427F, 1.2046F},
                                   {2.8366F, -3.0525F, 1.2012F}};
 
-// The update of one matrix. shares: number of tp ranks that have parts of it.
+// The update of one matrix. shares: number of tp ranks over which the matrix is sharded.
 struct update {
     struct builder         *builder;
     const struct plan_unit *unit;
@@ -36,7 +37,8 @@ static int64_t local_elements(const struct update *update)
     return update->matrix.local_rows * update->matrix.local_columns;
 }
 
-// This rank's part of the matrix in a tensor of the unit. start: the unit's element at which the tensor starts.
+// Returns this rank's part of the matrix in `tensor`, or -1 if `tensor` is -1. The tensor holds the elements of the
+// matrix's FSDP unit from element `start` on.
 static int32_t part_of(const struct update *update, const char *name, int32_t tensor, int64_t start)
 {
     return tensor < 0 ? -1
@@ -64,7 +66,7 @@ static int32_t append_momentum(const struct update *update)
     return out;
 }
 
-// Reorders [parts, rows, columns of a part] to [rows, parts, columns of a part].
+// Appends an op that reorders a tensor [parts, rows, columns of a part] to [rows, parts, columns of a part].
 static int32_t regroup(const struct update *update, const char *role, int32_t in, int64_t parts, int64_t rows)
 {
     struct builder *builder  = update->builder;
@@ -104,7 +106,7 @@ static int32_t take_own(const struct update *update, int32_t whole)
                          DIMS(local_elements(update)));
 }
 
-// Divides by the Frobenius norm, which bounds all singular values by 1.
+// Divides a matrix by its Frobenius norm, which bounds all singular values by 1. Returns the quotient.
 static int32_t normalize(const struct update *update, int32_t whole)
 {
     struct builder           *builder = update->builder;
@@ -122,7 +124,8 @@ static int32_t normalize(const struct update *update, int32_t whole)
     return out;
 }
 
-// Returns scale op(a) op(b) + addend * added in a new tensor. added -1: none.
+// Appends the GEMM scale * op(a) op(b) + addend * added; `shape` has the two factors and the transposes op. added -1:
+// none. Returns a new tensor.
 static int32_t multiply(const struct update *update, const char *role, struct gemm_shape shape, int32_t a, int32_t b,
                         int32_t added)
 {
@@ -134,7 +137,8 @@ static int32_t multiply(const struct update *update, const char *role, struct ge
     return out;
 }
 
-// With more rows than columns, G is X' X, and the product is X (b G + c G G).
+// Appends one Newton-Schulz iteration on X. With more rows than columns, G = X^T X is the smaller product, and the
+// result is a X + X (b G + c G G).
 static int32_t iterate(const struct update *update, const struct polynomial *polynomial, int32_t x)
 {
     int64_t rows = update->matrix.rows, columns = update->matrix.columns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Appends the end of a step: sums of losses and routing statistics, gradient norm, clipping, AdamW or Muon per unit,
-// and the all-gather of updated weights.
+// Appends the end of a step: sums of losses and routing statistics, gradient norm, clipping, AdamW or Muon per FSDP
+// unit, and the all-gather of updated weights.
 #include "block.h"
 
 #include "gswbench/layer_kind.h"
@@ -24,21 +24,21 @@ static uint32_t norm_axes(const struct plan *plan)
                                      axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
 }
 
-// Returns the elements of a tensor that are in `run`, as a tensor; -1 if tensor is -1.
-static int32_t run_of(struct builder *builder, int32_t tensor, struct plan_slice run)
+// Returns the elements of a tensor that are in `slice`, as a tensor. Returns -1 if `tensor` is -1.
+static int32_t slice_of(struct builder *builder, int32_t tensor, struct plan_slice slice)
 {
-    if (tensor < 0 || run.elements == builder->plan->tensors[tensor].elements) {
+    if (tensor < 0 || slice.elements == builder->plan->tensors[tensor].elements) {
         return tensor;
     }
-    return assembly_part(&builder->assembly, builder->plan->tensors[tensor].name, tensor, run.first,
-                         DIMS(run.elements));
+    return assembly_part(&builder->assembly, builder->plan->tensors[tensor].name, tensor, slice.first,
+                         DIMS(slice.elements));
 }
 
 // Returns the next range of elements, at `from` or later, whose squares this rank adds to the gradient norm. An element
-// that is replicated over tp counts only on the first of its ranks.
-static struct plan_slice counted_run(const struct plan *plan, const struct plan_unit *unit, int64_t from)
+// that is replicated over tp counts only on the first of the ranks that have it.
+static struct plan_slice counted_slice(const struct plan *plan, const struct plan_unit *unit, int64_t from)
 {
-    struct plan_slice run  = {from, 0};
+    struct plan_slice slice = {from, 0};
     int64_t           last = unit->updated.first + unit->updated.elements, end = last;
     for (int32_t i = 0; i < unit->weight_count && end == last; i++) {
         const struct weight *weight = &plan->weights[unit->first_weight + i];
@@ -47,22 +47,23 @@ static struct plan_slice counted_run(const struct plan *plan, const struct plan_
             bool    is_end = j + 1 == weight->part_count;
             int64_t begin  = weight->first + weight->part[j].offset;
             int64_t after  = is_end ? next : weight->first + weight->part[j + 1].offset;
-            if (after <= run.first || mesh_group_index(&plan->mesh, plan->rank, weight->part[j].replica_axes) == 0) {
+            if (after <= slice.first || mesh_group_index(&plan->mesh, plan->rank, weight->part[j].replica_axes) == 0) {
                 continue;
             }
-            if (begin <= run.first) {
-                run.first = after;
+            if (begin <= slice.first) {
+                slice.first = after;
             } else {
                 end = begin < last ? begin : last;
             }
         }
     }
-    run.elements = end > run.first ? end - run.first : 0;
-    return run;
+    slice.elements = end > slice.first ? end - slice.first : 0;
+    return slice;
 }
 
-// Sums the squares of a unit's gradients. Elements on several ranks count only on the first one. The other ranks
-// compute the same sum into an unused tensor, so that all plans have the same ops.
+// Appends the sum of squares of an FSDP unit's gradients. If data-parallel replicas have the same gradients, only the
+// first replica's sum counts. The others write the same sum to an unused tensor, so that every rank's plan has the same
+// ops.
 static void append_square_sum(struct builder *builder, int32_t index, int32_t partial)
 {
     const struct plan      *plan         = builder->plan;
@@ -71,34 +72,36 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
     uint32_t                replica_axes = norm_axes(plan) & axis_sharing(AXIS_SHARES_TOKENS) & ~others;
     bool                    counts       = mesh_group_index(&plan->mesh, plan->rank, replica_axes) == 0;
     int32_t           out = partial, gradient = unit->updated.elements > 0 ? unit_updated_gradient(builder, index) : -1;
-    struct plan_slice run        = counted_run(plan, unit, unit->updated.first);
-    bool              is_counted = run.elements > 0 && counts;
-    if (run.elements > 0 && !counts) {
+    struct plan_slice slice      = counted_slice(plan, unit, unit->updated.first);
+    bool              is_counted = slice.elements > 0 && counts;
+    if (slice.elements > 0 && !counts) {
         out = assembly_tensor(&builder->assembly, "square sum of a replica", STORAGE_ACTIVATION, FORMAT_F32, DIMS(1));
     }
-    for (bool adds = false; run.elements > 0; adds = true) {
+    for (bool adds = false; slice.elements > 0; adds = true) {
         struct op op   = assembly_op(&builder->assembly, OP_SQUARE_SUM, "gradient norm");
         op.accumulates = adds;
-        assembly_operand(&op, SQUARE_SUM_IN, ACCESS_READ,
-                         run_of(builder, gradient, (struct plan_slice){run.first - unit->updated.first, run.elements}));
+        assembly_operand(
+            &op, SQUARE_SUM_IN, ACCESS_READ,
+            slice_of(builder, gradient, (struct plan_slice){slice.first - unit->updated.first, slice.elements}));
         assembly_operand(&op, SQUARE_SUM_OUT, adds ? ACCESS_UPDATE : ACCESS_WRITE, out);
-        op.shape.elements.elements = run.elements;
+        op.shape.elements.elements = slice.elements;
         assembly_append(&builder->assembly, &op);
-        run = counted_run(plan, unit, run.first + run.elements);
+        slice = counted_slice(plan, unit, slice.first + slice.elements);
     }
-    if (!is_counted) {    // last, so that later ops have the same dependencies as on ranks that count
+    if (!is_counted) {    // comes last, so that later ops have the same dependencies on all ranks
         assembly_clear(&builder->assembly, "gradient norm", partial);
     }
 }
 
-// One sum of squares per unit of the model, in one tensor, so that the norm adds them in a fixed order.
+// Returns one tensor with a sum of squares per FSDP unit of the model, so that the gradient norm adds them in a fixed
+// order.
 static int32_t append_square_sums(struct builder *builder)
 {
     struct plan *plan = builder->plan;
     int32_t      partials =
         assembly_tensor(&builder->assembly, "squares", STORAGE_RESULT, FORMAT_F32, DIMS(unit_places(builder)));
     if (plan->mesh.size[AXIS_PP] > 1 || model_is_frozen(&plan->model) || plan->model.repeat_prediction != 0) {
-        assembly_clear(&builder->assembly, "gradient norm", partials);    // zero without a unit that is updated here
+        assembly_clear(&builder->assembly, "gradient norm", partials);    // units that this rank does not update keep 0
     }
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
         if (plan->units[unit].is_copy || plan->units[unit].is_frozen) {
@@ -113,54 +116,56 @@ static int32_t append_square_sums(struct builder *builder)
     return partials;
 }
 
-// AdamW on a range of the updated elements. An op that records magnitudes for FP8 scales also runs before the first
-// step, with a clip scale of NaN, which makes it skip the update.
-static void append_run(struct builder *builder, int32_t index, struct plan_slice run, int32_t magnitude)
+// Appends AdamW on a range of the elements that this rank updates. magnitude: tensor for the amax of the weights, from
+// which FP8 scales are computed, or -1. An op with it also runs before the first step, with a clip scale of NaN, which
+// makes it skip the update.
+static void append_adamw_slice(struct builder *builder, int32_t index, struct plan_slice slice, int32_t magnitude)
 {
     struct plan            *plan     = builder->plan;
     const struct plan_unit *unit     = &plan->units[index];
-    int32_t                 gradient = run_of(builder, unit_updated_gradient(builder, index), run);
+    int32_t                 gradient = slice_of(builder, unit_updated_gradient(builder, index), slice);
     struct op               op       = assembly_op(&builder->assembly, OP_ADAMW, "adamw");
     op.is_initial                    = magnitude >= 0;
     assembly_operand(&op, ADAMW_HYPER, ACCESS_READ, plan->hyper);
     assembly_operand(&op, ADAMW_SCALE, ACCESS_READ, plan->clip_scale);
     assembly_operand(&op, ADAMW_GRADIENT, ACCESS_READ, gradient);
-    assembly_operand(&op, ADAMW_MASTER, ACCESS_UPDATE, run_of(builder, unit->master, run));
-    assembly_operand(&op, ADAMW_FIRST, ACCESS_UPDATE, run_of(builder, unit->first_moment, run));
-    assembly_operand(&op, ADAMW_SECOND, ACCESS_UPDATE, run_of(builder, unit->second_moment, run));
+    assembly_operand(&op, ADAMW_MASTER, ACCESS_UPDATE, slice_of(builder, unit->master, slice));
+    assembly_operand(&op, ADAMW_FIRST, ACCESS_UPDATE, slice_of(builder, unit->first_moment, slice));
+    assembly_operand(&op, ADAMW_SECOND, ACCESS_UPDATE, slice_of(builder, unit->second_moment, slice));
     if (!unit->is_low_precision) {
         assembly_operand(&op, ADAMW_WEIGHT, unit->master >= 0 ? ACCESS_WRITE : ACCESS_UPDATE,
-                         run_of(builder, unit_updated_weight(builder, index), run));
+                         slice_of(builder, unit_updated_weight(builder, index), slice));
     }
     assembly_operand(&op, ADAMW_AMAX, ACCESS_UPDATE, magnitude);
-    op.shape.elements.elements = run.elements;
+    op.shape.elements.elements = slice.elements;
     assembly_append(&builder->assembly, &op);
 }
 
-// Appends one AdamW op per unit, or one per linear weight if magnitudes are recorded. An op's range extends
-// to the next weight, so it includes the padding, which is zero.
+// Appends one AdamW op for the unit, or one per linear weight if AdamW also records the weight's amax for FP8 scales.
+// The range of an op extends to the next weight. It includes the padding between weights, which is zero.
 static void append_adamw(struct builder *builder, int32_t index)
 {
     const struct plan_unit *unit      = &builder->plan->units[index];
     int64_t                 total     = unit->updated.elements;
     int32_t                 magnitude = -1;
-    struct plan_slice       run       = {0, 0};
+    struct plan_slice       slice     = {0, 0};
     for (int32_t i = 0; i <= unit->weight_count; i++) {
         int32_t weight = unit->first_weight + i;
         bool    is_end = i == unit->weight_count;
         int32_t next   = is_end ? -1 : scales_noted_magnitude(builder, weight);
         int64_t begin  = is_end ? total : builder->plan->weights[weight].first - unit->updated.first;
-        begin          = begin < run.first ? run.first : begin < total ? begin : total;
-        run.elements   = begin - run.first;
-        if (run.elements > 0 && (is_end || next != magnitude)) {
-            append_run(builder, index, run, magnitude);
-            run.first = begin;
+        begin          = begin < slice.first ? slice.first : begin < total ? begin : total;
+        slice.elements = begin - slice.first;
+        if (slice.elements > 0 && (is_end || next != magnitude)) {
+            append_adamw_slice(builder, index, slice, magnitude);
+            slice.first = begin;
         }
         magnitude = next;
     }
 }
 
-// Derives the weights of the next step from updated master weights or slices: quantizes FP8 weights, and all-gathers.
+// Appends the ops that make the weights of the next step from updated values: FP8 weights are quantized from master
+// weights, and with ZeRO-1 the updated slices are all-gathered.
 static void append_weights(struct builder *builder, int32_t index)
 {
     const struct plan_unit *unit = &builder->plan->units[index];
@@ -174,7 +179,8 @@ static void append_weights(struct builder *builder, int32_t index)
     builder->assembly.is_initial = false;
 }
 
-// Weights are quantized only after all scales are known.
+// Appends the optimizer of every unit. With current scaling, FP8 weights are quantized only after all units are
+// updated, because their scales are computed together.
 static void append_updates(struct builder *builder)
 {
     const struct plan *plan   = builder->plan;
@@ -215,13 +221,14 @@ static void reduce_scalars(struct builder *builder, const char *role, uint32_t a
 static void append_loss(struct builder *builder, int32_t loss)
 {
     if (builder->plan->tensors[loss].first_op < 0) {
-        assembly_clear(&builder->assembly, "loss", loss);    // the last stage has it
+        assembly_clear(&builder->assembly, "loss", loss);    // only the last stage has a loss; the others add 0
     }
     reduce_scalars(builder, "loss reduce", tensor_loss_axes(builder->plan), loss);
 }
 
-// With a tied head or MTP, the first and last stage both have the embedding table. They exchange its gradients, and
-// both add them. Activations between chunks use other channels.
+// With a tied head or MTP, the first and last pipeline stage both have the embedding table. They exchange their
+// gradients of the table, and each adds the received gradient. The channel number comes after the channels for
+// activations.
 static void add_tied_gradient(struct builder *builder, int32_t unit)
 {
     struct plan *plan     = builder->plan;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Parses [model] pattern: runs of layers, "3 x dense, experts", or groups of runs, "2 x (dense, experts)". The last run
-// can omit its number and then has the remaining layers. Or one letter per layer: "MEM*E".
+// Parses the option [model] pattern, which lists the sublayers of the layers. It has runs of layers, "3 x dense,
+// experts", or groups of runs, "2 x (dense, experts)". A last run without a number has all remaining layers. As in
+// Megatron, a pattern can also have one letter per layer: "MEM*E".
 #include "block.h"
 
 #include <ctype.h>
@@ -13,7 +14,8 @@
 #define LAYER_KIND_ADDRESS(name) &name##_kind,
 const struct layer_kind *const layer_kinds[] = {LAYER_KINDS(LAYER_KIND_ADDRESS) NULL};
 
-// Shorthands for common layers. In models with kv_rank, their attention is latent.
+// Names for layers of attention and an MLP or experts. In models with kv_rank, name_layer replaces attention by latent
+// attention.
 static const struct {
     const char              *name;
     const struct layer_kind *kinds[2];
@@ -23,7 +25,7 @@ static const struct {
 };
 enum { NAMED_LAYERS = sizeof(layers_by_name) / sizeof(layers_by_name[0]), WORD_BYTES = 64, LAYERS_MAX = 4096 };
 
-// NULL: no such kind.
+// Returns the kind that a pattern calls `name`, or NULL. Patterns do not name the embedding, the head or MTP modules.
 static const struct layer_kind *find_kind(const char *name)
 {
     for (const struct layer_kind *const *kind = layer_kinds; *kind != NULL; kind++) {
@@ -47,7 +49,8 @@ static bool name_layer(struct layer_run *run, const struct model_config *model, 
     return false;
 }
 
-// Reads the next word of letters, digits and underscores, or a single other character; "" at the end.
+// Copies the next word of letters, digits and underscores, or a single other character, to `word`; "" at the end of the
+// text. Returns the text after it.
 static const char *read_word(const char *text, char word[WORD_BYTES])
 {
     size_t length = 0;
@@ -64,7 +67,7 @@ static const char *read_word(const char *text, char word[WORD_BYTES])
     return text;
 }
 
-// The error names every kind that a layer can have.
+// Returns the error for a word that is not a layer. It names every kind that a layer can have.
 static status unknown(const struct model_config *model, const char *word)
 {
     struct text_buffer names = {.text = NULL};
@@ -95,7 +98,8 @@ static status add_kind(struct layer_run *run, const struct layer_kind *kind, con
     return OK;
 }
 
-// Reads kinds joined by +. word is the first kind at entry and the word after the last at exit.
+// Reads the kinds of a layer, joined by +. `word` has the first kind on entry, and the word after the last kind on
+// return.
 static status read_kinds(struct layer_run *run, const struct model_config *model, const char **text, char *word)
 {
     if (name_layer(run, model, word)) {
@@ -116,7 +120,7 @@ static status read_kinds(struct layer_run *run, const struct model_config *model
     }
 }
 
-// Reads "3 x" and the word after it; -1: no number.
+// Reads a count, such as "3 x", and the word after it. Sets number to -1 if the text does not start with a count.
 static status read_number(int64_t *number, const struct model_config *model, const char **text, char *word)
 {
     *number = -1;
@@ -136,7 +140,7 @@ static status read_number(int64_t *number, const struct model_config *model, con
     return OK;
 }
 
-// The kind of a layer in a pattern of letters.
+// Returns the kind of a layer in a pattern with one letter per layer.
 static const struct layer_kind *kind_of_letter(const struct model_config *model, char letter)
 {
     return letter == 'M'   ? &mamba_kind
@@ -163,7 +167,8 @@ static int64_t count_layers(const struct layer_pattern *pattern)
     return layers;
 }
 
-// Reads a group after "18 x (" and repeats its runs, at the end without a number until all layers are assigned.
+// Reads a group of runs after its opening parenthesis, and repeats the runs `times` times. If the last group of a
+// pattern has no number, its runs are repeated until all layers are assigned.
 static status read_group(struct layer_pattern *pattern, const struct model_config *model, int64_t times,
                          const char **text, char *word)
 {
@@ -189,7 +194,8 @@ static status read_group(struct layer_pattern *pattern, const struct model_confi
     return OK;
 }
 
-// Reads up to a comma or the end. A run without a number has one layer, or at the end -1: the remaining layers.
+// Reads one run or group, and the comma after it. A run without a number has one layer; the last run of the pattern
+// then gets layers = -1, which means all remaining layers.
 static status read_runs(struct layer_pattern *pattern, const struct model_config *model, const char **text)
 {
     char    word[WORD_BYTES];
@@ -213,14 +219,15 @@ static status read_runs(struct layer_pattern *pattern, const struct model_config
 enum { LETTERS_END = '/' };
 static const char letters[] = "M*-E";
 
-// Whether the pattern has one letter per layer, as Megatron writes hybrid models.
+// Returns whether the pattern has one letter per layer, as Megatron writes hybrid models.
 static bool has_letters(const char *text)
 {
     size_t length = strspn(text, letters);
     return length > 0 && (text[length] == '\0' || text[length] == LETTERS_END);
 }
 
-// Reads the layers of MTP modules, each after a slash. All modules have the same.
+// Reads the layers of the MTP modules: each module has a slash and the letters of its layers, and all modules are the
+// same.
 static status read_modules(struct layer_run *run, const struct model_config *model, const char *text)
 {
     size_t  each  = strcspn(text + 1, "/");
@@ -257,7 +264,8 @@ static status read_letters(struct layer_pattern *pattern, struct layer_run *last
     return text[length] == '\0' ? OK : read_modules(last, model, text + length);
 }
 
-// MTP modules: the kinds of the last layer between prediction and prediction_head.
+// Returns the MTP modules as a run. Each has the sublayers of the model's last layer between its first and last part,
+// prediction_kind and prediction_head_kind.
 static struct layer_run predicting(const struct layer_run *last, const struct model_config *model)
 {
     struct layer_run run = {.layers = model->predicted_tokens, .count = last->count + 2, .kinds = {&prediction_kind}};

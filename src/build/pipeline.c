@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Appends all microbatches of a step. The first half appends one pipeline action (a forward or backward pass of a
-// microbatch through a chunk): its blocks in order, with their weights acquired and their gradients reduced. The second
-// half replays the pipeline schedule.
+// Appends all microbatches of a step. The first half appends one pipeline action, which is the forward or backward pass
+// of a microbatch through a pipeline chunk: it gathers weights, appends the blocks (layers, embedding, head) and
+// reduces gradients. The second half replays the pipeline schedule.
 #include "block.h"
 
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 #include "gswbench/linear.h"
 #include "gswbench/plan_build.h"
 
-// An action and its chunk. place is the chunk's index in the model.
+// A pipeline action and its chunk. place: index of the chunk in the model. is_first, is_last: whether the chunk is the
+// first or the last of the model.
 struct action {
     enum schedule_pass pass;
     int64_t            microbatch, place, first_layer, end_layer;
@@ -19,20 +20,20 @@ struct action {
     struct op_tag      tag;
 };
 
-// Progress of appending an action, block by block.
-struct walk {
+// Progress of appending an action, block by block. A block is appended in parts, which end at expert all-to-alls.
+struct progress {
     struct action           action;
     int32_t                 received;    // residual stream or its gradient from another chunk; -1: none
     struct residual_stream *end;         // output of the model's last chunk, input of the head
     bool                    has_begun;
-    int64_t                 place;    // of the next block; part: of its next part
+    int64_t                 place;    // place: next block, as its index in builder->blocks; part: its next part
     int                     part;
-    struct residual_stream  stream;      // forward: input of the block
-    int32_t                 gradient;    // backward: result of the previous part
+    struct residual_stream  stream;      // forward pass: input of the next block
+    int32_t                 gradient;    // backward pass: result of the previous part
 };
 
-// Whether a unit's weights stay gathered from forward to backward pass.
-static bool stays_whole(const struct builder *builder, int32_t unit)
+// Returns whether the weights of an FSDP unit stay gathered between the forward and the backward pass.
+static bool stays_gathered(const struct builder *builder, int32_t unit)
 {
     return builder->reshard == RESHARD_NEVER ||
            (builder->reshard == RESHARD_EXCEPT_LAST &&
@@ -44,16 +45,16 @@ static int32_t unit_of_head(const struct builder *builder)
     return builder->blocks[block_head(&builder->plan->model)].first_unit;
 }
 
-// Whether the last stage reads the embedding table (tied head or MTP modules).
-static bool action_ends_with_embedding(const struct plan *plan)
+// Returns whether the last stage reads the embedding table, because the head is tied or the model has MTP modules.
+static bool last_stage_reads_embedding(const struct plan *plan)
 {
     return plan->model.tied || plan->model.predicted_tokens > 0;
 }
 
-// The unit with the output table: the embedding's, if the last stage reads that, else the head's.
+// Returns the FSDP unit of the embedding table if the last stage reads that table, else the unit of the head.
 static int32_t unit_of_table(const struct builder *builder)
 {
-    return action_ends_with_embedding(builder->plan) ? builder->blocks[0].first_unit : unit_of_head(builder);
+    return last_stage_reads_embedding(builder->plan) ? builder->blocks[0].first_unit : unit_of_head(builder);
 }
 
 static int32_t end_of_block(const struct builder *builder, int64_t place)
@@ -61,7 +62,7 @@ static int32_t end_of_block(const struct builder *builder, int64_t place)
     return builder->blocks[place].first_unit + builder->blocks[place].unit_count;
 }
 
-// The range of units that the following ops may gather and reduce.
+// Sets the range of FSDP units that the following ops may gather and reduce: the units of the action's chunk.
 static void set_units(struct builder *builder, const struct action *action)
 {
     bool is_empty       = action->first_layer == action->end_layer;    // no layers, only embedding or head
@@ -73,7 +74,7 @@ static void set_units(struct builder *builder, const struct action *action)
                                           : end_of_block(builder, action->end_layer);
 }
 
-// Acquires the units of a block, in the order of the direction.
+// Gathers the weights of a block's FSDP units in the order of use. direction: 1 in a forward, -1 in a backward pass.
 static void acquire_block(struct builder *builder, int64_t place, int32_t direction)
 {
     const struct block *block = &builder->blocks[place];
@@ -86,34 +87,34 @@ static void acquire_block(struct builder *builder, int64_t place, int32_t direct
 static void leave_block(struct builder *builder, int64_t place, bool may_stay)
 {
     for (int32_t unit = builder->blocks[place].first_unit; unit < end_of_block(builder, place); unit++) {
-        unit_leave(builder, unit, may_stay && stays_whole(builder, unit));
+        unit_leave(builder, unit, may_stay && stays_gathered(builder, unit));
     }
 }
 
 // Appends ops of a forward action up to the next expert all-to-all. Returns whether the action is complete.
-static bool walk_forward(struct builder *builder, struct walk *walk)
+static bool advance_forward(struct builder *builder, struct progress *progress)
 {
-    const struct action *action = &walk->action;
-    if (!walk->has_begun) {
-        walk->stream = (struct residual_stream){walk->received, -1};
-        walk->place  = action->is_first ? 0 : action->first_layer + 1;
+    const struct action *action = &progress->action;
+    if (!progress->has_begun) {
+        progress->stream = (struct residual_stream){progress->received, -1};
+        progress->place  = action->is_first ? 0 : action->first_layer + 1;
     }
-    for (walk->has_begun = true; walk->place <= action->end_layer; walk->place++, walk->part = 0) {
-        if (walk->part == 0) {
-            acquire_block(builder, walk->place, 1);
+    for (progress->has_begun = true; progress->place <= action->end_layer; progress->place++, progress->part = 0) {
+        if (progress->part == 0) {
+            acquire_block(builder, progress->place, 1);
         }
-        struct residual_stream out = block_forward(builder, walk->place, walk->stream, walk->part);
-        if (++walk->part < block_parts(builder, walk->place)) {
+        struct residual_stream out = block_forward(builder, progress->place, progress->stream, progress->part);
+        if (++progress->part < block_parts(builder, progress->place)) {
             return false;
         }
-        walk->stream = out;
-        leave_block(builder, walk->place, true);
+        progress->stream = out;
+        leave_block(builder, progress->place, true);
     }
     return true;
 }
 
-// Reduces gradients of the head's unit, and of a copy of the embedding table if the stage has one. The backward pass of
-// the embedding reduces the gradient of the original table.
+// Reduces the gradients of the head, and of a copy of the embedding table if the stage has one. The gradient of the
+// original table is reduced later, in the backward pass of the embedding.
 static void end_head_gradients(struct builder *builder)
 {
     int32_t table = unit_of_table(builder);
@@ -180,7 +181,8 @@ static int32_t append_head(struct builder *builder, struct residual_stream strea
     return gradient;
 }
 
-// Appends the head's deferred weight gradients, while earlier stages finish their backward pass.
+// Appends the head's deferred weight gradients. They run on the last stage while earlier stages finish their backward
+// pass.
 static void action_append_deferred(struct builder *builder)
 {
     builder->first_unit         = unit_of_table(builder);
@@ -192,7 +194,7 @@ static void action_append_deferred(struct builder *builder)
     unit_settle_gradients(builder);
 }
 
-// Appends the backward pass of the embedding, at the end of the first chunk's.
+// Appends the backward pass of the embedding, at the end of the backward pass of the first chunk.
 static void end_backward(struct builder *builder, int32_t gradient)
 {
     for (int32_t unit = 0; unit < end_of_block(builder, 0); unit++) {
@@ -206,29 +208,29 @@ static void end_backward(struct builder *builder, int32_t gradient)
     block_end_gradients(builder, 0);
 }
 
-static bool walk_backward(struct builder *builder, struct walk *walk)
+static bool advance_backward(struct builder *builder, struct progress *progress)
 {
-    const struct action *action = &walk->action;
-    if (!walk->has_begun) {
-        walk->gradient = action->is_last ? append_head(builder, *walk->end) : walk->received;
-        walk->place    = action->end_layer;
+    const struct action *action = &progress->action;
+    if (!progress->has_begun) {
+        progress->gradient = action->is_last ? append_head(builder, *progress->end) : progress->received;
+        progress->place    = action->end_layer;
     }
     int64_t before =
         action->first_layer > builder->first_trained_place - 1 ? action->first_layer : builder->first_trained_place - 1;
-    for (walk->has_begun = true; walk->place > before; walk->place--, walk->part = 0) {
-        if (walk->part == 0) {
-            acquire_block(builder, walk->place, -1);
-            block_begin_gradients(builder, walk->place);
+    for (progress->has_begun = true; progress->place > before; progress->place--, progress->part = 0) {
+        if (progress->part == 0) {
+            acquire_block(builder, progress->place, -1);
+            block_begin_gradients(builder, progress->place);
         }
-        walk->gradient = block_backward(builder, walk->place, walk->gradient, walk->part);
-        if (++walk->part < block_parts(builder, walk->place)) {
+        progress->gradient = block_backward(builder, progress->place, progress->gradient, progress->part);
+        if (++progress->part < block_parts(builder, progress->place)) {
             return false;
         }
-        block_end_gradients(builder, walk->place);
-        leave_block(builder, walk->place, false);
+        block_end_gradients(builder, progress->place);
+        leave_block(builder, progress->place, false);
     }
     if (action->is_first) {
-        end_backward(builder, walk->gradient);
+        end_backward(builder, progress->gradient);
     }
     if (!builder->delays) {
         unit_settle_gradients(builder);
@@ -236,24 +238,24 @@ static bool walk_backward(struct builder *builder, struct walk *walk)
     return true;
 }
 
-// Appends ops up to the next expert all-to-all. Returns whether the action is complete.
-static bool action_advance(struct builder *builder, struct walk *walk)
+// Appends ops of an action up to the next expert all-to-all. Returns whether the action is complete.
+static bool action_advance(struct builder *builder, struct progress *progress)
 {
-    const struct action *action = &walk->action;
+    const struct action *action = &progress->action;
     builder->assembly.tag       = action->tag;
     set_units(builder, action);
     if (action->pass == SCHEDULE_BACKWARD) {
-        return walk_backward(builder, walk);
+        return advance_backward(builder, progress);
     }
-    if (!walk_forward(builder, walk)) {
+    if (!advance_forward(builder, progress)) {
         return false;
     }
     if (action->is_last) {
-        *walk->end = walk->stream;
-    } else if (walk->stream.branch >= 0) {    // the branch is not read any more, so the sum overwrites it
+        *progress->end = progress->stream;
+    } else if (progress->stream.branch >= 0) {    // the branch is not read any more, so the sum overwrites it
         assembly_set_part(&builder->assembly, PART_RESIDUAL);
-        assembly_cast(&builder->assembly, "residual", walk->stream.x, walk->stream.branch, true);
-        walk->stream.x = walk->stream.branch;
+        assembly_cast(&builder->assembly, "residual", progress->stream.x, progress->stream.branch, true);
+        progress->stream.x = progress->stream.branch;
     }
     return true;
 }
@@ -261,13 +263,14 @@ static bool action_advance(struct builder *builder, struct walk *walk)
 // Appends the actions of this stage's pipeline schedule, with sends and receives between chunks. Without pipeline
 // parallelism there is one chunk and no communication.
 //
-// Overlapped actions, one forward and one backward, are appended alternately in parts that end at expert all-to-alls,
-// so that one computes during the all-to-all of the other.
+// Two overlapped actions, one forward and one backward, are appended alternately in parts that end at expert
+// all-to-alls, so that one action computes during the all-to-all of the other action.
 //
-// A receive can start with the previous action, and a send must end before the action after the next. So communication
-// overlaps with a whole action and needs few buffers. A pair of overlapped actions counts as one.
+// The receive of an action's input can start when the previous action starts. The send of an action's output must end
+// before the action after the next one starts. So communication overlaps with a whole action and needs few buffers. A
+// pair of overlapped actions counts as one action here.
 
-enum { ACTIONS_ASIDE = 2 };    // in a pair of overlapped actions
+enum { ACTIONS_ASIDE = 2 };    // number of actions in a pair of overlapped ones
 
 struct replay {
     struct builder            *builder;
@@ -291,7 +294,7 @@ int64_t pipeline_stage(const struct plan *plan)
 
 bool pipeline_copies_embedding(const struct plan *plan)
 {
-    return action_ends_with_embedding(plan) && plan->mesh.size[AXIS_PP] > 1;
+    return last_stage_reads_embedding(plan) && plan->mesh.size[AXIS_PP] > 1;
 }
 
 static struct action action_of(const struct replay *replay, const struct schedule_action *scheduled)
@@ -313,7 +316,8 @@ static struct action action_of(const struct replay *replay, const struct schedul
                                            .microbatch = (int32_t)scheduled->microbatch}};
 }
 
-// A send or receive between an action's chunk and another. Each boundary between chunks has a channel per direction.
+// Returns a send or receive between an action's chunk and the neighbouring chunk `other`. Each boundary between two
+// chunks has a channel per direction.
 static struct communication communication_of(const struct replay *replay, const struct action *action, int64_t other)
 {
     int64_t boundary = action->place < other ? action->place : other;
@@ -325,8 +329,8 @@ static struct communication communication_of(const struct replay *replay, const 
                                   .channel = (int32_t)(boundary * SCHEDULE_PASSES + action->pass)};
 }
 
-// Receives an action's input into a new tensor; -1: it needs none. The receive starts after the compute ops appended so
-// far.
+// Appends the receive of an action's input. Returns its tensor, or -1 if the action receives nothing. The receive
+// starts after the compute ops appended so far.
 static int32_t append_receive(const struct replay *replay, const struct action *action)
 {
     struct builder *builder    = replay->builder;
@@ -349,7 +353,7 @@ static int32_t append_receive(const struct replay *replay, const struct action *
     return communication.out;
 }
 
-// Sends an action's output. Returns the op; -1: nothing to send.
+// Appends the send of an action's output. Returns the op, or -1 if there is nothing to send.
 static int32_t append_send(const struct replay *replay, const struct action *action, int32_t tensor)
 {
     bool is_forward = action->pass == SCHEDULE_FORWARD;
@@ -366,8 +370,9 @@ static int32_t append_send(const struct replay *replay, const struct action *act
     return assembly_communication(&replay->builder->assembly, &communication);
 }
 
-// Appends the deferred weight gradients of a microbatch (ZB-H1), and reduces the gradients of the chunk's units. This
-// needs no send or receive buffers, so it does not count as a pipeline action.
+// Appends the weight gradients of a microbatch that the zero-bubble schedule (ZB-H1) moved out of its backward pass,
+// and reduces the gradients of the chunk. This needs no send or receive buffers, so it does not count as a pipeline
+// action.
 static void append_weights(const struct replay *replay, const struct schedule_action *scheduled)
 {
     struct builder *builder = replay->builder;
@@ -379,9 +384,9 @@ static void append_weights(const struct replay *replay, const struct schedule_ac
     unit_settle_gradients(builder);
 }
 
-// Appends one action, or the parts of two overlapped ones in turn. The backward action begins, so that its all-to-alls
-// start first. Sends follow in schedule order, the order in which peers receive.
-static void append_actions(struct replay *replay, struct walk *walks, int count)
+// Appends one action, or the parts of two overlapped actions alternately. The backward action is first, so that its
+// all-to-alls start first. The sends follow in the order of the schedule, because peers receive in this order.
+static void append_actions(struct replay *replay, struct progress *started, int count)
 {
     struct assembly *assembly                 = &replay->builder->assembly;
     bool             has_ended[ACTIONS_ASIDE] = {false};
@@ -394,34 +399,35 @@ static void append_actions(struct replay *replay, struct walk *walks, int count)
     for (int left = count, i = count - 1; left > 0; i = (i + 1) % count) {
         assembly->is_aside = left > 1;
         if (!has_ended[i]) {
-            has_ended[i] = action_advance(replay->builder, &walks[i]);
+            has_ended[i] = action_advance(replay->builder, &started[i]);
             left -= has_ended[i];
         }
     }
     for (int i = 0; i < count; i++) {
-        bool is_back    = walks[i].action.pass == SCHEDULE_BACKWARD;
-        assembly->tag   = walks[i].action.tag;
-        int32_t sent    = append_send(replay, &walks[i].action, is_back ? walks[i].gradient : walks[i].stream.x);
+        bool is_back    = started[i].action.pass == SCHEDULE_BACKWARD;
+        assembly->tag   = started[i].action.tag;
+        int32_t sent    = append_send(replay, &started[i].action, is_back ? started[i].gradient : started[i].stream.x);
         replay->sent[0] = sent >= 0 ? sent : replay->sent[0];
     }
     replay->builder->delays = false;
 }
 
-// Begins the next action, or the next two overlapped ones, with their receives. Returns their number; 0: none left.
+// Prepares the next action, or the next two if they overlap, and appends their receives. Returns their number, or 0 at
+// the end of the schedule.
 static int begin_actions(const struct replay *replay, const struct schedule_action *actions, int64_t left,
-                         struct walk walks[ACTIONS_ASIDE])
+                         struct progress started[ACTIONS_ASIDE])
 {
     int count = left > 0 && actions[0].is_beside ? ACTIONS_ASIDE : left > 0;
     for (int i = 0; i < count; i++) {
-        walks[i]          = (struct walk){.action = action_of(replay, &actions[i])};
-        walks[i].end      = &replay->ends[actions[i].microbatch % replay->builder->in_flight];
-        walks[i].received = append_receive(replay, &walks[i].action);
+        started[i]          = (struct progress){.action = action_of(replay, &actions[i])};
+        started[i].end      = &replay->ends[actions[i].microbatch % replay->builder->in_flight];
+        started[i].received = append_receive(replay, &started[i].action);
     }
     return count;
 }
 
-// Allocates values for the blocks of this rank.
-static void make_room(struct builder *builder, const struct schedule_assignment *assignment)
+// Numbers the blocks of this rank, and allocates their tables of tensors: one entry per microbatch in flight.
+static void number_blocks(struct builder *builder, const struct schedule_assignment *assignment)
 {
     const struct mesh *mesh = &builder->plan->mesh;
     for (int64_t chunk = 0; chunk < mesh->vp; chunk++) {
@@ -447,7 +453,8 @@ static void make_room(struct builder *builder, const struct schedule_assignment 
     }
 }
 
-// Index of the next forward or backward action. Deferred weight gradients need no sends or receives.
+// Returns the index of the next forward or backward action. Deferred weight gradients are skipped: they need no sends
+// or receives.
 static int64_t skip_weights(const struct schedule_action *actions, int64_t count, int64_t at)
 {
     while (at < count && actions[at].pass == SCHEDULE_WEIGHTS) {
@@ -469,11 +476,11 @@ void pipeline_append(struct builder *builder)
                             .assignment = plan->assignment,
                             .ends       = memory_allocate((size_t)builder->in_flight * sizeof(*replay.ends)),
                             .sent       = {-1, -1}};
-    make_room(builder, &replay.assignment);
+    number_blocks(builder, &replay.assignment);
     builder->deferred = memory_allocate((size_t)plan->train.accumulation * sizeof(*builder->deferred));
 
-    struct walk now[ACTIONS_ASIDE], next[ACTIONS_ASIDE];
-    int         now_count, next_count = begin_actions(&replay, actions, count, next);
+    struct progress now[ACTIONS_ASIDE], next[ACTIONS_ASIDE];
+    int             now_count, next_count = begin_actions(&replay, actions, count, next);
     for (int64_t i = 0; next_count > 0;) {
         memcpy(now, next, sizeof(now));
         now_count = next_count;

@@ -44,7 +44,7 @@ status plan_resolve(struct plan_request *request, const struct plan_sections *se
     return errors;
 }
 
-// Checks for Ulysses context parallelism.
+// Checks the requirements of Ulysses context parallelism (context = exchange).
 static status check_exchange(const struct mesh *mesh, const struct model_config *model)
 {
     int64_t ranks = mesh->size[AXIS_CP] * mesh->size[AXIS_TP];
@@ -61,7 +61,7 @@ static status check_exchange(const struct mesh *mesh, const struct model_config 
     return OK;
 }
 
-// Checks for gradient_reduce = microbatch.
+// Checks the requirements of gradient_reduce = microbatch.
 static status check_gradient_reduce(const struct mesh *mesh, const struct parallel_config *axes)
 {
     if (axes->gradient_reduce == GRADIENT_REDUCE_STEP) {
@@ -79,7 +79,7 @@ static status check_gradient_reduce(const struct mesh *mesh, const struct parall
     return OK;
 }
 
-// Checks for schedule = zero-bubble.
+// Checks the requirements of schedule = zero-bubble.
 static status check_schedule(const struct plan_request *request)
 {
     static const char option[] = "[parallel] schedule = zero-bubble";
@@ -104,7 +104,7 @@ static status check_schedule(const struct plan_request *request)
     return OK;
 }
 
-// Checks for optimizer = muon, which updates whole matrices, on ranks that have their gradients.
+// Checks the requirements of optimizer = muon, which needs the gradient of a whole matrix to update it.
 static status check_muon(const struct plan_request *request)
 {
     static const char          option[] = "[train] optimizer = muon";
@@ -294,7 +294,8 @@ static void declare_inputs(struct builder *builder)
     }
 }
 
-// Checks that both sides of matrices in NVFP4 are multiples of 16, which its blocks and its transform need.
+// Checks that rows and columns of every NVFP4 matrix are multiples of 16: it has a scale per block of 16 numbers, and
+// its Hadamard transform multiplies 16 numbers.
 static status check_nv_sizes(const struct plan *plan)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {

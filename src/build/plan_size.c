@@ -7,46 +7,48 @@
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-// Maximum ops appended per layer, linear or step, for forward, recompute and backward together, counted in the code and
-// rounded up. A test compares them with plans of every layout.
+// Upper bounds of the number of ops that a plan has per sublayer, linear or step, as each line says. Forward, recompute
+// and backward ops count together. The bounds were counted in the code and rounded up; a test compares them with plans
+// of every layout.
 enum {
-    OPS_OF_SUBLAYER = 12,    // per microbatch: norms, activation, rope, attention; gathers and reductions of a unit
-    OPS_OF_LINEAR   = 4,     // per microbatch: GEMMs
-    OPS_OF_ADAPTERS = 16,    // per microbatch and sublayer with adapters: thin GEMMs, forward, recompute and backward
-    OPS_OF_BIAS     = 1,     // per microbatch: gradient of the bias
-    OPS_OF_SINKS    = 3,     // per microbatch: forward, recompute, gradient
-    OPS_OF_COPIES   = 7,     // per microbatch: FP8 quantization
-    OPS_OF_SHARDS   = 4,     // per microbatch: tp collectives
-    OPS_OF_BLOCK    = 8,     // per microbatch, linear and block of a tp ring: GEMM and rotation of each pass
-    OPS_OF_LATENT   = 16,    // per microbatch: splits, norms and rope of latent attention, collectives of the shared
-                             // key
-    OPS_OF_MAMBA    = 8,     // per microbatch: convolution, scan and gated norm
-    OPS_OF_ROUTING  = 10,    // per microbatch: router, routing, dispatch, combine, exchange of counts
-    OPS_OF_EXPERT   = 10,    // per microbatch: activation, all-to-alls
-    OPS_OF_RUN      = 6,     // per microbatch, run of queries and block of keys: attention, merge, reordering
-    OPS_OF_EXCHANGE = 30,    // per microbatch: Ulysses all-to-alls and reordering, forward, recompute and backward
-    OPS_OF_ACTION   = 20,    // per microbatch: embedding, head, pipeline sends and receives
-    OPS_OF_UPDATE   = 5,     // per step and weight: norm, optimizer, gathers, quantization
-    OPS_OF_MUON     = 66,    // per step and linear: three matrices of momentum, gather, norm, iterations and update
+    OPS_OF_SUBLAYER = 12,    // per microbatch and sublayer: norms, activation, RoPE, attention, gathers, reductions
+    OPS_OF_LINEAR   = 4,     // per microbatch and linear: GEMMs
+    OPS_OF_ADAPTERS = 16,    // per microbatch and sublayer with adapters: GEMMs of A and B
+    OPS_OF_BIAS     = 1,     // per microbatch and linear: gradient of the bias
+    OPS_OF_SINKS    = 3,     // per microbatch and attention with sinks: forward, recompute, gradient of the sinks
+    OPS_OF_COPIES   = 7,     // per microbatch and FP8 linear: quantization of its operands
+    OPS_OF_SHARDS   = 4,     // per microbatch and linear that tp shards: collectives
+    OPS_OF_BLOCK    = 8,     // with tp_overlap, per microbatch, linear and ring step: GEMM, and send and receive
+    OPS_OF_LATENT   = 16,    // per microbatch and latent attention: splits, norms, RoPE, collectives of the shared key
+    OPS_OF_MAMBA    = 8,     // per microbatch and Mamba-2 sublayer: convolution, scan and gated norm
+    OPS_OF_ROUTING  = 10,    // per microbatch and sublayer with experts: router, dispatch, combine, token counts
+    OPS_OF_EXPERT   = 10,    // per microbatch and expert of this rank: activation, all-to-alls
+    OPS_OF_RUN      = 6,     // with cp, per microbatch, query chunk and key block: attention, merge, reordering
+    OPS_OF_EXCHANGE = 30,    // per microbatch and Ulysses attention: all-to-alls and reordering
+    OPS_OF_ACTION   = 20,    // per microbatch and pipeline chunk: embedding, head, sends and receives
+    OPS_OF_UPDATE   = 5,     // per step and weight: gradient norm, optimizer, gathers, quantization
+    OPS_OF_MUON     = 66,    // per step and linear with Muon: all ops of up to three matrices
     OPS_OF_STEP     = 32,
 };
 
-// Maximum ops in the plan of one rank, and in the plans of one rank per stage: verifying this many takes some gigabytes
-// and minutes. With bytes_max, sums of bytes stay below 2^63.
+// Limits of the ops in the plan of one rank, and in the plans of one rank per pipeline stage together. Verifying that
+// many ops takes some gigabytes and minutes. bytes_max limits the bytes of a rank, so that their sums do not overflow
+// int64_t.
 enum { RANK_OPS_MAX = 1 << 21, STAGE_OPS_MAX = 9 << 20 };
 static const double bytes_max = 0x1p62;
 
-// Bytes per element of an op's output with scales and statistics, and per parameter with gradient and moments; the
-// largest over all formats.
+// Maximum over all formats of the bytes per element of an op's output (with scales and statistics), and of the bytes
+// per parameter (with gradient and optimizer state).
 enum { OP_ELEMENT_BYTES = 32, PARAMETER_BYTES = 64 };
 
-// Sizes are computed as doubles, because the product of the largest options overflows 64-bit integers.
+// A request and its parsed layer pattern. Sizes are computed as doubles, because the product of the largest options
+// overflows 64-bit integers.
 struct size {
     const struct plan_request *request;
     struct layer_pattern       pattern;
 };
 
-// Ops of this number of linear layers. is_sharded: tp shards them.
+// Returns the ops of this number of linear layers per microbatch. is_sharded: tp shards the layers.
 static double ops_of_linears(const struct plan_request *request, double linears, bool is_sharded)
 {
     double of_linear = OPS_OF_LINEAR + (request->precision.low_precision_linears != 0 ? OPS_OF_COPIES : 0);
@@ -75,15 +77,16 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
     ops += attends && request->model.attention_sinks ? OPS_OF_SINKS : 0;
     ops += kind->has_experts && request->model.router_offset ? OPS_OF_BIAS : 0;
     if (attends && mesh->size[AXIS_CP] > 1) {
-        double visits = request->model.positions == POSITIONS_ALIBI ? HALVES : 1;    // per block, at most
-        double runs   = (double)mesh->size[AXIS_CP] * (visits * (double)(HALVES * request->train.micro_batch) + 1);
+        double visits =
+            request->model.positions == POSITIONS_ALIBI ? HALVES : 1;    // attention ops per key block, at most
+        double runs = (double)mesh->size[AXIS_CP] * (visits * (double)(HALVES * request->train.micro_batch) + 1);
         ops += request->parallel.context == CONTEXT_EXCHANGE ? OPS_OF_EXCHANGE : OPS_OF_RUN * runs;
     }
     return ops;
 }
 
-// Ops of one layer: per microbatch, and once per step.
-static double ops_of_run(const struct plan_request *request, const struct layer_run *run)
+// Returns the ops of one layer in a step, over all microbatches and in the optimizer.
+static double ops_of_layer(const struct plan_request *request, const struct layer_run *run)
 {
     double  ops     = 0;
     int64_t experts = MLP_LINEARS * request->model.experts;
@@ -98,7 +101,7 @@ static double ops_of_run(const struct plan_request *request, const struct layer_
     return ops;
 }
 
-// Ops of layers first .. end - 1.
+// Returns the ops of the layers from `first` to end - 1 in a step.
 static double ops_of_layers(const struct size *size, int64_t first, int64_t end)
 {
     const struct plan_request *request = size->request;
@@ -109,7 +112,7 @@ static double ops_of_layers(const struct size *size, int64_t first, int64_t end)
         int64_t                 from   = first > begin ? first : begin;
         int64_t                 to     = end < begin + run->layers ? end : begin + run->layers;
         double                  layers = to > from ? (double)(to - from) : 0;
-        ops += layers * ops_of_run(request, run);
+        ops += layers * ops_of_layer(request, run);
         begin += run->layers;
     }
     return ops;
@@ -128,10 +131,11 @@ static double ops_of_stage(const struct size *size, int64_t stage)
     }
     bool is_last = stage == mesh->size[AXIS_PP] - 1;
     return ops +
-           (is_last ? (double)size->pattern.prediction.layers * ops_of_run(request, &size->pattern.prediction) : 0);
+           (is_last ? (double)size->pattern.prediction.layers * ops_of_layer(request, &size->pattern.prediction) : 0);
 }
 
-// Elements of the largest tensor that an op makes: in a layer, in expert slots, or logits.
+// Returns an upper bound of the elements of the largest tensor that an op makes: an activation of a layer, the tokens
+// for the experts, or the logits.
 static double largest_elements(const struct plan_request *request)
 {
     const struct model_config *model   = &request->model;
@@ -160,7 +164,7 @@ struct plan_size plan_size(const struct plan_request *request)
     }
     double padded     = (double)model_padded_vocab(&request->model, request->mesh.size[AXIS_TP]);
     double parameters = (double)layers_parameters(&request->model) +
-                        2 * padded * (double)request->model.hidden;    // both tables, padded
+                        2 * padded * (double)request->model.hidden;    // embedding and output layer, with padding
     bounds.rank_bytes = PARAMETER_BYTES * parameters + OP_ELEMENT_BYTES * bounds.rank_ops * largest_elements(request);
     return bounds;
 }
@@ -177,8 +181,9 @@ struct plan_request plan_shorten(const struct plan_request *request, int64_t mic
     return shorter;
 }
 
-// Returns 3 (f + d). f: microbatches that fill the pipeline, twice as many if two overlap. d: microbatches with
-// deferred head gradients, rounded up to a multiple of the stages.
+// Returns 3 (f + d). f is the number of microbatches that fill the pipeline: one per stage, or two if microbatches
+// overlap in pairs. d is the number of microbatches with deferred head gradients, rounded up to a multiple of the
+// stages.
 int64_t plan_enough_microbatches(const struct plan_request *request)
 {
     int64_t stages = request->mesh.size[AXIS_PP], deferred = request->parallel.deferred_head_gradients;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Turns the declarations of a block (src/shard/declaration.c) into weights with units, names, random streams and
-// offsets.
+// Adds the declared weights of a block (a layer, MTP module, embedding or head) to the plan: assigns them to FSDP
+// units, and sets their names, random streams and offsets.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +9,16 @@
 #include "gswbench/linear.h"
 #include "block.h"
 
-// Initial weights come from numbered random streams. A weight part has stream RANDOM_FIRST + (layer + 1) * RANDOM_LAYER
-// + its number in the layer. An expert has RANDOM_EXPERT streams, from streams_of_experts on; the adapters of a layer
-// have RANDOM_LAYER, from streams_of_adapters on.
+// Initial weights come from numbered random streams. Outside experts and adapters, the stream of a matrix is
+// RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + its number in the layer. Each expert has RANDOM_EXPERT streams, which
+// start at streams_of_experts. The adapters of a layer have RANDOM_LAYER streams, which start at streams_of_adapters.
 enum { RANDOM_FIRST = 1 << 20, RANDOM_LAYER = 64, RANDOM_EXPERT = 4, EXPERTS_MAX = 1024 };
 static const int64_t streams_of_experts  = INT64_C(1) << 40;
 static const int64_t streams_of_adapters = INT64_C(1) << 42;
 
-// Order of weights in a unit. Weights that are replicated over tp come first, and before them the norms of heads, whose
-// gradient on a rank covers only its own heads. Linears and experts can form separate units.
+// Order of weights in an FSDP unit. Weights that are replicated over tp come first, so that one all-reduce can sum
+// their gradients. The first of these are norms of single heads, because a rank's gradient covers only its own heads.
+// Linears, adapters and experts can form separate units.
 enum order {
     ORDER_OF_HEADS,
     ORDER_REPLICATED,
@@ -67,7 +68,7 @@ static void fill_parts(struct weight *weight, const struct declarations *declara
                                      .is_vector     = declaration->is_vector,
                                      .deviation     = declaration->deviation,
                                      .constant      = declaration->constant};
-        // The format string is an exported name.
+        // The format string is not a literal: it is the exported name with %d for layer and expert.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         snprintf(part->name, sizeof(part->name), declared->as->name, (int)declarations->block->layer,
@@ -110,7 +111,8 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
     plan->units[weight.unit].weight_count++;
 }
 
-// Muon updates the replicated matrices of routers with the linears.
+// With Muon, returns whether the weight is a matrix of a layer that is replicated over tp, such as the router's. Muon
+// updates it together with the linears.
 static bool is_router(const struct declarations *declarations, const struct declaration *declaration)
 {
     return muon_is_used(declarations->builder->plan) && declarations->block->layer >= 0 && declaration->is_replicated &&
@@ -134,7 +136,7 @@ static enum order order_of(const struct declarations *declarations, const struct
                                         : ORDER_SHARED;
 }
 
-// Adds a unit with all weights of these orders, if there are any.
+// Adds an FSDP unit with all declared weights whose order is in the mask `orders`, if there are any.
 static void add_unit(struct builder *builder, const struct declarations *declarations, struct plan_unit described,
                      uint32_t orders)
 {

@@ -15,10 +15,11 @@
 #include "gswbench/linear.h"
 #include "mlp.h"
 
-// The number after each name is its random stream. Biases start at zero, so an expert's biases share one.
+// Random stream of an expert's biases. They start at zero, so this stream is never drawn from. (The number after each
+// name below is the random stream of that tensor.)
 enum { NOT_DRAWN = 3 };
 
-// Tensor names of Mixtral, or of Qwen3 and DeepSeek-V3.
+// Names of exported tensors, as in Mixtral, or as in Qwen3 and DeepSeek-V3.
 struct experts_names {
     struct exported  router, router_bias;
     struct mlp_names expert;
@@ -37,7 +38,7 @@ static const struct experts_names names_of_qwen3 = {
     .router = {"model.layers.%d.mlp.gate.weight", 15},
     .expert = {.gate = {"model.layers.%d.mlp.experts.%d.gate_proj.weight", 0},
                .up   = {"model.layers.%d.mlp.experts.%d.up_proj.weight", 1},
-               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // no biases: see src/build/check.c
+               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // these families have no biases
 };
 
 static int64_t experts_here(const struct plan *plan)
@@ -50,7 +51,8 @@ static int64_t linears_before_projections(const struct model_config *model)
     return MLP_LINEARS * (model->experts + (model->shared_ffn > 0));
 }
 
-// No FLOP convention counts the router's GEMM. linears includes the experts of other ranks.
+// Returns the counts of one sublayer. `multiplied` leaves out the router's GEMM, because no FLOP convention counts it.
+// `linears` includes the experts of other ranks.
 static struct layer_count experts_count(const struct model_config *model)
 {
     int64_t width = model_expert_hidden(model), ffn = model_expert_ffn(model);
@@ -102,7 +104,8 @@ static void experts_check(const struct model_config *model, status *errors)
 static const struct exported exported_down = {"model.layers.%d.mlp.fc1_latent_proj.weight", 12};
 static const struct exported exported_up   = {"model.layers.%d.mlp.fc2_latent_proj.weight", 13};
 
-// The two projections are replicated over tp and run on the local rows.
+// Declares the projections to and from expert_hidden, the width of the routed experts. They are replicated over tp, and
+// each rank applies them to its part of the residual stream.
 static void declare_projections(struct declarations *declarations, int32_t *weights)
 {
     const struct model_config *model = &declarations->builder->plan->model;
@@ -145,28 +148,28 @@ static void experts_declare(struct declarations *declarations, int32_t *weights)
     declare_projections(declarations, weights);
 }
 
-// Tensors of one local expert. S: rows that it receives from the whole expert-parallel group. R: if tp shards the
-// matrices of experts (etp > 1), the same rows of all ranks of tp after an all-gather; else S.
+// Tensors of one local expert. rows: rows that it receives from the expert-parallel group. tp_rows: if tp shards the
+// matrices of experts (etp > 1), these rows after an all-gather over tp; else the same as rows.
 struct expert_values {
-    int32_t in;                // [S, hidden]
-    int32_t fc1;               // [R, ffn] or [R, 2 ffn]
-    int32_t s;                 // [R, ffn]
-    int32_t gradient;          // of the expert's output [S, hidden]
-    int32_t whole_gradient;    // gradient after the all-gather over tp [R, hidden]
-    int32_t fc1_gradient;      // [R, ffn] or [R, 2 ffn]
-    int32_t again;             // in, gathered over tp once more for the backward pass [R, hidden]
+    int32_t in;                // [rows, hidden]
+    int32_t fc1;               // [tp_rows, ffn] or [tp_rows, 2 ffn]
+    int32_t s;                 // output of the activation [tp_rows, ffn]
+    int32_t gradient;          // gradient of the expert's output [rows, hidden]
+    int32_t whole_gradient;    // `gradient` after the all-gather over tp [tp_rows, hidden]
+    int32_t fc1_gradient;      // [tp_rows, ffn] or [tp_rows, 2 ffn]
+    int32_t gathered_again;    // `in`, all-gathered over tp again for the backward pass [tp_rows, hidden]
     int32_t row_count;    // dropless: index in plan->row_counts of the rows sent. The next index has the rows received.
                           // If the expert-parallel group has one rank, both counts have the same index.
 };
 
-// Whether gates multiply the inputs of experts instead of their outputs. The router's gradient then depends on the
-// input gradients of the experts.
+// Returns whether gates multiply the inputs of experts instead of their outputs. The router's gradient then depends on
+// the input gradients of the experts.
 static bool scales_inputs(const struct builder *builder)
 {
     return builder->plan->model.router_gates == GATES_INPUT;
 }
 
-// Whether the expert-parallel group has several ranks.
+// Returns whether the expert-parallel group has several ranks.
 static bool is_shared(const struct builder *builder)
 {
     return builder->routing.owners > 1;
@@ -177,7 +180,8 @@ static struct expert_values *experts_of(const struct sublayer *sublayer)
     return sublayer->values->own;
 }
 
-// Returns the slots to send to the experts that have this local index on their rank. They are contiguous.
+// Returns the part of `slots` for the experts with this local index: one expert of every rank of the expert-parallel
+// group.
 static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t expert)
 {
     struct builder *builder = sublayer->builder;
@@ -190,7 +194,7 @@ static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t 
     return part;
 }
 
-// A buffer for the rows that a local expert receives from all ranks.
+// Returns a new tensor for the rows that a local expert receives from all ranks.
 static int32_t new_rows(const struct sublayer *sublayer, const char *name, int64_t expert)
 {
     struct builder *builder   = sublayer->builder;
@@ -203,7 +207,8 @@ static int32_t new_rows(const struct sublayer *sublayer, const char *name, int64
     return made;
 }
 
-// All-to-all of rows to the ranks of the experts, or back. If the group has one rank, the rows need not move.
+// Appends the all-to-all that sends rows to the ranks of their experts, or back. If the expert-parallel group has one
+// rank, appends nothing.
 static void exchange(struct builder *builder, const char *role, int32_t in, int32_t out)
 {
     if (!is_shared(builder)) {
@@ -213,8 +218,9 @@ static void exchange(struct builder *builder, const char *role, int32_t in, int3
             &(struct collective){OP_ALL_TO_ALL, role, 0, builder->plan->mesh.owner_axes, STREAM_EXPERT, in, out, -1});
 }
 
-// Sends each rank the slots of its expert with this local index. Returns the rows that this rank's expert receives.
-static int32_t bring(const struct sublayer *sublayer, const char *role, int32_t slots, int64_t expert)
+// Appends the all-to-all that sends each rank the rows for its expert with this local index. Returns the rows that this
+// rank's expert receives.
+static int32_t send_rows(const struct sublayer *sublayer, const char *role, int32_t slots, int64_t expert)
 {
     int32_t in = slots_of(sublayer, slots, expert);
     if (!is_shared(sublayer->builder)) {
@@ -225,8 +231,9 @@ static int32_t bring(const struct sublayer *sublayer, const char *role, int32_t 
     return out;
 }
 
-// The tensor for an expert's output: the slots themselves if the group has one rank, else -1 (a new tensor).
-static int32_t made_in(const struct builder *builder, int32_t slots)
+// Returns the tensor that an expert writes its output to: the slots themselves if the expert-parallel group has one
+// rank, else -1, which means a new tensor.
+static int32_t output_tensor(const struct builder *builder, int32_t slots)
 {
     return is_shared(builder) ? -1 : slots;
 }
@@ -241,7 +248,7 @@ static int32_t fc2_of(const struct sublayer *sublayer, int64_t expert)
     return fc1_of(sublayer, expert) + 1;
 }
 
-// Whether tokens are projected to another width (expert_hidden) for the experts, and back after them.
+// Returns whether tokens are projected to another width (expert_hidden) before the routed experts, and back after them.
 static bool is_projected(const struct sublayer *sublayer)
 {
     return sublayer->weights[WEIGHT_DOWN] >= 0;
@@ -272,11 +279,11 @@ static void append_dispatch(struct sublayer *sublayer)
         if (row_count >= 0) {
             experts_of(sublayer)[i].row_count = row_count + (int32_t)i * (is_shared(builder) ? 2 : 1);
         }
-        experts_of(sublayer)[i].in = bring(sublayer, "dispatch exchange", slots, i);
+        experts_of(sublayer)[i].in = send_rows(sublayer, "dispatch exchange", slots, i);
     }
 }
 
-// Whether the GEMMs of experts stay whole, instead of being split to overlap with the communication of tp.
+// Returns whether the GEMMs of experts stay whole, instead of being split to overlap with tp communication.
 static bool is_whole(const struct builder *builder)
 {
     return !builder->overlaps_experts;
@@ -313,7 +320,7 @@ static void append_fc2(struct sublayer *sublayer)
         assembly_set_part(&builder->assembly, PART_EXPERT_FC2);
         int32_t out =
             tensor_linear_reduce(builder, &(struct linear){"fc2", fc2_of(sublayer, i), false, is_whole(builder)},
-                                 "fc2 output", experts_of(sublayer)[i].s, made_in(builder, slots));
+                                 "fc2 output", experts_of(sublayer)[i].s, output_tensor(builder, slots));
         assembly_set_part(&builder->assembly, PART_COMBINE);
         exchange(builder, "output exchange", out, slots);
     }
@@ -321,8 +328,9 @@ static void append_fc2(struct sublayer *sublayer)
     builder->plan->tensors[outputs].holds      = TENSOR_EXPERT_OUT;
 }
 
-// Adds the outputs of each row's routed experts to the output of the shared experts. If routed experts have a projected
-// width, their sum is a separate tensor: append_up projects it and adds the shared experts.
+// Adds the outputs of each row's routed experts to the output of the shared experts. If the routed experts have a
+// different width (expert_hidden), their sum is a separate tensor; append_up projects it and adds the output of the
+// shared experts.
 static void append_combine(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
@@ -354,7 +362,8 @@ static void append_up(struct sublayer *sublayer)
     linear_append(builder, &up, values[VALUE_COMBINED], values[VALUE_OUT], out >= 0);
 }
 
-// Returns the gradient of the combined rows.
+// Appends the backward pass of the projection from expert_hidden, if there is one. Returns the gradient of the sum of
+// the routed experts' outputs.
 static int32_t up_backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder *builder = sublayer->builder;
@@ -369,7 +378,8 @@ static int32_t up_backward(struct sublayer *sublayer, int32_t gradient)
     return combined;
 }
 
-// Sends each expert the gradient of its output.
+// Appends the first part of the backward pass, which ends at an all-to-all: it sends each expert the gradient of its
+// output.
 static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder         *builder = sublayer->builder;
@@ -385,7 +395,7 @@ static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient)
     }
     values->tensor[VALUE_SLOT_GRADIENTS] = experts_new_slots(builder, "dispatched gradients");
     for (int64_t i = 0; i < experts_here(builder->plan); i++) {
-        experts_of(sublayer)[i].gradient = bring(sublayer, "output gradient exchange", slots, i);
+        experts_of(sublayer)[i].gradient = send_rows(sublayer, "output gradient exchange", slots, i);
     }
     return gradient;
 }
@@ -395,7 +405,7 @@ static void append_fc1_gradient(const struct sublayer *sublayer, int64_t index)
     const struct expert_values *expert = &experts_of(sublayer)[index];
 
     assembly_set_part(&sublayer->builder->assembly, PART_EXPERT_FC1);
-    linear_weight_gradient(sublayer->builder, "fc1 weight gradient", expert->fc1_gradient, expert->again,
+    linear_weight_gradient(sublayer->builder, "fc1 weight gradient", expert->fc1_gradient, expert->gathered_again,
                            fc1_of(sublayer, index));
 }
 
@@ -408,8 +418,9 @@ static void append_fc2_gradient(const struct sublayer *sublayer, int64_t index)
                            fc2_of(sublayer, index));
 }
 
-// Appends the backward pass of one expert, which writes the input gradient to slots. Delayed weight gradients are
-// appended by the caller, after the input gradients of all experts have been sent.
+// Appends the backward pass of one expert, which writes the gradient of its input to `slots`. With
+// delay_weight_gradients, the caller appends the weight gradients later, after every expert's input gradient has been
+// sent.
 static void expert_backward(const struct sublayer *sublayer, int64_t index, int32_t slots)
 {
     struct builder       *builder = sublayer->builder;
@@ -425,13 +436,14 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
     assembly_set_part(&builder->assembly, PART_EXPERT_ACTIVATION);
     expert->fc1_gradient = activation_backward(builder, ds, expert->fc1);
-    // The gather overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
+    // The all-gather of the input overlaps with the data gradient GEMM, and the reduction of the input gradient with
+    // the weight gradient GEMM.
     assembly_set_part(&builder->assembly, PART_EXPERT_FC1);
-    expert->again = tensor_shares_matrix(builder, fc1)
-                        ? tensor_gather_again(builder, "fc1 input again", expert->in, fc1)
-                        : expert->in;
-    int32_t d_in  = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true, false},
-                                              "fc1 input gradient", expert->fc1_gradient, made_in(builder, slots));
+    expert->gathered_again = tensor_shares_matrix(builder, fc1)
+                                 ? tensor_gather_again(builder, "fc1 input again", expert->in, fc1)
+                                 : expert->in;
+    int32_t d_in           = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true, false},
+                                                       "fc1 input gradient", expert->fc1_gradient, output_tensor(builder, slots));
     assembly_set_part(&builder->assembly, PART_DISPATCH);
     exchange(builder, "input gradient exchange", d_in, slots);
     if (!delays) {
@@ -439,8 +451,9 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
 }
 
-// The backward pass of the shared experts comes first; if gates multiply outputs, the router's backward pass follows.
-// The two overlap with the all-to-all of output gradients. Returns the sum of the input gradients of these two.
+// Appends the second part of the backward pass. The shared experts come first, then the router (unless gates multiply
+// inputs). These two overlap with the all-to-all of output gradients; the routed experts follow. Returns the sum of the
+// input gradients of shared experts and router.
 static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
     const struct plan *plan   = sublayer->builder->plan;
@@ -459,7 +472,7 @@ static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
     return d_in;
 }
 
-// Backward pass of the projection to expert_hidden: adds its input gradient to d_in.
+// Appends the backward pass of the projection to expert_hidden. Adds its input gradient to d_in.
 static void down_backward(struct sublayer *sublayer, int32_t rows, int32_t d_in)
 {
     struct builder *builder = sublayer->builder;
@@ -529,7 +542,7 @@ const struct layer_kind experts_kind = {
     .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_LOGITS) | ROUTED | BIT(VALUE_EXPERT_IN) |
               BIT(VALUE_FC1) | BIT(VALUE_S) | BIT(VALUE_EXPERT_OUT) | BIT(VALUE_SHARED_FC1) | BIT(VALUE_SHARED_S),
     .needed_also = needed_if_projected,
-    .travels     = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),    // the two all-to-alls of the forward pass
+    .exchanged   = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),    // outputs of the two all-to-alls
     .backward    = {combine_backward, experts_backward, dispatch_backward},
     .count       = experts_count,
     .check       = experts_check,
