@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Defines the layer kinds of attention, without and with a window: qkv projection, optional norm of query and key
-// heads, rope, core attention, output projection. Core attention under cp is in context.c.
+// Defines the layer kinds of attention, with and without a sliding window: qkv projection, optional norm of query and
+// key heads, RoPE, core attention, output projection. context.c has core attention under context parallelism.
 #include "attention.h"
 
 #include <inttypes.h>
@@ -22,7 +22,7 @@ static const struct exported exported_sinks      = {"model.layers.%d.self_attn.s
 static const struct exported exported_q_norm     = {"model.layers.%d.self_attn.q_norm.weight", 16};
 static const struct exported exported_k_norm     = {"model.layers.%d.self_attn.k_norm.weight", 17};
 
-// The LoRA adapters of q, k and v share A and have a B each.
+// The LoRA adapters of q, k and v share one matrix A, because they have the same input; each has its own B.
 static const struct exported exported_qkv_a = {"model.layers.%d.self_attn.qkv_proj.lora_A.weight", 0};
 static const struct exported exported_q_b   = {"model.layers.%d.self_attn.q_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
 static const struct exported exported_k_b   = {"model.layers.%d.self_attn.k_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
@@ -77,7 +77,7 @@ static void check(const struct model_config *model, status *errors)
         status_add(errors, fail("[model] pattern = %s mixes attention and latent attention, which this version does "
                                 "not support: remove attention from pattern, or kv_rank",
                                 model->pattern));
-        return;    // the checks below do not apply to the head sizes of latent attention
+        return;    // latent attention has other head sizes, so the checks below do not apply
     }
     status_add_if(errors, model->heads % model->kv_heads != 0,
                   "[model] kv_heads = %" PRId64 " does not divide heads = %" PRId64, model->kv_heads, model->heads);
@@ -155,7 +155,7 @@ static void append_qkv(struct sublayer *sublayer)
                              "qkv input", sublayer->values->tensor[VALUE_N], NULL);
 }
 
-// The op also normalises the heads of q and k if the model has qk_norm.
+// Returns a RoPE op. If the model has qk_norm, the op also normalises the heads of q and k.
 static struct op rope_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
 {
     const struct plan *plan  = sublayer->builder->plan;
@@ -191,7 +191,7 @@ static void append_rope(struct sublayer *sublayer)
 // Attention sinks are separate ops after attention. They rescale the output and increase the log-sum-exp. The backward
 // pass of attention uses only these two results of the forward pass, so sinks do not change it.
 
-// Under cp, the batch of attention counts runs (chunks of a sequence on this rank) instead of sequences.
+// With cp, a rank has HALVES chunks of each sequence. The op treats each chunk as a sequence of the batch.
 static struct op sink_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
 {
     const struct builder *builder = sublayer->builder;
@@ -307,7 +307,7 @@ int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t 
     return dq;
 }
 
-// The gradients of q, k and v before rope, packed like the output of the qkv GEMM.
+// Returns the gradient of the qkv GEMM's output: the gradients of q, k and v before RoPE.
 static int32_t rope_backward(struct sublayer *sublayer, int32_t dq, int32_t dkv)
 {
     struct builder *builder = sublayer->builder;
@@ -361,7 +361,7 @@ static const struct forward_step steps[] = {
 };
 // clang-format on
 
-// The backward pass of the norm of heads reads its input, so the output of the qkv GEMM must be kept.
+// With qk_norm, the backward pass of the head norms reads their input, which is the output of the qkv GEMM.
 static uint32_t needed_also(const struct model_config *model)
 {
     return model->qk_norm ? BIT(VALUE_QKV) : 0;
@@ -380,7 +380,7 @@ const struct layer_kind attention_kind        = ATTENTION_KIND("attention", coun
 const struct layer_kind window_attention_kind = ATTENTION_KIND("window_attention", count_windowed, check_windowed);
 // clang-format on
 
-// The attention window of the current layer; 0: none.
+// Returns the sliding window of the current layer's attention, or 0 if it has none.
 static int64_t window_of(const struct builder *builder)
 {
     const struct block *block = &builder->blocks[block_place(&builder->plan->model, builder->assembly.tag.layer)];
@@ -392,8 +392,9 @@ static int64_t window_of(const struct builder *builder)
     return 0;
 }
 
-// Sets the ALiBi slopes, which depend on a head's index in the model: first_head is this tp rank's first.
-static void lean(const struct builder *builder, struct attention_shape *shape)
+// Sets the ALiBi slopes. They depend on a head's index in the model; first_head is the index of this tp rank's first
+// head.
+static void set_alibi_slopes(const struct builder *builder, struct attention_shape *shape)
 {
     const struct plan *plan = builder->plan;
     if (plan->model.positions == POSITIONS_ALIBI) {
@@ -420,7 +421,7 @@ struct op attention_op(const struct builder *builder, enum op_kind kind, const c
                                                   .value_dim = is_alike ? 0 : builder->value_dim};
     if (kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD) {
         op.shape.attention.window = window_of(builder);
-        lean(builder, &op.shape.attention);
+        set_alibi_slopes(builder, &op.shape.attention);
     }
     return op;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Appends core attention under context parallelism in one of three ways: keys and values are all-gathered or passed
-// around a ring, or heads are exchanged for positions (Ulysses).
+// around a ring, or all-to-alls give each rank all positions of some heads (Ulysses).
 //
-// Of 2 cp chunks of a sequence, rank r has the queries of chunks r and 2 cp - 1 - r, which balances causal attention.
-// All-gathered keys and values are reordered from rank order to sequence order, so that each run of queries attends to
-// a prefix of them. A run is one chunk of one sequence. It has a separate attention op, because chunks of several
-// sequences are not contiguous.
+// A sequence has 2 cp chunks. Rank r has the queries of chunks r and 2 cp - 1 - r, which balances causal attention. A
+// chunk of one sequence on this rank is called a run, and each run has an attention op, because runs are not contiguous
+// in memory. All-gathered keys and values are reordered from rank order to sequence order, so that a run attends to a
+// prefix of them.
 #include "attention.h"
 
 #include "gswbench/linear.h"
@@ -66,22 +66,25 @@ bool context_exchanges(const struct builder *builder)
     return ranks_of(builder) > 1 && builder->plan->context == CONTEXT_EXCHANGE;
 }
 
-// Ring attention: keys and values of each rank pass around the ranks of cp, in the backward pass together with their
-// gradients, while attention works on the current block. Partial outputs are merged in fp32 by their log-sum-exp.
+// Ring attention: each rank's block of keys and values passes around the ranks of cp while attention works on the
+// current block. In the backward pass the block's gradient passes with it. Partial outputs are merged in fp32 by their
+// log-sum-exp.
 //
 // Rank r has the queries of chunks r and 2 cp - 1 - r, its first and second half. Attention to its own block is causal.
-// All queries see the first half of a block from a lower rank. Only the second half of the queries sees a block from a
-// higher rank, all of it. The halves of a block are not adjacent in the sequence, so with ALiBi each has its own op.
+// All queries attend to the first half of a block from a lower rank. Only the second half of the queries attends to a
+// block from a higher rank, to all of it. With ALiBi each half of a block has its own op, because the halves are not
+// adjacent in the sequence.
 
 struct visit {
-    int64_t run;            // run of queries
-    int64_t first, keys;    // rows of the block, in the run's sequence, that the run attends to
+    int64_t run;            // index of the chunk of queries, among this rank's chunks (two per sequence)
+    int64_t first, keys;    // rows of the block's keys, in the same sequence, that the queries attend to
     int64_t distance;       // ALiBi: positions from the first key to the first query
     bool    causal;
 };
 
-// Returns the keys in one block that a run of queries attends to. The block is from the rank that is `distance` ranks
-// before this one in the ring. half: half of the block; without ALiBi, half 0 covers both halves.
+// Returns the keys of one block that a run of queries (a chunk of a sequence) attends to. The block is from the rank
+// that is `distance` ranks before this one in the ring. half: half of the block; without ALiBi, half 0 covers both
+// halves.
 static struct visit visit_of(const struct builder *builder, int64_t distance, int64_t run, int half)
 {
     int64_t length = builder->sequence / HALVES, ranks = builder->plan->mesh.size[AXIS_CP];
@@ -108,7 +111,7 @@ static struct op visit_op(const struct builder *builder, enum op_kind kind, cons
     return op;
 }
 
-// The rows of the current block, or of its gradient, that the queries of this visit attend to.
+// Returns the rows of the current block of keys and values, or of its gradient, that the visit's queries attend to.
 static int32_t seen(struct builder *builder, int32_t keys, const struct visit *visit)
 {
     return tensor_rows(builder, "seen kv", keys, visit->run / HALVES * builder->sequence + visit->first, visit->keys);
@@ -167,7 +170,7 @@ static void ring_attention(struct sublayer *sublayer)
     int32_t         sum        = new_queries(builder, "attention sum", builder->tokens, builder->value_dim);
     int32_t         statistics = context_statistics(builder, context_runs(builder));
     for (int64_t distance = 0; distance < ranks; distance++) {
-        // The next block arrives during attention on this one.
+        // The next block of keys and values arrives while attention works on this one.
         int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", MAKES_INPUT, keys) : -1;
         for (int64_t i = 0; i < HALVES * context_runs(builder); i++) {
             int64_t      run   = i / HALVES;
@@ -186,12 +189,14 @@ static void ring_attention(struct sublayer *sublayer)
     sublayer->values->tensor[VALUE_LSE] = statistics;
 }
 
-// Backward pass: gradient of the output, gradient sums of the queries and of the current block.
+// Tensors of the backward pass: gradient of the attention output, and fp32 sums of the gradients of the queries and of
+// the current block of keys and values.
 struct gradients {
     int32_t out, query, key_value;
 };
 
-// The log-sum-exp covers all keys, so the gradients of the blocks simply add up.
+// Adds the gradients of one block. The saved log-sum-exp covers the keys of every block, so the gradients of blocks
+// simply add.
 static void backward(struct sublayer *sublayer, const struct visit *visit, int32_t keys,
                      const struct gradients *gradients)
 {
@@ -229,7 +234,8 @@ static void ring_attention_backward(struct sublayer *sublayer, int32_t gradient,
                 backward(sublayer, &visit, keys, &sums);
             }
         }
-        // The gradients of keys and values travel with them, and are back at their own rank after the last block.
+        // The gradient of a block moves around the ring with the block, and is back at the block's rank after the last
+        // step.
         sums.key_value = rotate(builder, "kv gradient ring", MAKES_OUTPUT, sums.key_value);
         keys           = next;
     }
@@ -242,8 +248,8 @@ static void ring_attention_backward(struct sublayer *sublayer, int32_t gradient,
 // Context parallelism by all-to-all (Ulysses): during attention, each rank of cp has some of the heads at all
 // positions. Before and after attention, it has all heads at some of the positions.
 //
-// Sending: heads are packed by destination rank, exchanged, and reordered from rank order to sequence order, since each
-// rank has a chunk from each half of a sequence.
+// Before the all-to-all, heads are packed by destination rank. After it, positions are reordered from rank order to
+// sequence order, since each rank has a chunk from each half of a sequence.
 
 static void regroup(struct builder *builder, const char *role, struct rows_shape shape, int32_t in, int32_t out)
 {
@@ -252,7 +258,7 @@ static void regroup(struct builder *builder, const char *role, struct rows_shape
     assembly_append_with(&builder->assembly, &op, SLOTS({REGROUP_IN, in}, {REGROUP_OUT, out}));
 }
 
-// A new tensor for all positions of this rank's share of the heads.
+// Returns a new tensor for all positions of the heads that this rank has during attention.
 static int32_t new_share(struct builder *builder, const char *role, int64_t elements)
 {
     int64_t tokens = builder->tokens * ranks_of(builder);
@@ -294,8 +300,8 @@ static void context_to_positions(struct builder *builder, const char *role, int3
             exchange(builder, role, by_rank), out);
 }
 
-// Attention over the full sequence for this rank's share of the heads. ALiBi slopes depend on a head's index in the
-// whole model, hence first_head.
+// Returns an attention op over the full sequence for the heads that this rank has during attention. ALiBi slopes depend
+// on a head's index in the model, so first_head is the index of this rank's first head.
 static struct op heads_op(const struct builder *builder, enum op_kind kind, const char *role)
 {
     const struct plan      *plan  = builder->plan;
@@ -358,7 +364,7 @@ static int32_t new_whole(struct builder *builder, const char *name)
     return attention_new_key_value(builder, name, builder->tokens * ranks_of(builder));
 }
 
-// Copies chunks between rank order and sequence order.
+// Copies the chunks of the sequences from rank order (by_rank) to sequence order (by_position), or back.
 static void reorder(struct builder *builder, const char *role, int32_t by_rank, int32_t by_position, bool to_position)
 {
     int64_t runs = context_runs(builder), length = builder->tokens / runs;
@@ -388,7 +394,7 @@ static int32_t gather_keys(struct sublayer *sublayer)
     return ordered;
 }
 
-// Number of keys up to the end of a run.
+// Returns the number of keys from the start of the sequence to the end of a run (a chunk of it on this rank).
 static int64_t keys_of(const struct builder *builder, int64_t run)
 {
     return (own_chunk(builder, (int)(run % HALVES)) + 1) * (builder->sequence / HALVES);
@@ -400,7 +406,7 @@ static int32_t leading(struct builder *builder, int32_t whole, int64_t run)
     return tensor_rows(builder, "leading kv", whole, first, keys_of(builder, run));
 }
 
-// Clears the gradient of keys and values that no query of this rank attends to.
+// Clears the gradient of the keys and values after a run, to which no query of this rank attends.
 static void clear_trailing(struct builder *builder, int32_t whole, int64_t run)
 {
     int64_t sequence = builder->plan->train.sequence, seen = keys_of(builder, run);
@@ -444,7 +450,8 @@ void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int
     int32_t keys    = gather_keys(sublayer);
     int32_t ordered = new_whole(builder, "ordered kv gradient");
     int32_t by_rank = new_whole(builder, "kv gradient of all");
-    // The second run of a sequence attends to more keys: it writes the gradient, and the first run adds to it.
+    // The second chunk of a sequence attends to more keys: its op writes the gradient, and the first chunk's op adds to
+    // it.
     for (int64_t run = context_runs(builder) - 1; run >= 0; run--) {
         bool      is_first = run % HALVES == 0;
         struct op op       = context_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", keys_of(builder, run));

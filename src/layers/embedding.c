@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Defines the layer kind of the embedding: table rows selected by tokens, and their gradient. Learned positions are
-// rows of a second table, added after the residual stream is sharded over tp.
+// Defines the layer kind of the embedding: lookup of table rows by token, and the gradient of the table. Learned
+// positions are rows of a second table, added after the residual stream is sharded over tp.
 #include "embedding.h"
 
 #include "gswbench/linear.h"
@@ -35,13 +35,13 @@ int32_t embedding_table(const struct builder *builder)
     return builder->blocks[0].weights[0][WEIGHT_TABLE];
 }
 
-// The scale does not apply to learned positions.
+// Returns the factor for looked-up rows: [model] embedding_scale, which does not apply to learned positions.
 static float multiplier_of(const struct builder *builder, int32_t weight)
 {
     return weight == embedding_table(builder) ? (float)builder->plan->model.embedding_scale : 1.0F;
 }
 
-// Makes an op on the rows of a table. This rank may have only a shard of the table.
+// Returns an op on the rows of a table. With tp, this rank has only a shard of the vocabulary's rows.
 static struct op embedding_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t weight)
 {
     const struct weight      *table = &builder->plan->weights[weight];

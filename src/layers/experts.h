@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Declares the values, weights and helpers of a mixture-of-experts (MoE) sublayer.
+// Declares the values (activations), weights and helpers of a mixture-of-experts (MoE) sublayer.
 #pragma once
 
 #include "gswbench/layer_kind.h"
@@ -7,58 +7,62 @@
 enum {
     WEIGHT_ROUTER = WEIGHT_OWN,
     WEIGHT_EXPERTS,       // fc1 of the first local expert, followed by its fc2, fc1 of the next, ...
-    WEIGHT_SHARED_FC1,    // of the shared experts; -1: none
+    WEIGHT_SHARED_FC1,    // fc1 of the shared experts; -1: none
     WEIGHT_SHARED_FC2,
     WEIGHT_DOWN,
-    WEIGHT_UP,    // projections to and from the width of the experts; -1: none
+    WEIGHT_UP,    // WEIGHT_DOWN, WEIGHT_UP: projections to and from expert_hidden; -1: none
 };
 enum {
-    VALUE_LOGITS = VALUE_OWN,    // router logits [rows, experts] of the ranks that share a capacity
-    VALUE_CHOICES,               // VALUE_CHOICES to VALUE_COUNTS: outputs of OP_ROUTE_FORWARD
+    VALUE_LOGITS = VALUE_OWN,    // router logits [rows, experts]; with capacity_scope = sequence, also rows of ranks
+                                 // that have the same sequences
+    VALUE_CHOICES,               // VALUE_CHOICES to VALUE_COUNTS: outputs of the routing op, OP_ROUTE_FORWARD
     VALUE_SLOTS,
     VALUE_GATES,
     VALUE_SOURCES,
     VALUE_COUNTS,
-    VALUE_EXPERT_IN,    // VALUE_EXPERT_IN, VALUE_FC1, VALUE_S: in expert_values of experts.c
+    // VALUE_EXPERT_IN, VALUE_FC1 and VALUE_S only mark steps: the tensors of each expert are in struct expert_values.
+    VALUE_EXPERT_IN,
     VALUE_FC1,
     VALUE_S,
-    VALUE_EXPERT_OUT,      // [slots, width of experts], after the all-to-all back to the tokens' ranks
+    VALUE_EXPERT_OUT,      // expert outputs [slots, width of experts], after the all-to-all back to the tokens' ranks
     VALUE_TOKEN_COUNTS,    // dropless: number of tokens that this rank sends to each expert
-    VALUE_RECEIVED,        // dropless: the same from all ranks, for the local experts; -1: no other ranks
-    VALUE_SHARED_FC1,      // of the shared experts
+    VALUE_RECEIVED,        // dropless: number of tokens that each local expert receives from each rank; -1: the group
+                           // has one rank
+    VALUE_SHARED_FC1,      // output of fc1 of the shared experts
     VALUE_SHARED_S,
     VALUE_DOWN,              // tokens projected to expert_hidden; unused without projections
-    VALUE_COMBINED,          // sums of the routed experts' outputs, at that width; unused without projections
-    VALUE_GATE_GRADIENTS,    // VALUE_GATE_GRADIENTS, VALUE_SLOT_GRADIENTS: only during the backward pass
-    VALUE_SLOT_GRADIENTS,    // gradient of the dispatched rows
+    VALUE_COMBINED,          // sums of the routed experts' outputs [rows, expert_hidden]; unused without projections
+    VALUE_GATE_GRADIENTS,    // gradient of the gates; exists only during the backward pass
+    VALUE_SLOT_GRADIENTS,    // gradient of the dispatched rows; exists only during the backward pass
 };
 
-// experts_shared.c: the shared experts. Without them, these functions append no op and return -1.
+// Shared experts (experts_shared.c). In models without them, these functions append no op and return -1.
 bool    experts_are_shared(const struct sublayer *sublayer);
 void    experts_shared_declare(struct declarations *declarations, int32_t *weights);
 void    experts_shared_append_fc1(struct sublayer *sublayer);
 void    experts_shared_append_activation(struct sublayer *sublayer);
 int32_t experts_shared_append_fc2(struct sublayer *sublayer);
-int32_t experts_shared_backward(struct sublayer *sublayer, int32_t gradient);    // returns the gradient of their input
+// Returns the gradient of the shared experts' input.
+int32_t experts_shared_backward(struct sublayer *sublayer, int32_t gradient);
 
-// routing.c: router and token counts.
+// Append the router's GEMM, and the op that assigns tokens to experts (routing.c).
 void experts_append_logits(struct sublayer *sublayer);
 void experts_append_route(struct sublayer *sublayer);
-// Dropless: appends the op with which the host reads the token counts, except in recompute. Returns the index of the
-// first row count, or -1.
+// Without a capacity factor (dropless): appends the op with which the host reads the token counts. Recompute reuses the
+// counts of the forward pass. Returns the index of the first row count, or -1.
 int32_t experts_append_row_counts(struct sublayer *sublayer);
 // Appends the router's backward pass. Adds its input gradient to the tensor `other`, or to a new tensor if other is -1,
 // and returns the tensor.
 int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_t other);
 
-// Rows of tokens in slots of experts, [slots, width of experts].
+// Returns a new tensor [slots, width of experts]. A slot is a row of the send buffer: one token for one of its experts.
 int32_t experts_new_slots(struct builder *builder, const char *name);
-// Fills slots with rows of in, times their gates (-1: not scaled).
+// Copies each token's row of `in` to the slots of its experts, times its gates (-1: not scaled).
 void experts_fill_slots(struct sublayer *sublayer, const char *role, int32_t in, int32_t gates, int32_t slots);
-// Sums the slots of each row's choices, times their gates (-1: not scaled), into out; adds: accumulates.
+// Sums the slots of each token's experts, times its gates (-1: not scaled), into `out`. adds: adds to `out`.
 void experts_sum_choices(struct sublayer *sublayer, const char *role, int32_t slots, int32_t gates, int32_t out,
                          bool adds);
-// Gradient of the gates: dot product of each choice's row and slot. scaled receives the rows times their gates, in
-// slots (-1: not needed).
+// Returns the gradient of the gates: for each expert that a token chooses, the dot product of the token's row and slot.
+// `scaled` receives the rows times their gates, in slots (-1: not needed).
 int32_t experts_gate_gradients(struct sublayer *sublayer, const char *role, int32_t rows, int32_t slots,
                                int32_t scaled);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Appends the ops of shared experts: an MLP that every token passes, next to the routed experts.
 //
-// Its ops overlap with the expert all-to-alls: fc1 follows the dispatch, fc2 the all-to-all of outputs, and the
-// backward pass the all-to-all of output gradients. Models without shared experts append nothing.
+// These ops overlap with the expert all-to-alls: fc1 follows the dispatch, fc2 follows the all-to-all of expert
+// outputs, and the backward pass follows the all-to-all of output gradients. Models without shared experts append
+// nothing.
 #include "experts.h"
 #include "mlp.h"
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kinds of the head and of an MTP module's head: logits, loss, and their gradients. The loss
-// overwrites the logits with their gradient, so only one [T, vocabulary] tensor exists (T: tokens of a microbatch).
+// overwrites the logits with their gradient, so only one tensor [tokens, vocabulary] exists per microbatch.
 #include "embedding.h"
 
 #include "gswbench/linear.h"
 
 enum {
-    VALUE_IN = VALUE_OWN,    // [T, hidden], normalised
-    VALUE_LOGITS,            // [T, vocabulary]; their gradient after the loss
+    VALUE_IN = VALUE_OWN,    // [tokens, hidden], normalised
+    VALUE_LOGITS,            // [tokens, vocabulary]; the loss overwrites them with their gradient
 };
 
 static const struct exported exported = {"lm_head.weight", 3};
 
-// A tied table counts as the embedding's parameters, but its GEMM is here.
+// Returns the counts of the head. A table that is tied to the embedding counts as parameters there, but its GEMM counts
+// here.
 static struct layer_count count(const struct model_config *model)
 {
     int64_t table = model->vocab * model->hidden, own = model->tied ? 0 : table;
@@ -29,13 +30,13 @@ static void declare(struct declarations *declarations, int32_t *weights)
     }
 }
 
-// An MTP module shares the table of the head and has its own norm.
+// Returns the counts of an MTP module's head. It uses the table of the model's head.
 static struct layer_count count_prediction(const struct model_config *model)
 {
     return (struct layer_count){.multiplied = model->vocab * model->hidden};
 }
 
-// The output table, in plan->weights; the embedding's if tied.
+// Returns the index in plan->weights of the output layer's table, which is the embedding's if tied.
 static int32_t head_table(const struct builder *builder)
 {
     return builder->blocks[block_head(&builder->plan->model)].weights[0][WEIGHT_TABLE];
@@ -46,7 +47,7 @@ static void declare_prediction(struct declarations *declarations, int32_t *weigh
     weights[WEIGHT_TABLE] = head_table(declarations->builder);
 }
 
-// This rank's shard of the vocabulary.
+// Returns the shape of ops on the logits: this rank's shard of the vocabulary.
 static struct rows_shape logit_shape(const struct builder *builder)
 {
     const struct plan        *plan = builder->plan;
@@ -68,7 +69,8 @@ static int32_t gather_over_tensor(struct builder *builder, const char *role, int
     return all;
 }
 
-// All-gathers the logit statistics over tp [tp, T, 3].
+// All-gathers three statistics of each token's logits over tp, because each rank has a shard of the vocabulary. Returns
+// them as [tp, tokens, 3], or -1 if tp = 1.
 static int32_t gather_statistics(struct builder *builder, int32_t targets, int32_t logits)
 {
     struct plan *plan  = builder->plan;
@@ -115,7 +117,8 @@ static void append_loss(struct builder *builder, int32_t logits)
     sum.accumulates = plan->tensors[loss].first_op >= 0;
     assembly_operand(&sum, LOSS_SUM_IN, ACCESS_READ, losses);
     assembly_operand(&sum, LOSS_SUM_OUT, sum.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, loss);
-    // Of the ranks with the same loss, one counts it. The others add 0 * loss, so that a NaN still reaches the sum.
+    // If tp ranks have the same loss, one of them counts it. The others add 0 * loss, so that a NaN still reaches the
+    // sum.
     sum.shape.rows = (struct rows_shape){
         .rows = builder->tokens, .columns = 1, .scale = tensor_counts_loss(plan) ? (float)(share / tokens) : 0.0F};
     assembly_append(&builder->assembly, &sum);
@@ -133,7 +136,8 @@ static void append_loss_of_rows(struct sublayer *sublayer)
     append_loss(builder, values[VALUE_LOGITS]);
 }
 
-// A copy of the embedding also has a position table, which the head does not use: its gradient here is zero.
+// If the table is the last stage's copy of the embedding's unit, that unit also has a position table. The head does not
+// use it, so its gradient on this stage is zero.
 static void clear_positions(struct builder *builder, int32_t table)
 {
     struct plan *plan      = builder->plan;
@@ -161,14 +165,14 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     } else {
         linear_weight_gradient(builder, "head weight gradient", values[VALUE_LOGITS], values[VALUE_IN], table);
     }
-    if (gradient >= 0) {    // from the MTP modules, for the normalised stream
+    if (gradient >= 0) {    // from the MTP modules, which also read the normalised stream
         assembly_cast(&builder->assembly, "prediction gradient sum", gradient, dn, true);
     }
     return dn;
 }
 
-// Gathers the head's input again for a deferred weight gradient. The gather starts after the compute ops appended so
-// far, so it overlaps with the GEMM of the previous microbatch.
+// All-gathers the head's input over tp again for a deferred weight gradient. The gather starts after the compute ops
+// appended so far, so it overlaps with the GEMM of the previous microbatch.
 static int32_t gather_again(struct builder *builder, int64_t microbatch)
 {
     int32_t rows                     = builder->deferred[microbatch].x;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Defines the layer kind of latent attention (MLA). Queries, keys and values are compressed on the local rows,
-// normalised, gathered over tp in compressed form, and projected up to this rank's heads. The rotated part of a key is
-// computed next to the compressed keys and values and shared by all heads. The down projections are replicated over tp.
-// Core attention is in attention.c. S, T: rows before and after the gather over tp.
+// Defines the layer kind of latent attention (MLA). Down projections, replicated over tp, compress queries, keys and
+// values of this rank's part of the residual stream. These latents are normalised, all-gathered over tp, and projected
+// up to this rank's heads. All heads share one rotated key part, which is computed with the compressed keys and values.
+// Core attention is in attention.c. tokens: tokens of a microbatch on this rank; shard_tokens: its tokens in the
+// residual stream, tokens / tp with sequence parallelism.
 #include <inttypes.h>
 
 #include "gswbench/layer_kind.h"
@@ -19,15 +20,15 @@ enum {
 };
 enum { LINEAR_KV_DOWN, LINEAR_KV_UP, LINEAR_Q_UP, LINEAR_PROJECTION, LINEAR_Q_DOWN };
 enum {
-    VALUE_KV_DOWN = VALUE_ATTENTION_END,    // [S, kv_rank]
-    VALUE_KEY_ROPE,                         // [S, rope_dim]
-    VALUE_KV_STATISTICS,                    // of the norm [S, 2]
-    VALUE_KV_LATENT,                        // normalised [S, kv_rank]
-    VALUE_Q_DOWN,                           // VALUE_Q_*: the same for queries; -1 if they are not compressed
+    VALUE_KV_DOWN = VALUE_ATTENTION_END,    // [shard_tokens, kv_rank]
+    VALUE_KEY_ROPE,                         // [shard_tokens, rope_dim]
+    VALUE_KV_STATISTICS,                    // mean and 1 / deviation of the latent's norm [shard_tokens, 2]
+    VALUE_KV_LATENT,                        // normalised latent [shard_tokens, kv_rank]
+    VALUE_Q_DOWN,                           // VALUE_Q_*: the same tensors for queries; -1 if queries are not compressed
     VALUE_Q_STATISTICS,
     VALUE_Q_LATENT,
-    VALUE_KV_UP,    // [T, heads (head_dim + value_dim)]
-    VALUE_Q_UP,     // [T, heads key_dim]
+    VALUE_KV_UP,    // [tokens, heads (head_dim + value_dim)]
+    VALUE_Q_UP,     // [tokens, heads key_dim]
 };
 
 static const struct exported exported_q          = {"model.layers.%d.self_attn.q_proj.weight", 32};
@@ -185,7 +186,8 @@ static void append_up(struct sublayer *sublayer)
                              "kv up input", values[VALUE_KV_LATENT], NULL);
 }
 
-// Operands of rope and its gradient. Rope writes query and key_value, its gradient the other three.
+// Operands of RoPE and of its gradient. RoPE writes query and key_value; its gradient writes the gradients of the first
+// three.
 struct latent_rope {
     int32_t query_up, key_value_up, shared_key, query, key_value;
 };
@@ -215,7 +217,8 @@ static void append_rope(struct sublayer *sublayer)
         &(struct latent_rope){values[VALUE_Q_UP], values[VALUE_KV_UP], shared, values[VALUE_Q], values[VALUE_KV]});
 }
 
-// The part of VALUE_N's gradient that comes from the queries.
+// Appends the backward pass of the query projections. Returns the part of VALUE_N's gradient that comes from the
+// queries.
 static int32_t query_backward(struct sublayer *sublayer, int32_t gradient)
 {
     static const struct columns_roles roles   = {"q up input again", "q up data gradient", "q up input gradient",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kind of Mamba-2: input projection to z, x, B, C and dt, causal convolution of x, B and C, selective
-// scan, norm gated by z, output projection. tp shards heads and groups. T: tokens of a microbatch.
+// scan, norm gated by z, output projection. tp shards heads and groups. tokens: tokens of a microbatch on this rank.
 #include <inttypes.h>
 
 #include "gswbench/layer_kind.h"
@@ -17,11 +17,11 @@ enum {
 };
 enum { LINEAR_IN, LINEAR_OUT, LINEARS };
 enum {
-    VALUE_PACKED = VALUE_OWN,    // z, x, B, C, dt [T, packed]
-    VALUE_CONVOLVED,             // x, B, C [T, channels]
-    VALUE_SCANNED,               // [T, inner]
-    VALUE_GATED,                 // output of the gated norm [T, inner]
-    VALUE_GROUP_SCALES,          // 1 / rms of each group [T, groups]
+    VALUE_PACKED = VALUE_OWN,    // z, x, B, C, dt [tokens, packed]
+    VALUE_CONVOLVED,             // x, B, C [tokens, channels]
+    VALUE_SCANNED,               // [tokens, inner]
+    VALUE_GATED,                 // output of the gated norm [tokens, inner]
+    VALUE_GROUP_SCALES,          // 1 / rms of each group [tokens, groups]
 };
 
 static const struct exported exported_z          = {"model.layers.%d.mixer.z_proj.weight", 48};
@@ -42,8 +42,8 @@ static const struct exported exported_gated_norm = {"model.layers.%d.mixer.norm.
 static const struct exported exported_out        = {"model.layers.%d.mixer.out_proj.weight", 63};
 
 // Mamba-2 draws convolution filters uniformly from -1/2 to 1/2, dt from 0.001 to 0.1 (its logarithm uniformly), and the
-// decay rate a uniformly from 1 to 16. The weights here are normal instead. They are the filters, the inverse softplus
-// of dt, and the logarithm of a, and have about the same mean and deviation.
+// decay rate a uniformly from 1 to 16. This program draws only normal numbers, so it draws the filters, the inverse
+// softplus of dt, and the logarithm of a, from normal distributions with about the same mean and deviation.
 static const float filter_deviation = 0.29f, step_mean = -4.6f, step_deviation = 1.3f, decay_mean = 2.0f,
                    decay_deviation = 0.7f;
 
@@ -210,7 +210,8 @@ static void append_out(struct sublayer *sublayer)
         sublayer->values->tensor[VALUE_GATED], -1);
 }
 
-// Returns the gradient of VALUE_SCANNED. packed: receives the gradient of z.
+// Appends the backward pass of the gated norm. Returns the gradient of VALUE_SCANNED, and writes the gradient of z to
+// its columns of `packed`.
 static int32_t gated_norm_backward(struct sublayer *sublayer, int32_t gradient, int32_t packed)
 {
     const int32_t       *values = sublayer->values->tensor;
@@ -227,8 +228,9 @@ static int32_t gated_norm_backward(struct sublayer *sublayer, int32_t gradient, 
     return dy;
 }
 
-// Returns the gradient of VALUE_CONVOLVED. packed: receives the gradient of dt. The same op computes the gradients of
-// step bias, decay and skip, so either all three accumulate or none does.
+// Appends the backward pass of the scan. Returns the gradient of VALUE_CONVOLVED, and writes the gradient of dt to its
+// columns of `packed`. The same op computes the gradients of step bias, decay and skip, so either all three accumulate
+// or none does.
 static int32_t scan_backward(struct sublayer *sublayer, int32_t gradient, int32_t packed)
 {
     const int32_t       *values = sublayer->values->tensor;
@@ -247,7 +249,7 @@ static int32_t scan_backward(struct sublayer *sublayer, int32_t gradient, int32_
     return d_in;
 }
 
-// packed: receives the gradients of x, B and C.
+// Appends the backward pass of the convolution, which writes the gradients of x, B and C to their columns of `packed`.
 static void convolution_backward(struct sublayer *sublayer, int32_t gradient, int32_t packed)
 {
     struct builder      *builder = sublayer->builder;
@@ -305,7 +307,8 @@ static const struct forward_step steps[] = {
 };
 // clang-format on
 
-// As in mamba_ssm, the forward pass keeps the input of the convolution, and the backward pass repeats it.
+// As in mamba_ssm, the forward pass keeps only the input of the convolution, and the backward pass repeats the
+// convolution.
 const struct layer_kind mamba_kind = {
     .name     = "mamba",
     .norm     = &mamba_norm,

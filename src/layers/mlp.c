@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kind of the MLP: fc1 (gate and up together), activation, fc2. Experts and shared experts use its
-// functions. rows_backward and columns_backward are the backward passes of linears of most layer kinds.
+// functions. Also has the backward passes of row-parallel and column-parallel linears, which most layer kinds use.
+// tokens: tokens of a microbatch on this rank.
 #include "mlp.h"
 
 #include "gswbench/linear.h"
 
 enum { WEIGHT_FC1 = WEIGHT_OWN, WEIGHT_FC2 };
 enum {
-    VALUE_FC1 = VALUE_OWN,    // [T, ffn] or [T, 2 ffn]
-    VALUE_S,                  // after the activation [T, ffn]
+    VALUE_FC1 = VALUE_OWN,    // [tokens, ffn] or [tokens, 2 ffn]
+    VALUE_S,                  // output of the activation [tokens, ffn]
 };
 
 static const struct exported exported_fc1_a  = {"model.layers.%d.mlp.gate_up_proj.lora_A.weight", 2};
@@ -47,7 +48,7 @@ int64_t mlp_biases(const struct model_config *model, int64_t hidden, int64_t ffn
     return model->mlp_bias && ffn > 0 ? (model_is_gated(model) ? 2 : 1) * ffn + hidden : 0;
 }
 
-// B of fc1 has parts for gate and up, or for up only.
+// Returns the names of fc1's adapter. Its matrix B has parts for gate and up, or without a gate only for up.
 static struct adapter_names in_adapter(const struct mlp_names *as, bool is_gated)
 {
     struct adapter_names names = as->in_adapter;
@@ -113,7 +114,8 @@ int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp)
                                 mlp->roles->fc2_output, mlp->s, -1);
 }
 
-// Gathering the input overlaps with the data gradient GEMM, and the reduction with the weight gradient GEMM.
+// The all-gather of the input overlaps with the data gradient GEMM, and the reduction of its result with the weight
+// gradient GEMM.
 int32_t columns_backward(struct builder *builder, const struct columns_roles *roles, int32_t dy, int32_t x,
                          int32_t weight, bool is_last)
 {
@@ -212,7 +214,7 @@ const struct layer_kind mlp_kind = {
     .count    = count,
 };
 
-// The activation of an MLP. Gated activations read gate and up from one tensor.
+// Returns the activation op of an MLP. Gated activations read gate and up from one tensor.
 static struct op activation_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t in)
 {
     const struct model_config *model   = &builder->plan->model;

@@ -11,21 +11,23 @@ struct mlp_names {
     struct exported gate, up, down;
     struct exported gate_bias, up_bias, down_bias;
 
-    struct adapter_names in_adapter, out_adapter;    // without gate, in_adapter's first B is not used
+    // Adapters of fc1 and fc2. Without a gate, the first B of in_adapter is not used.
+    struct adapter_names in_adapter, out_adapter;
 };
 
-// fc1 (gate and up together) and fc2 of an MLP, or of an expert if expert >= 0.
+// Describes the weights of an MLP, or of an expert if expert >= 0: fc1 (gate and up together) and fc2.
 struct mlp_weights {
     const struct mlp_names *as;
     int64_t                 hidden, ffn, expert;
     int64_t                 linear;    // index of fc1 among the linears of the sublayer
 };
-void    mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_weights *weights);
-int64_t mlp_elements(const struct model_config *model, int64_t hidden, int64_t ffn);    // parameters of fc1 and fc2
-int64_t mlp_adapters(const struct model_config *model, int64_t ffn);                    // parameters of their adapters
-int64_t mlp_biases(const struct model_config *model, int64_t hidden, int64_t ffn);      // of their biases; 0: no biases
+void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, const struct mlp_weights *weights);
+// Return the parameters of fc1 and fc2, of their adapters, and of their biases (0: the model has none).
+int64_t mlp_elements(const struct model_config *model, int64_t hidden, int64_t ffn);
+int64_t mlp_adapters(const struct model_config *model, int64_t ffn);
+int64_t mlp_biases(const struct model_config *model, int64_t hidden, int64_t ffn);
 
-// Parts and names of an MLP's ops.
+// The parts of the model that an MLP's ops count for, and the names of the ops.
 struct mlp_roles {
     enum model_part      part_fc1, part_activation, part_fc2;
     const char          *fc1, *fc1_input, *fc2, *fc2_output;
@@ -45,16 +47,18 @@ struct mlp_roles {
         }                                                                                                              \
     }
 
-// An MLP on all tokens: weights and values.
+// The weights and activations of an MLP that all tokens pass. tokens: tokens of a microbatch on this rank;
+// shard_tokens: its tokens in the residual stream, tokens / tp with sequence parallelism.
 struct mlp {
     const struct mlp_roles *roles;
     int32_t                 fc1_weight, fc2_weight;
-    int32_t                 in, fc1, s;          // [S, hidden], [T, ffn] or [T, 2 ffn], [T, ffn]
-    bool                    is_first_trained;    // the gradient of in is not needed
+    int32_t in, fc1, s;       // in [shard_tokens, hidden]; fc1 [tokens, ffn] or [tokens, 2 ffn]; s, the activation's
+                              // output [tokens, ffn]
+    bool is_first_trained;    // the gradient of `in` is not needed
 };
 int32_t mlp_fc1(struct builder *builder, const struct mlp *mlp);
 int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp);
-// Returns the gradient of the input, or -1 if it is not needed.
+// Appends the backward pass. Returns the gradient of the MLP's input, or -1 if it is not needed.
 int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient);
 
 int32_t activation_forward(struct builder *builder, int32_t in);

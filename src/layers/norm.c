@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Appends a residual addition with the following norm, and the gradient of both.
+// Appends the addition of a branch to the residual stream together with the norm after it, and the gradient of both.
 #include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
 
@@ -64,7 +64,7 @@ int32_t norm_backward(struct builder *builder, const char *role, const struct no
 void declare_norm(struct declarations *declarations, const struct norm_names *norm, int32_t *weights)
 {
     const struct model_config *model = &declarations->builder->plan->model;
-    // layer-norm-1p stores the weight minus 1.
+    // layer-norm-1p stores the weight minus 1, so its initial value is 0.
     float constant = model->norm == NORM_LAYER_1P ? 0.0f : 1.0f;
     declare_vector(declarations, &weights[WEIGHT_NORM], norm->weight, &norm->exported_weight, model->hidden, constant);
     if (model_norm_has_bias(model)) {

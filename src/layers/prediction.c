@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kind of the first sublayer of an MTP module. It normalises two inputs: the output of the previous
 // module (or of the last layer), and the embedding of the token that the previous module predicts. It concatenates both
-// and projects them to the hidden size; the module then predicts the next token. The projection is replicated over tp
-// and runs on the local rows.
+// and projects them to the hidden size; the module then predicts the next token. The projection is replicated over tp,
+// and each rank applies it to its part of the residual stream: shard_tokens rows, tokens / tp with sequence
+// parallelism.
 #include "embedding.h"
 
 #include "gswbench/layer_kind.h"
@@ -10,10 +11,10 @@
 
 enum { WEIGHT_EMBEDDING_NORM = WEIGHT_OWN, WEIGHT_EMBEDDING_NORM_BIAS, WEIGHT_PROJECTION };
 enum {
-    VALUE_ROWS = VALUE_OWN,    // embedding rows [S, hidden]
-    VALUE_ROWS_STATISTICS,     // of their norm [S, 2]
-    VALUE_ROWS_N,              // normalised [S, hidden]
-    VALUE_PAIR,                // concatenation of VALUE_ROWS_N and VALUE_N [S, 2 hidden]
+    VALUE_ROWS = VALUE_OWN,    // embedding rows [shard_tokens, hidden]
+    VALUE_ROWS_STATISTICS,     // mean and 1 / deviation of the rows' norm [shard_tokens, 2]
+    VALUE_ROWS_N,              // normalised embedding rows [shard_tokens, hidden]
+    VALUE_PAIR,                // concatenation of VALUE_ROWS_N and VALUE_N [shard_tokens, 2 hidden]
 };
 
 static const struct exported exported_projection = {"model.layers.%d.eh_proj.weight", 40};
@@ -52,7 +53,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
     declare_rows(declarations, projection, &exported_projection, hidden, 2 * hidden);
 }
 
-// The input tokens of an MTP module are the targets of the previous depth.
+// Returns the input tokens of an MTP module: the targets of the MTP module (or head) before it.
 static int32_t tokens_of(const struct builder *builder)
 {
     return prediction_targets(builder, prediction_depth(builder) - 1);
@@ -98,7 +99,7 @@ static void append_projection(struct sublayer *sublayer)
                                        sublayer->weights[WEIGHT_PROJECTION]);
 }
 
-// Splits the gradient of VALUE_PAIR; the embedding's half comes first.
+// Splits the gradient of VALUE_PAIR into the gradients of its two halves; the embedding's half is the first.
 static void split(struct builder *builder, int32_t pair, int32_t halves[2])
 {
     const int64_t *shape = DIMS(builder->shard_tokens, builder->plan->model.hidden);

@@ -8,10 +8,10 @@
 #include "gswbench/linear.h"
 #include "gswbench/number.h"
 
-// FP8 GEMMs need sizes that are multiples of this; with MXFP8 and NVFP4, of SCALING_BLOCK.
+// FP8 GEMMs need row counts that are multiples of LOW_PRECISION_ROWS; with MXFP8 and NVFP4, of SCALING_BLOCK.
 enum { LOW_PRECISION_ROWS = 16 };
 
-// Mean number of choices per expert, times factor.
+// Returns the mean number of rows that choose an expert, times `factor`.
 static int64_t share_of_choices(const struct model_config *model, int64_t rows, double factor)
 {
     return (int64_t)ceil((double)(rows * model->top_k) * factor / (double)model->experts);
@@ -22,8 +22,8 @@ uint32_t experts_row_axes(const struct builder *builder)
     return 1u << AXIS_CP | (tensor_shares_rows(builder) ? 1u << AXIS_TP : 0);
 }
 
-// Whether the step counts rows and moves and computes only those in use (dropless). If tp shards the experts, the step
-// uses the worst-case number of rows instead.
+// Returns whether the layer is dropless: the step counts the rows of each expert and moves and computes only these. If
+// tp shards the experts, the step moves and computes the worst-case number of rows instead.
 static bool experts_counts_rows(const struct builder *builder)
 {
     const struct plan *plan = builder->plan;
@@ -56,11 +56,12 @@ struct routing_shape experts_routing(const struct builder *builder)
                                   .scale         = (float)model->router_scale,
                                   .groups        = model->router_groups,
                                   .top_groups    = model->router_top_groups};
-    // hot: share of rows that choose the first top_k experts, so that their load is routing_skew times the mean.
+    // hot: fraction of rows that choose the first top_k experts, so that the load of these is routing_skew times the
+    // mean.
     if (train->routing == ROUTING_SKEWED && each < 1) {
         shape.hot = (train->routing_skew - 1) * each / (1 - each);
     }
-    // A row chooses an expert at most once, so a capacity equal to the row count drops nothing.
+    // The capacity is at most the number of rows. A row chooses an expert at most once, so this capacity drops nothing.
     int64_t multiple  = plan->precision.low_precision_linears == 0 ? 1
                         : plan->precision.recipe == RECIPE_MXFP8   ? SCALING_BLOCK
                         : plan->precision.recipe == RECIPE_NVFP4   ? SCALING_BLOCK
@@ -101,7 +102,7 @@ void experts_append_logits(struct sublayer *sublayer)
     }
 }
 
-// All-to-all of the token counts per expert.
+// Appends the all-to-all of token counts: each rank sends each expert's rank the number of tokens for it.
 static void append_exchange(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
@@ -117,8 +118,8 @@ static void append_exchange(struct sublayer *sublayer)
     }
 }
 
-// The plan expects uniform routing: a rank receives as many rows as it sends, and each local expert an equal part of
-// them. An expert has the maximum if every row of every rank chooses it.
+// Returns the expected and maximum rows of a local expert. The plan expects uniform routing: a rank receives as many
+// rows as it sends, divided equally among its experts. An expert has the maximum if every row of every rank chooses it.
 static struct row_count row_count_of(const struct builder *builder, int32_t reader, int64_t expert)
 {
     const struct routing_shape *shape = &builder->routing;
@@ -129,7 +130,7 @@ static struct row_count row_count_of(const struct builder *builder, int32_t read
                               .maximum  = shape->owners * number_round_up(shape->rows, shape->multiple)};
 }
 
-// Recompute uses the counts of the forward pass.
+// Appends no op in recompute, which uses the counts of the forward pass.
 int32_t experts_append_row_counts(struct sublayer *sublayer)
 {
     struct builder               *builder = sublayer->builder;
@@ -154,7 +155,7 @@ int32_t experts_append_row_counts(struct sublayer *sublayer)
     return first;
 }
 
-// Recompute adds no statistics: the forward pass has counted the rows.
+// In recompute, the op adds no routing statistics, because the forward pass has already counted the rows.
 void experts_append_route(struct sublayer *sublayer)
 {
     struct builder             *builder = sublayer->builder;
@@ -240,7 +241,8 @@ void experts_append_balance(struct builder *builder)
         SLOTS({BALANCE_LOADS, plan->routing}, {BALANCE_BIAS, plan->router_bias}, {BALANCE_SCALE, plan->clip_scale}));
 }
 
-// Rows of tokens in slots of experts: dispatch, combine, and the gradient of gates.
+// The following functions move rows between tokens and slots: dispatch, combine, and the gradient of gates. A slot is a
+// row of the send buffer, one token for one of its experts.
 
 int32_t experts_new_slots(struct builder *builder, const char *name)
 {
