@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Appends tensors and ops to a plan under construction. Layers call it and name the operands of each op; from these the
-// assembly derives the op's dependencies on ops of other streams.
+// Appends tensors and ops to a plan under construction. Layers name the operands of each op; from these the assembly
+// derives the op's dependencies on ops of other streams.
 #pragma once
 
 #include <stdbool.h>
@@ -8,47 +8,47 @@
 
 #include "gswbench/plan.h"
 
-// Uses of a tensor so far. writer: index of the last op that wrote it; reader: of the last op on each stream that read
-// it; -1: none. A new op that uses the tensor depends on these. If the tensor is a part of another (assembly_part), the
-// writer and readers are recorded there, for the whole, and only the fields after them describe the part.
+// Uses of a tensor so far, on which a new op that uses the tensor depends. writer: last op that wrote it. reader: for
+// each stream, the last op that read it. -1: none. If the tensor is a part of another tensor (assembly_part), its
+// writer and readers are recorded in the usage of that tensor, and only the fields after `reader` describe the part.
 struct usage {
     int32_t writer;
     int32_t reader[STREAM_COUNT];
-    bool    is_apart;        // its own writer and readers are recorded (assembly_set_apart)
+    bool    is_apart;        // true: the part has its own writer and readers (assembly_set_apart)
     int32_t quantizer;       // op that quantized the tensor to FP8, or transposed it if it is FP8; -1: none
-    int32_t factor;          // index of the tensor with the inverse scales of a low-precision tensor
-    int32_t tensor_scale;    // NVFP4: index of the tensor with the inverse scale of the whole tensor
+    int32_t factor;          // tensor with the inverse scales of a low-precision tensor
+    int32_t tensor_scale;    // NVFP4: tensor with the inverse scale of the whole tensor
 };
 
 struct assembly {
     struct plan  *plan;
     int32_t       tensor_capacity, op_capacity;
-    struct usage *usage;         // [tensor_capacity]
-    struct op_tag tag;           // for the ops being appended
-    bool          is_initial;    // for the ops being appended; see struct op
-    bool          is_aside;      // the compute of another microbatch is interleaved with the ops appended now
+    struct usage *usage;                    // [tensor_capacity]
+    struct op_tag tag;                      // tag of the ops being appended
+    bool          is_initial;               // is_initial (struct op) of the ops being appended
+    bool          is_aside;                 // ops of another microbatch are interleaved with the ops being appended
     int32_t       pending[STREAM_COUNT];    // op of each stream that the next compute op must wait for; -1: none
     int32_t       last_compute;             // -1: none
-    int32_t       last_reader;              // last OP_READ_TOKEN_COUNTS, at which the host blocks; -1: none
+    int32_t       last_reader;              // last OP_READ_TOKEN_COUNTS, where the host waits for the device; -1: none
 };
 
-// The caller owns the plan. On entry, its fields that describe the job are set and all others are zero.
+// Begins a plan, which the caller owns. On entry, its fields that describe the job are set and all others are zero.
 void assembly_begin(struct assembly *assembly, struct plan *plan);
-// Places activations, drops redundant dependencies, and frees everything but the plan.
+// Assigns memory to activations, drops redundant dependencies, and frees everything except the plan.
 void assembly_finish(struct assembly *assembly);
-// Assigns arena offsets to activations (memory.c). clocks, position: from order_clocks.
+// Assigns memory offsets to activations (memory.c). clocks and position: results of order_clocks.
 void memory_place(struct plan *plan, const int32_t *clocks, const int32_t *position);
-void assembly_free(struct assembly *assembly);    // instead of assembly_finish, if there are no activations to place
+void assembly_free(struct assembly *assembly);    // call instead of assembly_finish if the plan has no activations
 
 #define DIMS(...) ((const int64_t[4]){__VA_ARGS__})
 int32_t assembly_tensor(struct assembly *assembly, const char *name, enum storage storage, enum format format,
                         const int64_t dim[4]);
 int32_t assembly_activation(struct assembly *assembly, const char *name, const int64_t dim[4]);
-// A part of another tensor, from element first_element of it. It has the format and storage of the whole.
+// Adds a part of the tensor `whole`, from element first_element on. The part has the format and storage of the whole.
 int32_t assembly_part(struct assembly *assembly, const char *name, int32_t whole, int64_t first_element,
                       const int64_t dim[4]);
 // Tracks uses of this part separately: from now on, ops on it and ops on other parts of the whole do not wait for each
-// other. The caller must order ops that reach its bytes through another tensor.
+// other. The caller must order ops that access the part's bytes through another tensor.
 void assembly_set_apart(struct assembly *assembly, int32_t part);
 
 // A tensor can have a number of rows that is known only in the step, such as the tokens of an expert (struct
@@ -58,14 +58,15 @@ void assembly_set_apart(struct assembly *assembly, int32_t part);
 int32_t assembly_row_count(struct assembly *assembly, const struct row_count *row_count);
 int64_t assembly_rows(const struct assembly *assembly, int32_t tensor);
 int64_t assembly_max_rows(const struct assembly *assembly, int32_t tensor);
-int64_t assembly_elements(const struct assembly *assembly, int32_t tensor);    // in the rows that the plan expects
+int64_t assembly_elements(const struct assembly *assembly, int32_t tensor);    // elements in the expected rows
 int32_t assembly_alike(struct assembly *assembly, const char *name, int32_t tensor, int64_t columns);
 
-void      assembly_set_part(struct assembly *assembly, enum model_part part);    // of the following ops
+void      assembly_set_part(struct assembly *assembly, enum model_part part);    // the model part of the following ops
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
 void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);    // tensor -1: none
-int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds dependencies; returns its index
-// Appends an op with these operands and those that the op already has. The op table says how it accesses them.
+int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds dependencies; returns the op's index
+// Appends an op with these operands in addition to operands that it already has. The op table says how it accesses
+// them.
 struct operand {
     int     slot;
     int32_t tensor;    // -1: none
@@ -76,13 +77,13 @@ int32_t assembly_append_with(struct assembly *assembly, struct op *op, const str
 int32_t assembly_group(struct assembly *assembly, uint32_t axes);
 // Makes `op`, which is not appended yet, wait for the op with index `until`, even if they share no operands.
 void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until);
-// Makes the next compute op wait for op `until` of another stream. This limits how far that stream falls behind:
-// otherwise the tensors of its waiting ops, such as gradients to reduce, could fill the memory.
+// Makes the next compute op wait for op `until` of another stream. This limits the lag of that stream: otherwise the
+// tensors of its waiting ops, such as gradients to reduce, could fill the memory.
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
-// Fields of a communication op on whole tensors. in: -1 for a receive, or if out is updated in place. out: -1 for a
-// send. makes (enum model_value): what out is to the model; 0: an output, or in the backward pass an input gradient.
-// hold: an op that must end first, or -1. peer, channel, ahead: as in struct communication_shape.
+// A communication op on whole tensors. in: tensor to send; -1 for a receive, or if `out` is updated in place. out: -1
+// for a send. makes (enum model_value): what `out` is to the model; 0: an output, or in the backward pass an input
+// gradient. hold: an op that must end first, or -1. peer, channel, ahead: as in struct communication_shape.
 struct communication {
     enum op_kind kind;
     const char  *role;
@@ -94,9 +95,10 @@ struct communication {
     int64_t      ahead;
 };
 int32_t assembly_communication(struct assembly *assembly, const struct communication *communication);
-// Adds an operand to an op that is already appended. No other stream may have used the tensor.
+// Adds an operand to an op that is already appended. No op of another stream may have used the tensor.
 void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum access access, int32_t tensor);
-bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t tensor);    // not written after that op
+// Returns whether the tensor has not been written after this op.
+bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t tensor);
 bool assembly_is_unread(const struct assembly *assembly, int32_t tensor);
 void assembly_clear(struct assembly *assembly, const char *role, int32_t tensor);
 void assembly_cast(struct assembly *assembly, const char *role, int32_t from, int32_t to, bool adds);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Appends linear layers y = x W^T with their data and weight gradients, and the sharding around them: tensor
-// parallelism, adapters, FSDP units, Muon's matrices and quantization. src/shard has a file for each.
+// parallelism, adapters, FSDP units, Muon's matrices and quantization. src/shard has a file for each of these.
 #pragma once
 
 #include "gswbench/builder.h"
@@ -8,152 +8,171 @@
 struct linear {
     const char *role;
     int32_t     weight;
-    bool        is_gradient;    // data gradient dx = dy W
-    bool        is_whole;       // not split to overlap with tp communication
+    bool        is_gradient;    // true: the GEMM is the data gradient dx = dy W
+    bool        is_whole;       // true: the GEMM is not split to overlap with tp communication
 };
-// Add an output tensor: with `rows` rows, or with as many as x has.
+// Add an output tensor with `rows` rows, or with the same number of rows as x.
 int32_t linear_out(struct builder *builder, const struct linear *linear, int64_t rows);
 int32_t linear_out_of(struct builder *builder, const struct linear *linear, int32_t x);
 void    linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates);
 int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_gemm_scaled(struct builder *builder, const struct linear *linear, int32_t x, float scale);
-// Before x is split by rows: returns its FP8 copy if that has a single scale, so that rows can be split, else x.
+// Call before x is split by rows. Returns the FP8 copy of x if it has a single scale, so that its rows can be split;
+// else x.
 int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);
-// Appends the weight gradients of the current tag's microbatch that a zero-bubble schedule moved out of its backward
-// pass (builder->delayed), and ends the gradients of their units.
+// Appends the weight gradients of the current microbatch (assembly.tag) that a zero-bubble schedule moved out of its
+// backward pass (builder->delayed), and ends the gradients of their FSDP units.
 void linear_append_delayed(struct builder *builder);
-// Whether the weight has a gradient, or an adapter of it has one.
+// Returns whether the weight has a gradient, or an adapter of it has one.
 bool linear_is_trained(const struct builder *builder, int32_t weight);
-// Whether ops of this step have already written the weight's gradient, so that the next op must add to it.
+// Returns whether ops of this step have already written the weight's gradient, so that the next op must add to it.
 bool gradient_accumulates(const struct builder *builder, int32_t weight);
 
-// Adapters of frozen matrices (LoRA): y = W x + scale B A x. Their GEMMs run in BF16, whatever the format of W's.
+// Adapters of frozen matrices (LoRA): y = W x + scale B A x. Their GEMMs run in BF16, even if the GEMM of W runs in
+// FP8.
 bool adapter_exists(const struct builder *builder, int32_t weight);
-// Adds the adapter's part to out, which is the output, or the input gradient if linear->is_gradient.
+// Adds the adapter's part of the result to `out`: the output, or the input gradient if linear->is_gradient.
 void adapter_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out);
 void adapter_weight_gradients(struct builder *builder, int32_t dy, int32_t x, int32_t weight);
 bool weight_is_frozen(const struct builder *builder, int32_t weight);
 
-// Column-parallel linear: all-gathers x [S, k] over tp to [T, k], and returns the product [T, n]. S, T: tokens of a
-// rank with and without sequence parallelism; k, n: inputs and outputs. With tp_overlap, gather and GEMM are split into
-// the steps of a ring. Without sequence parallelism, and for experts that are not sharded over tp, nothing is gathered.
-// whole, unless NULL, receives the gathered tensor.
+// Column-parallel linear: all-gathers x [shard_tokens, k] over tp to [tokens, k], and returns the product [tokens, n].
+// tokens: tokens of a microbatch on this rank; shard_tokens: tokens / tp with sequence parallelism, else tokens; k, n:
+// inputs and outputs. With tp_overlap, gather and GEMM are split into the steps of a ring. Without sequence
+// parallelism, and for experts that are not sharded over tp, x is not gathered. whole, unless NULL, receives the
+// gathered tensor.
 int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t *whole);
-// Row-parallel linear: multiplies x [T, k], then reduce-scatters over tp to [S, n], or all-reduces without sequence
-// parallelism (S = T). out: result tensor, or -1 for a new one.
+// Row-parallel linear: multiplies x [tokens, k], then reduce-scatters the product over tp to [shard_tokens, n], or
+// all-reduces it without sequence parallelism. out: result tensor, or -1 for a new one.
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t out);
 int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                                  int32_t out);    // the same without overlap
-// Whether the residual stream is sharded over tp (sequence parallelism).
-bool    tensor_shares_rows(const struct builder *builder);
-bool    tensor_shares_matrix(const struct builder *builder, int32_t weight);       // the weight is sharded over tp
-int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);    // [S, n] to [T, n]
+                                  int32_t out);    // the same, but GEMM and reduction do not overlap
+// Returns whether the residual stream is sharded over tp (sequence parallelism).
+bool tensor_shares_rows(const struct builder *builder);
+// Returns whether the weight is sharded over tp.
+bool tensor_shares_matrix(const struct builder *builder, int32_t weight);
+// All-gathers [shard_tokens, n] over tp to [tokens, n].
+int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);
 int32_t tensor_gather_again(struct builder *builder, const char *role, int32_t rows,
-                            int32_t weight);    // the input again, for the weight gradient; -1: W is not trained
-int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);    // partial sums [T, n] to [S, n]
-// All-reduces partial gradients of a unit over tp: those of replicated weights, which a rank computes only from its own
-// tokens or heads, and those of key and value heads that several ranks have.
+                            // All-gathers a linear's input again for its weight gradient. Returns -1 if the weight is
+                            // not trained.
+                            int32_t weight);
+// Sums the partial sums [tokens, n] of the tp ranks to [shard_tokens, n].
+int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);
+// All-reduces the partial gradients of a unit over tp. They belong to replicated weights, whose gradient each rank
+// computes from its own tokens or heads, and to key and value heads that several ranks have.
 void tensor_reduce_replicated(struct builder *builder, int32_t unit);
-// Rows first .. first + rows - 1 of a [rows, ...] tensor.
+// Returns rows first .. first + rows - 1 of a tensor [rows, ...] as a tensor.
 int32_t tensor_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows);
-// tensor_counts_loss: whether this rank adds its loss to the sum. If several tp ranks have the same loss, only one
-// does. tensor_loss_axes: axes over which the loss is summed. tensor_job_axes: axes of the communicator for a sum over
-// `axes`: all axes of the job, or none if `axes` has one rank. With one communicator per replica, replicas could add in
-// different orders, so that their norms and weights would differ in the last bits.
+// tensor_counts_loss returns whether this rank adds its loss to the sum. If several tp ranks have the same loss, only
+// one adds it. tensor_loss_axes returns the axes over which the loss is summed. tensor_job_axes returns the axes of the
+// communicator for a sum over `axes`: all axes of the job, or none if `axes` has one rank. With one communicator per
+// replica, replicas could add in different orders, so that their norms and weights would differ in the last bits.
 bool     tensor_counts_loss(const struct plan *plan);
 uint32_t tensor_loss_axes(const struct plan *plan);
 uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes);
 
-// FSDP units: gathering of weights, reduction of gradients, and the tensors that hold them.
+// FSDP units (parameter groups): the following functions gather their weights, reduce their gradients, and update the
+// tensors that hold them.
 
-// Number of units in the model. Units have places like blocks: that of a block has the block's place. Units of experts
-// follow, one per layer with experts; then those of linears and adapters.
+// Returns the number of units in the model. The place of a unit is its index there. The first places are the places of
+// blocks (struct block). Units of experts follow, one per layer with experts; then units of linears and of adapters.
 int64_t unit_places(const struct builder *builder);
 int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_layer);
 // With FP8 weights or Muon, the linears of a block form a separate unit, because a unit has one format and optimizer.
 int64_t unit_place_of_linears(const struct builder *builder, int64_t layer);
 int64_t unit_place_of_adapters(const struct builder *builder, int64_t layer);
-// Rounds up the elements of a unit that is cut into this many slices, so that each slice starts at a multiple of 16
+// Rounds up the elements of a unit that is divided into this many slices, so that each slice starts at a multiple of 16
 // bytes even in the weight format with the fewest bits.
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);
 // Adds a unit with the place, elements and flags of `described`, for the layer of the current tag.
 void unit_create(struct builder *builder, const struct plan_unit *described);
-// Whether the unit's gradients are reduced after each microbatch and accumulated in reduced form.
+// Returns whether the unit's gradients are reduced after each microbatch and accumulated in reduced form.
 bool unit_reduces_each(const struct builder *builder, int32_t unit);
-// Makes the unit's weights available: gathers them if needed. direction: 1 in a forward, -1 in a backward pass, to
-// prefetch the units that follow in it; 0: no prefetch.
+// Makes the unit's weights available: gathers them if needed. direction: 1 in a forward, -1 in a backward pass; the
+// units that follow in this pass are prefetched. 0: no prefetch.
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
 // Ends the use that unit_acquire began. stays: keeps the gathered weights.
 void unit_leave(struct builder *builder, int32_t unit, bool stays);
 // Drops gathered weights that no pipeline action uses.
 void unit_release(struct builder *builder, int32_t unit);
-// Call before and after the ops that write the unit's weight gradients; the end reduces them as the layout requires.
+// Call before and after the ops that write the unit's weight gradients. unit_end_gradients reduces the gradients.
 void unit_begin_gradients(struct builder *builder, int32_t unit);
 void unit_end_gradients(struct builder *builder, int32_t unit);
-// For delayed weight gradients: points the unit's gradients to the tensors of their microbatch again (DELAYED_BEGIN).
+// For weight gradients that a zero-bubble schedule delays: points the unit's gradients to the tensors of their
+// microbatch again. begun: the entry DELAYED_BEGIN.
 void unit_resume_gradients(struct builder *builder, const struct delayed *begun);
-// At the end of a backward pass through a chunk: adds or copies reduced gradients to the accumulated gradients. After
-// the last microbatch also reduces these over replicas, if that happens once per step.
+// Call at the end of a backward pass through a pipeline chunk. Adds or copies reduced gradients to the accumulated
+// gradients. After the last microbatch, also reduces the accumulated gradients over replicas, if this happens once per
+// step.
 void unit_settle_gradients(struct builder *builder);
-// Make the unit's weights, or gradients, parts of `whole`, a tensor of the whole unit; -1: mark them unavailable.
+// Make the unit's weights, or gradients, parts of the tensor `whole` of the whole unit; -1: mark them unavailable.
 void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
 void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);
-// Whether this rank's optimizer updates only a slice of the weights that the rank keeps (ZeRO-1).
+// Returns whether this rank's optimizer updates only a slice of the weights that the rank keeps (ZeRO-1).
 bool unit_updates_slice(const struct builder *builder, int32_t unit);
-// The gradient tensor that this rank's optimizer reads, and the weight tensor that it writes.
+// Return the gradient tensor that this rank's optimizer reads, and the weight tensor that it writes.
 int32_t unit_updated_gradient(struct builder *builder, int32_t unit);
 int32_t unit_updated_weight(struct builder *builder, int32_t unit);
-// ZeRO-1: all-gathers the updated slices. hold: an op that must end first, or -1.
+// ZeRO-1: all-gathers the updated slices of a unit. hold: an op that must end first, or -1.
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold);
 
-// Muon updates whole matrices. With ZeRO-1 each matrix is assigned to one replica, which updates it for the others.
+// A matrix that Muon updates as a whole. With ZeRO-1 each matrix is assigned to one replica, its owner, which updates
+// it for all replicas.
 struct muon_matrix {
-    const struct weight_part *part;             // its first part; gate and up may be parts of one matrix
+    const struct weight_part *part;             // first part of the matrix; gate and up may be parts of one matrix
     int64_t                   first;            // offset in the unit, in elements
-    int64_t                   rows, columns;    // of the whole matrix
+    int64_t                   rows, columns;    // rows and columns of the whole matrix
     int64_t                   local_rows, local_columns;
     int32_t                   owner;    // index among the replicas; 0 without ZeRO-1, where each replica updates it
 };
-// Whether the optimizer is Muon. The linears of a block then form a separate unit.
+// Returns whether the optimizer is Muon. The linears of a block then form a separate unit.
 bool               muon_is_used(const struct plan *plan);
 int32_t            muon_matrices(const struct plan *plan, int32_t weight);    // number of matrices in a weight
 struct muon_matrix muon_matrix(const struct builder *builder, int32_t weight, int32_t index);
-double             muon_flops(const struct muon_matrix *matrix);    // of the Newton-Schulz iterations
+double             muon_flops(const struct muon_matrix *matrix);    // FLOPs of the Newton-Schulz iterations
 enum { MUON_ITERATIONS = 5 };
 // ZeRO-1: assigns matrices to replicas in model order, with about equal FLOPs. Adds the optimizer state of this rank.
 void muon_assign_owners(struct builder *builder);
 // ZeRO-1: broadcasts the updated matrices of a unit. hold: an op that must end first, or -1.
 void muon_broadcast(struct builder *builder, int32_t unit, int32_t hold);
 
-// FP8 quantization for the GEMMs of linears.
+// FP8 and FP4 quantization for the GEMMs of linears.
 
-// Returns the FP8 copy of a tensor [rows, columns], or its transposed FP8 copy. One op makes the two: the op that made
-// the tensor if it can fuse quantization, else an OP_QUANTIZE. They are used again until the tensor changes.
+// Returns the FP8 copy of a tensor [rows, columns], or its transposed FP8 copy. One op makes both copies: the op that
+// made the tensor if it can fuse quantization, else an OP_QUANTIZE. Later calls return the same copies until the tensor
+// changes.
 int32_t      quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum linear_role role,
                            bool is_transposed);
 enum scaling quantize_scaling(const struct plan *plan, enum linear_role role);
-// Call last: drops the unquantized output of ops with fused quantization if only their FP8 copies are read.
+// Call after all other ops are appended. If only the FP8 copies of a tensor are read, the op with fused quantization
+// that makes them no longer writes the unquantized output.
 void quantize_drop_unread(struct builder *builder);
-// Frozen weights in FP8 or FP4: describes how the weight is quantized before the first step, and declares its scales.
+// For frozen weights in FP8 or FP4: describes how the weight is quantized before the first step, and declares its
+// scales.
 void quantize_store(struct builder *builder, int32_t weight);
-// Attaches the weight's scales to its current tensor in FP8 or FP4, such as the part of a newly gathered unit.
+// Attaches the scales of an FP8 or FP4 weight to the tensor that now holds the weight, such as a part of a newly
+// gathered unit.
 void quantize_point(struct builder *builder, int32_t weight);
-// FP8 weights: quantizes this rank's slice of a unit from master weights (after quantize_scale_weights, if needed).
+// FP8 weights: quantizes this rank's slice of a unit from master weights. With current scaling, call
+// quantize_scale_weights first.
 void quantize_update_weights(struct builder *builder, int32_t unit);
 // Current scaling: computes the scales of updated weights from their amaxes. AdamW has stored these, except for FP8
 // weights, whose amaxes this call computes.
 void quantize_scale_weights(struct builder *builder);
 
-// Persistent FP8 scales, for delayed scaling and for scales that ranks share.
+// Declares the FP8 scales that persist over steps: for delayed scaling, and for current scaling with scales that ranks
+// share.
 void    scales_declare(struct builder *builder);
 int32_t scales_inverse(const struct builder *builder, int32_t weight, enum linear_role role);
-// Tensor in which AdamW stores the amax of a weight; -1: it stores none.
+// Returns the tensor in which AdamW stores the amax of a weight; -1: it stores none.
 int32_t scales_noted_magnitude(const struct builder *builder, int32_t weight);
-// Delayed scaling, after the last use of scales in a step: reduce amaxes over the ranks; compute the next scales.
+// Delayed scaling: call after the last use of scales in a step. scales_reduce_magnitudes reduces amaxes over the ranks;
+// scales_renew computes the scales of the next step.
 void scales_reduce_magnitudes(struct builder *builder);
 void scales_renew(struct builder *builder);

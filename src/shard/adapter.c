@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Appends the ops of adapters of frozen matrices (LoRA): y = W x + scale B A x with A [rank, in] and B [out, rank]. t =
-// scale x A^T is kept from the forward to the backward pass; then dB = dy^T t, dt = scale dy B, dA = dt^T x, and dx +=
-// dt A.
+// scale x A^T is kept from the forward to the backward pass. The backward pass computes dB = dy^T t, dt = scale dy B,
+// dA = dt^T x, and adds dt A to dx.
 //
-// Under tp, B of a column-parallel matrix and A of a row-parallel one are sharded like the matrix. The other of A and B
-// is replicated, and its gradient is summed over tp with the other replicated gradients of its unit. Partial sums need
-// no collective of the adapter: B t of a row-parallel matrix is reduced with W x, and dt A of a column-parallel matrix
-// with dx.
+// With tp, B of a column-parallel matrix and A of a row-parallel one are sharded like the matrix. The matrix that is
+// not sharded is replicated, and its gradient is summed over tp with the other replicated gradients of its FSDP unit.
+// Adapters need no collective of partial sums: B t of a row-parallel matrix is reduced together with W x, and dt A of a
+// column-parallel matrix together with dx.
 #include "gswbench/linear.h"
 
 bool adapter_exists(const struct builder *builder, int32_t weight)
@@ -25,7 +25,8 @@ bool linear_is_trained(const struct builder *builder, int32_t weight)
     return !weight_is_frozen(builder, weight) || adapter_exists(builder, weight);
 }
 
-// The entry that keeps t = scale x A^T of the current microbatch. Each MTP module has one, even with shared weights.
+// Returns the table entry that keeps t = scale x A^T of the current microbatch. Each MTP module has an entry, even if
+// modules share weights.
 static int32_t *place_of(struct builder *builder, int32_t weight)
 {
     const struct plan *plan   = builder->plan;
@@ -46,7 +47,7 @@ static float scale_of(const struct builder *builder)
     return (float)(adapters->alpha / (double)adapters->rank);
 }
 
-// Returns dt = scale dy B. Further calls with the same dy return the same tensor.
+// Returns the gradient of t, dt = scale dy B. Further calls with the same dy return the same tensor.
 static int32_t input_gradient(struct builder *builder, int32_t weight, int32_t dy)
 {
     struct adapter_input *input = &builder->adapter_inputs[weight];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Helps every layer: finds the index of a block in the model, and appends collectives, and splits and joins of columns.
+// Helper functions for every layer: they find the index of a block (a layer, an MTP module, the embedding or the head),
+// and append collectives, and splits and joins of columns.
 #include "gswbench/builder.h"
 
 int64_t block_head(const struct model_config *model)
@@ -35,7 +36,8 @@ int32_t collect(struct builder *builder, const struct collective *collective)
                                                                               .hold   = collective->hold});
 }
 
-// first and rest are the left and right columns of one tensor. columns is its width, valid_columns that of first.
+// Returns an op that splits or joins the columns of a tensor. first and rest: its left and right columns. In the shape,
+// columns is the width of the whole tensor, and valid_columns the width of `first`.
 static struct op columns_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t first,
                             int32_t rest)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Declares weights: the rows and columns that this rank has of each, and their initial values. src/build/weights.c
-// assigns the declared weights to FSDP units.
+// Declares weights: the rows and columns of each weight that this rank has, and their initial values.
+// src/build/weights.c assigns the declared weights to FSDP units.
 #include "gswbench/builder.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ static struct share share_of(const struct declarations *declarations, const stru
                                       : declarations->share;
 }
 
-// Adds a matrix of rows x columns to a weight. The ranks of `share` split it by rows or by columns.
+// Adds a matrix of rows x columns to a weight. The tp ranks shard it by rows or by columns.
 static void add_part(struct declaration *declaration, const struct exported *as, int64_t rows, int64_t columns,
                      struct share share, bool is_by_columns)
 {
@@ -130,7 +130,7 @@ void declare_bias(struct declarations *declarations, const char *name, const str
     }
 }
 
-// The matrix that was declared last, except adapters.
+// Returns the index of the matrix that was declared last, not counting adapters.
 static int32_t last_matrix(const struct declarations *declarations)
 {
     int32_t index = declarations->count - 1;
@@ -146,12 +146,14 @@ static struct declaration *declare_adapter_matrix(struct declarations *declarati
     struct declaration *added = declare_matrix(declarations, NULL, name);
     added->adapter_of         = of;
     added->adapter            = adapter;
-    // A of a column-parallel matrix and B of a row-parallel one are replicated; ranks sum their parts of the gradient.
+    // A of a column-parallel matrix and B of a row-parallel one are replicated. Each rank computes a part of their
+    // gradient, and the parts are summed.
     added->is_replicated = added->is_of_heads = declarations->list[of].is_summed == (adapter == ADAPTER_B);
     return added;
 }
 
-// A is drawn from a normal distribution, with the deviation of the uniform one in peft and Megatron-Bridge.
+// Declares an adapter's matrix A. It is drawn from a normal distribution with the same standard deviation as the
+// uniform distribution in peft and Megatron-Bridge.
 static void declare_a(struct declarations *declarations, int32_t of, const struct adapter_names *names)
 {
     struct declaration  *a    = declare_adapter_matrix(declarations, of, ADAPTER_A, names->name[ADAPTER_A]);

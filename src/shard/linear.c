@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Appends the GEMMs of a linear layer, y [T, n] = x [T, k] W^T with W [n, k], and its data, weight and bias gradients.
-// tensor.c has the collectives around them, quantize.c their operands in FP8 and FP4.
+// Appends the GEMMs of a linear layer, y [tokens, n] = x [tokens, k] W^T with W [n, k], and its data, weight and bias
+// gradients. tensor.c appends the collectives around them, quantize.c the ops that quantize their operands to FP8 or
+// FP4.
 #include "gswbench/linear.h"
 
-// An input matrix of a GEMM, and its role in the linear layer.
+// An input matrix of a GEMM, and its role in the linear layer: input, weight or output gradient.
 struct factor {
     int32_t          tensor;
     enum linear_role role;
@@ -25,8 +26,8 @@ static bool is_low_precision(const struct builder *builder, const struct gemm *g
            (!makes_weight_gradient || builder->plan->precision.has_low_precision_weight_gradients);
 }
 
-// Sets an FP8 or FP4 operand of a GEMM. Devices read such operands along k: A as is and B transposed. For a GEMM that
-// needs the other orientation, the operand is a transposed copy.
+// Sets an operand of a GEMM to the FP8 or FP4 copy of a tensor. Devices read such operands along k: A as is and B
+// transposed. For a GEMM that needs the other orientation, the operand is a transposed copy.
 static void read_copy(struct builder *builder, struct op *op, int slot, int32_t weight, struct factor factor)
 {
     bool     is_a       = slot == GEMM_A;
@@ -69,14 +70,14 @@ static void append_gemm(struct builder *builder, const struct gemm *gemm)
     assembly_append(&builder->assembly, &op);
 }
 
-// Whether the outputs are partial sums over tp (row-parallel).
+// Returns whether the weight is row-parallel, so that outputs are partial sums over tp.
 static bool is_summed(const struct builder *builder, int32_t weight)
 {
     const struct weight_part *part = &builder->plan->weights[weight].part[0];
     return part->local_columns < part->columns;
 }
 
-// With partial sums, only the first rank of tp adds the bias.
+// Returns whether this rank adds the bias. If outputs are partial sums over tp, only the first tp rank adds it.
 static bool adds_bias(const struct builder *builder, const struct linear *linear)
 {
     const struct plan *plan     = builder->plan;
@@ -103,7 +104,7 @@ int32_t linear_out_of(struct builder *builder, const struct linear *linear, int3
     return assembly_alike(&builder->assembly, linear->role, x, dim[linear->is_gradient]);
 }
 
-// The output of a linear: the tensor, whether the product is added to it, and a factor of the product.
+// The output of a linear. accumulates: the product is added to the tensor `out`. scale: factor of the product.
 struct result {
     int32_t out;
     bool    accumulates;
@@ -145,7 +146,8 @@ int32_t linear_factor(struct builder *builder, const struct linear *linear, int3
 {
     const struct plan *plan = builder->plan;
     enum linear_role   role = linear->is_gradient ? ROLE_GRADIENT : ROLE_INPUT;
-    // Inverse scales of some rows are not contiguous, so only a tensor with one scale is quantized before it is split.
+    // With a scale per row or block, the inverse scales of some rows are not contiguous. So only a tensor with a single
+    // scale is quantized before it is split by rows.
     bool is_copied = plan->weights[linear->weight].linear >= 0 && quantize_scaling(plan, role) == SCALING_WHOLE;
     return is_copied ? quantize_copy(builder, x, linear->weight, role, false) : x;
 }
@@ -167,8 +169,8 @@ int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t 
     return linear_gemm(builder, &(struct linear){role, weight, true, false}, dy);
 }
 
-// The bias of a row-parallel linear is replicated, and its gradient is summed over tp. If ranks shard the rows of dy,
-// each rank therefore sums only its own rows.
+// Appends the gradient of the bias. The bias of a row-parallel linear is replicated over tp, and its gradient is summed
+// over tp later. If ranks shard the rows of dy, each rank therefore sums only its own rows.
 static void append_bias_gradient(struct builder *builder, int32_t dy, int32_t weight)
 {
     const struct plan *plan = builder->plan;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lists Muon's matrices and assigns them to owners. With ZeRO-1 each replica owns consecutive whole matrices, in model
-// order (separately for experts), so its part of an FSDP unit is contiguous. Each owner broadcasts the matrices that it
-// updated. src/build/muon.c has the ops of the update.
+// Lists the matrices that Muon updates. With ZeRO-1, assigns each matrix to an owner among the data-parallel replicas,
+// which updates and broadcasts it. An owner has consecutive matrices in model order (separately for experts), so its
+// part of an FSDP unit is contiguous. src/build/muon.c has the ops of the update.
 
 #include "gswbench/linear.h"
 
@@ -10,8 +10,8 @@ bool muon_is_used(const struct plan *plan)
     return plan->train.optimizer == OPTIMIZER_MUON;
 }
 
-// Whether Muon updates all parts of a weight, such as gate and up, as one matrix. With muon_split = qkv, it splits only
-// the weights of queries, keys and values into their parts.
+// Returns whether Muon updates all parts of a weight, such as gate and up, as one matrix. With muon_split = qkv, only
+// weights of queries, keys and values are split into their parts.
 static bool is_joint(const struct plan *plan, const struct weight *weight)
 {
     enum { QKV_PARTS = 3 };
@@ -39,7 +39,8 @@ struct muon_matrix muon_matrix(const struct builder *builder, int32_t weight, in
     return matrix;
 }
 
-// With sides m <= n, an iteration multiplies m x n by n x m, m x m by m x m, and m x m by m x n.
+// Returns the FLOPs of the Newton-Schulz iterations. With sides m <= n, an iteration multiplies m x n by n x m, m x m
+// by m x m, and m x m by m x n.
 double muon_flops(const struct muon_matrix *matrix)
 {
     double m = (double)(matrix->rows < matrix->columns ? matrix->rows : matrix->columns);
@@ -47,11 +48,12 @@ double muon_flops(const struct muon_matrix *matrix)
     return MUON_ITERATIONS * (4 * m * m * n + 2 * m * m * m);
 }
 
-// Iterates over the matrices of experts, or over all others: the two kinds have different replicas.
+// An iterator over the matrices of experts, or over all other matrices: the two kinds are replicated over different
+// axes.
 struct matrices {
     struct builder *builder;
     bool            is_experts;
-    int32_t         weight, index;    // of the current matrix
+    int32_t         weight, index;    // indices of the current matrix: its weight, and its number in the weight
 };
 
 static bool next_matrix(struct matrices *matrices, struct muon_matrix *matrix)
@@ -68,7 +70,8 @@ static bool next_matrix(struct matrices *matrices, struct muon_matrix *matrix)
     return false;
 }
 
-// The first replica gets the largest share, so that its plan bounds the time of all.
+// Assigns matrices to replicas as owners, with about equal FLOPs. The replica with the most FLOPs becomes the first
+// replica, so that no replica takes longer than the plan of the first.
 static void assign(struct builder *builder, bool is_experts)
 {
     const struct plan *plan     = builder->plan;
@@ -93,21 +96,21 @@ static void assign(struct builder *builder, bool is_experts)
     }
 }
 
-// Elements of a unit from the first to the last matrix of an owner.
-static struct plan_slice run_of(const struct builder *builder, const struct plan_unit *unit, int64_t owner)
+// Returns the elements of an FSDP unit from the first to the last matrix of an owner.
+static struct plan_slice owned_slice(const struct builder *builder, const struct plan_unit *unit, int64_t owner)
 {
-    const struct plan *plan = builder->plan;
-    struct plan_slice  run  = {0, 0};
+    const struct plan *plan  = builder->plan;
+    struct plan_slice  slice = {0, 0};
     for (int32_t weight = unit->first_weight; weight < unit->first_weight + unit->weight_count; weight++) {
         for (int32_t i = 0; i < muon_matrices(plan, weight); i++) {
             struct muon_matrix matrix = muon_matrix(builder, weight, i);
             if (matrix.owner == owner) {
-                run.first    = run.elements == 0 ? matrix.first : run.first;
-                run.elements = matrix.first + matrix.local_rows * matrix.local_columns - run.first;
+                slice.first    = slice.elements == 0 ? matrix.first : slice.first;
+                slice.elements = matrix.first + matrix.local_rows * matrix.local_columns - slice.first;
             }
         }
     }
-    return run;
+    return slice;
 }
 
 static void add_state(struct builder *builder, struct plan_unit *unit)
@@ -133,7 +136,7 @@ void muon_assign_owners(struct builder *builder)
             continue;
         }
         if (unit_updates_slice(builder, i)) {
-            unit->updated = run_of(builder, unit, mesh_group_index(&plan->mesh, plan->rank, unit->update_axes));
+            unit->updated = owned_slice(builder, unit, mesh_group_index(&plan->mesh, plan->rank, unit->update_axes));
         }
         if (unit->updated.elements > 0) {
             builder->assembly.tag.layer = plan->tensors[unit->weight].layer;
@@ -148,12 +151,12 @@ void muon_broadcast(struct builder *builder, int32_t unit, int32_t hold)
     const struct plan_unit *sent     = &builder->plan->units[unit];
     int64_t                 replicas = mesh_group_size(&builder->plan->mesh, sent->update_axes);
     for (int64_t owner = 0; owner < replicas; owner++) {
-        struct plan_slice run = run_of(builder, sent, owner);
-        if (run.elements == 0) {
+        struct plan_slice slice = owned_slice(builder, sent, owner);
+        if (slice.elements == 0) {
             continue;
         }
         int32_t part =
-            assembly_part(&builder->assembly, "updated weights", sent->weight, run.first, DIMS(run.elements));
+            assembly_part(&builder->assembly, "updated weights", sent->weight, slice.first, DIMS(slice.elements));
         assembly_communication(&builder->assembly, &(struct communication){.kind   = OP_BROADCAST,
                                                                            .role   = "weight broadcast",
                                                                            .axes   = sent->update_axes,

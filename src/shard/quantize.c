@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: MIT
 // Appends the quantization of GEMM inputs to FP8 or FP4, as is and transposed. Scales are per tensor (current or
-// delayed) or per part of the tensor, such as a block of 32.
+// delayed scaling) or per part of the tensor, such as a block of 32 numbers.
 #include "gswbench/linear.h"
 
-// Persistent FP8 scales: one slot per linear and role (input, weight or output gradient). A tensor has a slot if its
-// scale is known before its values (delayed scaling), or if ranks must agree on it.
+// One tensor has all FP8 scales that persist over steps: one slot per linear and role (input, weight or output
+// gradient). A quantized tensor uses a slot if its scale is known before its values (delayed scaling), or if ranks must
+// agree on the scale.
 
 static bool is_delayed(const struct plan *plan)
 {
     return plan->precision.low_precision_linears != 0 && plan->precision.recipe == RECIPE_DELAYED;
 }
 
-// Whether AdamW finds the largest magnitudes (amax) of weights for their scales.
+// Returns whether AdamW finds the largest magnitudes (amaxes) of updated weights, from which their scales are computed.
 static bool notes_magnitudes(const struct plan *plan)
 {
     return plan->precision.recipe == RECIPE_CURRENT && plan->precision.fuses_copies &&
            !plan->precision.has_low_precision_weights && !model_is_frozen(&plan->model);
 }
 
-// Whether a tensor of this role has a persistent scale (a slot). Frozen FP8 weights have
-// their scales in weight.stored instead.
+// Returns whether tensors of this role (input, weight or output gradient) have a scale that persists over steps. Frozen
+// FP8 weights have their scales in weight.stored instead.
 static bool has_slot(const struct plan *plan, enum linear_role role)
 {
     bool is_updated = plan->precision.has_low_precision_weights && !model_is_frozen(&plan->model);
     return is_delayed(plan) || (role == ROLE_WEIGHT && (is_updated || notes_magnitudes(plan)));
 }
 
-// A tensor with a slot per linear and role, followed in plan->tensors by one part per slot.
+// Declares a tensor with a slot per linear and role. In plan->tensors, one part per slot follows it.
 static int32_t declare_slots(struct builder *builder, const char *name, const char *slot_name)
 {
     struct plan *plan  = builder->plan;
@@ -103,7 +104,8 @@ static void reduce_magnitudes(struct builder *builder, uint32_t axes)
                                           -1, builder->plan->scaling.amaxes, -1});
 }
 
-// Computes new scales for the slots of first_role .. end_role - 1, which share a format.
+// Appends the op that computes new scales for the slots of roles first_role to end_role - 1, which have the same
+// format.
 static void append_rescale(struct builder *builder, enum linear_role first_role, enum linear_role end_role)
 {
     const struct plan   *plan    = builder->plan;
@@ -159,8 +161,8 @@ static uint8_t makes(enum linear_role role)
     return role == ROLE_INPUT ? MAKES_INPUT : role == ROLE_WEIGHT ? MAKES_WEIGHT : MAKES_OUTPUT_GRADIENT;
 }
 
-// Returns the op that makes the tensor if quantization is fused into it; else -1. Fusion pays off if all GEMMs of the
-// linear then read only FP8, or if a separate op would read the tensor again to find the scale.
+// Returns the op that makes the tensor if quantization can be fused into it; else -1. Fusion is faster if all GEMMs of
+// the linear then read only FP8, or if a separate op would read the tensor again to find the scale.
 static int32_t find_maker(const struct builder *builder, const struct op *quantize)
 {
     const struct plan *plan   = builder->plan;
@@ -215,14 +217,16 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
     return maker >= 0 ? fuse(builder, maker, &op) : assembly_append(&builder->assembly, &op);
 }
 
-// Returns where an op has a slot of OP_QUANTIZE: a fused OP_QUANTIZE has its slots from OP_FUSED on.
+// Returns the op's slot for an operand of OP_QUANTIZE. An op with fused quantization has these operands from OP_FUSED
+// on.
 static int slot_in(const struct op *op, int slot)
 {
     return op->kind == OP_QUANTIZE ? slot : OP_FUSED + slot;
 }
 
-// The inverse scales of a version (as is or transposed). With scales per part of the tensor, each version has its own.
-static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t weight, enum linear_role role)
+// Returns the tensor with the inverse scales of a quantized copy (slot: as is or transposed). With scales per part of
+// the tensor, each copy has its own scales.
+static int32_t inverse_scales_of(struct builder *builder, int32_t op, int slot, int32_t weight, enum linear_role role)
 {
     struct plan *plan     = builder->plan;
     struct op    quantize = op_quantize_of(&plan->ops[op]);
@@ -243,7 +247,8 @@ static int32_t factor_of(struct builder *builder, int32_t op, int slot, int32_t 
     return factors;
 }
 
-// NVFP4: the scale of the whole tensor. Each version has one, with the same lifetime as the scales of its blocks.
+// Returns the NVFP4 scale of the whole tensor, or -1 for other formats. Each copy (as is, transposed) has such a scale,
+// with the same lifetime as the scales of its blocks.
 static int32_t tensor_scale_of(struct builder *builder, int32_t op, int slot, enum linear_role role)
 {
     struct plan *plan = builder->plan;
@@ -275,14 +280,14 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
     plan->tensors[copy].holds           = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
     plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].row_count > 0;
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
-    // Both calls can reallocate usage, so they run before the assignments.
-    int32_t factor                             = factor_of(builder, op, slot, weight, role);
+    // Both calls can reallocate the array assembly.usage, so they slice before the assignments to it.
+    int32_t factor                             = inverse_scales_of(builder, op, slot, weight, role);
     int32_t tensor_scale                       = tensor_scale_of(builder, op, slot, role);
     builder->assembly.usage[copy].factor       = factor;
     builder->assembly.usage[copy].tensor_scale = tensor_scale;
 }
 
-// The transpose of an FP8 tensor.
+// Returns the transpose of an FP8 tensor. Reuses the latest transpose if the tensor has not changed since.
 static int32_t transpose(struct builder *builder, int32_t tensor, enum linear_role role)
 {
     struct tensor from = builder->plan->tensors[tensor];
@@ -302,25 +307,26 @@ static int32_t transpose(struct builder *builder, int32_t tensor, enum linear_ro
     return out;
 }
 
-// Declares an output of `stored`, the op that quantizes a weight, in the memory of the weights.
-static void store(struct builder *builder, struct op *stored, int slot, const char *of, struct tensor shape)
+// Declares an output of `stored`, the op that quantizes a frozen weight, in the memory of the weights.
+static void declare_stored(struct builder *builder, struct op *stored, int slot, const char *of, struct tensor shape)
 {
     const char *name = arena_format(&builder->plan->arena, of, shape.name);
     assembly_operand(stored, slot, ACCESS_WRITE,
                      assembly_tensor(&builder->assembly, name, STORAGE_WEIGHT, shape.format, shape.dim));
 }
 
-// Declares the scales of a stored version of a weight.
-static void store_scales(struct builder *builder, struct op *stored, bool is_transposed, const char *name)
+// Declares the scales of a frozen weight that is stored quantized, or of its stored transpose.
+static void declare_stored_scales(struct builder *builder, struct op *stored, bool is_transposed, const char *name)
 {
     enum scaling scaling = (enum scaling)stored->shape.quantize.scaling;
     int          own     = is_transposed ? QUANTIZE_TRANSPOSED_INVERSE_SCALE : QUANTIZE_INVERSE_SCALE;
     enum format  format  = scaling == SCALING_WHOLE ? FORMAT_F32 : scaling_format(scaling);
     int64_t      count   = op_operand_elements(stored, own);
-    store(builder, stored, own, "factors of %s", (struct tensor){.name = name, .format = format, .dim = {count}});
+    declare_stored(builder, stored, own, "factors of %s",
+                   (struct tensor){.name = name, .format = format, .dim = {count}});
     if (scaling_is_nv(scaling)) {
-        store(builder, stored, is_transposed ? QUANTIZE_TRANSPOSED_TENSOR_SCALE : QUANTIZE_TENSOR_SCALE,
-              "tensor scale of %s", (struct tensor){.name = name, .format = FORMAT_F32, .dim = {1}});
+        declare_stored(builder, stored, is_transposed ? QUANTIZE_TRANSPOSED_TENSOR_SCALE : QUANTIZE_TENSOR_SCALE,
+                       "tensor scale of %s", (struct tensor){.name = name, .format = FORMAT_F32, .dim = {1}});
     }
 }
 
@@ -332,7 +338,7 @@ void quantize_store(struct builder *builder, int32_t weight)
     *weights->stored                = assembly_op(&builder->assembly, OP_QUANTIZE, weights->name);
     weights->stored->shape.quantize = (struct quantize_shape){
         .rows = weights->rows, .columns = weights->columns, .scaling = (int32_t)quantize_scaling(plan, ROLE_WEIGHT)};
-    store_scales(builder, weights->stored, false, weights->name);
+    declare_stored_scales(builder, weights->stored, false, weights->name);
 }
 
 void quantize_point(struct builder *builder, int32_t weight)
@@ -347,8 +353,8 @@ void quantize_point(struct builder *builder, int32_t weight)
     }
 }
 
-// The transpose of a weight that is stored in FP8 or FP4. With a scale per tensor, each microbatch computes it; else
-// the transpose has other scales than the weight, so it is stored as well.
+// Returns the transpose of a weight that is stored in FP8 or FP4. With a scale per tensor, each microbatch computes it.
+// With scales per part, the transpose has different scales than the weight, so it is stored as well.
 static int32_t transpose_stored(struct builder *builder, int32_t tensor, int32_t weight)
 {
     struct plan  *plan   = builder->plan;
@@ -358,14 +364,14 @@ static int32_t transpose_stored(struct builder *builder, int32_t tensor, int32_t
     if (stored->shape.quantize.scaling == SCALING_WHOLE) {
         int32_t *made    = &builder->assembly.usage[tensor].quantizer;
         bool     is_kept = *made >= 0 && plan->ops[*made].tag.microbatch == tag.microbatch;
-        *made            = is_kept ? *made : -1;    // kept over microbatches, transposes would double the weights
+        *made            = is_kept ? *made : -1;    // keeping all transposes would double the memory of weights
         return transpose(builder, tensor, ROLE_WEIGHT);
     }
     if (stored->operand[QUANTIZE_TRANSPOSED] < 0) {
         builder->assembly.tag.microbatch = -1;
-        store(builder, stored, QUANTIZE_TRANSPOSED, "%s, transposed",
-              (struct tensor){.name = from.name, .format = from.format, .dim = {from.dim[1], from.dim[0]}});
-        store_scales(builder, stored, true, arena_format(&plan->arena, "%s, transposed", from.name));
+        declare_stored(builder, stored, QUANTIZE_TRANSPOSED, "%s, transposed",
+                       (struct tensor){.name = from.name, .format = from.format, .dim = {from.dim[1], from.dim[0]}});
+        declare_stored_scales(builder, stored, true, arena_format(&plan->arena, "%s, transposed", from.name));
         builder->assembly.tag = tag;
         struct usage *usage   = &builder->assembly.usage[stored->operand[QUANTIZE_TRANSPOSED]];
         usage->factor         = stored->operand[QUANTIZE_TRANSPOSED_INVERSE_SCALE];
@@ -409,8 +415,8 @@ void quantize_drop_unread(struct builder *builder)
     }
 }
 
-// The part of a weight in this rank's optimizer slice, in elements of the unit.
-static struct plan_slice updated_run(const struct plan_unit *unit, const struct weight *weight)
+// Returns the part of a weight that this rank's optimizer updates, in elements of the FSDP unit.
+static struct plan_slice updated_slice(const struct plan_unit *unit, const struct weight *weight)
 {
     int64_t begin = weight->first > unit->updated.first ? weight->first : unit->updated.first;
     int64_t end = weight->first + weight->rows * weight->columns, last = unit->updated.first + unit->updated.elements;
@@ -436,23 +442,24 @@ static void append_update(struct builder *builder, int32_t index, int32_t master
     assembly_append(&builder->assembly, &op);
 }
 
-// Finds the largest magnitudes of the weights in this rank's slice of a unit (measures), or quantizes them.
-static void update_runs(struct builder *builder, int32_t index, bool measures)
+// For each weight in this rank's slice of a unit, appends the op that finds its largest magnitude (measures), or the op
+// that quantizes it.
+static void update_slices(struct builder *builder, int32_t index, bool measures)
 {
     const struct plan_unit *unit = &builder->plan->units[index];
     for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weight_count; w++) {
         const struct weight *weight = &builder->plan->weights[w];
-        struct plan_slice    run    = updated_run(unit, weight);
-        if (run.elements <= 0) {
+        struct plan_slice    slice  = updated_slice(unit, weight);
+        if (slice.elements <= 0) {
             continue;
         }
-        int32_t masters = assembly_part(&builder->assembly, weight->name, unit->master, run.first - unit->updated.first,
-                                        DIMS(run.elements));
+        int32_t masters = assembly_part(&builder->assembly, weight->name, unit->master,
+                                        slice.first - unit->updated.first, DIMS(slice.elements));
         if (measures) {
             append_magnitude(builder, w, masters);
         } else {
-            int32_t out = assembly_part(&builder->assembly, weight->name, unit->weight, run.first - unit->kept.first,
-                                        DIMS(run.elements));
+            int32_t out = assembly_part(&builder->assembly, weight->name, unit->weight, slice.first - unit->kept.first,
+                                        DIMS(slice.elements));
             append_update(builder, w, masters, out);
         }
     }
@@ -464,7 +471,7 @@ void quantize_scale_weights(struct builder *builder)
     for (int32_t unit = 0; unit < builder->plan->unit_count; unit++) {
         if (builder->plan->units[unit].is_low_precision) {
             builder->assembly.tag.layer = builder->plan->tensors[builder->plan->units[unit].weight].layer;
-            update_runs(builder, unit, true);
+            update_slices(builder, unit, true);
         }
     }
     builder->assembly.tag.layer = -1;
@@ -478,5 +485,5 @@ void quantize_scale_weights(struct builder *builder)
 
 void quantize_update_weights(struct builder *builder, int32_t unit)
 {
-    update_runs(builder, unit, false);
+    update_slices(builder, unit, false);
 }

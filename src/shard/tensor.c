@@ -84,16 +84,16 @@ int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial
     return reduce(builder, role, partial, -1);
 }
 
-// Tensor parallelism with overlap. A GEMM is split by rows into one block per rank. Blocks pass around the ring of tp
-// while other blocks are computed.
+// Tensor parallelism with overlap (tp_overlap). A GEMM is split by rows into one block per tp rank. Blocks pass around
+// the ring of tp ranks while other blocks are computed.
 //
-// Gather: a rank starts with its own rows and passes on the blocks it receives.
+// Before a column-parallel GEMM, a rank starts with its own rows and passes on the blocks that it receives.
 //
-// Reduce: each rank adds its GEMM to the sum of a block and passes the sum on. The sum starts at the two ranks half a
-// ring away from the rank that keeps the block, and travels in both directions. A rank alternates between the
-// directions: one sum travels while it adds to the other. The rank that keeps the block adds the two sums.
+// After a row-parallel GEMM, each rank adds its partial product to the sum of a block and passes the sum on. The sum
+// starts at the two ranks half a ring away from the block's rank, and moves in both directions. A rank alternates
+// between the directions: one sum is sent while the rank adds to the other. The block's rank adds the two sums.
 
-// The rows of the rank that is this number of places after this one in the ring, or before it if negative.
+// Returns the rows of the rank that is this number of places after this rank in the ring, or before it if negative.
 static int32_t block_ahead(struct builder *builder, const char *name, int32_t whole, int64_t places)
 {
     int64_t own  = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_TP);
@@ -102,7 +102,8 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
     return tensor_rows(builder, name, whole, rank * rows, rows);
 }
 
-// Sends how->in to the rank that is how->peer places ahead, and receives how->out.
+// Sends the tensor how->in to the rank how->peer places ahead in the ring, and receives how->out from the rank
+// how->peer places before it.
 static void rotate(struct builder *builder, const struct communication *how)
 {
     struct communication rotation = *how;
@@ -113,8 +114,8 @@ static void rotate(struct builder *builder, const struct communication *how)
     assembly_communication(&builder->assembly, &rotation);
 }
 
-// Returns the elements from the block that this rank receives to the block that the next rank receives in the same hop:
-// one block forward, or from the last block back to the first.
+// Returns the distance in elements from the block that this rank receives to the block that the next rank receives in
+// the same hop: one block forward, or from the last block back to the first.
 static int64_t next_rank_ahead(const struct builder *builder, int32_t whole, int64_t distance)
 {
     const struct tensor *all   = &builder->plan->tensors[whole];
@@ -153,7 +154,7 @@ static int32_t ring_gather(struct builder *builder, const struct linear *linear,
     return out;
 }
 
-// The tensor for a block's sum: out, or a new one if out is -1.
+// Returns the tensor for a block's sum: `out`, or a new one if out is -1.
 static int32_t sum_block(struct builder *builder, const struct linear *linear, int64_t rows, int32_t out)
 {
     return out >= 0 ? out : linear_out(builder, linear, rows);
@@ -171,7 +172,7 @@ static int32_t ring_reduce(struct builder *builder, const struct linear *linear,
         sum            = begins ? sum_block(builder, linear, rows, ahead == 0 ? out : -1) : arrived[way];
         linear_append(builder, linear, block_ahead(builder, "row block", x, ahead), sum, !begins);
         if (ahead != 0) {
-            // The last GEMM is the one of the own block, and adds to the sum in out.
+            // The last GEMM computes this rank's own block, and adds to the sum in `out`.
             arrived[way] = sum_block(builder, linear, rows, hop + 3 == ranks ? out : -1);
             rotate(builder, &(struct communication){.role  = "sum ring",
                                                     .makes = MAKES_OUTPUT,
@@ -215,15 +216,15 @@ int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *
     return is_partial ? reduce(builder, role, product, out) : product;
 }
 
-// All-reduces gradients over these axes: of the elements in run, whose weights are replicated over the axes.
-static void sum_alike(struct builder *builder, int32_t unit, uint32_t axes, struct plan_slice run)
+// All-reduces the gradients in `slice` over these axes. Weights in the slice are replicated over the axes.
+static void all_reduce_slice(struct builder *builder, int32_t unit, uint32_t axes, struct plan_slice slice)
 {
-    if (mesh_group_size(&builder->plan->mesh, axes) == 1 || run.elements == 0) {
+    if (mesh_group_size(&builder->plan->mesh, axes) == 1 || slice.elements == 0) {
         return;
     }
     int32_t whole = builder->states[unit].whole_gradient;
     int32_t from  = whole >= 0 ? whole : builder->plan->units[unit].gradient;
-    int32_t same  = assembly_part(&builder->assembly, "replicated gradients", from, run.first, DIMS(run.elements));
+    int32_t same  = assembly_part(&builder->assembly, "replicated gradients", from, slice.first, DIMS(slice.elements));
     collect(builder, &(struct collective){OP_ALL_REDUCE, "replicated gradient reduce", MAKES_WEIGHT_GRADIENT, axes,
                                           STREAM_TENSOR, -1, same, -1});
 }
@@ -232,21 +233,21 @@ void tensor_reduce_replicated(struct builder *builder, int32_t unit)
 {
     const struct plan      *plan    = builder->plan;
     const struct plan_unit *reduced = &plan->units[unit];
-    // Without sequence parallelism, gradients of replicated weights are already equal on all ranks. Only the norms of
-    // heads need the sum, because a rank has some of the heads.
+    // Without sequence parallelism, gradients of replicated weights are already equal on all tp ranks. Only the norms
+    // of query and key heads need the sum, because a rank has some of the heads.
     int64_t elements = tensor_shares_rows(builder) ? reduced->replicated : reduced->of_heads;
-    sum_alike(builder, unit, 1u << AXIS_TP, (struct plan_slice){0, elements});
+    all_reduce_slice(builder, unit, 1u << AXIS_TP, (struct plan_slice){0, elements});
     for (int32_t i = 0; i < reduced->weight_count; i++) {
         const struct weight *weight = &plan->weights[reduced->first_weight + i];
-        struct plan_slice    run    = {-1, 0};    // parts of keys and values are consecutive
+        struct plan_slice    slice  = {-1, 0};    // parts for keys and values are consecutive
         for (int32_t j = 0; j < weight->part_count; j++) {
             const struct weight_part *part = &weight->part[j];
             if (part->replica_axes == MESH_HEAD_COPIES) {
-                run.first = run.first < 0 ? weight->first + part->offset : run.first;
-                run.elements += part->local_rows * part->local_columns;
+                slice.first = slice.first < 0 ? weight->first + part->offset : slice.first;
+                slice.elements += part->local_rows * part->local_columns;
             }
         }
-        sum_alike(builder, unit, MESH_HEAD_COPIES, run);
+        all_reduce_slice(builder, unit, MESH_HEAD_COPIES, slice);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Creates FSDP units, with their index in the model, the slice that a rank keeps, and its tensors; gathers the units'
+// Creates FSDP units: their index in the model, the slice that a rank keeps, and its tensors. Gathers the units'
 // weights, and reduces their gradients.
 
 #include "gswbench/linear.h"
@@ -94,7 +94,7 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
     unit->gradient = assembly_tensor(&builder->assembly, "gradients", STORAGE_GRADIENT, precision->gradient,
                                      unit_reduces_each(builder, index) ? updated : kept);
     if (unit->is_muon) {
-        return;    // muon_assign_owners adds its state, when the owners are known
+        return;    // muon_assign_owners adds the optimizer state when it knows the owners of matrices
     }
     unit->master = precision->has_master
                        ? assembly_tensor(&builder->assembly, "master weights", STORAGE_OPTIMIZER, FORMAT_F32, updated)
@@ -115,7 +115,7 @@ static struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phas
     return tag;
 }
 
-// A view of a weight in the tensor with all elements of its unit.
+// Returns a weight as a part of the tensor with all elements of its FSDP unit.
 static int32_t part_of_whole(struct builder *builder, const struct weight *weight, const char *name, int32_t whole)
 {
     return assembly_part(&builder->assembly, name, whole, weight->first,
@@ -164,7 +164,7 @@ int32_t unit_updated_gradient(struct builder *builder, int32_t unit)
                          updated->updated.first - updated->kept.first, DIMS(updated->updated.elements));
 }
 
-// Weights of FSDP units: gathered before use, a bounded number of units ahead.
+// The following functions gather weights of FSDP units before use, a bounded number of units ahead.
 
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
 {
@@ -207,15 +207,15 @@ static void gather(struct builder *builder, int32_t unit)
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
     int32_t each = builder->plan->precision.has_low_precision_weights + model_is_frozen(&builder->plan->model) +
-                   muon_is_used(builder->plan) + 1;    // units per block; prefetch counts blocks
+                   muon_is_used(builder->plan) + 1;    // units per layer; the option prefetch counts layers
     int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch * each;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;
         if (next < builder->first_unit || next >= builder->plan->unit_count || builder->states[next].is_whole) {
             continue;
         }
-        // Sharded weights are prefetched only within the chunk. Weights that ZeRO-1 updates stay gathered, so they are
-        // also prefetched for other chunks.
+        // Sharded weights are prefetched only within the pipeline chunk. Weights that ZeRO-1 updates stay gathered, so
+        // they are also prefetched for other chunks.
         bool is_other     = next >= builder->end_unit && unit_is_sharded(builder, next);
         bool is_embedding = builder->plan->units[next].place == 0;
         if (!is_other && (direction >= 0 || !is_embedding)) {    // the backward pass does not need the embedding
@@ -241,11 +241,11 @@ void unit_leave(struct builder *builder, int32_t unit, bool stays)
     }
 }
 
-// Gradients of FSDP units. Replicated gradients accumulate in place and are reduced once per step. Sharded ones, and
-// replicated ones with gradient_reduce = microbatch, are written to a temporary per microbatch and reduced after it,
-// with at most two units in flight.
+// The following functions handle gradients of FSDP units. Gradients of replicated units accumulate in place and are
+// reduced once per step. Gradients of sharded units, and with gradient_reduce = microbatch the gradients of every unit,
+// are written to a temporary per microbatch and reduced after it. At most two units have such a temporary at a time.
 
-// Padding between weights is part of the reduction and must not be garbage.
+// Clears the padding between weights, because a reduction of the whole tensor reads it.
 static void clear_padding(struct builder *builder, int32_t unit, int32_t whole)
 {
     const struct plan_unit *cleared = &builder->plan->units[unit];
@@ -266,7 +266,7 @@ void unit_begin_gradients(struct builder *builder, int32_t unit)
     if (builder->plan->units[unit].is_frozen || !unit_reduces_each(builder, unit) || state->whole_gradient >= 0) {
         return;
     }
-    // At most two units have unsharded gradients: one is written, one is reduced.
+    // At most two units have unsharded gradients: the ops write one unit's gradients while the other's are reduced.
     if (builder->reduces[1] >= 0) {
         assembly_hold_compute(&builder->assembly, builder->reduces[1]);
         builder->reduces[1] = -1;
@@ -290,13 +290,13 @@ void unit_resume_gradients(struct builder *builder, const struct delayed *begun)
 {
     const struct plan_unit *unit                = &builder->plan->units[begun->unit];
     builder->states[begun->unit].whole_gradient = begun->whole;
-    for (int32_t i = 0; i < unit->weight_count; i++) {    // their tensors are consecutive (unit_point_gradients)
+    for (int32_t i = 0; i < unit->weight_count; i++) {    // unit_point_gradients has made consecutive tensors
         builder->plan->weights[unit->first_weight + i].gradient = begun->first_part + i;
     }
 }
 
-// Postpones the reduction of a unit's gradients until its delayed weight gradients of this microbatch are computed. The
-// next microbatch then starts with a new temporary for them.
+// Postpones the reduction of a unit's gradients until its delayed weight gradients of this microbatch are computed
+// (zero-bubble schedule). The next microbatch then writes to a new temporary.
 static void delay_end(struct builder *builder, int32_t unit)
 {
     LIST_APPEND(builder->delayed, builder->delayed_count,
@@ -307,7 +307,8 @@ static void delay_end(struct builder *builder, int32_t unit)
     }
 }
 
-// Reducing slices over replicas has a separate stream, to overlap with the next unit's reduce-scatter on other links.
+// Reduces gradients over replicas. For slices of a sharded unit this has a separate stream, to overlap with the
+// reduce-scatter of the next unit, which uses other links.
 static int32_t reduce_over_replicas(struct builder *builder, int32_t unit, int32_t tensor)
 {
     enum stream stream = unit_is_sharded(builder, unit) ? STREAM_REPLICA_REDUCE : STREAM_GRADIENT_REDUCE;
@@ -321,8 +322,8 @@ static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t 
                                                  STREAM_GRADIENT_REDUCE, whole, slice, -1});
 }
 
-// Whether the unit has the weights of a block other than its FP8 linears, such as norms. It is too small to count for
-// the limit of two units with unsharded gradients.
+// Returns whether the unit has the weights of a layer other than its FP8 linears, such as norms. Such a unit is too
+// small to count for the limit of two units with unsharded gradients.
 static bool leaves_linears(const struct builder *builder, int32_t unit)
 {
     const struct plan *plan = builder->plan;
@@ -330,7 +331,7 @@ static bool leaves_linears(const struct builder *builder, int32_t unit)
            !plan->units[unit].is_low_precision;
 }
 
-// Reduce-scatters this microbatch's gradients. Returns the slice of the sum.
+// Reduce-scatters this microbatch's gradients of a unit. Returns this rank's slice of the sum.
 static int32_t end_slice(struct builder *builder, int32_t unit)
 {
     const struct plan      *plan  = builder->plan;
@@ -348,7 +349,8 @@ static int32_t end_slice(struct builder *builder, int32_t unit)
     return slice;
 }
 
-// Reduces a unit's gradients after a microbatch: to the slice, and over replicas that the slice is not sharded over.
+// Reduces a unit's gradients after a microbatch: reduce-scatters them into slices, and all-reduces over replicas that
+// have the same slice.
 static void end_microbatch(struct builder *builder, int32_t unit)
 {
     const struct plan      *plan       = builder->plan;
@@ -368,7 +370,7 @@ static void end_microbatch(struct builder *builder, int32_t unit)
     unit_point_gradients(builder, unit, -1);
 }
 
-// Reduces accumulated gradients over the replicas: an all-reduce, or a reduce-scatter with ZeRO-1.
+// Reduces a unit's accumulated gradients over the replicas: an all-reduce, or a reduce-scatter with ZeRO-1.
 static void reduce_kept(struct builder *builder, int32_t unit)
 {
     struct plan *plan  = builder->plan;
