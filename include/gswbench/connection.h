@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Connections that a communication library opens for a plan: one per group and stream, so that streams never block each
-// other. The pipeline streams have one per neighbour and direction. docs/method.md has the sources of the memory model.
+// Declares the connections that a communication library opens for a plan: one per group and stream, so that streams
+// never block each other. The pipeline streams have one per neighbour and direction. docs/method.md has the sources of
+// the memory model.
 #pragma once
 
 #include <stddef.h>
@@ -13,8 +14,8 @@ struct plan_connection {
     int32_t  group;
     int64_t  peer;    // neighbour's index in the group; -1: all members
     int64_t  members, nodes;
-    uint32_t kinds;            // kinds of its ops, as bits 1 << (kind - OP_COMPUTE_COUNT)
-    int64_t  largest_bytes;    // bytes of its largest op
+    uint32_t kinds;            // kinds of the connection's ops, as bits 1 << (kind - OP_COMPUTE_COUNT)
+    int64_t  largest_bytes;    // bytes of the connection's largest op
     int      processors;       // maximum SMs of one op, which has one thread block (CTA) per SM
     int64_t  bytes;            // device memory of the connection's buffers
 };
@@ -31,13 +32,13 @@ void plan_connections(struct plan_connections *connections, const struct plan *p
 
 // Checks whether concurrent communication may occupy every SM, so that no compute can start and ranks wait for each
 // other forever. device: SMs of the device; 0: unknown. maximum: SM limit per op; 0: none. Returns NULL if an SM is
-// left or the device is unknown, else text, into which it writes the problem and a remedy.
+// left or the device is unknown, else `text`, into which it writes the problem and a remedy.
 const char *plan_connections_excess(const struct plan_connections *connections, int64_t device, int64_t maximum,
                                     char *text, size_t bytes);
 
 // Hashes how a group's ops on a stream use a storage (enum storage): its size, and the offsets of the ops' operands.
-// NCCL can register it as a symmetric window only if all members have the same hash. 0: the ops do not use the storage.
+// NCCL can register the storage as a symmetric window only if all members have the same hash. 0: the ops do not use it.
 uint64_t plan_communication_layout(const struct plan *plan, int stream, int32_t group, enum storage storage);
 
-// SMs that an op on a stream may take. largest_bytes: size of the largest op.
+// Returns the number of SMs that an op on a stream may take. largest_bytes: size of the largest op.
 int plan_connection_processors(int stream, int64_t largest_bytes);

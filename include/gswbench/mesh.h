@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The device mesh: its axes, the coordinates of ranks, and the groups along axes.
+// Declares the device mesh: the parallel axes, the coordinates of ranks, and the groups of ranks along axes.
 #pragma once
 
 #include <stdbool.h>
@@ -9,29 +9,29 @@
 #include "gswbench/option.h"
 #include "gswbench/status.h"
 
-// The parallel axes, one row each. Options, sweeps, layouts in text and JSON, comparisons, waterfall parts and machine
-// checks are generated from these rows.
+// The macro AXES has one row per parallel axis. Options, sweeps, layouts in text and JSON, comparisons, waterfall parts
+// and machine checks are generated from these rows.
 
-// In rank order; ranks of the first axis are adjacent.
+// The axes in rank order: ranks that differ only on the first axis are adjacent.
 enum axis { AXIS_TP, AXIS_CP, AXIS_EP, AXIS_FSDP, AXIS_DP, AXIS_PP, AXIS_COUNT };
 
 // The sizes that a sweep tries on an axis.
 enum axis_values {
     AXIS_OVER_RANKS,      // divisors of the number of ranks
-    AXIS_OVER_NODE,       // ... up to an NVLink domain
-    AXIS_OVER_LAYERS,     // ... up to the number of layers
+    AXIS_OVER_NODE,       // divisors of the number of ranks, up to an NVLink domain
+    AXIS_OVER_LAYERS,     // divisors of the number of ranks, up to the number of layers
     AXIS_OVER_EXPERTS,    // divisors of the number of experts
     AXIS_REST             // one size: the remaining ranks
 };
 
-// How the work is sharded along an axis.
-enum axis_share {                  // bits of a mask
+// How the work is sharded along an axis. The values are bits of a mask.
+enum axis_share {
     AXIS_SHARES_SEQUENCES = 1,     // each rank has some sequences of a step
     AXIS_SHARES_POSITIONS = 2,     // each rank has some positions of every sequence
     AXIS_SHARES_WEIGHTS   = 4,     // each rank keeps a shard of the weights and gathers them before use
     AXIS_SHARES_MATRICES  = 8,     // each rank computes with its part of every matrix
     AXIS_SHARES_EXPERTS   = 16,    // each rank has some of the experts
-    AXIS_SHARES_LAYERS    = 32,
+    AXIS_SHARES_LAYERS    = 32,    // each rank has some of the layers
     AXIS_SHARES_TOKENS    = AXIS_SHARES_SEQUENCES | AXIS_SHARES_POSITIONS,
 };
 
@@ -64,31 +64,33 @@ enum axis_share {                  // bits of a mask
 
 enum { AXIS_DIVIDES = 4 };
 struct axis_row {
-    const char      *name;             // also the key in [parallel] and JSON
-    size_t           field;            // offset in struct parallel_config
-    enum axis_values values;           // for sweeps
-    int              shown;            // position in the layout text: "fsdp 128 dp 4"
-    int              claim;            // exposed communication over several axes counts for that with the lowest claim
-    uint32_t         shares;           // enum axis_share
-    bool             stays_in_node;    // every layer communicates along it, so it needs the links within a node
-    uint32_t         within;    // 1 << axis: it takes its ranks from the first of these axes with more than one rank
-    const char      *divides[AXIS_DIVIDES];    // "section.key" of numbers that pieces * size must divide; NULL: no more
-    const char      *meets;                    // ... that its size must divide or be a multiple of; NULL: none
-    int64_t          pieces;                   // a rank has this many parts of each number in divides; 0: one
+    const char      *name;      // also the key in [parallel] and JSON
+    size_t           field;     // offset in struct parallel_config
+    enum axis_values values;    // sizes that a sweep tries
+    int              shown;     // position in the layout text: "fsdp 128 dp 4"
+    int              claim;     // exposed communication over several axes counts for the axis with the lowest
+                                // claim
+    uint32_t shares;            // mask of enum axis_share
+    bool     stays_in_node;     // every layer communicates along it, so it needs the links within a node
+    uint32_t within;            // mask of 1 << axis: the axis takes its ranks from the first of these with more than
+                                // one rank
+    const char *divides[AXIS_DIVIDES];    // "section.key" of numbers that pieces * size must divide
+    const char *meets;                    // "section.key" of a number that size must divide, or vice versa; or NULL
+    int64_t     pieces;                   // a rank has this many parts of each number in divides; 0: one
 };
 extern const struct axis_row axis_rows[AXIS_COUNT];
 
-// The axes in the order of AXES, and in the order of the layout text.
+// axis_listed has the axes in the order of AXES. axis_shown returns the axis at a position of the layout text.
 extern const enum axis axis_listed[AXIS_COUNT];
 enum axis              axis_shown(int place);
 
-// Mask of the axes (1 << axis) that have at least one of these shares (enum axis_share).
+// Returns a mask of the axes (1 << axis) that have at least one of these shares (enum axis_share).
 uint32_t axis_sharing(uint32_t shares);
 
 // Formats a mask of axes (1 << AXIS_DP | ...) as "fsdp x dp", or MESH_HEAD_COPIES (below) as "copies". Returns text.
 const char *axis_names(uint32_t axes, char *text, size_t bytes);
 
-// The axis that exposed communication over these axes (1 << AXIS_DP | ...) counts for; AXIS_COUNT if there are none.
+// Returns the axis that exposed communication over these axes (1 << AXIS_DP | ...) counts for; AXIS_COUNT without axes.
 enum axis axis_claims(uint32_t axes);
 
 // When FSDP frees gathered weights after the forward pass and gathers them again in the backward pass.
@@ -102,13 +104,13 @@ enum context { CONTEXT_RING, CONTEXT_GATHER, CONTEXT_EXCHANGE };
 // before its first use. In the second case a rank's weights outside its own slice are stale between steps.
 enum zero_gather { ZERO_GATHER_OPTIMIZER, ZERO_GATHER_FORWARD };
 
-// When gradients are reduced over replicas: after the last microbatch of a step, or after each.
+// When gradients are reduced over replicas: after the last microbatch of a step, or after each microbatch.
 enum gradient_reduce { GRADIENT_REDUCE_STEP, GRADIENT_REDUCE_MICROBATCH };
 
 // The order of passes in a pipeline: 1F1B, or ZB-H1, which runs weight gradients while a stage would wait.
 enum pipeline_schedule { PIPELINE_1F1B, PIPELINE_ZERO_BUBBLE };
 
-// [parallel]
+// Options of [parallel].
 struct parallel_config {
 // clang-format off
 #define AXIS_FIELD(NAME, key, ...) int64_t key;    // 0: auto (the remaining ranks; one axis at most)
@@ -137,32 +139,31 @@ extern const struct option parallel_options[];
 struct mesh {
     int64_t world;
     int64_t size[AXIS_COUNT];    // the product is world
-    // Sizes as in [parallel]: fsdp or dp includes ep, and ep is the whole expert-parallel group. size[AXIS_EP] counts
-    // only the ranks of this group that are taken from fsdp or dp, whose size[] is divided by it.
+    // Sizes as in [parallel], where fsdp or dp includes ep, and ep is the whole expert-parallel group. In size[], by
+    // contrast, EP counts only the ranks of this group that are taken from fsdp or dp, whose size is divided by it.
     int64_t  asked[AXIS_COUNT];
     bool     shards_over_cp;    // weights are sharded over cp as well
-    int64_t  etp;               // ranks that each matrix of an expert is sharded over: all of tp, or 1
+    int64_t  etp;               // number of ranks that shard each matrix of an expert: all of tp, or 1
     uint32_t owner_axes;        // 1 << axis: axes of the expert-parallel group
     int64_t  head_copies;       // ranks of tp that have the same key and value head; 0: each rank has its own heads
     int64_t  vp;
-    bool     delays_weights;    // zero-bubble schedule with several stages: weight gradients are delayed
+    bool     delays_weights;    // zero-bubble schedule with several stages: weight gradients are computed later than
+                                // the backward pass
 };
 
-// Whether tp > 1 and experts are not sharded over tp.
+// Returns whether tp > 1 and experts are not sharded over tp.
 bool mesh_has_whole_experts(const struct mesh *mesh);
 
 // Read and set the requested size of an axis.
 int64_t mesh_asked(const struct parallel_config *config, enum axis axis);
 void    mesh_ask(struct parallel_config *config, enum axis axis, int64_t size);
 
-// mesh_has_auto: whether an axis is auto. mesh_asked_ranks: product of the requested sizes of these axes (1 << AXIS_DP
-// |
-// ...), where auto counts as 1.
+// mesh_has_auto returns whether an axis is auto. mesh_asked_ranks returns the product of the requested sizes of the
+// axes in a mask, where auto counts as 1.
 bool    mesh_has_auto(const struct parallel_config *config);
 int64_t mesh_asked_ranks(const struct parallel_config *config, uint32_t axes);
 
-// Computes the sizes; an auto axis gets the remaining ranks. world: ranks of the job; 0: product of the requested
-// sizes.
+// Computes the mesh; an auto axis gets the remaining ranks. world: ranks of the job; 0: product of the requested sizes.
 status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_t world);
 
 // Replaces auto in the configuration by the sizes of the mesh.
@@ -176,20 +177,21 @@ int64_t mesh_rank(const struct mesh *mesh, const int64_t coordinates[AXIS_COUNT]
 // value head.
 enum { MESH_ALL_AXES = (1 << AXIS_COUNT) - 1, MESH_HEAD_COPIES = 1 << AXIS_COUNT, MESH_MASK_BITS = AXIS_COUNT + 1 };
 
-// If tp has more ranks than the model has key and value heads, sets how many ranks share one.
+// If tp has more ranks than the model has key and value heads, sets the number of ranks that share a head.
 void mesh_share_heads(struct mesh *mesh, int64_t kv_heads);
 
-// mesh_shard_axes: axes that weights are sharded over by FSDP. mesh_replica_axes: axes along which ranks have the same
-// weights and different tokens. of_experts: for weights of experts. These are also sharded over the expert-parallel
-// group, whose axes neither mask contains.
+// mesh_shard_axes returns the axes that weights are sharded over by FSDP. mesh_replica_axes returns the axes along
+// which ranks have the same weights and different tokens. of_experts: for weights of experts. These are also sharded
+// over the expert-parallel group, whose axes neither mask contains.
 uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts);
 uint32_t mesh_replica_axes(const struct mesh *mesh, bool of_experts);
-bool     mesh_is_sharded(const struct mesh *mesh);    // whether weights other than experts are sharded
+bool     mesh_is_sharded(const struct mesh *mesh);    // whether FSDP shards weights other than experts
 
-// The distance between neighbours along an axis, in ranks.
+// Returns the distance between neighbours along an axis, in ranks.
 int64_t mesh_stride(const struct mesh *mesh, enum axis axis);
 
 // A group has the ranks, in order, that differ from a given rank only on the axes of the mask (1 << AXIS_DP | ...).
 int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes);
-void    mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes, int64_t *ranks);    // [group_size]
+void    mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes,
+                         int64_t *ranks);                                          // ranks: [mesh_group_size]
 int64_t mesh_group_index(const struct mesh *mesh, int64_t rank, uint32_t axes);    // index of the rank in its group

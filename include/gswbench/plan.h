@@ -14,25 +14,26 @@
 #include "gswbench/schedule.h"
 #include "gswbench/status.h"
 
-// The weights of a plan, and the FSDP units (parameter groups) that are gathered, reduced and updated together.
+// A plan lists its weights and groups them into FSDP units (parameter groups), which are gathered, reduced and updated
+// together.
 
-// A named matrix or vector inside a weight, as Hugging Face and the weight generator see it: q, k and v are parts of
-// "qkv".
+// A matrix or vector of the exported model that is a part of a weight. For example, the weight "qkv" has the parts q, k
+// and v.
 enum { WEIGHT_PARTS = 5 };
 struct weight_part {
     char     name[64];                       // exported name, "model.layers.3.self_attn.q_proj.weight"
     int64_t  stream;                         // random stream of its initial values, the same in every layout
     int64_t  rows, columns;                  // of the whole tensor; 1 row for a vector
-    int64_t  first_row, local_rows;          // rows on this rank
-    int64_t  first_column, local_columns;    // columns on this rank
-    uint32_t replica_axes;                   // 1 << axis, MESH_HEAD_COPIES: axes that it is replicated over
+    int64_t  first_row, local_rows;          // range of rows on this rank
+    int64_t  first_column, local_columns;    // range of columns on this rank
+    uint32_t replica_axes;                   // mask of 1 << axis, or MESH_HEAD_COPIES: axes over which it is replicated
     int64_t  offset;                         // elements from the start of the weight
     bool     is_vector;
-    float    deviation;    // of the initial values
+    float    deviation;    // standard deviation of the initial values
     float    constant;     // mean of the initial values
 };
 
-// The matrices of an adapter: A [rank, in], drawn, and B [out, rank], initially zero.
+// The matrices of a LoRA adapter. A [rank, in] starts with random numbers, B [out, rank] with zeros.
 enum adapter_matrix { ADAPTER_A, ADAPTER_B, ADAPTER_MATRICES };
 
 struct weight {
@@ -45,8 +46,8 @@ struct weight {
     int32_t     linear;                       // index among the model's FP8 linears; -1: its GEMMs run in BF16
     int32_t     bias;                         // index of its bias in plan->weights; -1: none
     int32_t     adapter[ADAPTER_MATRICES];    // indices of its adapter in plan->weights; -1: none
-    // If the weight is frozen in FP8 or FP4: an OP_QUANTIZE without IN and OUT, which makes it once from initial values
-    // in BF16; else NULL.
+    // Frozen weights in FP8 or FP4: the OP_QUANTIZE that computes the weight once from BF16 initial values, without
+    // operands IN and OUT. NULL for other weights.
     struct op         *stored;
     int32_t            part_count;
     struct weight_part part[WEIGHT_PARTS];
@@ -56,32 +57,35 @@ struct plan_slice {
     int64_t first, elements;
 };
 
-// An FSDP unit: the embedding, one block (a layer or MTP module), the experts of a block, or the head with the final
-// norm. FP8 linears, Muon's matrices and adapters of a block have separate units, since a unit has one format and one
-// optimizer. The weights of a unit have consecutive elements, with the same offsets in every storage. A rank keeps a
-// slice of them. With Muon and ZeRO-1, the optimizer of a rank updates whole matrices, possibly none.
+// An FSDP unit: the embedding, one layer or MTP module, the experts of one of these, or the head with the final norm.
+// FP8 linears, Muon's matrices and adapters have separate units, since a unit has one format and one optimizer. The
+// weights of a unit have consecutive elements, with the same offsets in every storage. A rank keeps a slice of them.
+// With Muon and ZeRO-1, the optimizer of a rank updates whole matrices, possibly none.
 struct plan_unit {
-    // Index in the model: embedding 0, block layer + 1, head layers + 1; then MTP modules, experts of each layer that
-    // has any, separate linears, and adapters.
+    // Index of the unit in the model. The embedding is 0, a layer l is l + 1, the head is layers + 1. MTP modules,
+    // experts of each layer that has any, separate linears, and adapters follow.
     int64_t place;
     bool    is_experts;    // sharded over the expert-parallel group
     // Weights are kept in FP8, and only master weights in full precision. Frozen weights are kept in FP8 or FP4,
     // without masters.
-    bool              is_low_precision;
-    bool              is_muon;      // matrices that Muon updates as wholes; second_moment is -1
-    bool              is_frozen;    // without gradient and optimizer state: gradient, master and moments are -1
-    bool              is_copy;      // a copy of the embedding, on a stage with a tied head or MTP modules
-    uint32_t          shard_axes, replica_axes;    // axes over which the weights are sharded, and replicated
-    uint32_t          update_axes;                 // axes over which the optimizer is sharded
-    int64_t           elements;
-    int32_t           first_weight, weight_count;
-    int64_t           replicated;          // leading elements that all ranks of tp have in common
-    int64_t           of_heads;            // the first of these, whose gradients each rank computes for its own heads
-    struct plan_slice kept;                // in the weight and gradient tensors: a shard under FSDP, else all
-    struct plan_slice updated;             // by this rank's optimizer: a shard under FSDP and ZeRO-1, else all
-    int32_t           weight, gradient;    // tensors of the kept slice
-    int32_t           master;              // tensor of the updated slice; -1: no separate master weights
-    int32_t           first_moment, second_moment;
+    bool     is_low_precision;
+    bool     is_muon;                     // matrices that Muon updates as wholes; second_moment is -1
+    bool     is_frozen;                   // without gradient and optimizer state: gradient, master and moments are -1
+    bool     is_copy;                     // a copy of the embedding, on a stage with a tied head or MTP modules
+    uint32_t shard_axes, replica_axes;    // axes over which the weights are sharded, and replicated
+    uint32_t update_axes;                 // axes over which the optimizer is sharded
+    int64_t  elements;
+    int32_t  first_weight, weight_count;
+    int64_t  replicated;          // number of leading elements that are replicated over tp
+    int64_t  of_heads;            // number of leading elements whose gradient on a rank covers only its own
+                                  // heads
+    struct plan_slice kept;       // slice in this rank's weight and gradient tensors: a shard under FSDP, else
+                                  // all
+    struct plan_slice updated;    // slice that this rank's optimizer updates: a shard under FSDP and ZeRO-1,
+                                  // else all
+    int32_t weight, gradient;     // tensors of the slice `kept`
+    int32_t master;               // tensor of the slice `updated`; -1: no separate master weights
+    int32_t first_moment, second_moment;
 };
 
 // Memory pools. Activations share one arena by lifetime; tensors of other storages have fixed offsets and keep their
@@ -96,16 +100,16 @@ enum storage {
     STORAGE_COUNT
 };
 
-// The content of a tensor. src/predict/footprint.c uses it to find the tensors that another framework keeps longer,
-// copies or casts again; all other tensors are TENSOR_OTHER.
+// The content of a tensor, for predictions of another framework's memory (src/predict/footprint.c): such a framework
+// keeps some tensors longer, copies them or casts them again. Other tensors are TENSOR_OTHER.
 enum tensor_content {
     TENSOR_OTHER,
     TENSOR_RESIDUAL,      // the residual stream of a layer
-    TENSOR_QUERIES,       // after RoPE
-    TENSOR_KEYS,          // and values
+    TENSOR_QUERIES,       // queries after RoPE
+    TENSOR_KEYS,          // keys or values
     TENSOR_ATTENTION,     // input of the projection
-    TENSOR_STATISTICS,    // of attention
-    TENSOR_FC1,           // of an MLP or a routed expert
+    TENSOR_STATISTICS,    // softmax statistics of attention
+    TENSOR_FC1,           // output of fc1 in an MLP or a routed expert
     TENSOR_GATED,         // activation output of a routed expert
     TENSOR_EXPERT_OUT,    // outputs of the routed experts for this rank's tokens
     TENSOR_LOGITS,
@@ -127,14 +131,14 @@ struct tensor {
     int64_t      part_offset;          // bytes from the start of the whole
     int32_t      first_op, last_op;    // indices of the first and last op that use it; -1: unused
     int32_t      row_count;            // 1 + index in plan->row_counts: the number of rows in use; 0: all rows
-    bool         has_rows_across;      // the row count counts columns, because the tensor is a transposed copy
-    bool         is_packed;    // the row count also determines where the rows start in the whole, instead of offset
+    bool         has_rows_across;      // the row count applies to columns, because the tensor is a transposed copy
+    bool         is_packed;    // row counts also determine where the tensor starts in the whole; `offset` is not used
 };
 
-// A row count that is known only during a step, such as the tokens of an expert. Tensors have memory for the maximum.
-// In the plan, ops have the expected count, for FLOPs and cost; the step replaces it by the actual count. The counts
-// that one op reads are in the order of the local experts. If the expert-parallel group has several ranks, each expert
-// has two counts: rows sent, then rows received.
+// A number of rows that is known only during a step, such as the tokens of an expert. Tensors have memory for the
+// maximum. Ops in the plan have the expected count, for FLOPs and cost; the step replaces it by the actual count. Row
+// counts with the same reader are in the order of the local experts. If the expert-parallel group has several ranks,
+// each expert has two counts: rows sent, then rows received.
 struct row_count {
     int32_t reader;    // index of the OP_READ_TOKEN_COUNTS that makes the count known to the host
     int64_t expected, maximum;
@@ -144,15 +148,16 @@ struct plan_group {
     uint32_t axes;    // 1 << AXIS_DP | ...
     int64_t  size;
     int64_t *ranks;    // [size], in rank order
-    int64_t  index;    // of this rank
+    int64_t  index;    // index of this rank
 };
 
-// The number of nodes that a group spans (ranks fill nodes in order), and whether this rank and the peer are on
-// different nodes.
+// plan_group_nodes returns the number of nodes that a group spans (ranks fill nodes in order). plan_group_is_apart
+// returns whether this rank and the peer are on different nodes.
 int64_t plan_group_nodes(const struct plan_group *group, int64_t ranks_per_node);
 bool    plan_group_is_apart(const struct plan_group *group, int64_t peer, int64_t ranks_per_node);
 
-// FP8 scales of the model's linears, replicated on all ranks: f32 [slots], where slot = role * linears + linear.
+// FP8 scales of the model's linears, the same on all ranks: f32 [slots], with one slot per operand role and linear,
+// slot = role * linears + linear.
 struct plan_scaling {
     int64_t linears;
     int32_t scales, factors;    // scales and their inverses, 1 before the first step; -1: none
@@ -166,12 +171,12 @@ struct plan {
     // Configuration that the plan was built from.
     struct model_config        model;
     struct mesh                mesh;
-    struct train_config        train;    // resolved
+    struct train_config        train;    // with resolved batch sizes
     struct precision           precision;
     struct schedule_assignment assignment;    // assignment of layers to pipeline chunks
     int64_t                    rank;
     bool                       is_zero;        // the optimizer is sharded over replicas (ZeRO-1)
-    enum context               context;        // exchange of keys and values over cp
+    enum context               context;        // how cp ranks exchange keys and values
     bool                       is_unplaced;    // activations have no offsets; only their total size is computed
 
     struct tensor *tensors;
@@ -180,8 +185,8 @@ struct plan {
     int32_t        op_count;
     struct weight *weights;
     int32_t        weight_count;
-    // Units of this rank's chunks: embedding, blocks in order, head with the final norm. A tied head on another stage
-    // than the embedding is preceded by a copy of the embedding.
+    // FSDP units of this rank's pipeline chunks: embedding, layers in order, head with the final norm, MTP modules. If
+    // the last stage needs the embedding table of the first stage, it has a copy of the embedding before the head.
     struct plan_unit  *units;
     int32_t            unit_count;
     struct plan_group *groups;
@@ -189,7 +194,7 @@ struct plan {
     struct row_count  *row_counts;
     int32_t            row_count_total;
     int64_t            storage_bytes[STORAGE_COUNT];
-    int64_t            activation_live_bytes;    // peak of live activations: a lower bound of the arena
+    int64_t            activation_live_bytes;    // peak bytes of live activations; activation memory is never smaller
 
     // Tensors that the host fills or reads; -1: on another stage. tokens: [accumulation]; targets: [accumulation] for
     // each of the 1 + predicted_tokens predictions.
@@ -198,15 +203,16 @@ struct plan {
     int32_t             rope_table, hyper, gradient_norm, clip_scale;
     int32_t             loss, prediction_loss;    // prediction_loss: mean loss of the MTP modules; -1: none
     struct plan_scaling scaling;
-    // f32 [layers, experts]: bias of scores in the choice of experts; 0 before the first step, the same on all ranks.
-    // -1: none.
+    // f32 [layers, experts]: bias that the router adds to scores to choose experts. It is 0 before the first step and
+    // the same on all ranks. -1: none.
     int32_t router_bias;
     int32_t routing;    // f32 [layers, experts + 2]: routing statistics of a step, over all ranks; -1: no experts
 
     struct arena arena;
 };
 
-// The position in the sequence of a local row. Under cp, rank r has chunks r and 2 cp - 1 - r of 2 cp.
+// Returns the position in its sequence of this rank's row `index`. With cp, a sequence has 2 cp chunks, and rank r has
+// chunks r and 2 cp - 1 - r.
 int64_t plan_position(const struct plan *plan, int64_t index);
 
 void plan_free(struct plan *plan);
@@ -216,27 +222,27 @@ const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text
 // Formats: op 512 gemm "fc1 weight gradient", backward, layer 3, microbatch 0, chunk 0
 const char                    *plan_op_name(const struct plan *plan, int32_t op, char *text, size_t bytes);
 const char                    *plan_storage_name(enum storage storage);
-extern const struct json_field plan_storage_fields[];    // of an array of bytes per storage
+extern const struct json_field plan_storage_fields[];    // fields of an array of bytes per storage
 
-// The row count that determines the rows of the op; NULL if they are fixed.
+// Returns the row count that determines the number of rows of the op, or NULL if this number is fixed.
 const struct row_count *plan_op_row_count(const struct plan *plan, const struct op *op);
-// A copy of the op with this number of rows, if a row count determines its rows.
+// Returns a copy of the op. If a row count determines its rows, the copy has this number of rows.
 struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t rows);
 // Returns the op with the rows that its expert has under skewed routing; the plan itself expects uniform routing. An
 // all-to-all gets the rows of the busiest rank, because it ends on all ranks at the same time.
 struct op plan_op_of_load(const struct plan *plan, const struct op *op);
-// Elements of the operand in a slot that the op uses in the plan.
+// Returns the number of elements that the op uses of the operand in this slot, with expected row counts.
 int64_t plan_operand_elements(const struct plan *plan, const struct op *op, int slot);
-// Elements per row of a tensor with a row count.
+// Returns the elements per row of a tensor that has a row count.
 int64_t plan_row_elements(const struct plan *plan, int32_t tensor);
 
-int64_t plan_total_bytes(const struct plan *plan);    // of all storages
+int64_t plan_total_bytes(const struct plan *plan);    // sum over the storages
 
-// Bytes that a compute op reads and writes, or bytes of a communication op's elements. Repeated reads by GEMMs and
-// attention after cache misses are not counted.
+// Returns the bytes that a compute op reads and writes, or the bytes of a communication op's elements. Repeated reads
+// by GEMMs and attention after cache misses are not counted.
 double plan_op_bytes(const struct plan *plan, const struct op *op);
 
-// The happens-before relation of a plan's ops, from stream order and dependencies.
+// The following functions compute the happens-before relation of a plan's ops from stream order and dependencies.
 
 // Returns vector clocks: [op * STREAM_COUNT + stream] is the number of ops of that stream that have certainly ended
 // before the op starts. position: [op], the index of the op in its stream. The caller frees the clocks.

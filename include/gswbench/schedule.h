@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pipeline schedules: the layers of each chunk, and the order in which a stage runs forward and backward passes of
-// microbatches. Chunk c of stage s is chunk c * stages + s of the model.
+// Declares pipeline schedules: the layers of each chunk, and the order in which a stage runs forward and backward
+// passes of microbatches. Chunk c of stage s is chunk c * stages + s of the model.
 #pragma once
 
 #include <stdbool.h>
@@ -9,17 +9,17 @@
 
 #include "gswbench/status.h"
 
-// OVERLAPPED: the forward pass of one microbatch overlaps with the backward pass of another. ZERO_BUBBLE: ZB-H1, with
-// one chunk per stage.
+// SCHEDULE_OVERLAPPED: the forward pass of one microbatch overlaps with the backward pass of another.
+// SCHEDULE_ZERO_BUBBLE: ZB-H1, with one chunk per stage.
 enum schedule_kind { SCHEDULE_1F1B, SCHEDULE_OVERLAPPED, SCHEDULE_ZERO_BUBBLE };
 
 struct schedule_shape {
-    int64_t            stages, chunks, microbatches;    // chunks: per stage
+    int64_t            stages, chunks, microbatches;    // chunks: number per stage
     enum schedule_kind kind;
 };
 
-// Two passes go through all stages. Zero bubble moves weight gradients out of the backward pass into an action of
-// their own, which depends on no other stage.
+// The forward and the backward pass of a microbatch go through all stages. A zero-bubble schedule moves weight
+// gradients out of the backward pass into a separate action, which depends on no other stage.
 enum schedule_pass {
     SCHEDULE_FORWARD,
     SCHEDULE_BACKWARD,
@@ -34,7 +34,7 @@ struct schedule_action {
     bool               is_beside;            // overlaps with the next action in the list
 };
 
-// Actions per stage: one of each pass per microbatch and chunk.
+// Returns the number of actions per stage: one of each pass per microbatch and chunk.
 int64_t schedule_actions(const struct schedule_shape *shape);
 
 // Lists the actions of a stage: 1F1B, or interleaved 1F1B with several chunks or overlapped actions. Within a chunk,
@@ -43,24 +43,25 @@ int64_t schedule_actions(const struct schedule_shape *shape);
 // an overlapped schedule therefore has one more forward pass, and two per later stage even with one chunk.
 //
 // ZB-H1 (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241) has the forward and backward passes of 1F1B.
-// Stage s computes weight gradients s microbatches later than the backward pass, the last of them at the end.
+// Stage s computes the weight gradients of a microbatch s microbatches later than its backward pass, and the last ones
+// at the end.
 void schedule_build(const struct schedule_shape *shape, int64_t stage, struct schedule_action *actions);
 
-// The maximum number of microbatches of one chunk between their forward pass and the end of their backward pass, or of
-// their weight gradients.
+// Returns the maximum number of microbatches of a chunk in flight: from the forward pass to the end of the backward
+// pass, or of the weight gradients if they are separate.
 int64_t schedule_in_flight(const struct schedule_shape *shape, const struct schedule_action *actions);
 
 // Computes the start of each action in time slots, without communication time. actions and begins: [stages][actions].
-// Returns the length of the schedule in slots; 0 if the stages deadlock.
+// slots: duration of each pass. Returns the length of the schedule in slots; 0 if the stages deadlock.
 int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_action *actions,
                           const int64_t slots[SCHEDULE_PARTS], int64_t *begins);
 
-// Assignment of layers to chunks: an equal number to each. If layers remain, the chunks after the first get one more
-// each, then the first. The last never does, because it also has the head. counts_embedding: embedding and head count
-// as one layer each, so a chunk may have nothing else. last: number of layers of the last chunk, with the others
-// assigned evenly to the chunks before it; 0: no special number.
+// How layers are assigned to pipeline chunks. Each chunk gets an equal number. Remaining layers go to the chunks after
+// the first, one each, then to the first. The last chunk gets none of them, because it also has the head.
+// counts_embedding: embedding and head count as one layer each, so a chunk can have no other layer. last: number of
+// layers of the last chunk; the other layers are assigned evenly to the chunks before it. 0: no special number.
 struct schedule_assignment {
-    int64_t layers, chunks;    // of the whole model
+    int64_t layers, chunks;    // numbers in the whole model
     bool    counts_embedding;
     int64_t last;
 };

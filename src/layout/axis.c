@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes a table of the axes in mesh.h, and computes coordinates of ranks and groups of ranks along axes.
+// Defines the table of parallel axes from AXES, and computes coordinates of ranks and groups of ranks along axes.
 
 #include <stdio.h>
 #include <string.h>
@@ -100,7 +100,8 @@ int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes)
     return size;
 }
 
-// Counts with the axes of the mask as digits, fastest first, which visits the ranks in ascending order.
+// The coordinates on the axes of the mask are the digits of a counter, fastest first. So ranks are listed in ascending
+// order.
 void mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes, int64_t *ranks)
 {
     int64_t size = mesh_group_size(mesh, axes), copies = copies_of(mesh, axes);

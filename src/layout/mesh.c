@@ -52,7 +52,8 @@ const struct option parallel_options[] = {
 };
 // clang-format on
 
-// The error lists the divisors of the remaining ranks, such as "1, 2, 4, 8".
+// Returns the error for an axis whose size does not divide the remaining ranks. It lists their divisors, such as "1, 2,
+// 4".
 static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t world)
 {
     struct text_buffer allowed = {0};
@@ -74,8 +75,8 @@ static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t
     return error;
 }
 
-// Returns the axis whose ranks this axis divides, such as dp for ep: the first candidate with more than one rank, else
-// the last candidate. An axis without candidates is its own parent.
+// Returns the axis that this axis takes its ranks from, such as dp for ep: the first candidate with more than one rank,
+// else the last candidate. An axis without candidates is its own parent.
 static enum axis parent_of(const struct mesh *mesh, enum axis axis)
 {
     enum axis parent = axis;
@@ -85,7 +86,8 @@ static enum axis parent_of(const struct mesh *mesh, enum axis axis)
     return parent;
 }
 
-// Adds cp to the expert-parallel group (ep_over_cp = yes). ep counts the cp ranks first; experts stay sharded over tp.
+// Adds cp to the expert-parallel group (ep_over_cp = yes). The group then has the cp ranks before ranks of fsdp or dp.
+// Experts stay sharded over tp.
 static status choose_owners_over_cp(struct mesh *mesh, int64_t ep)
 {
     int64_t cp = mesh->size[AXIS_CP];
@@ -102,8 +104,8 @@ static status choose_owners_over_cp(struct mesh *mesh, int64_t ep)
     return OK;
 }
 
-// Chooses the axes of the expert-parallel group. If experts are not sharded over tp, ep takes the ranks of tp first,
-// then of cp, then of fsdp or dp, as in frameworks with this feature.
+// Chooses the axes of the expert-parallel group. With etp = 1, experts are not sharded over tp, and ep takes the ranks
+// of tp first, then of cp, then of fsdp or dp, as in frameworks with this feature.
 static status choose_owners(struct mesh *mesh, const struct parallel_config *config)
 {
     int64_t tp = mesh->size[AXIS_TP], cp = mesh->size[AXIS_CP], ep = mesh_asked(config, AXIS_EP);
@@ -138,8 +140,8 @@ static status choose_owners(struct mesh *mesh, const struct parallel_config *con
     return OK;
 }
 
-// Splits the axis that `axis` divides: ep = 2 makes dp = 8 into dp = 4 and ep = 2. If the expert-parallel group
-// contains tp or cp, ep is divided by their sizes first.
+// Takes the ranks of `axis` from its parent axis: ep = 2 makes dp = 8 into dp = 4 and ep = 2. If the expert-parallel
+// group contains tp or cp, ep is divided by their sizes first.
 static status split(struct mesh *mesh, enum axis axis, int64_t asked)
 {
     enum axis from  = parent_of(mesh, axis);
@@ -174,7 +176,7 @@ static status split_within(struct mesh *mesh, const struct parallel_config *conf
     return OK;
 }
 
-// Checks that are independent of the number of ranks.
+// Runs the checks that are independent of the number of ranks.
 static status check_rules(struct mesh *mesh, const struct parallel_config *config)
 {
     status errors = split_within(mesh, config);
@@ -275,7 +277,7 @@ bool mesh_has_whole_experts(const struct mesh *mesh)
     return mesh->etp == 1 && mesh->asked[AXIS_TP] > 1;
 }
 
-// An axis that divides an axis with sharded weights, as ep divides fsdp, shards them as well.
+// An axis that takes its ranks from an axis with sharded weights, as ep does from fsdp, shards the weights as well.
 uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts)
 {
     uint32_t axes = axis_sharing(AXIS_SHARES_WEIGHTS) | (mesh->shards_over_cp ? 1u << AXIS_CP : 0);

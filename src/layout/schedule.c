@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Builds the action list of a pipeline stage, simulates all stages in time slots, and assigns layers to chunks.
+// Builds the list of actions (forward and backward passes) of a pipeline stage, simulates all stages in time slots, and
+// assigns layers to chunks.
 #include "gswbench/schedule.h"
 
 #include <inttypes.h>
@@ -7,10 +8,10 @@
 
 #include "gswbench/arena.h"
 
-// A stage runs warmup forward passes, then alternates forward and backward, then runs the remaining backward passes.
-// action returns microbatch and chunk of the index-th forward or backward pass (from 0).
+// The order of a stage: `warmup` forward passes, then forward and backward alternately, then the remaining backward
+// passes. action() returns microbatch and chunk of the index-th forward or backward pass (from 0).
 struct order {
-    int64_t warmup, count;    // count: actions per direction
+    int64_t warmup, count;    // count: number of forward passes, and of backward passes
     struct schedule_action (*action)(const struct schedule_shape *shape, enum schedule_pass pass, int64_t index);
 };
 
@@ -20,8 +21,9 @@ static struct schedule_action plain_action(const struct schedule_shape *shape, e
     return (struct schedule_action){.pass = pass, .microbatch = index};
 }
 
-// Interleaved 1F1B. Microbatches run in groups, one microbatch per stage. A group passes the first chunk of a stage,
-// then the second, and so on, before the next group starts. The backward pass goes from the last chunk to the first.
+// Returns the index-th forward or backward pass of interleaved 1F1B. Microbatches run in groups, one microbatch per
+// stage. A group passes the first chunk of a stage, then the second, and so on, before the next group starts. The
+// backward pass goes from the last chunk to the first.
 static struct schedule_action interleaved_action(const struct schedule_shape *shape, enum schedule_pass pass,
                                                  int64_t index)
 {
@@ -32,8 +34,9 @@ static struct schedule_action interleaved_action(const struct schedule_shape *sh
                                     .chunk      = pass == SCHEDULE_FORWARD ? chunk : shape->chunks - 1 - chunk};
 }
 
-// The warm-up has the forward passes of a group through all chunks but the last, plus two per later stage (there and
-// back). With overlap it has one more, because each backward pass runs together with another microbatch's forward pass.
+// Returns the order of interleaved 1F1B. The warm-up has the forward passes of a group through all chunks but the last,
+// and two passes per later stage (there and back). With overlap it has one more, because each backward pass runs
+// together with another microbatch's forward pass.
 static struct order interleaved(const struct schedule_shape *shape, int64_t stage)
 {
     int64_t groups = (shape->microbatches + shape->stages - 1) / shape->stages;
@@ -50,7 +53,7 @@ int64_t schedule_actions(const struct schedule_shape *shape)
 }
 
 // Finds the forward or backward pass (action->pass) that a stage runs at position `index`; a position has up to one of
-// each. Returns false if there is none, or if an incomplete last group lacks its microbatch.
+// each. Returns false if there is none, or if an incomplete last group of microbatches lacks this microbatch.
 static bool find_action(struct schedule_action *action, const struct schedule_shape *shape, const struct order *order,
                         int64_t index)
 {
@@ -105,7 +108,7 @@ int64_t schedule_in_flight(const struct schedule_shape *shape, const struct sche
 struct timetable {
     const struct schedule_shape *shape;
     const int64_t               *slots;
-    int64_t                     *ends;    // [action][microbatch][chunk of the model]; 0: not known
+    int64_t                     *ends;    // end of each action [pass][microbatch][chunk of the model]; 0: not known
 };
 
 static int64_t *end_of(const struct timetable *timetable, enum schedule_pass pass, int64_t microbatch, int64_t chunk)
@@ -114,13 +117,13 @@ static int64_t *end_of(const struct timetable *timetable, enum schedule_pass pas
     return &timetable->ends[(pass * shape->microbatches + microbatch) * shape->stages * shape->chunks + chunk];
 }
 
-// Time slot at which all inputs of an action are available; -1: not known yet. A backward pass also needs the forward
-// pass of its chunk. Weight gradients need only the backward pass of their chunk.
+// Returns the time slot at which all inputs of an action are available; -1: not known yet. A backward pass also needs
+// the forward pass of its chunk. Weight gradients need only the backward pass of their chunk.
 static int64_t ready(const struct timetable *timetable, const struct schedule_action *action, int64_t chunk)
 {
     int64_t last = timetable->shape->stages * timetable->shape->chunks - 1;
     int64_t from = action->pass == SCHEDULE_FORWARD ? chunk - 1 : chunk + 1;
-    if (action->pass == SCHEDULE_WEIGHTS) {    // later in the same list
+    if (action->pass == SCHEDULE_WEIGHTS) {    // the backward pass is earlier in the same list
         return *end_of(timetable, SCHEDULE_BACKWARD, action->microbatch, chunk);
     }
     int64_t own =
@@ -130,7 +133,8 @@ static int64_t ready(const struct timetable *timetable, const struct schedule_ac
     return !is_known ? -1 : own > sent ? own : sent;
 }
 
-// Runs the actions of a stage from next until an input is not known yet. Overlapped actions end together.
+// Runs the actions of a stage from `next` until one whose inputs are not known yet, and returns its index. Overlapped
+// actions end together.
 static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_action *actions,
                        int64_t next, int64_t *begins)
 {
@@ -207,7 +211,7 @@ status schedule_check(const struct schedule_assignment *assignment)
     return OK;
 }
 
-// The layers in the chunks before this one, including embedding and head if they count.
+// Returns the number of layers in the chunks before this one, with embedding and head if they count as layers.
 static int64_t count_before(const struct schedule_assignment *assignment, int64_t chunk)
 {
     int64_t counted         = assignment->layers + (assignment->counts_embedding ? 2 : 0);

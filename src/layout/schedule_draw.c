@@ -9,7 +9,8 @@
 
 enum { CELL_BYTES = 48 };
 
-// A backward pass costs as much as two forward passes, in one part or two.
+// Time slots of each pass. A backward pass takes two slots, or one if weight gradients are a separate action of one
+// slot.
 static const int64_t whole_slots[SCHEDULE_PARTS] = {[SCHEDULE_FORWARD] = 1, [SCHEDULE_BACKWARD] = 2};
 static const int64_t split_slots[SCHEDULE_PARTS] = {1, 1, 1};
 
@@ -18,13 +19,14 @@ struct drawing {
     struct schedule_shape      shape;
     struct schedule_action    *actions;    // [stages][actions]
     int64_t                   *begins;     // [stages][actions]
-    const int64_t             *slots;      // of each part
+    const int64_t             *slots;      // [SCHEDULE_PARTS]: duration of each pass
     int64_t                    length;
     int                        width;    // characters per time slot
     FILE                      *file;
 };
 
-// Formats "F3", or "F3.1" if stages have several chunks.
+// Formats an action: "F3" for the forward pass of microbatch 3, or "F3.1" through chunk 1 if stages have several
+// chunks.
 static int name_action(const struct drawing *drawing, const struct schedule_action *action, char cell[CELL_BYTES])
 {
     char pass = "FBW"[action->pass];

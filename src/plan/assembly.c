@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Appends tensors and ops to a plan, and derives the dependencies of each op. The row counts of dropless experts are in
-// row_count.c, the placement of activations in memory.c.
+// Appends tensors and ops to a plan, and derives the dependencies of each op. row_count.c has the row counts of
+// dropless experts; memory.c assigns memory to activations.
 #include "gswbench/assembly.h"
 
 #include <stdlib.h>
@@ -143,7 +143,8 @@ static struct usage *usage_of(const struct assembly *assembly, int32_t tensor)
     return own->is_apart ? own : &assembly->usage[assembly->plan->tensors[tensor].whole];
 }
 
-// Adds a dependency on op. Keeps only the latest op of each stream, since a stream runs its ops in order.
+// Adds a dependency on the op with index `op`. Keeps only the latest op of each stream, since a stream runs its ops in
+// order.
 static void depend(const struct plan *plan, int32_t latest[STREAM_COUNT], int32_t op)
 {
     if (op >= 0 && op > latest[plan->ops[op].stream]) {
@@ -163,7 +164,8 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
     op->wait[op->wait_count++] = until;
 }
 
-// Makes the op depend on the last op of each other stream that wrote one of its operands, or read one that it writes.
+// Makes an op depend on ops of other streams: on the last op that wrote one of its operands, and on the last op of each
+// stream that read a tensor which this op writes.
 static void find_waits(const struct assembly *assembly, struct op *op)
 {
     int32_t latest[STREAM_COUNT];
@@ -327,8 +329,8 @@ int32_t assembly_group(struct assembly *assembly, uint32_t axes)
 {
     struct plan *plan = assembly->plan;
     for (int bit = 0; bit < MESH_MASK_BITS; bit++) {
-        axes &= mesh_group_size(&plan->mesh, 1u << bit) > 1 ? ~0u : ~(1u << bit);    // drops axes of size 1, so that
-                                                                                     // equal groups have equal masks
+        // Axes of size 1 are dropped, so that equal groups have equal masks.
+        axes &= mesh_group_size(&plan->mesh, 1u << bit) > 1 ? ~0u : ~(1u << bit);
     }
     for (int32_t i = 0; i < plan->group_count; i++) {
         if (plan->groups[i].axes == axes) {

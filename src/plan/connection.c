@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lists the connections that a plan's communication needs, with the SMs and device memory they take.
+// Lists the connections that a plan's communication needs, and the SMs and device memory that they take.
 #include "gswbench/connection.h"
 
 #include <inttypes.h>
@@ -7,15 +7,15 @@
 
 #include "gswbench/arena.h"
 
-// Channels are thread blocks of a communication kernel, each with its own buffers per neighbour. Pipeline links get few
-// (CHANNELS_LINK): they carry less data than collectives, and a receive that is posted early holds its SMs.
-// CHANNELS_WIDE is NCCL's own limit, at which it drives the links of a node at full rate. A channel carries at least
-// GRAIN_BYTES, because latency dominates below.
+// Channels are thread blocks of a communication kernel, each with its own buffers per neighbour. Pipeline sends and
+// receives get few (CHANNELS_LINK): they carry less data than collectives, and a receive that is posted early holds its
+// SMs. CHANNELS_WIDE is NCCL's own limit, at which it drives the links of a node at full rate. A channel carries at
+// least GRAIN_BYTES, because for less data latency dominates.
 enum { CHANNELS_LINK = 2, CHANNELS_WIDE = 16, GRAIN_BYTES = 64 << 10 };
 
-// Buffers of a channel per neighbour and direction, for all protocols together and rounded up to the mapping
-// granularity of a device. Within a node only the receiver has them, and the sender little more than a counter; over
-// the network both sides have them.
+// Bytes of a channel's buffers per neighbour and direction, for all protocols together, rounded up to the granularity
+// of memory mappings. Within a node only the receiver has buffers, and the sender little more than a counter. Over the
+// network both sides have buffers.
 enum { MIB = 1 << 20, BUFFER_BYTES = 10 * MIB, COUNTER_BYTES = 2 * MIB };
 
 int plan_connection_processors(int stream, int64_t largest_bytes)
@@ -30,22 +30,23 @@ static uint32_t kind_bit(int kind)
     return 1u << (kind - OP_COMPUTE_COUNT);
 }
 
-// Bytes per channel, averaged over the ranks. A rank of a ring receives from one neighbour and sends to another. One
-// rank per node sends to another node; only these ranks, nodes / members of all, need a send buffer.
+// Returns the bytes per channel of a ring, averaged over the ranks. A rank receives from one neighbour and sends to
+// another. One rank per node, a fraction nodes / members of the ranks, sends to another node and needs a send buffer.
 static double ring_bytes(const struct plan_connection *connection)
 {
     double crossings = connection->nodes > 1 ? (double)connection->nodes / (double)connection->members : 0.0;
     return BUFFER_BYTES + COUNTER_BYTES + crossings * (BUFFER_BYTES - COUNTER_BYTES);
 }
 
-// An all-to-all has buffers for every pair of ranks within the node. Its network traffic shares one pair of buffers.
+// Returns the bytes per channel of an all-to-all. It has buffers for every pair of ranks within the node. Its network
+// traffic shares one pair of buffers.
 static double all_to_all_bytes(const struct plan_connection *connection)
 {
     double local = (double)connection->members / (double)connection->nodes;
     return (local - 1.0) * (BUFFER_BYTES + COUNTER_BYTES) + (connection->nodes > 1 ? 2.0 * BUFFER_BYTES : 0.0);
 }
 
-// Ring collectives, rotations and all-to-alls have separate connections.
+// Returns the bytes of a connection. Ring collectives, rotations and all-to-alls have separate buffers.
 static int64_t device_bytes(const struct plan_connection *connection)
 {
     const uint32_t rotates = kind_bit(OP_ROTATE), exchanges = kind_bit(OP_ALL_TO_ALL);
@@ -98,8 +99,8 @@ static void complete(struct plan_connection *connection, const struct plan *plan
     connection->bytes                = device_bytes(connection);
 }
 
-// Maximum number of SMs that communication occupies at a time: one op per stream, but every pipeline link separately,
-// because links do not wait for each other. maximum: SM limit per op; 0: none.
+// Returns the maximum number of SMs that communication occupies at a time: one op per stream, but all pipeline
+// connections together, because they do not wait for each other. maximum: SM limit per op; 0: none.
 static int concurrent_processors(const struct plan_connections *connections, int64_t maximum)
 {
     int sum = 0, streams[STREAM_COUNT] = {0};
@@ -139,7 +140,7 @@ const char *plan_connections_excess(const struct plan_connections *connections, 
 
 void plan_connections(struct plan_connections *connections, const struct plan *plan, int64_t ranks_per_node)
 {
-    // Upper bound: each stream has a connection to the whole group, or to each of two neighbours.
+    // Upper bound: each stream has one connection per group, or one to each of two pipeline neighbours.
     size_t maximum = (size_t)(2 * STREAM_COUNT * plan->group_count + 1);
     *connections   = (struct plan_connections){.list = memory_allocate(maximum * sizeof(*connections->list))};
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -165,8 +166,8 @@ static uint64_t mix(uint64_t hash, int64_t value)
     return mixed ^ mixed >> 29;
 }
 
-// Returns the offset of an operand that other members access in this rank's memory: all members need the same offset.
-// Returns -1 for an operand that only its own rank accesses (input of a gather or rotation, output of a
+// Returns the offset of an operand that other members of the group access in this rank's memory: all members need the
+// same offset. Returns -1 for an operand that only its own rank accesses (input of a gather or rotation, output of a
 // reduce-scatter). For the output of a rotation, returns the offset of the whole tensor: members may receive different
 // parts of it, because the op states their distance (ahead).
 static int64_t met_offset(const struct plan *plan, const struct op *op, int slot)
@@ -191,7 +192,7 @@ uint64_t plan_communication_layout(const struct plan *plan, int stream, int32_t 
             const struct tensor *tensor = op->operand[slot] >= 0 ? &plan->tensors[op->operand[slot]] : NULL;
             bool                 is_in  = tensor != NULL && tensor->storage == storage;
             is_used |= is_in;
-            if (is_in && tensor->is_packed) {    // its offset depends on each member's row counts
+            if (is_in && tensor->is_packed) {    // packed rows start at an offset that differs between members
                 hash = mix(hash, plan->rank);
             }
             hash = mix(hash, is_in ? met_offset(plan, op, slot) : -1);

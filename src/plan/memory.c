@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Assigns arena offsets to activations by lifetime: best fit, in the order of first use.
+// Assigns offsets in the activation memory to tensors by lifetime: best fit, in the order of first use.
 //
-// Lifetimes are in units of compute ops. An op of another stream can overlap with several compute ops. So a tensor that
-// it uses lives from the first compute op that can overlap with it to the first that surely runs after it.
+// Lifetimes are measured in compute ops. An op of another stream can overlap with several compute ops. So a tensor that
+// such an op uses lives from the first compute op that can overlap with the op to the first that surely runs after it.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct lifetime {
 struct lifetimes {
     struct lifetime *list;
     int32_t          count, ends;                      // ends: number of compute ops + 1
-    int32_t         *first_to_begin, *first_to_end;    // [ends], list heads; -1: none
+    int32_t         *first_to_begin, *first_to_end;    // [ends]: heads of the lists of lifetimes; -1: empty
 };
 
 struct gap {
@@ -28,11 +28,11 @@ struct gap {
 struct gaps {
     struct gap *list;    // sorted by offset, never adjacent
     int32_t     count, capacity;
-    int64_t     top;    // end of the arena
+    int64_t     top;    // end of the activation memory
 };
 
-// Sorts the ops by stream, in stream order. The ops of a stream start at first[stream]; first[STREAM_COUNT] is the
-// total.
+// Returns the indices of the ops sorted by stream, in the order of each stream. The ops of a stream start at
+// first[stream]; first[STREAM_COUNT] is the total.
 static int32_t *sort_by_stream(const struct plan *plan, const int32_t *position, int32_t first[STREAM_COUNT + 1])
 {
     int32_t *sorted = memory_allocate((size_t)plan->op_count * sizeof(*sorted));
@@ -104,8 +104,9 @@ static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const
     free(end);
 }
 
-// Links the lifetimes that begin at the same compute op into a list, and those that end at the same one into another.
-// Tensors that begin together get their offsets in order of size, the largest first; equal sizes keep the list's order.
+// Links the lifetimes that begin at the same compute op into a list, and the lifetimes that end at the same op into
+// another list. Tensors that begin together get their offsets in order of size, the largest first; equal sizes keep the
+// list's order.
 static void list_lifetimes(struct lifetimes *lifetimes)
 {
     size_t bytes              = (size_t)lifetimes->ends * sizeof(int32_t);
@@ -141,7 +142,7 @@ static int64_t take(struct gaps *gaps, int64_t bytes)
             best = i;
         }
     }
-    // Grows a gap at the end of the arena instead of leaving it unused.
+    // If no gap fits, a gap at the end of the memory grows instead of being left unused.
     int32_t last = gaps->count - 1;
     if (best < 0 && last >= 0 && gaps->list[last].offset + gaps->list[last].bytes == gaps->top) {
         gaps->top              = gaps->list[last].offset + bytes;
@@ -161,7 +162,7 @@ static int64_t take(struct gaps *gaps, int64_t bytes)
     return offset;
 }
 
-// The first gap at or after the offset.
+// Returns the index of the first gap at or after the offset.
 static int32_t find_gap(const struct gaps *gaps, int64_t offset)
 {
     int32_t first = 0, end = gaps->count;
@@ -200,7 +201,7 @@ static void give_back(struct gaps *gaps, int64_t offset, int64_t bytes)
     }
 }
 
-// Peak of live bytes.
+// Returns the maximum of the bytes that are live at the same time.
 static int64_t count_live(const struct lifetimes *lifetimes)
 {
     int64_t *change = memory_allocate((size_t)(lifetimes->ends + 1) * sizeof(*change)), live = 0, maximum = 0;
@@ -219,7 +220,7 @@ static int64_t count_live(const struct lifetimes *lifetimes)
     return maximum;
 }
 
-// Returns the size of the arena in bytes.
+// Assigns an offset to every activation. Returns the total size in bytes.
 static int64_t place_all(struct plan *plan, struct lifetimes *lifetimes)
 {
     struct gaps gaps = {.list = NULL};

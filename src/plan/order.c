@@ -8,7 +8,7 @@ int32_t *order_clocks(const struct plan *plan, int32_t *position)
 {
     int32_t *clocks             = memory_allocate((size_t)plan->op_count * STREAM_COUNT * sizeof(*clocks));
     int32_t  last[STREAM_COUNT] = {0};
-    int32_t  ended[STREAM_COUNT][STREAM_COUNT] = {{0}};    // [stream]: clock after the last op of that stream so far
+    int32_t  ended[STREAM_COUNT][STREAM_COUNT] = {{0}};    // [stream]: clock after the stream's last op so far
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op    = &plan->ops[i];
         int32_t         *clock = &clocks[(int64_t)i * STREAM_COUNT];
@@ -34,15 +34,15 @@ struct order {
     const int32_t     *clocks, *position;
 };
 
-// Whether op starts after waited has ended.
+// Returns whether `op` starts only after the op `waited` has ended.
 static bool is_after(const struct order *order, int32_t op, int32_t waited)
 {
     int stream = order->plan->ops[waited].stream;
     return order->clocks[(int64_t)op * STREAM_COUNT + stream] > order->position[waited];
 }
 
-// Whether dependency w of an op is implied by the previous op on its stream (before; -1: none) or by another of its
-// dependencies.
+// Returns whether dependency w of an op is redundant: the previous op on its stream (before; -1: none), or an op of
+// another dependency, already waits for the same op.
 static bool is_implied(const struct order *order, const struct op *op, int w, int32_t before)
 {
     if (before >= 0 && is_after(order, before, op->wait[w])) {

@@ -35,7 +35,7 @@ static double operand_bytes(const struct plan *plan, const struct op *op, int sl
         return 0.0;
     }
     double elements = (double)op_operand_elements(op, slot);
-    if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // only the tokens' rows
+    if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // reads one row per token
         elements = fmin(elements, (double)op->shape.rows.rows * (double)op->shape.rows.columns);
     }
     const struct op_size *touched = slot < OP_SLOTS ? op_table[op->kind].slots[slot].touched : NULL;
@@ -57,7 +57,7 @@ double plan_op_bytes(const struct plan *plan, const struct op *op)
     for (int slot = 0; slot < op->operand_count; slot++) {
         bytes += operand_bytes(plan, op, slot);
     }
-    if (op_is_fused(op)) {    // the stored output is read again for quantization
+    if (op_is_fused(op)) {    // fused quantization reads the stored output again
         bytes += operand_bytes(plan, op, op_fused_output((enum op_kind)op->kind));
     }
     return bytes;
@@ -113,7 +113,7 @@ static int add_place(char text[PLACE_BYTES], int used, const char *name, int num
     return number < 0 ? used : used + snprintf(text + used, (size_t)(PLACE_BYTES - used), ", %s %d", name, number);
 }
 
-// Writes ", layer 3, microbatch 0, chunk 1" without fields that are -1.
+// Writes ", layer 3, microbatch 0, chunk 1". Fields that are -1 are left out.
 static const char *place_name(char text[PLACE_BYTES], int layer, int microbatch, int chunk)
 {
     text[0] = '\0';

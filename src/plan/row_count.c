@@ -15,7 +15,7 @@ const struct row_count *plan_op_row_count(const struct plan *plan, const struct 
     return NULL;
 }
 
-// A transposed copy has its rows in the second dimension.
+// The rows of a transposed copy are its second dimension.
 int64_t plan_row_elements(const struct plan *plan, int32_t tensor)
 {
     const struct tensor *known_rows = &plan->tensors[tensor];
@@ -31,7 +31,7 @@ struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t 
     if (op_is_communication((enum op_kind)op->kind)) {
         of_rows.shape.communication.elements = rows * plan_row_elements(plan, op->operand[COMMUNICATION_IN]);
     } else if (op->kind == OP_GEMM) {
-        bool is_depth = plan->tensors[op->operand[GEMM_C]].row_count == 0;    // weight gradient: the rows are its depth
+        bool is_depth = plan->tensors[op->operand[GEMM_C]].row_count == 0;    // in a weight gradient, rows are k
         *(is_depth ? &of_rows.shape.gemm.k : &of_rows.shape.gemm.m) = rows;
     } else if (op->kind == OP_QUANTIZE) {
         of_rows.shape.quantize.rows = rows;
@@ -41,7 +41,8 @@ struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t 
     return of_rows;
 }
 
-// Load of an expert, relative to the mean of all experts. Skewed routing loads the first top_k experts more.
+// Returns the load of an expert relative to the mean over all experts. Skewed routing loads the first top_k experts
+// more.
 static double load_of(const struct routing_shape *shape, int64_t expert)
 {
     double each = (double)shape->top_k / (double)shape->experts;
