@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ops of a training step; a plan is a list of them. op_operands.h and op_shape.h describe each kind, and a row of
-// src/op/op_table.c has everything else.
+// Declares ops, the kernel-sized pieces of work of a training step; a plan is a list of them. op_operands.h and
+// op_shape.h describe each kind, and a row of src/op/op_table.c has everything else.
 #pragma once
 
 #include <stdbool.h>
@@ -10,10 +10,10 @@
 #include "gswbench/op_shape.h"
 
 // op_tag says which part of the model an op works for, and which value it makes for this part. The layer that appends
-// the op sets both. Code reads only these, because the role of a tag is text for people.
+// the op sets both. Other code reads these two and not the tag's role, which is text for people.
 
 enum model_part {
-    PART_NONE,    // not an op of a plan
+    PART_NONE,    // the op is not in a plan
     PART_EMBEDDING,
     PART_ATTENTION_NORM,
     PART_QKV,
@@ -24,7 +24,7 @@ enum model_part {
     PART_KV_NORM,
     PART_KV_UP,
     PART_ROPE,
-    PART_QUERIES,    // PART_QUERIES, PART_KEYS: moved between the ranks of cp, before or after core attention
+    PART_QUERIES,    // PART_QUERIES, PART_KEYS: communication and casts of q, k and v with cp, around core attention
     PART_KEYS,
     PART_CORE_ATTENTION,
     PART_PROJECTION,
@@ -47,7 +47,7 @@ enum model_part {
     PART_SHARED_FC1,
     PART_SHARED_ACTIVATION,
     PART_SHARED_FC2,
-    PART_EXPERT_DOWN,    // PART_EXPERT_DOWN, PART_EXPERT_UP: projections to and from the width of the experts
+    PART_EXPERT_DOWN,    // PART_EXPERT_DOWN, PART_EXPERT_UP: projections to and from expert_hidden
     PART_EXPERT_UP,
     PART_MTP_EMBEDDING,    // PART_MTP_EMBEDDING to PART_MTP_PROJECTION: the first sublayer of an MTP module
     PART_MTP_NORM,
@@ -55,7 +55,7 @@ enum model_part {
     PART_FINAL_NORM,
     PART_HEAD,
     PART_LOSS,
-    PART_RESIDUAL,     // the residual stream between pipeline stages
+    PART_RESIDUAL,     // sends and receives of the residual stream between pipeline stages
     PART_WEIGHTS,      // gathers of weights
     PART_GRADIENTS,    // reductions of gradients
     PART_STEP,         // once per step: loss, gradient norm, scales, optimizer
@@ -63,7 +63,7 @@ enum model_part {
 };
 
 // The value that an op makes for a linear y = W x: its output y, the gradient of x, or the gradient of W. An op that
-// gathers or casts an operand of such a GEMM makes the input x, the weight W or the output gradient.
+// gathers or casts an operand of the linear's GEMMs makes the input x, the weight W or the output gradient.
 enum model_value {
     MAKES_OUTPUT,
     MAKES_INPUT_GRADIENT,
@@ -73,9 +73,9 @@ enum model_value {
     MAKES_OUTPUT_GRADIENT,
 };
 
-// The name of a kind is part of its function's name in each backend (host_gemm, device_gemm).
+// All kinds of ops. The name of a kind is part of its function's name in each backend (host_gemm, device_gemm).
 // clang-format off
-// Compute, executed by a backend.
+// Kinds of compute ops, which a backend executes.
 #define OP_COMPUTE_KINDS(KIND)                        \
     KIND(OP_EMBEDDING_FORWARD, embedding_forward)     \
     KIND(OP_EMBEDDING_BACKWARD, embedding_backward)   \
@@ -126,7 +126,7 @@ enum model_value {
     KIND(OP_NORMALIZE, normalize)                     \
     KIND(OP_MUON, muon)
 
-// Communication between ranks, executed by a communicator.
+// Kinds of communication between ranks, which a communicator executes.
 #define OP_COMMUNICATION_KINDS(KIND)                     \
     KIND(OP_ALL_REDUCE, all_reduce)                 \
     KIND(OP_ALL_REDUCE_MAXIMUM, all_reduce_maximum) \
@@ -141,19 +141,20 @@ enum model_value {
 #define OP_ENUMERATOR(kind, name) kind,
 #define OP_AND_ONE(kind, name) + 1
 enum op_kind { OP_COMPUTE_KINDS(OP_ENUMERATOR) OP_COMMUNICATION_KINDS(OP_ENUMERATOR) OP_COUNT };
-enum { OP_COMPUTE_COUNT = OP_COMPUTE_KINDS(OP_AND_ONE) };    // the first communication op
+enum { OP_COMPUTE_COUNT = OP_COMPUTE_KINDS(OP_AND_ONE) };    // also the index of the first communication kind
 
-// "case OP_ANY_COMPUTE:" in switches over communication ops.
+// For "case OP_ANY_COMPUTE:" in switches that handle communication kinds one by one.
 #define OP_AND_CASE(kind, name) kind: case
 #define OP_ANY_COMPUTE OP_COMPUTE_KINDS(OP_AND_CASE) OP_COUNT
 // clang-format on
 
-// Ops on a stream run in list order, and streams run concurrently except for dependencies (wait).
+// Streams: ops on a stream run in list order, and streams run concurrently except for dependencies (op.wait).
 enum stream {
     STREAM_COMPUTE,
     STREAM_WEIGHT_GATHER,
     STREAM_GRADIENT_REDUCE,
-    STREAM_REPLICA_REDUCE,    // second stage after STREAM_GRADIENT_REDUCE: the two can use two networks at once
+    STREAM_REPLICA_REDUCE,    // HSDP reduces over replicas after STREAM_GRADIENT_REDUCE: the two can use two networks
+                              // at once
     STREAM_TENSOR,
     STREAM_CONTEXT,
     STREAM_EXPERT,
@@ -164,7 +165,8 @@ enum stream {
 
 enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_REDUCE, PHASE_OPTIMIZER, PHASE_COUNT };
 
-// Describes an op. role is its name in traces, NVTX ranges and messages; no other code reads it. -1: not applicable.
+// Describes an op for people and for models of other frameworks. role is its name in traces, NVTX ranges and messages.
+// -1: not applicable.
 struct op_tag {
     const char *role;    // "qkv", "fc1 weight gradient"
     int16_t     phase, layer, chunk;
@@ -176,16 +178,19 @@ enum { OP_WAITS = STREAM_COUNT - 1 };
 
 struct op {
     uint8_t kind, stream, operand_count, wait_count;
-    bool    accumulates;    // adds to the gradient output instead of overwriting it
-    bool is_initial;    // derives weights, or their scales, from the optimizer state; also runs before the first step
-    bool sums_fast;     // FP8 GEMM: fast accumulation (enum fast_sums), with reduced precision of partial sums
-    bool is_aside;      // expert communication that overlaps with the compute of another microbatch
+    bool    accumulates;    // true: adds to its gradient output instead of overwriting it
+    // The op computes weights, or their scales, from the optimizer state. It also runs once before the first step.
+    bool is_initial;
+    // FP8 GEMM with fast accumulation (enum fast_sums), which has reduced precision of partial sums.
+    bool sums_fast;
+    // Expert communication that overlaps with the compute of another microbatch.
+    bool          is_aside;
     uint8_t       fused_scaling;    // enum scaling of fused quantization
     uint8_t       access[OP_OPERANDS];
     int32_t       operand[OP_OPERANDS];    // tensor index, -1: absent
     int32_t       wait[OP_WAITS];          // ops on other streams that must end first; at most one per stream
     struct op_tag tag;
-    union {    // op_table says which member a kind uses
+    union {    // op_table says which member the op's kind uses
         struct gemm_shape          gemm;
         struct rows_shape          rows;
         struct attention_shape     attention;
@@ -202,47 +207,49 @@ const char *op_name(enum op_kind kind);            // "gemm", "norm_forward"
 const char *op_stream_name(enum stream stream);    // "compute", "gradient-reduce"
 const char *op_phase_name(enum phase phase);       // "forward", "recompute"
 bool        op_is_communication(enum op_kind kind);
-bool        op_is_link(enum op_kind kind);        // point-to-point: send and receive
-bool        op_stream_is_pipeline(int stream);    // one of the two streams with sends and receives
+bool        op_is_link(enum op_kind kind);        // whether the kind is point-to-point: send or receive
+bool        op_stream_is_pipeline(int stream);    // whether the stream has pipeline sends or receives
 
-// When an op ran, in seconds from the start of the step. A collective begins when its stream reaches it (run), or when
-// all members have reached it (simulation).
+// When an op ran, in seconds from the start of the step. In a run, a collective begins when its stream reaches it; in a
+// simulation, when all members have reached it.
 struct op_time {
     double begin, end;
 };
 
-// Whether the op changes optimizer state by gradients.
+// Returns whether the kind updates optimizer state from gradients.
 bool op_is_optimizer(enum op_kind kind);
 
-// Elements of the operand in a slot, from the op's shape; -1 for communication, whose sizes depend on the group.
+// Returns the elements of the operand in a slot, computed from the op's shape; -1 for communication, whose sizes depend
+// on the group.
 int64_t op_operand_elements(const struct op *op, int slot);
 
-// The same for communication in a group of this many ranks.
+// Returns the elements of the operand in a slot, also for communication: `ranks` is the size of its group.
 int64_t op_communication_elements(const struct op *op, int slot, int64_t ranks);
 
-// How the op accesses the operand in a slot, from the row of its kind; 0: the kind has no such operand.
+// Returns how the op accesses the operand in a slot; 0: the op's kind has no such operand.
 enum access op_operand_access(const struct op *op, int slot);
 bool        op_operand_is_optional(const struct op *op, int slot);
 
-// The meaning of an operand's numbers to the op that reads it.
+// The meaning of an operand's numbers for the op that reads it.
 enum op_content {
     OP_HOLDS_VALUES,
-    OP_HOLDS_INDICES,    // of rows; 0 is a valid row
-    OP_HOLDS_PLACES,     // of rows; -1: none
-    OP_HOLDS_COUNTS,     // of rows
+    OP_HOLDS_INDICES,    // indices of rows; 0 is a valid row
+    OP_HOLDS_PLACES,     // indices of rows; -1: no row
+    OP_HOLDS_COUNTS,     // numbers of rows
 };
 enum op_content op_operand_content(const struct op *op, int slot);
 
-int  op_fused_output(enum op_kind kind);    // slot whose tensor can be quantized by the same op; -1: none
+int  op_fused_output(enum op_kind kind);    // output slot that an op of this kind can also quantize; -1: none
 bool op_is_fused(const struct op *op);
-// The OP_QUANTIZE that the op is or has fused.
+// Returns an OP_QUANTIZE: the op itself, or the quantization that is fused into it.
 struct op op_quantize_of(const struct op *op);
-// Whether the op quantizes with a per-tensor scale that it computes itself.
+// Returns whether the op quantizes with a per-tensor scale that it computes itself.
 bool op_finds_scale(const struct op *op);
-// Whether the operand in a slot is read twice: to find the scale, or to quantize an output that is not stored.
+// Returns whether the op reads the operand in a slot twice: to find a scale first, or to quantize an output that is not
+// stored.
 bool op_operand_is_read_twice(const struct op *op, int slot);
 
-// FLOPs that the op executes: 2 per multiply-add of GEMMs, attention and scans; 0 for all other ops. Attention counts
-// only unmasked pairs, and its backward pass 2.5 times the forward pass if keys and values have the same size. A scan
-// counts the products of its chunks, with the pairs of positions that the causal mask lets through.
+// Returns the FLOPs that the op executes: 2 per multiply-add of GEMMs, attention and scans; 0 for all other ops.
+// Attention counts only unmasked pairs, and its backward pass 2.5 times the forward pass if keys and values have the
+// same size. A scan counts the products of its chunks, with the pairs of positions that the causal mask lets through.
 double op_flops(const struct op *op);

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Operands of each kind of op: slots, shapes and access. Matrices are row-major and contiguous. T: tokens of a
-// microbatch on this rank; r, w, rw: read, written, updated; d X: the gradient of X.
+// Documents the operands of each kind of op: slots, shapes and access. Matrices are row-major and contiguous. tokens:
+// tokens of a microbatch on this rank.
 #pragma once
 
 enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
 
 // clang-format off
-// Operand slots by kind; the description follows each enum. An absent optional operand is tensor -1.
+// Each enum has the operand slots of an op kind, and the comment after it describes them. An absent operand is tensor
+// -1.
 enum { EMBEDDING_TOKENS, EMBEDDING_TABLE, EMBEDDING_OUT };
-// forward: i32 [T] r, [vocab, columns] r, [T, columns] w, or rw if it accumulates (position embedding).
+// EMBEDDING_FORWARD: reads TOKENS i32 [tokens] and TABLE [vocab, columns]. Writes OUT [tokens, columns], or adds to it
+// if the op accumulates (position embedding).
 enum { EMBEDDING_GRADIENT_TOKENS, EMBEDDING_GRADIENT_OUT, EMBEDDING_GRADIENT_TABLE };
-// backward: i32 [T] r, d out [T, columns] r, d table w, or rw if it accumulates.
+// EMBEDDING_BACKWARD: reads TOKENS i32 [tokens] and the gradient of OUT [tokens, columns]. Writes the gradient of
+// TABLE, or adds to it if the op accumulates.
 enum { NORM_IN, NORM_BRANCH, NORM_WEIGHT, NORM_BIAS, NORM_SUM, NORM_OUT, NORM_STATISTICS };
-// NORM_FORWARD: OUT = norm(x) with x = IN (+ BRANCH), all [T, columns]. Reads IN, BRANCH, WEIGHT and BIAS [columns].
-// Writes OUT, SUM (x, with a BRANCH), and STATISTICS f32 [T, 2]: mean (0 for RMS norms) and 1 / deviation.
+// NORM_FORWARD: OUT = norm(x) with x = IN (+ BRANCH), all [tokens, columns]. Reads IN, BRANCH, WEIGHT and BIAS
+// [columns]. Writes OUT, SUM (x, with a BRANCH), and STATISTICS f32 [tokens, 2]: mean (0 for RMS norms) and 1 /
+// deviation.
 enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIENT_STATISTICS, NORM_GRADIENT_RESIDUAL,
        NORM_GRADIENT_IN, NORM_GRADIENT_WEIGHT, NORM_GRADIENT_BIAS };
 // NORM_BACKWARD: reads the gradient of OUT, x (SUM, or IN without a BRANCH), WEIGHT, STATISTICS and RESIDUAL
@@ -22,72 +26,79 @@ enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIEN
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_INVERSE_SCALE_A, GEMM_INVERSE_SCALE_B, GEMM_BIAS, GEMM_TENSOR_SCALE_A,
        GEMM_TENSOR_SCALE_B, GEMM_ADDEND };
 // GEMM: writes C [m, n] = op(A) op(B), or adds this to C if it accumulates. Reads BIAS [n], optional: added to each row
-// of C. Reads ADDEND [m, n], optional, in the format of C, not with accumulation: C += shape.addend ADDEND. FP8
-// operands have INVERSE_SCALE_A and INVERSE_SCALE_B f32, as many as scaling_inverses says. With NV scaling, C is
-// multiplied by TENSOR_SCALE_A and TENSOR_SCALE_B f32 [1], the inverse scales of the tensors. Low-precision GEMMs
-// always have A as stored and B transposed, because devices multiply them row by row.
+// of C. Reads ADDEND [m, n], optional, in the format of C, not with accumulation: C += shape.addend * ADDEND. FP8
+// operands have inverse scales f32: INVERSE_SCALE_A and INVERSE_SCALE_B, with scaling_inverses() elements. With NV
+// scaling, C is multiplied by TENSOR_SCALE_A and TENSOR_SCALE_B f32 [1], the inverse scales of the tensors.
+// Low-precision GEMMs always have A as stored and B transposed, because devices multiply them row by row.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PACKED_IN, ROPE_SCALE_GRADIENT };
-// ROPE_FORWARD: reads TABLE f32 [sequence, rotary/2, 2] (cos, sin) and PACKED [T, heads + 2 kv_heads, head_dim] (q, k,
-// v). Writes QUERY [T, heads, head_dim] and KEY_VALUE [T, 2, kv_heads, head_dim]. ROPE_BACKWARD: reads gradients in
-// QUERY and KEY_VALUE, and writes PACKED.
+// ROPE_FORWARD: reads TABLE f32 [sequence, rotary/2, 2] (cos, sin) and PACKED [tokens, heads + 2 kv_heads, head_dim]
+// (q, k, v). Writes QUERY [tokens, heads, head_dim] and KEY_VALUE [tokens, 2, kv_heads, head_dim]. ROPE_BACKWARD: reads
+// gradients in QUERY and KEY_VALUE, and writes PACKED.
 // SCALE [2, head_dim], optional: weights of an RMS norm of each head before the rotation, one row for q and one for k.
 // The backward pass then also reads PACKED_IN (the forward input) and writes or updates the gradient of SCALE (absent
 // if frozen).
-enum { SPLIT_IN, SPLIT_FIRST, SPLIT_REST };                      // [rows, columns] r; first valid_columns w, others w
-enum { JOIN_FIRST, JOIN_REST, JOIN_OUT };                        // inverse of a split: r, r, w
+enum { SPLIT_IN, SPLIT_FIRST, SPLIT_REST };
+// SPLIT: copies the first valid_columns columns of IN [rows, columns] to FIRST, and the other columns to REST.
+enum { JOIN_FIRST, JOIN_REST, JOIN_OUT };
+// JOIN: the inverse of SPLIT. Concatenates the columns of FIRST and REST in OUT.
 enum { REGROUP_IN, REGROUP_OUT };
-// [rows, parts, columns / parts] r, [parts, rows, ...] w, in the order of enum regroup.
+// REGROUP: transposes IN [rows, parts, columns / parts] to OUT [parts, rows, ...], in the order of enum regroup.
 enum { LATENT_ROPE_TABLE, LATENT_ROPE_QUERY_UP, LATENT_ROPE_KEY_VALUE_UP, LATENT_ROPE_SHARED_KEY, LATENT_ROPE_QUERY,
        LATENT_ROPE_KEY_VALUE };
 // LATENT_ROPE_FORWARD (latent attention): rotates the last elements of each query head, and SHARED_KEY, which becomes
-// the last elements of every key head. Reads TABLE f32 [sequence, rotary/2, 2], QUERY_UP [T, heads, head_dim],
-// KEY_VALUE_UP [T, heads, head_dim - rotary + value_dim] (key, value) and SHARED_KEY [T, rotary]. Writes QUERY and
-// KEY_VALUE for attention. LATENT_ROPE_BACKWARD: reads gradients in QUERY and KEY_VALUE; writes the gradients of the
-// three inputs, for SHARED_KEY summed over the heads.
+// the last elements of every key head. Reads TABLE f32 [sequence, rotary/2, 2], QUERY_UP [tokens, heads, head_dim],
+// KEY_VALUE_UP [tokens, heads, head_dim - rotary + value_dim] (key, value) and SHARED_KEY [tokens, rotary]. Writes
+// QUERY and KEY_VALUE for attention. LATENT_ROPE_BACKWARD: reads gradients in QUERY and KEY_VALUE; writes the gradients
+// of the three inputs, for SHARED_KEY summed over the heads.
 enum { ATTENTION_QUERY, ATTENTION_KEY_VALUE, ATTENTION_OUT, ATTENTION_STATISTICS };
-// ATTENTION_FORWARD: reads QUERY [T, heads, head_dim] and KEY_VALUE [T, kv_heads (head_dim + value_dim)] (per token all
-// key heads, then all value heads). Writes OUT [T, heads, value_dim] and STATISTICS f32 [batch, heads, sequence]:
-// log-sum-exp of the scaled scores.
+// ATTENTION_FORWARD: reads QUERY [tokens, heads, head_dim] and KEY_VALUE [tokens, kv_heads (head_dim + value_dim)] (per
+// token all key heads, then all value heads). Writes OUT [tokens, heads, value_dim] and STATISTICS f32 [batch, heads,
+// sequence]: log-sum-exp of the scaled scores.
 enum { ATTENTION_GRADIENT_OUT, ATTENTION_GRADIENT_QUERY_IN, ATTENTION_GRADIENT_KEY_VALUE_IN, ATTENTION_GRADIENT_OUT_IN,
        ATTENTION_GRADIENT_STATISTICS, ATTENTION_GRADIENT_QUERY, ATTENTION_GRADIENT_KEY_VALUE };
-// backward: d OUT r, q r, kv r, OUT r, STATISTICS r; d q w, or rw if the shape adds_query; d kv w or rw.
+// ATTENTION_BACKWARD: reads the gradient of OUT, and QUERY, KEY_VALUE, OUT and STATISTICS. Writes the gradient of
+// QUERY, or adds to it if the shape has adds_query. Writes the gradient of KEY_VALUE, or adds to it if the op
+// accumulates.
 enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, ATTENTION_MERGE_PART_STATISTICS };
-// ATTENTION_MERGE: combines attention of the same queries over two sets of keys. Reads PART and PART_STATISTICS (one
-// set), and updates OUT [T, heads, value_dim] and STATISTICS (the other set, then both).
+// ATTENTION_MERGE: combines attention of the same queries over two sets of keys. Reads PART and PART_STATISTICS of one
+// set. OUT [tokens, heads, value_dim] and STATISTICS have the second set, and after the op both sets.
 enum { SINK_SINKS, SINK_OUT, SINK_STATISTICS };
 // SINK_FORWARD: reads SINKS [heads], a score per head that joins the softmax of every query and has no value. Updates
-// OUT [T, heads, head_dim] and STATISTICS [batch, heads, sequence], which so far cover only the keys.
+// OUT [tokens, heads, head_dim] and STATISTICS [batch, heads, sequence], which so far cover only the keys.
 enum { SINK_GRADIENT_SINKS, SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_STATISTICS, SINK_GRADIENT_SINK };
 // SINK_BACKWARD: reads SINKS, the gradient of OUT, OUT and STATISTICS; writes or updates the gradient of SINKS.
-// Mamba-2. PACKED [T, packed]: output of the input projection (struct mamba_shape); each op accesses some columns.
+// Mamba-2. PACKED [tokens, packed]: output of the input projection (struct mamba_shape); each op accesses some columns.
 enum { CONVOLUTION_PACKED, CONVOLUTION_WEIGHT, CONVOLUTION_BIAS, CONVOLUTION_OUT };
-// CONVOLUTION_FORWARD: writes OUT [T, channels], the SiLU of a causal convolution of each channel. Reads x, B and C in
-// PACKED, WEIGHT [channels, taps] (the last tap multiplies the current position) and BIAS [channels].
+// CONVOLUTION_FORWARD: writes OUT [tokens, channels], the SiLU of a causal convolution of each channel. Reads x, B and
+// C in PACKED, WEIGHT [channels, taps] (the last tap multiplies the current position) and BIAS [channels].
 enum { CONVOLUTION_GRADIENT_OUT, CONVOLUTION_GRADIENT_PACKED_IN, CONVOLUTION_GRADIENT_WEIGHT_IN,
        CONVOLUTION_GRADIENT_BIAS_IN, CONVOLUTION_GRADIENT_PACKED, CONVOLUTION_GRADIENT_WEIGHT,
        CONVOLUTION_GRADIENT_BIAS };
-// backward: d OUT r, PACKED r, WEIGHT r, BIAS r; d PACKED rw: writes x, B and C; d WEIGHT and d BIAS w or rw.
+// CONVOLUTION_BACKWARD: reads the gradient of OUT, PACKED, WEIGHT and BIAS. Writes the columns x, B and C of the
+// gradient of PACKED. Writes or updates the gradients of WEIGHT and BIAS.
 enum { SCAN_CONVOLVED, SCAN_PACKED, SCAN_STEP_BIAS, SCAN_DECAY, SCAN_SKIP, SCAN_OUT };
-// SCAN_FORWARD: reads CONVOLVED [T, channels] (x, B, C), dt in PACKED, and STEP_BIAS, DECAY and SKIP [heads]. Writes
-// OUT [T, heads, head_dim]. Per head, with dt = softplus(dt + STEP_BIAS), a = -exp(DECAY) and state S: S = exp(dt a) S
-// + dt x B^T, OUT = S C + SKIP x. All heads of a group have the same B and C.
+// SCAN_FORWARD: reads CONVOLVED [tokens, channels] (x, B, C), dt in PACKED, and STEP_BIAS, DECAY and SKIP [heads].
+// Writes OUT [tokens, heads, head_dim]. Per head, with dt = softplus(dt + STEP_BIAS), a = -exp(DECAY) and state S: S =
+// exp(dt a) S + dt x B^T, OUT = S C + SKIP x. All heads of a group have the same B and C.
 enum { SCAN_GRADIENT_OUT, SCAN_GRADIENT_CONVOLVED_IN, SCAN_GRADIENT_PACKED_IN, SCAN_GRADIENT_STEP_BIAS_IN,
        SCAN_GRADIENT_DECAY_IN, SCAN_GRADIENT_SKIP_IN, SCAN_GRADIENT_CONVOLVED, SCAN_GRADIENT_PACKED,
        SCAN_GRADIENT_STEP_BIAS, SCAN_GRADIENT_DECAY, SCAN_GRADIENT_SKIP };
 // SCAN_BACKWARD: reads the gradient of OUT and the forward inputs. Writes the gradient of CONVOLVED, and dt in the
 // gradient of PACKED. Writes or updates the gradients of STEP_BIAS, DECAY and SKIP.
 enum { GATED_NORM_IN, GATED_NORM_PACKED, GATED_NORM_WEIGHT, GATED_NORM_OUT, GATED_NORM_STATISTICS };
-// GATED_NORM_FORWARD: reads IN [T, inner], z in PACKED and WEIGHT [inner]. Writes OUT [T, inner] = WEIGHT * v / rms(v)
-// with v = IN * silu(z) and the rms of each group, and STATISTICS f32 [T, groups]: 1 / rms.
+// GATED_NORM_FORWARD: reads IN [tokens, inner], z in PACKED and WEIGHT [inner]. Writes OUT [tokens, inner] = WEIGHT * v
+// / rms(v) with v = IN * silu(z) and the rms of each group, and STATISTICS f32 [tokens, groups]: 1 / rms.
 enum { GATED_NORM_GRADIENT_OUT, GATED_NORM_GRADIENT_IN_IN, GATED_NORM_GRADIENT_PACKED_IN, GATED_NORM_GRADIENT_WEIGHT_IN,
        GATED_NORM_GRADIENT_STATISTICS, GATED_NORM_GRADIENT_IN, GATED_NORM_GRADIENT_PACKED, GATED_NORM_GRADIENT_WEIGHT };
 // GATED_NORM_BACKWARD: reads the gradient of OUT, the forward inputs and STATISTICS. Writes the gradients of IN and of
 // PACKED (zero in all columns but z). Writes or updates the gradient of WEIGHT.
-enum { ACTIVATION_IN, ACTIVATION_OUT };                          // [T, 2 columns] (gate, up) or [T, columns] r; w
-enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };    // d OUT r, IN r, d IN w
-// Expert routing: a token chooses the top_k experts by score + BIAS (f32 [experts], optional); its gates follow from
-// the scores alone. A slot is a row of the experts' input. A choice beyond the capacity of its expert is dropped: its
-// slot is -1. The source of a slot is the choice in it (row * top_k + choice), or -1.
+enum { ACTIVATION_IN, ACTIVATION_OUT };
+// ACTIVATION_FORWARD: reads IN [tokens, 2 columns] (gate, up) or [tokens, columns]. Writes OUT [tokens, columns].
+enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };
+// ACTIVATION_BACKWARD: reads the gradient of OUT, and IN. Writes the gradient of IN. Expert routing: a token chooses
+// the top_k experts by score + BIAS (f32 [experts], optional); its gates are computed from the scores without BIAS. A
+// slot is a row of the experts' input. A choice beyond the capacity of its expert is dropped: its slot is -1. The
+// source of a slot is the choice that fills it (row * top_k + choice), or -1.
 enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS,
        ROUTE_TOKEN_COUNTS, ROUTE_BIAS };
 // ROUTE_FORWARD: reads LOGITS f32 [total, experts]. For the rank's own rows, writes CHOICES i32, SLOTS i32 and GATES
@@ -97,13 +108,17 @@ enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROU
 // choices, and the weighted auxiliary loss of own rows.
 enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS,
        ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };
-// backward: d GATES f32 [rows, top_k] r, d LOGITS w [rows, experts], others r
+// ROUTE_BACKWARD: reads the gradient of GATES f32 [rows, top_k], and LOGITS, CHOICES, GATES and COUNTS. Writes the
+// gradient of LOGITS [rows, experts].
 enum { READ_TOKEN_COUNTS_OWN, READ_TOKEN_COUNTS_RECEIVED };
-// i32 [experts] r by the host: own TOKEN_COUNTS; received, optional
+// READ_TOKEN_COUNTS: the host reads OWN i32 [experts], TOKEN_COUNTS of this rank, and RECEIVED i32 [experts], the
+// counts that other ranks send (optional).
 enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT, DISPATCH_GATES };
-// [rows, columns] r, r, [slots, columns] w (unused slots zero), gates r or absent (all 1)
+// DISPATCH: copies rows of IN [rows, columns] to OUT [slots, columns] as SOURCES says, times GATES (absent: 1). Unused
+// slots are set to zero.
 enum { COMBINE_IN, COMBINE_SLOTS, COMBINE_GATES, COMBINE_OUT };
-// [slots, columns] r, r, gates r or absent (all 1), sums w or rw
+// COMBINE: for each token, sums the rows of IN [slots, columns] at its SLOTS, times GATES (absent: 1). Writes the sums
+// to OUT [rows, columns], or adds them if the op accumulates.
 enum { COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN_IN, COMBINE_GRADIENT_SLOTS, COMBINE_GRADIENT_SOURCES,
        COMBINE_GRADIENT_GATES_IN, COMBINE_GRADIENT_IN, COMBINE_GRADIENT_GATES };
 // COMBINE_BACKWARD: reads the gradient of OUT, IN, SLOTS, SOURCES and GATES. Writes the gradient of IN (optional; zero
@@ -112,16 +127,20 @@ enum { BALANCE_LOADS, BALANCE_BIAS, BALANCE_SCALE };
 // BALANCE: reads LOADS (STATISTICS of ROUTE_FORWARD) and SCALE [1] (clip scale), updates BIAS; all f32 [layers, ...].
 // Raises the bias of experts below the mean load and lowers it above. A SCALE of NaN leaves BIAS unchanged.
 enum { LOGIT_STATISTICS_LOGITS, LOGIT_STATISTICS_TARGETS, LOGIT_STATISTICS_OUT };
-// LOGITS r, TARGETS r i32 [T]; OUT w f32 [T, 3]: largest logit, sum of exp(logit - largest), the target's logit or 0.
+// LOGIT_STATISTICS: reads LOGITS and TARGETS i32 [tokens]. Writes OUT f32 [tokens, 3]: largest logit, sum of exp(logit
+// - largest), and the target's logit, or 0 if another vocabulary shard has it.
 enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_TARGETS, CROSS_ENTROPY_LOSS, CROSS_ENTROPY_STATISTICS };
-// CROSS_ENTROPY: reads LOGITS [T, columns] and overwrites them by scale * d loss / d logits. Reads TARGETS i32 [T].
-// Writes LOSS f32 [T]: unscaled loss per token. Reads STATISTICS f32 [parts, T, 3]: LOGIT_STATISTICS of every
-// vocabulary shard; absent if the vocabulary is not sharded.
-enum { LOSS_SUM_IN, LOSS_SUM_OUT };                              // f32 [rows] r; f32 [1] w or rw: += scale * sum
-enum { COLUMN_SUM_IN, COLUMN_SUM_OUT };                          // [rows, columns] r; [columns] w, rw if it accumulates
-enum { CAST_IN, CAST_OUT };                                      // [elements] r, w; rw if it accumulates: OUT += IN
-enum { CLEAR_OUT };                                      // [elements] w: zeros
-// Quantization to FP8 or FP4, and the upkeep of scales.
+// CROSS_ENTROPY: reads LOGITS [tokens, columns] and overwrites them by scale * d loss / d logits. Reads TARGETS i32
+// [tokens]. Writes LOSS f32 [tokens]: unscaled loss per token. Reads STATISTICS f32 [parts, tokens, 3]:
+// LOGIT_STATISTICS of every vocabulary shard; absent if the vocabulary is not sharded.
+enum { LOSS_SUM_IN, LOSS_SUM_OUT };
+// LOSS_SUM: writes scale * (sum of IN f32 [rows]) to OUT f32 [1], or adds it if the op accumulates.
+enum { COLUMN_SUM_IN, COLUMN_SUM_OUT };
+// COLUMN_SUM: sums the rows of IN [rows, columns]. Writes the sum to OUT [columns], or adds it if the op accumulates.
+enum { CAST_IN, CAST_OUT };
+// CAST: converts IN [elements] to the format of OUT and writes it to OUT, or adds it if the op accumulates.
+enum { CLEAR_OUT };
+// CLEAR: sets OUT [elements] to zero. The following ops quantize to FP8 or FP4 and compute scales.
 enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, QUANTIZE_TRANSPOSED_INVERSE_SCALE,
        QUANTIZE_SCALE, QUANTIZE_AMAX, QUANTIZE_TENSOR_SCALE, QUANTIZE_TRANSPOSED_TENSOR_SCALE, QUANTIZE_HYPER };
 // QUANTIZE: reads IN [rows, columns]. Writes low-precision copies of IN * scale to OUT [rows, columns] and TRANSPOSED
@@ -130,21 +149,28 @@ enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, Q
 // absent, it computes scale = largest number of the format / largest magnitude of IN (current scaling). It writes 1 /
 // scale to INVERSE_SCALE f32 [1], which may be absent if SCALE is given; TRANSPOSED_INVERSE_SCALE is absent. It raises
 // AMAX f32 [1], optional, to the largest magnitude of IN.
-// Other scalings (1x128, 128x128, MX blocks, rows): the op computes a scale for each part. It writes inverse scales, of
-// OUT to INVERSE_SCALE and of TRANSPOSED to TRANSPOSED_INVERSE_SCALE; SCALE and AMAX are absent.
-// NV scaling: the same, and the op writes the inverse scale of each copy to TENSOR_SCALE and TRANSPOSED_TENSOR_SCALE
-// f32 [1]. If the shape transforms, TRANSPOSED is made from the transformed input. Stochastic rounding reads HYPER.
+// Other scalings (1x128, 128x128, MX blocks, rows): the op computes a scale for each such part. It writes the inverse
+// scales of OUT to INVERSE_SCALE, and the inverse scales of TRANSPOSED to TRANSPOSED_INVERSE_SCALE. SCALE and AMAX are
+// absent.
+// NV scaling: like other scalings, but the op also writes an inverse scale per copy to TENSOR_SCALE and
+// TRANSPOSED_TENSOR_SCALE f32 [1]. If the shape has transforms, TRANSPOSED is made from the Hadamard transform of the
+// input. Stochastic rounding reads HYPER.
 // Fused: NORM_FORWARD, ACTIVATION_FORWARD and ACTIVATION_BACKWARD can quantize their own output. The slots of
 // OP_QUANTIZE then start at OP_FUSED. The copies are made from the output as rounded for storage; the output itself may
 // be absent.
-enum { TRANSPOSE_IN, TRANSPOSE_OUT };                            // FP8 [rows, columns] r, [columns, rows] w
-enum { MAGNITUDE_IN, MAGNITUDE_AMAX };                           // [elements] r; f32 [1] rw: raised to the maximum
+enum { TRANSPOSE_IN, TRANSPOSE_OUT };
+// TRANSPOSE: reads IN [rows, columns] in FP8 and writes OUT [columns, rows].
+enum { MAGNITUDE_IN, MAGNITUDE_AMAX };
+// MAGNITUDE: raises AMAX f32 [1] to the largest magnitude of IN [elements], if that is larger.
 enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
 // RESCALE: all f32 [slots]. Pushes AMAX, the largest magnitudes of the step, to the front of each row of HISTORY
 // [slots, history] (optional), and resets it to 0. Sets SCALE to target / largest magnitude in HISTORY (or AMAX),
 // unless that is 0 or not finite. Writes FACTOR: 1 / SCALE.
-enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };                          // [elements] r; f32 [1] w, or rw if it accumulates
-enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };                   // f32 [elements] r; f32 [1] w; f32 [1] w
+enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };
+// SQUARE_SUM: writes the sum of squares of IN [elements] to OUT f32 [1], or adds it if the op accumulates.
+enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };
+// CLIP: reads PARTIALS f32 [elements], sums of squares of gradients. Writes NORM f32 [1], the gradient norm, and SCALE
+// f32 [1], the factor for gradients that clipping needs.
 enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT,
        ADAMW_AMAX };
 // ADAMW: reads HYPER f32 [HYPER_COUNT], SCALE f32 [1] and GRADIENT. Updates the moments FIRST and SECOND, and MASTER
@@ -154,13 +180,16 @@ enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAM
 enum { MOMENTUM_SCALE, MOMENTUM_GRADIENT, MOMENTUM_FIRST, MOMENTUM_OUT };
 // MOMENTUM: reads SCALE f32 [1] (clip scale) and GRADIENT. Updates FIRST += (1 - factor)(g - FIRST) and writes OUT f32
 // = g + factor (FIRST - g), with g = SCALE GRADIENT. A SCALE of NaN leaves FIRST unchanged and clears OUT.
-enum { NORMALIZE_IN, NORMALIZE_SUM, NORMALIZE_OUT };             // f32 r; f32 [1] r: sum of squares; IN / root of SUM w
+enum { NORMALIZE_IN, NORMALIZE_SUM, NORMALIZE_OUT };
+// NORMALIZE: reads IN f32 and SUM f32 [1], its sum of squares. Writes OUT = IN / sqrt(SUM).
 enum { MUON_HYPER, MUON_SCALE, MUON_UPDATE, MUON_MASTER, MUON_WEIGHT };
 // MUON: reads HYPER, SCALE f32 [1] and UPDATE. W -= learning rate (decay W + factor UPDATE), where W is MASTER f32,
 // copied to WEIGHT, or WEIGHT if MASTER is absent. A SCALE of NaN skips the update.
 enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY,
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_KEY_LOW, HYPER_KEY_HIGH,
-       HYPER_COUNT };      // corrections: 1 - beta^step; key of stochastic rounding: two numbers of 24 bits
+       HYPER_COUNT };
+// HYPER: hyperparameters of a step. CORRECTION1 and 2: 1 - beta^step of Adam. KEY_LOW and KEY_HIGH: 24 bits each of the
+// key of stochastic rounding.
 enum { COMMUNICATION_IN, COMMUNICATION_OUT };
 // size: members of the group. ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): update OUT. ALL_GATHER: IN [n] to OUT [size * n].
 // REDUCE_SCATTER: IN [size * n] to OUT [n]. ALL_TO_ALL: IN to OUT, both [size * n]. ROTATE, a ring shift: OUT receives

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shapes of ops: the numbers that determine the sizes and the variant of an op, one struct for several kinds.
+// Declares the shapes of ops: the numbers that determine the sizes of an op's operands and its variant. Several kinds
+// of ops share a struct.
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +16,8 @@ struct gemm_shape {
     int64_t m, n, k;
     bool    transpose_a, transpose_b;    // A is stored [k, m], B is stored [n, k]
     int32_t scaling_a, scaling_b;        // enum scaling of A [m, k] and B [n, k]
-    float   scale;                       // factor of the product; 0: 1
-    float   addend;                      // factor of GEMM_ADDEND
+    float   scale;                       // factor of the product; 0 means 1
+    float   addend;                      // factor of the operand GEMM_ADDEND
 };
 static inline float gemm_scale(const struct gemm_shape *shape)
 {
@@ -24,16 +25,17 @@ static inline float gemm_scale(const struct gemm_shape *shape)
 }
 struct rows_shape {
     int64_t rows, columns;
-    int64_t valid_columns;     // cross entropy: without padding; embedding: table rows; split, join: of the first part
+    int64_t valid_columns;     // cross entropy: columns without padding; embedding: table rows; split, join: columns of
+                               // the first part
     int64_t first, total;      // vocabulary shard: first .. first + valid_columns - 1 of total
     int64_t parts;             // cross entropy: vocabulary shards; regroup: parts of a row
-    float   epsilon, scale;    // norm; cross entropy and loss sum
-    float   multiplier;        // factor: for table rows (embedding), for logits (cross entropy and its statistics)
+    float   epsilon, scale;    // epsilon: of a norm; scale: factor of cross entropy and loss sum
+    float   multiplier;        // factor for table rows (embedding), or for logits (cross entropy and its statistics)
     int32_t variant;           // enum norm, enum activation, enum regroup
 };
-// Order of OP_REGROUP, which transposes [rows, parts] to [parts, rows]. A rank of cp has one chunk from each end of a
-// sequence, so the second chunks of the ranks are in descending order. FOLDED_PARTS reverses the rows of odd parts, and
-// FOLDED_ROWS the parts of odd rows.
+// Order of OP_REGROUP, which transposes [rows, parts] to [parts, rows]. With cp, a rank has one chunk from each end of
+// a sequence, so the second chunks of the ranks are in descending order. Therefore FOLDED_PARTS reverses the rows of
+// odd parts, and FOLDED_ROWS the parts of odd rows.
 enum regroup { REGROUP_STRAIGHT, REGROUP_FOLDED_PARTS, REGROUP_FOLDED_ROWS };
 static inline int64_t regroup_place(const struct rows_shape *shape, int64_t row, int64_t part)
 {
@@ -43,15 +45,15 @@ static inline int64_t regroup_place(const struct rows_shape *shape, int64_t row,
 }
 struct attention_shape {
     int64_t batch, sequence, heads, kv_heads, head_dim;
-    int64_t rotary;    // rope: leading elements of each head that rotate, even
+    int64_t rotary;    // RoPE: number of leading elements of each head that rotate; even
     float   scale;
     bool    causal;
-    bool    adds_query;      // backward: adds to d q instead of overwriting it
-    int64_t earlier;         // keys in addition to one per query; every query sees them, and with a causal mask they
-                             // precede the queries
-    float   epsilon;         // rope: of the norm of heads, if any
-    int64_t window;          // causal: positions that a query sees, including its own; 0: all
-    int64_t value_dim;       // of a head of values and outputs; 0: head_dim
+    bool    adds_query;    // backward: adds to the gradient of q instead of overwriting it
+    // Keys in addition to one per query. Every query attends to them; with a causal mask they precede the queries.
+    int64_t earlier;
+    float   epsilon;         // RoPE with qk_norm: epsilon of the norm of heads
+    int64_t window;          // causal: number of positions that a query attends to, including its own; 0: all
+    int64_t value_dim;       // elements of a head of values and outputs; 0: head_dim
     int64_t sloped_heads;    // ALiBi: heads of the whole model, which determine the slopes; 0: no ALiBi
     int64_t first_head;      // ALiBi: index of this op's first head in the model
     int64_t distance;        // ALiBi: positions from the first key to the first query
@@ -60,13 +62,13 @@ static inline int64_t attention_value_dim(const struct attention_shape *shape)
 {
     return shape->value_dim > 0 ? shape->value_dim : shape->head_dim;
 }
-// Mamba-2 ops. The input projection of a token is packed: z [inner], x [inner], B [groups, state], C [groups, state],
-// dt [heads]. The convolution covers the channels of x, B and C.
+// Shape of the Mamba-2 ops. The input projection of a token is packed: z [inner], x [inner], B [groups, state], C
+// [groups, state], dt [heads]. The convolution covers the channels of x, B and C.
 struct mamba_shape {
     int64_t batch, sequence, heads, head_dim, groups, state;
     int64_t taps;       // width of the causal convolution
     int64_t chunk;      // positions of a chunk of the scan; the last chunk of a sequence can be shorter
-    float   epsilon;    // of the gated norm
+    float   epsilon;    // epsilon of the gated norm
 };
 static inline int64_t mamba_inner(const struct mamba_shape *shape)
 {
@@ -81,36 +83,37 @@ static inline int64_t mamba_packed(const struct mamba_shape *shape)
     return mamba_inner(shape) + mamba_channels(shape) + shape->heads;
 }
 
-// Score of an expert: a softmax over the router's logits, or a sigmoid of each logit. Sigmoids are divided by their sum
-// where probabilities are needed.
+// How the router scores an expert: by a softmax over the logits, or by a sigmoid of its logit. If probabilities are
+// needed, sigmoids are divided by their sum.
 enum router_score { ROUTER_SOFTMAX, ROUTER_SIGMOID };
 
-// Shape of the routing ops. Rows compete for the capacity of an expert within their sequence: global row r belongs to
-// sequence r / sequence_rows % sequences.
+// Shape of the routing ops. Rows (tokens) of a sequence compete for the capacity of an expert. Row r, counted over the
+// ranks that share the sequences, belongs to sequence r / sequence_rows % sequences.
 struct routing_shape {
-    int64_t rows, columns;               // this rank's part of the residual stream
-    int64_t first, total;                // own rows are first .. first + rows - 1 of total
-    int64_t sequences, sequence_rows;    // sequences = 1, sequence_rows = total: all rows compete
+    int64_t rows, columns;               // size of this rank's part of the residual stream
+    int64_t first, total;                // this rank's rows are first .. first + rows - 1 of total rows
+    int64_t sequences, sequence_rows;    // with sequences = 1 and sequence_rows = total, all rows compete
     int64_t experts, top_k;
     // Size of the expert-parallel group. With n = experts / owners, expert e is local expert e % n of member e / n of
     // this group; its slots start at capacity * (e % n * owners + e / n).
     int64_t owners;
     int64_t capacity;    // slots per expert; if packed, the maximum per expert
-    // 0: every expert has `capacity` slots. Else slots are packed: experts follow each other in the same order without
-    // gaps, each padded to a multiple of this number of rows.
+    // 0: every expert has `capacity` slots. Otherwise slots are packed: experts follow each other in the same order
+    // without gaps, each padded to a multiple of this number of rows.
     int64_t multiple;
-    int64_t taken;       // maximum rows of a sequence per expert: highest probability first, then lowest row
-    bool    balanced;    // arithmetic_assign assigns experts by row number and ignores the logits
+    int64_t taken;       // maximum rows of a sequence per expert; the highest probability first, then the lowest row
+    bool    balanced;    // experts are assigned by row number (arithmetic_assign), and logits are ignored
     double  hot;         // fraction of rows that all go to the first top_k experts
-    // Weight of the auxiliary loss of a sequence: experts * sum over experts of (fraction of choices * mean
+    // Weight of a sequence's auxiliary loss. The loss is experts * the sum over experts of (fraction of choices * mean
     // probability). Each rank adds the part of its rows.
     float   auxiliary;
     int32_t score;                 // enum router_score
     bool    is_absolute;           // gates are the scores of the chosen experts, not divided by their sum
-    float   scale;                 // factor for gates
+    float   scale;                 // factor of the gates
     int64_t groups, top_groups;    // experts are chosen from the best top_groups of groups; 0: no groups
 };
-// Number of slots. If packed, the worst case, split evenly over the local experts of an owner.
+// Returns the number of slots. If slots are packed, this is the worst case, split evenly over the local experts of a
+// rank.
 static inline int64_t routing_slots(const struct routing_shape *shape)
 {
     if (shape->multiple == 0) {
@@ -124,31 +127,34 @@ static inline int64_t routing_slots(const struct routing_shape *shape)
 
 struct quantize_shape {
     int64_t rows, columns;
-    int32_t scaling;    // enum scaling, for both copies
-    // NV scaling only. draw: distinguishes the random numbers of ops.
+    int32_t scaling;    // enum scaling of both outputs: as is and transposed
+    // NVFP4 only. transforms: applies a Hadamard transform; draw: distinguishes the random numbers of ops.
     bool    transforms, is_stochastic;
     int64_t draw;
 };
 struct rescale_shape {
     int64_t slots, history;
-    float   target;    // the largest magnitude after scaling
+    float   target;    // largest magnitude after scaling
 };
 struct elements_shape {
     int64_t elements;
     float   limit;     // clip: maximum norm; 0: compute the norm without clipping
-    float   factor;    // momentum: decay; Muon: of the update
+    float   factor;    // momentum: decay; Muon: factor of the update
 };
-// Row counts of an all-to-all with unequal contiguous parts: to and from each member.
+// Numbers of rows that an all-to-all with unequal contiguous parts sends to each member (in) and receives from each
+// (out).
 struct communication_parts {
     const int64_t *in, *out;    // [size]
     int64_t        row;         // elements of a row
 };
 struct communication_shape {
-    int64_t elements;    // of the whole buffer: size * n in op_operands.h
+    int64_t elements;    // elements of the whole buffer, for every member together
     int32_t group;       // index in plan->groups
     int32_t peer;        // send, receive, broadcast: index in the group; rotate: distance in the ring, backwards if < 0
-    int32_t channel;     // sends and receives match in order within (group, stream pair, channel)
-    int64_t ahead;       // rotate: elements from this rank's OUT to OUT of the rank that it sends to
-    // All-to-all with unequal parts; NULL: equal parts. Always NULL in a plan, since only the step knows the counts.
+    int32_t channel;     // sends and receives match in order within a channel, for a group and pair of streams
+    int64_t ahead;       // rotate: elements from this rank's OUT to OUT of the rank that it sends to, in their whole
+                         // tensors
+    // Parts of an all-to-all with unequal parts; NULL: equal parts. Always NULL in a plan, since only the step knows
+    // the counts.
     const struct communication_parts *parts;
 };

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Properties of each kind of op, one row per kind: names and shape for printing and JSON, the key of measured times,
+// Declares the table of op kinds. A row has a kind's names and shape for printing and JSON, the key of measured times,
 // operands, FLOPs, cost model, and waterfall part. docs/predictions.md lists the keys.
 #pragma once
 
 #include "gswbench/op.h"
 
-// A named number of an op's shape, or of the op. Numbers that affect the duration of an op are part of its key.
+// A named number in an op's shape, or in struct op. Numbers that affect the duration of an op are part of its key.
 struct op_field {
     const char *name;      // NULL ends a list
     uint8_t     type;      // enum op_field_type
     uint8_t     uses;      // OP_FIELD_SHOWN, OP_FIELD_KEY
-    uint16_t    offset;    // in struct op
+    uint16_t    offset;    // offset in struct op
 };
 enum op_field_type { OP_FIELD_INT64, OP_FIELD_INT32, OP_FIELD_UINT8, OP_FIELD_BOOL };
 enum { OP_FIELD_SHOWN = 1, OP_FIELD_KEY = 2, OP_FIELD_BOTH = OP_FIELD_SHOWN | OP_FIELD_KEY };
 
-// Number of elements of an operand as a function of the op's shape; -1 for communication, which depends on the group.
+// Computes the number of elements of an operand from the op's shape; -1 for communication, which depends on the group.
 struct op_size {
-    const struct op_field *shape;    // fields that it uses; NULL: none
+    const struct op_field *shape;    // shape fields that the number depends on; NULL: none
     int64_t (*elements)(const struct op *op);
     bool is_share;    // communication: the operand is one rank's part of the elements
 };
@@ -28,30 +28,30 @@ enum op_use {
     OP_USE_WRITE,
     OP_USE_UPDATE,
     OP_USE_ADD,              // updated if the op accumulates, else written
-    OP_USE_ADD_QUERY,        // updated if the shape adds_query, else written
-    OP_USE_UNLESS_MASTER,    // written if there is a master copy, else updated
+    OP_USE_ADD_QUERY,        // updated if the shape has adds_query, else written
+    OP_USE_UNLESS_MASTER,    // written if there are master weights, else updated
 };
 enum op_need {
     OP_NEED_ALWAYS,
     OP_NEED_NEVER,
     OP_NEED_OWN_SCALE,    // required if the op computes a per-tensor scale
-    OP_NEED_NO_MASTER,    // required without a master copy
+    OP_NEED_NO_MASTER,    // required if there are no master weights
 };
 
 struct op_slot {
     const char           *name;
     uint8_t               use, need;    // enum op_use, enum op_need
-    bool                  is_table;     // only rows of the op's tokens are accessed
+    bool                  is_table;     // the op accesses only the table rows of its tokens
     const struct op_size *size;
     uint8_t               twice;      // enum op_twice
     uint8_t               holds;      // enum op_content
-    const struct op_size *touched;    // elements that the op accesses, each once; NULL: all
+    const struct op_size *touched;    // number of elements that the op accesses once each; NULL: all
 };
 
-// When an input operand is read a second time.
+// Why an op reads an input operand a second time.
 enum op_twice {
     OP_TWICE_NEVER,
-    OP_TWICE_TO_SCALE,     // to compute a scale first
+    OP_TWICE_TO_SCALE,     // the first time to compute a scale
     OP_TWICE_TO_COPY,      // to quantize an output that is not stored, once a whole row is known
     OP_TWICE_TO_REPEAT,    // to quantize an output that is not stored, once the scale of the matrix is known
 };
@@ -63,17 +63,18 @@ enum op_cost {
     OP_COST_ATTENTION_FORWARD,
     OP_COST_ATTENTION_BACKWARD,
     OP_COST_MEMORY,          // bytes of the operands
-    OP_COST_CAST,            // bytes of the operands; a modelled framework may fuse the quantization
+    OP_COST_CAST,            // bytes of the operands, or less if the modelled framework fuses the quantization
     OP_COST_SCAN_FORWARD,    // bytes of the operands and of the intermediate results of chunks
     OP_COST_SCAN_BACKWARD,
     OP_COST_ROUTE,    // bytes of the operands, plus host time for experts
     OP_COST_COMMUNICATION,
 };
 
-// The path of a communication op through its group.
+// The path of a communication op's data through its group.
 enum op_route { OP_ROUTE_NONE, OP_ROUTE_RING, OP_ROUTE_TREE, OP_ROUTE_ALL_TO_ALL, OP_ROUTE_HOP };
 
-// The meaning of peer in a communication_shape: unused, other end of a link, root, or distance in the ring.
+// The meaning of `peer` in a communication_shape: unused, other rank of a send or receive, root, or distance in the
+// ring.
 enum op_peer { OP_PEER_NONE, OP_PEER_END, OP_PEER_ROOT, OP_PEER_PLACES };
 
 // The waterfall part of an op in the forward or backward pass.
@@ -84,7 +85,7 @@ enum op_part {
     OP_PART_MEMORY,
     OP_PART_CAST,          // quantization to FP8 or FP4
     OP_PART_CONVERSION,    // OP_CAST that changes the format and does not accumulate
-    OP_PART_EXPOSED        // communication
+    OP_PART_EXPOSED        // time in which only communication runs
 };
 
 enum { OP_SLOTS = SCAN_GRADIENT_SKIP + 1 };
@@ -97,7 +98,7 @@ struct op_row {
 };
 extern const struct op_row op_table[OP_COUNT];
 
-// Fields of each shape.
+// Lists of the fields of each shape, for op_row.shape.
 extern const struct op_field gemm_fields[], rows_fields[], attention_fields[], mamba_fields[], routing_fields[],
     quantize_fields[], rescale_fields[], elements_fields[], communication_fields[], link_fields[];
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Option tables. One row parses, validates, documents and prints an option. Modules define their rows; config gathers
-// them.
+// Declares option tables. One row is used to parse, validate, document and print an option. Modules define their rows;
+// config gathers them.
 #pragma once
 
 #include <stddef.h>

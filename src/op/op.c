@@ -54,8 +54,8 @@ bool op_is_link(enum op_kind kind)
     return op_table[kind].peer == OP_PEER_END;
 }
 
-// Number of (query, key) pairs that the mask lets through. The window of the first queries begins before the first key,
-// so these queries see fewer keys.
+// Returns the number of (query, key) pairs that the mask lets through. With a window, the first queries attend to fewer
+// keys, because their window begins before the first key.
 static double seen_pairs(const struct attention_shape *shape)
 {
     double sequence = (double)shape->sequence, window = (double)shape->window;
@@ -68,15 +68,16 @@ static double seen_pairs(const struct attention_shape *shape)
     return sequence * window - missing * (missing - 1) / 2;
 }
 
-// multiply_adds: per unmasked pair of a query and a key.
+// multiply_adds: number of multiply-adds per unmasked pair of a query and a key, for one head.
 static double attention_flops(const struct attention_shape *shape, int64_t multiply_adds)
 {
     return 2.0 * (double)shape->batch * (double)shape->heads * (double)multiply_adds * seen_pairs(shape);
 }
 
-// FLOPs of a scan in chunks of Q positions. Per position, scores (C B^T of each group) and mixed (its product with x)
-// cover (Q + 1) / 2 causal pairs; states are head_dim x state per head, for the states of chunks and for their outputs.
-// Backward repeats scores and states once, and has two products for each of these four.
+// Returns the FLOPs of a Mamba-2 scan in chunks of Q positions. Per position, the scores (C B^T of each group) and
+// their product with x (mixed) cover (Q + 1) / 2 causal pairs. The states of chunks, and the outputs from states, cost
+// head_dim x state multiply-adds per head each. The backward pass repeats scores and states once, and has two products
+// for each of these four.
 static double scan_flops(const struct mamba_shape *shape, bool is_backward)
 {
     double positions = (double)(shape->batch * shape->sequence), inner = (double)mamba_inner(shape);
@@ -87,8 +88,8 @@ static double scan_flops(const struct mamba_shape *shape, bool is_backward)
     return 2.0 * positions * (is_backward ? 3.0 * scores + 2.0 * mixed + 5.0 * states : scores + mixed + 2.0 * states);
 }
 
-// Attention, per pair: forward q k^T (head_dim) and p v (value_dim). Backward recomputes q k^T and adds d q and d k
-// (head_dim each), d p and d v (value_dim each).
+// Attention has these multiply-adds per pair: forward q k^T (head_dim) and p v (value_dim). Backward recomputes q k^T
+// and adds the gradients of q and k (head_dim each), and of p and v (value_dim each).
 double op_flops(const struct op *op)
 {
     const struct gemm_shape      *gemm      = &op->shape.gemm;

@@ -43,13 +43,13 @@ bool op_finds_scale(const struct op *op)
     return (scaling == SCALING_WHOLE && quantize.operand[QUANTIZE_SCALE] < 0) || scaling_is_nv(scaling);
 }
 
-// Whether the slot belongs to a fused OP_QUANTIZE.
-static bool is_behind(const struct op *op, int slot)
+// Returns whether the slot is an operand of a fused OP_QUANTIZE.
+static bool is_fused_operand(const struct op *op, int slot)
 {
     return slot > OP_FUSED && op_table[op->kind].fused_output > 0;
 }
 
-// The table entry of a slot. Slots that the kind does not have are unused.
+// Returns the table entry of a slot, or an unused entry if the kind has no such slot.
 static const struct op_slot *slot_of(const struct op *op, int slot)
 {
     static const struct op_slot none = {.use = OP_USE_NONE, .need = OP_NEED_NEVER};
@@ -75,7 +75,7 @@ bool op_operand_is_read_twice(const struct op *op, int slot)
 
 enum access op_operand_access(const struct op *op, int slot)
 {
-    if (is_behind(op, slot)) {
+    if (is_fused_operand(op, slot)) {
         struct op quantize = op_quantize_of(op);
         return op_operand_access(&quantize, slot - OP_FUSED);
     }
@@ -100,7 +100,7 @@ enum access op_operand_access(const struct op *op, int slot)
 
 bool op_operand_is_optional(const struct op *op, int slot)
 {
-    if (is_behind(op, slot) && op_is_fused(op)) {
+    if (is_fused_operand(op, slot) && op_is_fused(op)) {
         struct op quantize = op_quantize_of(op);
         return op_operand_is_optional(&quantize, slot - OP_FUSED);
     }
@@ -122,7 +122,7 @@ bool op_operand_is_optional(const struct op *op, int slot)
 
 enum op_content op_operand_content(const struct op *op, int slot)
 {
-    return is_behind(op, slot) ? OP_HOLDS_VALUES : (enum op_content)slot_of(op, slot)->holds;
+    return is_fused_operand(op, slot) ? OP_HOLDS_VALUES : (enum op_content)slot_of(op, slot)->holds;
 }
 
 int64_t op_communication_elements(const struct op *op, int slot, int64_t ranks)
@@ -133,7 +133,7 @@ int64_t op_communication_elements(const struct op *op, int slot, int64_t ranks)
 
 int64_t op_operand_elements(const struct op *op, int slot)
 {
-    if (is_behind(op, slot)) {
+    if (is_fused_operand(op, slot)) {
         struct op quantize = op_quantize_of(op);
         return op_operand_elements(&quantize, slot - OP_FUSED);
     }

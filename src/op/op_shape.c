@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Names the fields of each shape that are printed, and that are part of the key of a measured time, in key order. New
-// fields go at the end, so that keys of older profiles stay valid.
+// Names the fields of each shape that are printed or part of the key of a measured time, in key order. New fields go at
+// the end, so that keys of older profiles stay valid.
 #include <stddef.h>
 
 #include "gswbench/op_table.h"
@@ -58,7 +58,7 @@ const struct op_field quantize_fields[] = {
 const struct op_field rescale_fields[] = {BOTH(rescale, slots), BOTH(rescale, history), END};
 const struct op_field elements_fields[] = {BOTH(elements, elements), END};
 
-// op_key_init adds the size and rank stride of the group to the key of a communication op.
+// The key of a communication op also has the size and rank stride of its group, which op_key_init adds.
 const struct op_field communication_fields[] = {BOTH(communication, elements), SHOWN(communication, group), END};
 const struct op_field link_fields[] = {
     BOTH(communication, elements), SHOWN(communication, group), SHOWN(communication, peer), SHOWN(communication, channel), END,

@@ -103,7 +103,7 @@ static const struct op_size whole = {NULL, count_by_group, false}, share = {NULL
 #define MOVES(shape, route, peer)                                                                                      \
     shape##_fields, OP_COST_COMMUNICATION, OP_PART_EXPOSED, OP_ROUTE_##route, OP_PEER_##peer, 0
 
-// further: initialisers of fields that few operands set, such as .is_table = true
+// further: initialisers of fields of struct op_slot that few operands set, such as .is_table = true.
 #define OPERAND(called, used, needed, of, further)                                                                     \
     {                                                                                                                  \
         .name = called, .use = OP_USE_##used, .need = OP_NEED_##needed, .size = &(of), further                         \
