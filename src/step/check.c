@@ -46,8 +46,8 @@ void finding_note(struct step_finding *first, const struct step_finding *finding
     pthread_mutex_unlock(&mutex);
 }
 
-// Returns the slot of an input that holds a NaN or an infinity, or -1. A collective may have written it: the check
-// skips enqueued collectives, so their outputs are not checked.
+// Returns the slot of an input that has a NaN or an infinity, or -1. The input can come from an enqueued collective,
+// which wrote it unnoticed: check_op does not check the outputs of enqueued collectives.
 static int find_source(struct backend *backend, const struct queued_op *queued)
 {
     struct step_finding unused;
@@ -74,7 +74,7 @@ noreturn static void end_job(const struct check *check, const struct queued_op *
           source >= 0 ? ", having read one in " : "", source >= 0 ? read : "");
 }
 
-// Waits for the op. If it wrote a NaN or an infinity, ends the job or records it.
+// Waits for the op. If the op wrote a NaN or an infinity, ends the job or records the finding.
 static void check_op(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct check *check = state;

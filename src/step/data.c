@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Generates synthetic tokens, initial weights, the RoPE table and other initial state. A token's draw depends on
-// (sample, position) only, so any rank can generate any sample. A weight depends on its index in the full tensor, so
-// its shards fit together in every layout.
+// Generates synthetic tokens, initial weights, the RoPE table and other initial state. A random token depends only on
+// its sample and position, so any rank can generate any sample. A weight depends on its index in the full tensor, so
+// shards fit together in every layout.
 #include "gswbench/step.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "gswbench/fatal.h"
 #include "gswbench/fp4.h"
 
-// Keys of random streams (random.h), outside the range that weights use.
+// Keys of the random streams of data. Weights use other keys.
 static const uint64_t token_stream      = UINT64_MAX;
 static const uint64_t transition_stream = UINT64_MAX - 1;
 static const uint64_t rounding_stream   = UINT64_MAX - 3;
@@ -59,7 +59,8 @@ static void fill_hyper(struct step *step, const struct plan *plan, uint64_t seed
     hyper[HYPER_DECAY]         = (float)train->weight_decay;
     hyper[HYPER_CORRECTION1]   = (float)(1 - pow(train->beta1, (double)(step_index + 1)));
     hyper[HYPER_CORRECTION2]   = (float)(1 - pow(train->beta2, (double)(step_index + 1)));
-    // Ranks of tp may quantize equal gradients, and must then round them equally.
+    // The key of stochastic rounding is the same on all tp ranks, because these may quantize equal gradients and must
+    // round them equally.
     int64_t  place = mesh_group_index(&plan->mesh, plan->rank, MESH_ALL_AXES & ~(1u << AXIS_TP));
     uint64_t key   = random_key(random_key(seed, rounding_stream), (uint64_t)(step_index * plan->mesh.world + place));
     hyper[HYPER_KEY_LOW]  = (float)(key & ((1u << FP4_KEY_BITS) - 1));
@@ -120,7 +121,7 @@ static void *draw_values(void *argument)
     return NULL;
 }
 
-// A normal draw takes about 10 ns, so large models need all cores. Small parts are not worth a thread.
+// Drawing a normal number takes about 10 ns, so large models use all cores. Small parts are not worth a thread.
 static void draw_threaded(const struct draw *draw)
 {
     enum { THREADS_MAX = 64, COUNT_MIN = 1 << 16 };
@@ -153,7 +154,7 @@ static void draw_threaded(const struct draw *draw)
 
 void data_weight_values(const struct weight_part *part, uint64_t seed, int64_t first, int64_t count, float *values)
 {
-    int64_t left = part->rows * part->columns - first;    // elements beyond this are padding
+    int64_t left = part->rows * part->columns - first;    // elements before the padding
     int64_t real = left < 0 ? 0 : left < count ? left : count;
     if (part->deviation != 0) {
         uint64_t key = random_key(seed, (uint64_t)part->stream);
@@ -166,7 +167,7 @@ void data_weight_values(const struct weight_part *part, uint64_t seed, int64_t f
     memset(values + real, 0, (size_t)(count - real) * sizeof(*values));
 }
 
-// Rounds to bf16 in place: the write at element i never passes the read at element i.
+// Rounds to bf16 in place. This is safe because bf16 element i is written at or before the place of float element i.
 static void round_to_bf16(float *values, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -175,8 +176,8 @@ static void round_to_bf16(float *values, int64_t count)
     }
 }
 
-// Draws elements [begin, end) of this rank's shard. Whole rows are contiguous in the full tensor, so they are drawn at
-// once; a shard of columns is drawn row by row.
+// Draws elements [begin, end) of this rank's shard. Whole rows are contiguous in the full tensor and drawn in one
+// piece; a shard of columns is drawn row by row.
 static void part_values(const struct weight_part *part, uint64_t seed, int64_t begin, int64_t end, float *values)
 {
     bool    is_whole = part->local_columns == part->columns;
@@ -192,7 +193,7 @@ static void part_values(const struct weight_part *part, uint64_t seed, int64_t b
     }
 }
 
-// Elements [first, first + count) of a weight, row-major with padding.
+// Computes elements [first, first + count) of a weight, row-major with padding.
 static void weight_values(const struct weight *weight, uint64_t seed, int64_t first, int64_t count, float *values)
 {
     for (int i = 0; i < weight->part_count; i++) {
@@ -206,7 +207,7 @@ static void weight_values(const struct weight *weight, uint64_t seed, int64_t fi
     }
 }
 
-// Values of a slice of a parameter group, with zeros between weights. The caller frees them.
+// Returns the values of a slice of an FSDP unit, with zeros between weights. The caller frees them.
 static float *slice_values(const struct plan *plan, const struct plan_unit *unit, struct plan_slice slice,
                            uint64_t seed)
 {
@@ -267,14 +268,14 @@ static void initialise_unit(struct step *step, const struct plan *plan, const st
     free(values);
 }
 
-// Radians per position for rotary pair i, with Llama 3.1 scaling: long wavelengths are divided by the factor, short
-// ones are kept, and those between are interpolated.
+// Returns the radians per position of rotary pair i, with Llama 3.1 scaling: frequencies with long wavelengths are
+// divided by the factor, short ones are kept, and the ones between are interpolated.
 static double rope_frequency(const struct model_config *model, int64_t i, int64_t pairs)
 {
     const double original_context = 8192, low = 1, high = 4, pi = 3.14159265358979323846;
 
     double frequency = pow(model->rope_theta, -(double)i / (double)pairs);
-    double turns     = original_context * frequency / (2 * pi);    // within the original context
+    double turns     = original_context * frequency / (2 * pi);    // full turns in the original context
     if (model->rope_scaling == 1 || turns > high) {
         return frequency;
     }
@@ -305,7 +306,7 @@ static void initialise_scaling(struct step *step, const struct plan *plan)
     fill(step, plan, scaling->scales, 1);
     fill(step, plan, scaling->factors, 1);
     fill(step, plan, scaling->amaxes, 0);
-    fill(step, plan, plan->clip_scale, NAN);    // with NaN, AdamW updates nothing and only records weights' magnitudes
+    fill(step, plan, plan->clip_scale, NAN);    // NaN: AdamW only records amaxes, without an update
     if (scaling->history >= 0) {
         fill(step, plan, scaling->history, 0);
     }
@@ -329,7 +330,7 @@ static void initialise_rope(struct step *step, const struct plan *plan)
     free(table);
 }
 
-// Positions of this rank's rows in the residual stream, which sequence parallelism shards over tp.
+// Fills in the positions of this rank's rows of the residual stream, which sequence parallelism shards over tp.
 static void initialise_positions(struct step *step, const struct plan *plan)
 {
     if (plan->positions < 0) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Injects the fault of [fault] at an op or tensor found by name, to test that errors are detected.
+// Injects the fault that [fault] describes at an op or tensor found by name, to test that errors are detected.
 #include "internal.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static int32_t find_tensor(const struct plan *plan, const char *words)
     return -1;
 }
 
-// Whether the elements that the fault can change have NaNs. FP4 has none.
+// Returns whether the elements that the fault can change have a format with NaNs. FP4 has none.
 static bool can_be_nan(const struct step_fault *fault, const struct plan *plan)
 {
     bool can = fault->tensor < 0 || plan->tensors[fault->tensor].format != FORMAT_E2M1;
@@ -87,11 +87,12 @@ static void sleep_for(double seconds)
     }
 }
 
-// Damages one element. As NaN it sets all bits below the sign; E8M0 has no sign, so it sets all eight bits.
+// Damages one element, by flipping a bit or writing a NaN. A NaN has all bits below the sign set; E8M0 has no sign, so
+// all eight bits are set.
 static void poke(const struct step_fault *fault, struct backend *backend, const struct buffer *buffer, int64_t element)
 {
     int64_t  size = format_bytes(buffer->format, 1), width = format_table[buffer->format].bits;
-    int64_t  bit     = element % buffer->elements * width;    // where the element begins; FP4 has two in a byte
+    int64_t  bit     = element % buffer->elements * width;    // first bit of the element; a byte has two FP4 elements
     char    *address = (char *)buffer->data + bit / 8;
     uint32_t bits    = 0;
     if (fault->kind != FAULT_NAN && fault->kind != FAULT_FLIP) {
@@ -139,7 +140,7 @@ bool fault_before(struct streams *streams, const struct queued_op *queued, void 
             break;
         }
     }
-    if (queued->group == NULL) {    // one stream has all compute ops
+    if (queued->group == NULL) {    // a compute op; all of these run on one stream
         injection->began = clock_seconds();
     }
     return true;
@@ -150,7 +151,7 @@ static bool is_output(const struct queued_op *queued, int slot)
     return (queued->op->access[slot] & ACCESS_WRITE) && queued->buffers[slot].data != NULL;
 }
 
-// fault->element counts through all output tensors, in operand order.
+// Damages an element of the op's output. fault->element is its index over all output tensors, in operand order.
 static void poke_output(const struct step_fault *fault, const struct streams *streams, const struct queued_op *queued)
 {
     int64_t elements = 0;

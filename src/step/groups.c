@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Opens the step's communicators, and runs each distinct communication op once, in the same order on all ranks.
 //
-// NCCL connects two ranks only when an algorithm first needs the connection. It then takes device memory and blocks the
-// host. So each distinct op runs once before the step's memory is allocated, when no other device work could wait for
-// it.
+// NCCL connects two ranks only when an algorithm first needs the connection. Connecting takes device memory and blocks
+// the host. So each distinct op runs once before the step's memory is allocated, when no other device work could wait
+// for the op.
 #include "internal.h"
 
 #include "gswbench/connection.h"
@@ -40,7 +40,7 @@ int64_t distinct_choose(const struct plan *plan, bool *is_chosen)
     return count;
 }
 
-// A seat is a group on a stream: it has one communicator in step->groups.
+// A group on a stream. It has one communicator in step->groups.
 struct seat {
     int     stream;
     int32_t group;
@@ -72,7 +72,7 @@ static bool is_used(const struct plan *plan, struct seat seat)
 }
 
 // Lists the pairs of stream and group that ops use, by stream, then by axes. So all ranks open communicators in the
-// same order, even if their plans list groups in another order. The caller frees the list.
+// same order, even if their plans list groups in different orders. The caller frees the list.
 static int list_seats(const struct plan *plan, struct seat **list)
 {
     struct seat *seats = memory_allocate((size_t)(STREAM_COUNT * plan->group_count) * sizeof(*seats));
@@ -92,7 +92,7 @@ static struct comm_group **group_of(const struct step *step, struct seat seat)
     return &step->groups[seat.stream * step->plan->group_count + seat.group];
 }
 
-// Maximum number of SMs over the connections of the communicator; pipeline groups have several.
+// Returns the maximum number of SMs over the connections of the communicator; pipeline groups have several connections.
 static int processors_of(const struct plan_connections *connections, struct seat seat)
 {
     int maximum = 1;
@@ -118,7 +118,7 @@ static void open_all(struct step *step, const struct seat *seats, int count)
     free(connections.list);
 }
 
-// The operand's buffer in the step's storages, or scratch while these are not allocated.
+// Returns the operand's buffer in the step's memory, or `scratch` if that memory is not allocated yet.
 static struct buffer operand(const struct step *step, const struct op *op, int slot, void *scratch)
 {
     if (slot >= op->operand_count || op->operand[slot] < 0) {
@@ -136,8 +136,8 @@ static void use(const struct step *step, struct seat seat, const struct op *op, 
     step->streams.device_streams->synchronize(step->backend, seat.stream);
 }
 
-// Runs an all-to-all with a separate size per peer, here all equal. The all-to-alls of dropless experts have such
-// sizes, for which the library runs other code that may need other connections.
+// Runs an all-to-all with separate sizes per peer, which are all equal here. The all-to-alls of dropless experts have
+// separate sizes, for which the library runs other code that may need other connections.
 static void use_parts(const struct step *step, struct seat seat, const struct op *op, const struct buffer buffers[2])
 {
     int64_t   size  = step->plan->groups[seat.group].size;
@@ -151,7 +151,8 @@ static void use_parts(const struct step *step, struct seat seat, const struct op
     free(equal);
 }
 
-// Skips sends and receives: opening the group has already used these connections.
+// Runs the chosen ops of a communicator once. Skips sends and receives, because opening the group has already connected
+// these ranks.
 static void use_seat(const struct step *step, struct seat seat, const bool *is_chosen, void *const scratch[2])
 {
     const struct plan *plan = step->plan;
@@ -207,7 +208,7 @@ void groups_open(struct step *step)
     }
     open_all(step, seats, count);
     if (step->comm->ops->is_enqueued && count > 0) {
-        // Scratch buffers are no larger than the plan's operands, and the plan fits.
+        // These buffers fit in memory: they are no larger than the plan's operands, and the plan fits.
         int64_t bytes[2]   = {max_bytes(step->plan, COMMUNICATION_IN), max_bytes(step->plan, COMMUNICATION_OUT)};
         void   *scratch[2] = {backend_allocate(backend, bytes[0]), backend_allocate(backend, bytes[1])};
         use_all(step, seats, count, scratch);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shares the state of a step between its files: ops in stream queues, and two ways to run them (streams.c). Either each
-// stream has a thread, or one thread issues all ops.
+// Declares the state of a step for the files of this folder: ops in stream queues, and two ways to run them
+// (streams.c). Either each stream has a thread, or one thread issues all ops.
 #pragma once
 
 #include <pthread.h>
@@ -12,22 +12,22 @@
 #include "gswbench/plan.h"
 #include "gswbench/step.h"
 
-// A dependency: the op waits until a stream has completed count of its ops. On a device it waits for the event.
+// A dependency: the op waits until a stream has completed `count` of its ops. On a device it waits for the event.
 struct wait {
     int32_t stream, count;
-    void   *event;    // NULL: the backend computes in run()
+    void   *event;    // NULL: the backend computes on the host
 };
 
-// An op with everything resolved before the first step. Fields that every op reads fit in the first cache line, because
-// the time to read this list limits the speed of a step that computes little.
+// An op with everything that can be resolved before the first step. Fields that every op reads fit in the first cache
+// line, because the time to read this list limits the speed of a step that computes little.
 struct queued_op {
     const struct op       *op;
-    op_run                *run;         // NULL: a prepared op, or a communication op
+    op_run                *run;         // function to call; NULL: a prepared op, or a communication op
     const struct prepared *prepared;    // algorithm that the backend chose; NULL: none to choose
     struct comm_group     *group;       // communicator; NULL: a compute op
-    atomic_int            *shown;       // receives number when the op starts
+    atomic_int            *shown;       // receives `number` when the op starts, for the watchdog
     void                  *event;       // recorded on the device after the op, if another stream waits for it
-    int32_t                number;      // list index, plus 1
+    int32_t                number;      // index of the op in the plan, plus 1
     const struct row_count
                  *row_count;    // row count that sizes the op, or the first one that it reads; NULL: fixed size
     int16_t       wait_count;
@@ -41,13 +41,13 @@ struct staging {
     void *data[2];    // [COMMUNICATION_IN, COMMUNICATION_OUT]; NULL: unused
 };
 
-// Fingerprint of the ops that a stream executed, in order.
+// Fingerprint of the ops that a stream executed, in order. It detects skipped and repeated ops.
 struct fingerprint {
     int32_t  count;
     uint64_t print;
 };
 
-// One stream: its ops in list order, and its progress.
+// One stream: its ops in the order of the plan, and its progress in the current step.
 struct queue {
     struct streams    *streams;
     struct queued_op **ops;    // [count]
@@ -57,9 +57,9 @@ struct queue {
     pthread_mutex_t    mutex;
     pthread_cond_t     progressed;
     atomic_int         sleepers;
-    atomic_int         completed;         // ops of this step, as published
-    struct fingerprint fingerprint;       // of this step
-    struct fingerprint captured;          // of the captured step, valid for its replays
+    atomic_int         completed;         // number of ops of this step that other streams may see as completed
+    struct fingerprint fingerprint;       // fingerprint of this step
+    struct fingerprint captured;          // fingerprint of the captured step, which is valid for its replays
     double             waited_seconds;    // stalls on other streams in this step
 };
 
@@ -68,10 +68,10 @@ struct queue {
 struct op_hooks {
     void (*before_step)(struct step *step, void *state);
     void (*before_waits)(struct streams *streams, const struct queued_op *queued, void *state);
-    // After the op's waits. Returns false to run neither the op nor the hooks of later observers.
+    // Called after the op's waits. Returns false to run neither the op nor the hooks of later observers.
     bool (*before)(struct streams *streams, const struct queued_op *queued, void *state);
     void (*after)(struct streams *streams, const struct queued_op *queued, void *state);
-    // After the event on which other streams wait.
+    // Called after the event on which other streams wait.
     void (*after_event)(struct streams *streams, const struct queued_op *queued, void *state);
     void (*after_step)(struct step *step, void *state);
     bool allows_replay;    // a graph replay may run without the hooks
@@ -91,41 +91,42 @@ struct streams {
     const struct backend_streams *device_streams;    // NULL: none
     const struct comm_ops        *comm_ops;
     struct row_counts            *row_counts;    // NULL: no row counts are read in the step
-    struct step_progress         *progress;      // points to unseen if no watchdog reads it
+    struct step_progress         *progress;      // points to `unseen` if no watchdog reads it
     struct step_progress          unseen;
     struct op_observer            observers[OBSERVER_COUNT];    // [observer_count], sorted by place
     int                           observer_count;
-    struct op_time               *carried;          // [ops], receives the host's part of staged ops; NULL: off
+    struct op_time               *carried;          // [ops]: receives the host time of staged ops; NULL: off
     struct stalls                *stalls;           // stall timers of the device's compute stream; NULL: off
-    int                           rank, threads;    // threads: started
+    int                           rank, threads;    // threads: number of started threads
     pthread_mutex_t               mutex;
     pthread_cond_t                changed;
-    int                           running;            // threads still in the step
-    int64_t                       steps;              // started so far
-    double                        compute_seconds;    // of the latest step, if run() computes
+    int                           running;            // number of threads that are still in the step
+    int64_t                       steps;              // number of steps started so far
+    double                        compute_seconds;    // of the latest step, if the backend computes on the host
     bool                          is_closing;
 };
 
-// queued_op.c: observers_set replaces the observer at its place; hooks NULL removes it.
+// observers_set replaces the observer at its place; hooks = NULL removes it. observers_allow_replay returns whether a
+// graph replay may run without any observer's hooks.
 void observers_set(struct streams *streams, enum observer_place place, const struct op_hooks *hooks, void *state);
 bool observers_allow_replay(const struct streams *streams);
 
-// streams.c: runs compute ops on the caller's thread, and each other stream with ops on its own thread. The caller
+// streams_run runs compute ops on the caller's thread, and each other stream with ops on its own thread. The caller
 // fills the struct before streams_open.
 void streams_open(struct streams *streams);
 void streams_run(struct streams *streams);
 void streams_close(struct streams *streams);
 
-// queued_op.c: runs one op, or enqueues it with its events. Its dependencies must have run or be enqueued.
+// queued_op_run runs one op, or enqueues it with its events. Its dependencies must have run or be enqueued.
 // queued_op_communication ignores dependencies, and queued_op_run_alone waits for the op.
 void queued_op_run(struct streams *streams, const struct queued_op *queued);
 void queued_op_communication(struct streams *streams, const struct queued_op *queued);
 void queued_op_run_alone(struct step *step, const struct queued_op *queued);
 
-// queued_op.c: resets all fingerprints, or sets the graph's.
+// Resets the fingerprint of every stream. For a graph replay, sets it to the fingerprint of the captured step.
 void fingerprints_begin(struct streams *streams, bool is_replay);
 
-// Waits for a device stream; the host has finished already.
+// Waits for a device stream. If the host computes, its ops have already ended.
 static inline void streams_synchronize(const struct streams *streams, int stream)
 {
     if (streams->device_streams != NULL) {
@@ -133,39 +134,41 @@ static inline void streams_synchronize(const struct streams *streams, int stream
     }
 }
 
-// staging.c: copies device buffers through host memory for communicators that need it.
+// Copies device buffers through host memory for communicators that need it (staging.c).
 void staging_open(struct streams *streams);
 void staging_run(struct streams *streams, const struct queued_op *queued);
 void staging_close(struct streams *streams);
 
-// streams.c: one thread enqueues every op. Requires a communicator whose ops are only enqueued.
+// State of the mode in which one thread enqueues every op (streams.c). It requires a communicator whose ops are only
+// enqueued.
 struct issue {
     struct streams   *streams;
-    struct queued_op *ops;    // [count], in list order
+    struct queued_op *ops;    // [count], in the order of the plan
     int32_t           count;
     void             *begin;                 // event before the first op
-    void             *ends[STREAM_COUNT];    // event after the stream's last op; NULL: no ops, or the compute stream
+    void             *ends[STREAM_COUNT];    // event after the stream's last op; NULL: no ops, or compute stream
 };
 void issue_open(struct issue *issue, struct streams *streams, struct queued_op *ops, int32_t count);
 void issue_run(const struct issue *issue);
 void issue_close(struct issue *issue);
 
-// check.c: checks the output of each op.
+// State of the check of each op's output for NaN and infinity (check.c).
 struct check {
     const struct plan   *plan;
     int64_t              step;
     struct step_finding *finding;    // where to record the first finding; NULL: end the job
 };
 
-void check_set(struct step *step, struct check *check);    // instead of the one that is on; NULL: none
+void check_set(struct step *step, struct check *check);    // replaces the current check; NULL: no check
 
-// Searches elements [first, end) for one that differs from expected; expected NaN: for a NaN or an infinity.
+// Searches elements [first, end) for one that differs from `expected`, or for a NaN or an infinity if `expected` is
+// NaN.
 bool finding_search(struct step_finding *finding, struct backend *backend, const struct buffer *buffer, int64_t first,
                     int64_t end, float expected);
-// Keeps the finding of the op that comes first in the list. Streams report concurrently.
+// Stores the finding in `first` unless that already has an earlier op of the list. Streams may call it concurrently.
 void finding_note(struct step_finding *first, const struct step_finding *finding);
 
-// fault.c: the hooks of a fault, for an op that runs alone.
+// State of the fault that [fault] injects (fault.c).
 struct injection {
     const struct step_fault *fault;     // NULL: none
     const struct queued_op  *faulty;    // op at which the fault occurs; NULL: none
@@ -182,23 +185,24 @@ struct step {
     int64_t             storage_bytes[STORAGE_COUNT];
     bool                is_lent[STORAGE_COUNT];    // allocated by the communicator
     struct comm_group **groups;                    // [STREAM_COUNT][plan->group_count]; NULL: unused by the stream
-    struct comm_choice *chosen;                    // [op_count], filled for ops that ran during setup; or NULL
+    struct comm_choice *chosen;                    // [op_count]: the library's choices for ops of the setup; or NULL
     int64_t             connection_bytes;          // device memory that the communication library took
     struct queued_op   *ops;                       // [plan->op_count]
     struct queued_op  **by_stream;                 // the same ops, sorted by stream
     struct streams      streams;
-    struct check       *check;    // of run.check; NULL: outputs are not checked
+    struct check       *check;    // for the option run.check; NULL: outputs are not checked
     struct trace       *trace;    // NULL: off
     struct injection    injection;
     struct step_watch   watch;
 
-    // On a device only. is_issued: one thread issues all ops. begin and end: events around the latest step.
+    // These are used on a device only. is_issued: one thread issues all ops. begin and end: events around the latest
+    // step.
     bool         is_issued, is_captured;
     struct issue issue;
     void        *begin, *end;
 };
 
-// groups.c: opens the step's communicators. If they enqueue ops on a device, as NCCL does, also runs each distinct op
+// Opens the step's communicators (groups.c). If they enqueue ops on a device, as NCCL does, also runs each distinct op
 // once. Collective.
 void groups_open(struct step *step);
 void groups_close(struct step *step);
@@ -207,12 +211,12 @@ void groups_close(struct step *step);
 // library may choose other algorithms, which need other connections. Collective.
 void groups_share(struct step *step);
 
-// groups.c: marks the first communication op of each kind, size, format, peer and channel per group and stream. All
-// members of a group choose the same ops. is_chosen: [op_count]. Returns the number of chosen ops.
+// Marks the first communication op of each kind, size, format, peer and channel per group and stream. All members of a
+// group choose the same ops. is_chosen: [op_count]. Returns the number of chosen ops.
 int64_t distinct_choose(const struct plan *plan, bool *is_chosen);
 
-// storage.c: memory of the step. budget_check fails on all ranks (EXIT_MEMORY) if the plan does not fit on one of them.
-// Collective.
+// Allocate, free and clear the step's memory (storage.c). budget_check fails on all ranks (EXIT_MEMORY) if the plan
+// does not fit on one of them. Collective.
 void storages_open(struct step *step);
 void storages_close(struct step *step);
 void storages_clear(struct step *step);
@@ -223,20 +227,21 @@ struct budget_extra {
 status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm,
                     const struct budget_extra *extra);
 
-// row_counts.c: ops whose number of rows is known only in the step, such as the tokens of an expert. NULL: the plan has
-// no such row counts.
+// State of the row counts that are known only in the step, such as the tokens of an expert (row_counts.c). NULL: the
+// plan has no such row counts.
 struct row_counts *row_counts_open(const struct plan *plan, struct backend *backend);
 void               row_counts_close(struct row_counts *row_counts);
-void               row_counts_forget(struct row_counts *row_counts);    // the counts, until they are read again
+// Forgets the counts until a step reads them again.
+void row_counts_forget(struct row_counts *row_counts);
 
-// The row count that sizes the op, or the first one that it reads; NULL: none.
+// Returns the row count that sizes the op, or the first one that it reads; NULL: none.
 const struct row_count *row_counts_of(const struct plan *plan, const struct op *op);
 
-// Copies the counts from the device, and blocks until they have arrived.
+// Copies the row counts from the device to the host, and waits for them.
 void row_counts_read(const struct streams *streams, const struct queued_op *queued);
 
-// Resizes the queued op to the row count that the step has read. Returns false if the op has a fixed size or no count
-// has been read yet; all ranks then run the planned size.
+// row_counts_apply resizes the queued op to the row count that the step has read. It returns false if the op has a
+// fixed size or no count has been read yet; all ranks then run the planned size.
 struct known_rows {
     struct queued_op           queued;
     struct op                  op;
@@ -245,15 +250,16 @@ struct known_rows {
 };
 bool row_counts_apply(const struct streams *streams, const struct queued_op *queued, struct known_rows *now);
 
-// Zeroes a weight gradient of an expert without rows.
+// Zeroes the weight gradient of an expert that received no rows.
 void row_counts_clear(const struct streams *streams, const struct known_rows *now);
 
-// Moves packed operands to the worst alignment that a step can give them, for choosing kernels.
+// Moves operands whose start depends on row counts to the worst alignment that a step can give them, for choosing
+// kernels.
 void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
-// trace.c: measures how long a device's compute stream waits for other streams; the compute time of a step excludes it.
-// stalls_begin and stalls_end enclose the waits of an op. stalls_finish follows the last compute op, before the streams
-// join.
+// These functions measure how long a device's compute stream waits for other streams (trace.c). The compute time of a
+// step excludes it. stalls_begin and stalls_end enclose the waits of an op. stalls_finish follows the last compute op,
+// before the streams join.
 void stalls_close(const struct streams *streams, struct stalls *stalls);
 void stalls_begin(const struct streams *streams, const struct queued_op *queued);
 void stalls_end(const struct streams *streams, const struct queued_op *queued);

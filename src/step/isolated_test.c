@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Tests communication (step_test_communications): runs the step with all its streams and dependencies, but without
-// compute ops, on small integers. Their sums are exact in every format, so results are known to the bit.
+// compute ops, on small integers. Their sums are exact in every format, so the expected results are exact.
 #include "internal.h"
 
 #include "gswbench/format.h"
 
 enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7, PIECE = 1 << 22 };    // PIECE: elements per copy
 
-// Value of all elements of a rank's input: 1 to 3. In sums over large groups only every 8th rank adds 1, because bf16
-// is exact only up to 256. The value depends on the rank alone, since several ops may read the same memory at once.
+// Returns the value that every element of a rank's input has: 1 to 3. In sums over large groups only every 8th rank
+// adds 1, because bf16 is exact only up to 256. The value depends on the rank alone, since several ops may read the
+// same memory at once.
 static int value_of(const struct op *op, int64_t rank, int64_t size)
 {
     bool adds = op->kind == OP_ALL_REDUCE || op->kind == OP_REDUCE_SCATTER;
@@ -26,7 +27,7 @@ static int sum_of(const struct op *op, const struct plan_group *group)
     return op->kind == OP_ALL_REDUCE_MAXIMUM ? maximum : sum;
 }
 
-// The member whose value is expected in this part of the output; -1: the sum or maximum over the group.
+// Returns the member whose value is expected in this part of the output; -1: the sum or maximum over the group.
 static int64_t source_of(const struct op *op, const struct plan_group *group, int64_t part)
 {
     int64_t peer = op->shape.communication.peer;
@@ -86,7 +87,7 @@ struct isolated_test {
     struct step_finding *finding;
 };
 
-// Before an op: skips a compute op, or fills the buffers of a communication op that the test checks.
+// Called before an op. Skips a compute op, or fills the buffers of a communication op that the test checks.
 static bool prepare(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct isolated_test *test = state;
@@ -99,7 +100,7 @@ static bool prepare(struct streams *streams, const struct queued_op *queued, voi
     float                    own      = (float)value_of(op, group->ranks[group->index], group->size);
     bool                     in_place = in->data == NULL;
     bool                     is_root  = op->kind == OP_BROADCAST && op->shape.communication.peer == group->index;
-    streams_synchronize(streams, op->stream);    // includes its dependencies
+    streams_synchronize(streams, op->stream);    // waits also for the op's dependencies
     if (out->data != NULL) {
         fill(streams, out, in_place && (op->kind != OP_BROADCAST || is_root) ? own : POISON);
     }
@@ -132,7 +133,7 @@ int64_t step_test_communications(struct step *step, struct step_finding *finding
                                           .finding   = finding};
     int64_t                      count = distinct_choose(step->plan, test.is_chosen);
     *finding                           = (struct step_finding){.op = -1, .tensor = -1};
-    check_set(step, NULL);    // outputs of skipped compute ops mean nothing
+    check_set(step, NULL);    // skipped compute ops write no outputs that could be checked
     row_counts_forget(step->streams.row_counts);
     observers_set(&step->streams, OBSERVER_TEST, &hooks, &test);
     step_run(step);

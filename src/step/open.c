@@ -59,7 +59,7 @@ static void find_buffers(const struct step *step, const struct op *op, struct bu
     }
 }
 
-// Takes the algorithm that step_prepare chose, for buffers of the same alignment.
+// Sets the algorithm that step_prepare chose for this op and the alignment of its buffers.
 static void take_prepared(const struct step *step, struct queued_op *queued)
 {
     struct buffer buffers[OP_OPERANDS];
@@ -99,7 +99,7 @@ static void fill_queues(struct step *step)
 {
     const struct plan *plan      = step->plan;
     struct queue      *queues    = step->streams.queues;
-    int32_t           *positions = memory_allocate((size_t)plan->op_count * sizeof(*positions));    // in its stream
+    int32_t           *positions = memory_allocate((size_t)plan->op_count * sizeof(*positions));    // [op]
     step->ops                    = memory_allocate((size_t)plan->op_count * sizeof(*step->ops));
     step->by_stream              = memory_allocate((size_t)plan->op_count * sizeof(struct queued_op *));
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -144,7 +144,7 @@ static void open_device(struct step *step)
 
 status step_visit_ops(const struct plan *plan, step_visit *visit, void *context)
 {
-    struct step unplaced = {.plan = plan};    // storage addresses with the real alignment, and no memory
+    struct step unplaced = {.plan = plan};    // a step without memory, whose storage addresses have the real alignment
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         unplaced.storage[storage] = (void *)(uintptr_t)PLAN_ALIGNMENT;
     }
@@ -170,7 +170,7 @@ status step_prepare(const struct plan *plan, struct backend *backend)
     return step_visit_ops(plan, prepare, backend);
 }
 
-// Whether two ops use the same kernels: compares everything that selects a kernel.
+// Returns whether two ops use the same kernels: compares everything that selects a kernel.
 static bool use_same_kernels(const struct queued_op *one, const struct queued_op *other)
 {
     const struct op *a = one->op, *b = other->op;
@@ -193,8 +193,8 @@ static bool is_new(const struct step *step, const struct queued_op *queued, cons
     return is;
 }
 
-// For warm-up, sets indices to row 0 or to none (-1), and counts to 0, since no op has written them yet. Plan
-// verification ensures that every integer operand declares its content.
+// Fills integer operands for the warm-up, since no op has written them yet: indices with row 0 or none (-1), and counts
+// with 0. Plan verification ensures that every integer operand declares its content.
 static void fill_indices(const struct step *step, const struct queued_op *queued)
 {
     for (int slot = 0; slot < queued->op->operand_count; slot++) {
@@ -210,7 +210,7 @@ static void fill_indices(const struct step *step, const struct queued_op *queued
     }
 }
 
-// Warm-up: runs each distinct compute op once, alone, before the first step.
+// Runs each distinct compute op once, alone, before the first step.
 //
 // CUDA loads a kernel at its first launch, which may wait for running kernels. In a step, the running kernel could be a
 // collective that waits for another rank: a deadlock. CUDA_MODULE_LOADING=EAGER would also load thousands of library
@@ -247,7 +247,7 @@ status step_open(struct step **opened, const struct plan *plan, struct backend *
                                                   .comm_ops       = comm->ops,
                                                   .rank           = comm->topology.rank}};
     groups_open(step);
-    // Checks again after connections have taken their memory.
+    // Checks the memory again after the communication library has taken memory for connections.
     const struct budget_extra extra = {.scratch = scratch_bytes, .connections = step->connection_bytes};
     status                    left  = comm->ops->is_enqueued ? budget_check(plan, backend, comm, &extra) : OK;
     if (failed(&left)) {

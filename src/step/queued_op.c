@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Runs one op, directly on a host backend, else enqueued between its events. Calls the observers' hooks (internal.h)
-// around each op. Fingerprints of the executed ops detect an op that is skipped, repeated or out of order.
+// Runs one op. On a host backend the op runs directly; on a device it is enqueued between its events. Calls the hooks
+// of observers (internal.h) around each op. Fingerprints of the executed ops detect an op that is skipped, repeated or
+// out of order.
 #include "internal.h"
 
-// Publishes progress for the watchdog. Relaxed, because it needs no ordering between streams.
+// Publishes progress for the watchdog. The store is relaxed, because it needs no ordering between streams.
 static void show(atomic_int *place, int value)
 {
     atomic_store_explicit(place, value, memory_order_relaxed);
@@ -39,7 +40,8 @@ static bool is_weight_gradient(const struct op *op)
     return (op->kind == OP_GEMM && op->shape.gemm.k == 0) || op->kind == OP_COLUMN_SUM;
 }
 
-// A collective with zero rows still runs, because other members may have rows.
+// Runs an op with the row count that the step has read. A collective without rows on this rank still runs, because
+// other members may have rows.
 static void execute_known_rows(struct streams *streams, const struct queued_op *queued)
 {
     struct known_rows now;
@@ -98,7 +100,8 @@ static void tell_others(struct streams *streams, const struct queued_op *queued)
     }
 }
 
-// Records the op's event even if a hook skips the op, because other streams wait for it.
+// Runs an op with the observers' hooks. Records the op's event even if a hook skips the op, because other streams wait
+// for the event.
 static void run_observed(struct streams *streams, const struct queued_op *queued)
 {
     const struct op_observer *observers = streams->observers;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads row counts that are known only in the step: how many tokens the router sent to each expert. One op copies the
-// counts to the host and waits for them. Ops that depend on them then run with the real number of rows instead of the
+// counts to the host and waits for them. The ops of experts then run with the actual number of rows instead of the
 // expected one.
 #include <inttypes.h>
 #include <time.h>
@@ -8,17 +8,17 @@
 #include "gswbench/fatal.h"
 #include "internal.h"
 
-// A row count as last read.
+// A row count, as read in the current step.
 struct known {
     bool     is_read;
-    int64_t  begin, rows;    // begin: first row in the packed buffer of the local experts
+    int64_t  begin, rows;    // begin: first row of the expert in the packed buffer of the local experts
     int64_t *parts;          // [owners]: rows from or to each member of the expert-parallel group
 };
 
 struct row_counts {
     const struct plan *plan;
     struct known      *known;         // [plan->row_count_total]
-    int64_t           *parts;         // backs known[].parts
+    int64_t           *parts;         // memory of known[].parts
     int32_t           *numbers[2];    // pinned host memory for the copies; NULL: not a device
     struct backend    *backend;
 };
@@ -82,8 +82,8 @@ const struct row_count *row_counts_of(const struct plan *plan, const struct op *
     return i < plan->row_count_total ? &plan->row_counts[i] : NULL;
 }
 
-// Checks the sum of this rank's counts: top_k per token, since none is dropped, plus the padding of each expert. Other
-// ranks receive these counts and could not detect a damaged one, because only this rank knows the sum.
+// Checks the sum of this rank's counts: top_k per token, since none is dropped, plus the padding of each expert. Only
+// this rank knows the sum, so other ranks, which also receive these counts, could not detect a damaged count.
 static void check_own(const struct row_counts *row_counts, const struct queued_op *queued, const int32_t *numbers)
 {
     const struct routing_shape *shape  = &queued->op->shape.routing;
@@ -107,7 +107,7 @@ static void check_count(const struct row_counts *row_counts, const struct queued
     if (rows >= 0 && rows <= maximum && rows % shape->multiple == 0) {
         return;
     }
-    if (!is_own) {    // lets the rank whose own counts are damaged report first
+    if (!is_own) {    // waits, so that the rank with damaged counts reports them first
         nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     }
     DAMAGE("%.80s: %" PRId64 " rows %s owner %" PRId64 " of experts: at most %" PRId64 ", in multiples of %" PRId64,
@@ -115,7 +115,8 @@ static void check_count(const struct row_counts *row_counts, const struct queued
            maximum, shape->multiple);
 }
 
-// Records one count. An expert's rows follow those of the previous expert. numbers: [owners][local experts].
+// Records the count with this index. An expert's rows follow the rows of the expert before it. numbers: [owners][local
+// experts].
 static void note(const struct row_counts *row_counts, const struct queued_op *queued, int32_t index,
                  const int32_t *numbers, bool is_own, int64_t *begin)
 {
@@ -199,7 +200,7 @@ bool row_counts_apply(const struct streams *streams, const struct queued_op *que
                               .row = plan_row_elements(row_counts->plan, op->operand[COMMUNICATION_IN]),
         };
         now->op.shape.communication =
-            op->shape.communication;    // elements must agree in the group; parts has the real rows
+            op->shape.communication;    // `elements` must be equal in the group; `parts` has the actual rows
         now->op.shape.communication.parts = &now->parts;
     }
     return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Stages communication through host memory for communicators that cannot access device memory. The stream's own thread
-// waits for its device stream, runs the op on host buffers, and enqueues the copy back. Other device streams continue,
-// so staging adds no deadlock to a plan that has none.
+// waits for its device stream, runs the op on host buffers, and enqueues the copy back. Device streams without staging
+// continue, so staging adds no deadlock to a plan that has none.
 #include "gswbench/clock.h"
 #include "gswbench/status.h"
 #include "internal.h"
@@ -11,7 +11,7 @@ static int64_t buffer_bytes(const struct buffer *buffer)
     return buffer->data != NULL ? format_bytes(buffer->format, buffer->elements) : 0;
 }
 
-// Bytes of an operand; if its row count is known only in the step, of the largest possible count.
+// Returns the bytes of an operand. If its row count is known only in the step, assumes the maximum count.
 static int64_t max_bytes(const struct queued_op *queued, int slot)
 {
     int64_t                 bytes     = buffer_bytes(&queued->buffers[slot]);
@@ -60,13 +60,13 @@ void staging_run(struct streams *streams, const struct queued_op *queued)
             device_streams->copy(streams->backend, stream, host[slot], from->data, buffer_bytes(from));
         }
     }
-    // Also waits for the previous op's copy back, because this op overwrites its host buffer.
+    // Also waits for the copy back of the stream's previous op, because this op overwrites the same host buffer.
     device_streams->synchronize(streams->backend, stream);
     double begin = streams->carried != NULL ? clock_seconds() : 0;
     streams->comm_ops->run(queued->group, queued->op, in->data != NULL ? host[COMMUNICATION_IN] : NULL,
                            out->data != NULL ? host[COMMUNICATION_OUT] : NULL,
                            out->data != NULL ? out->format : in->format);
-    if (streams->carried != NULL) {    // activity records lack this time, because the device only waits
+    if (streams->carried != NULL) {    // on the device the stream only waits, so activity records lack this time
         streams->carried[queued->number - 1] = (struct op_time){.begin = begin, .end = clock_seconds()};
     }
     if (queued->op->access[COMMUNICATION_OUT] & ACCESS_WRITE) {

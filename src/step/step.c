@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a step: replays its graph, or runs its streams (streams.c). Also reads and writes its tensors.
+// Runs a step: replays its CUDA graph, or runs its streams (streams.c). Also reads and writes its tensors.
 #include "internal.h"
 
 #include <math.h>
@@ -71,7 +71,8 @@ static void end_watched(struct streams *streams, const struct queued_op *queued,
     watch->end(watch->state, queued->op);
 }
 
-// Calls the watch before and after each op. The time between the calls includes the op's waits for other streams.
+// Calls the callbacks of `watch` before and after each op. The time between the two calls includes the op's waits for
+// other streams.
 void step_set_watch(struct step *step, const struct step_watch *watch)
 {
     static const struct op_hooks hooks = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Allocates the step's storages, once every rank's plan is known to fit. The communicator allocates those that
-// communication ops use, if it can; otherwise the backend does.
+// Allocates the step's memory pools (enum storage) after checking that every rank's plan fits. The communicator
+// allocates the pools that communication ops use, if it can; otherwise the backend does.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +60,8 @@ void storages_clear(struct step *step)
     }
 }
 
-// The bytes that a rank needs, the bytes available in the memory it uses, and which memory that is.
+// The bytes that a rank needs, and the bytes available in the memory that it uses. node and device identify this
+// memory, which several ranks can share.
 struct budget {
     int64_t needed, available;
     int64_t node;
@@ -79,7 +80,7 @@ static struct budget own_budget(const struct plan *plan, struct backend *backend
     return budget;
 }
 
-// Sums the needs of the ranks that share the given rank's memory.
+// Sums the needed bytes over the ranks that share the memory of `rank`. Sets *sharers to their number.
 static struct budget sum_sharers(const struct budget *all, int ranks, int rank, int *sharers)
 {
     struct budget sum = all[rank];
@@ -95,7 +96,7 @@ static struct budget sum_sharers(const struct budget *all, int ranks, int rank, 
     return sum;
 }
 
-// Adds why there is no GPU: on a machine without one, most published jobs do not fit in host memory.
+// Adds to the error why no GPU is used: most published jobs do not fit in host memory.
 static status explain_host(const struct backend *backend, status shortage)
 {
     const char *reason = backend->choice[0] == '\0' ? "this gswbench was built without CUDA" : backend->choice;
@@ -142,8 +143,8 @@ status budget_check(const struct plan *plan, struct backend *backend, struct com
     struct budget *all  = memory_allocate((size_t)ranks * sizeof(*all));
     status         fits = OK;
     comm->ops->gather_all(comm, &mine, all, sizeof(mine));
-    // Checks the ranks from last to first, then this rank again. The last error wins, because this rank's message has
-    // the details.
+    // Checks the ranks from last to first, then this rank again. The last error is kept, because the message about this
+    // rank has the details.
     for (int i = ranks; i >= 0; i--) {
         int           rank = i > 0 ? i - 1 : own, sharers;
         struct budget sum  = sum_sharers(all, ranks, rank, &sharers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Quantizes frozen weights to FP8 or FP4 on the host before the first step, because devices keep no copy of them in
-// BF16.
+// Quantizes frozen weights to FP8 or FP4 on the host before the first step, because devices have no copy of these
+// weights in BF16.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ static struct plan_slice kept_run(const struct plan_unit *unit, const struct wei
     return (struct plan_slice){begin, number_max(end - begin, 0)};
 }
 
-// Every rank that has a shard of a matrix quantizes all of it, with the same scale.
+// Every rank that has a shard of a matrix quantizes the whole matrix, so that all ranks use the same scale.
 status data_store_unit(struct step *step, const struct plan *plan, const struct plan_unit *unit,
                        const struct weight_reader *reader)
 {

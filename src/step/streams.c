@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Runs the ops of a step in one of two ways. issue_*: one thread enqueues the ops of every stream on the device, in
-// list order. streams_*: each stream is a host thread with its own queue, and only dependencies order ops of different
-// streams. A stream publishes how many of its ops are complete; a stream that waits for them first yields its core,
-// then sleeps. If a device computes, complete means enqueued, and events provide the order.
+// Runs the ops of a step in one of two ways. issue_*: one thread enqueues the ops of every stream on the device, in the
+// order of the plan. streams_*: each stream is a host thread with its own queue, and only dependencies order ops of
+// different streams. A stream publishes the number of its completed ops. A stream that waits for another first yields
+// its core, then sleeps. If a device computes, an op counts as completed when it is enqueued, and events provide the
+// order.
 #include "internal.h"
 
 #include <sched.h>
@@ -11,10 +12,11 @@
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 
-enum { POLLS = 256 };    // yields before sleeping; a wake-up costs more than these yields
+enum { POLLS = 256 };    // yields before a thread sleeps; a wake-up costs more time than these yields
 
-// Sequentially consistent, to avoid a lost wake-up: publish writes the counter, then reads sleepers; await writes
-// sleepers, then reads the counter. At least one of them sees the other's write.
+// Publishes the number of completed ops. Its accesses are sequentially consistent, to avoid a lost wake-up: publish
+// writes the counter, then reads `sleepers`; await writes `sleepers`, then reads the counter. At least one of them sees
+// the other's write.
 static void publish(struct queue *queue, int32_t completed)
 {
     atomic_store(&queue->completed, completed);
@@ -47,8 +49,8 @@ static void await(struct queue *queue, int32_t count)
     pthread_mutex_unlock(&queue->mutex);
 }
 
-// Waits until another stream has completed enough ops. The compute stream times this, as a stall. noinline keeps the
-// code out of the loop over ops, because most ops do not wait.
+// Waits until another stream has completed enough ops. The compute stream measures this time as a stall. noinline keeps
+// the code out of the loop over ops, because most ops do not wait.
 __attribute__((noinline)) static void wait_for(struct queue *queue, const struct wait *wait)
 {
     struct queue *other = &queue->streams->queues[wait->stream];
@@ -178,8 +180,9 @@ void issue_open(struct issue *issue, struct streams *streams, struct queued_op *
     }
 }
 
-// All device streams fork from the compute stream and join it at the end, so that one capture includes them all. An
-// op's dependencies come earlier in the list, so their events are already recorded when the op waits for them.
+// Enqueues all ops. All device streams fork from the compute stream and join it at the end, so that one graph capture
+// includes them all. An op's dependencies come earlier in the list, so their events are already recorded when the op
+// waits for them.
 void issue_run(const struct issue *issue)
 {
     struct streams               *streams        = issue->streams;

@@ -10,10 +10,10 @@
 struct trace {
     struct op_time                *times;       // [ops]
     double                         origin;      // start of the step on the host's clock
-    const struct backend_activity *activity;    // NULL: events or the host's clock time ops
+    const struct backend_activity *activity;    // ops are timed by events or the host's clock
     struct {
         void *begin, *end;
-    } * events;    // [ops]; NULL members: the op is timed otherwise
+    } * events;    // [ops]: events around each op; NULL members: the op is timed without events
 };
 
 static void start(struct step *step, void *state)
@@ -58,7 +58,7 @@ static void end_op(struct streams *streams, const struct queued_op *queued, void
     }
 }
 
-// Ends the trace of a step without blocking. Activity records are read later.
+// Called after a step. Ends its trace without blocking; activity records are read later.
 static void stop(struct step *step, void *state)
 {
     const struct trace           *trace   = state;
@@ -73,7 +73,7 @@ static void stop(struct step *step, void *state)
     }
 }
 
-// Traced times do not include the op's waits.
+// These hooks exclude an op's waits for other streams from its time.
 static const struct op_hooks trace_hooks = {
     .before_step = start, .before = begin_op, .after = end_op, .after_step = stop};
 
@@ -137,7 +137,8 @@ status step_trace_noted(struct step *step, struct op_time *times)
     return OK;
 }
 
-// Earliest time at which the op could start: the end of its dependencies and of the previous op on its stream.
+// Returns the earliest time at which the op could start: the end of its dependencies and of the previous op on its
+// stream.
 static double find_ready(const struct trace *trace, const struct op *op, double stream_end)
 {
     double ready = stream_end;
@@ -147,7 +148,7 @@ static double find_ready(const struct trace *trace, const struct op *op, double 
     return ready;
 }
 
-// Fails if CUPTI recorded no op: every step computes something.
+// Fails if CUPTI recorded no op. Every step computes something, so CUPTI does not work then.
 static status check_spans(const struct backend_span *spans, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -158,7 +159,8 @@ static status check_spans(const struct backend_span *spans, int32_t count)
     return fail_as(EXIT_LAUNCH, "CUPTI recorded nothing in the traced step: set trace.source = events");
 }
 
-// Extends a staged op's time by the communication on the host, since the device records only the copies.
+// Extends the time of an op that is staged through host memory by the communication on the host, since the device
+// records only the copies.
 static void add_carried(struct backend_span *span, const struct op_time *carried)
 {
     if (carried->end > 0) {
@@ -192,10 +194,10 @@ status step_read_noted(const struct step *step, int64_t *lost)
 }
 
 struct stalls {
-    const struct queued_op *ops;    // in list order
+    const struct queued_op *ops;    // in the order of the plan
     int32_t                 count;
     struct stall {
-        void *begin, *end;    // events around the op's waits; NULL: not a compute op, or it has no waits
+        void *begin, *end;    // events around the op's waits; NULL: the op is no compute op, or has no waits
     } * list;                 // [count]
     void *end;                // event after the last compute op
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a step without its optimizer, and single ops and copies, for src/validate.
+// Runs a step without its optimizer, and single ops and copies, for the validation of results (src/validate).
 #include "gswbench/step.h"
 
 #include "internal.h"
@@ -43,7 +43,7 @@ void step_rehearse(struct step *step)
     step_run(step);
     observers_set(&step->streams, OBSERVER_SKIP, NULL, NULL);
     if (step->check != NULL) {
-        step->check->step--;    // not a step of the run
+        step->check->step--;    // this step does not count as a step of the run
     }
     free(left_out);
 }
@@ -57,7 +57,7 @@ void step_remake_weights(struct step *step)
     }
 }
 
-// A sum of two values does not depend on their order, so groups of two never vary.
+// In a collective over two ranks the result never varies, because a sum of two values does not depend on their order.
 bool step_op_varies(const struct step *step, int32_t op, bool is_mixed)
 {
     const struct queued_op *queued = &step->ops[op];
@@ -103,7 +103,8 @@ void step_write_run(const struct step *step, int32_t tensor, int64_t offset, int
 
 struct buffer step_storage(const struct step *step, enum storage storage)
 {
-    // E8M0 has one byte per element, so elements are bytes.
+    // Declares the storage as E8M0, which has one byte per element, so that the number of elements is the number of
+    // bytes.
     return (struct buffer){step->storage[storage], step->storage_bytes[storage], FORMAT_E8M0};
 }
 
