@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A job: a checked configuration at a rank count, with all derived values that need no plan.
+// Declares a job: a checked configuration with a number of ranks, and all derived values that need no plan.
 #pragma once
 
 #include <stdbool.h>
@@ -13,39 +13,39 @@
 #include "gswbench/text.h"
 #include "gswbench/verify.h"
 
-// The configuration that a command line selects; the same for all commands.
+// The configuration that a command line selects. All commands use this struct.
 struct job_selection {
     const char      *name;
     struct text_list overrides;
     int64_t          ranks;
-    bool             skips_fits;    // ignore fits of hardware and software profiles
+    bool             skips_fits;    // true: ignore the fitted values of hardware and software profiles
 };
 
-// Like config_print_places, for an error that was found after the configuration was read.
+// Prints the file and line of each option that an error names, for an error found after the configuration was read.
 void job_print_places(struct text_buffer *places, const struct job_selection *selection, const char *text);
 
-// Reads and checks the selected configuration; errors receives one line per error.
+// Reads and checks the selected configuration. `errors` receives one line per error.
 status job_read_config(struct config *config, const struct job_selection *selection, struct text_buffer *errors);
 
 // Resolves the layout, and checks sections and rules across sections. A failure has one line per error. If the rank
 // count is unknown and an axis is auto, the layout stays unresolved.
 status job_check(struct plan_request *request, const struct config *config);
 
-// Like job_check, but neither resolves nor checks the [parallel] layout.
+// Like job_check, but neither resolves nor checks the layout in [parallel].
 status job_check_sections(const struct config *config);
 
-// Checks divisibility by the axes of a resolved layout.
+// Checks that sizes of model and batch are divisible by the axes of a resolved layout.
 status job_check_layout(const struct plan_request *request, const struct config *config);
 
-// The sections that determine a plan; they point into the configuration.
+// Returns pointers to the sections of the configuration that determine a plan.
 struct plan_sections job_sections(const struct config *config);
 
-// Whether the rank count is unknown and an axis is auto, so that the layout cannot be resolved.
+// Returns whether the number of ranks is unknown and an axis is auto, so that the layout cannot be resolved.
 bool job_is_open(const struct config *config);
 
 struct job {
-    struct config       config;        // axes and batch are resolved: nothing is auto
-    struct plan_request request;       // input of plan_build, for rank 0
+    struct config       config;        // the configuration with resolved axes and batch sizes
+    struct plan_request request;       // input of plan_build for rank 0
     status              support;       // result of plan_supports: whether this version can run the job
     bool                has_layout;    // false: [parallel] does not fit the ranks; the caller chooses a layout
     bool                is_open;       // job_is_open: no rank count yet; the caller chooses one that fits
@@ -63,36 +63,39 @@ status job_read_row(struct job *job, const struct job_selection *selection, cons
 status job_rows(const struct job_selection *selection, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                 struct text_buffer *errors);
 
-// Writes the layout: "fsdp 128 dp 4", "one rank".
+// Formats the layout: "fsdp 128 dp 4", or "one rank".
 const char *job_layout(const struct job *job, char *text, size_t bytes);
 
-// Warns of a layout that is slow on [hardware], such as tp across nodes. Returns text, or NULL without a warning.
+// Returns a warning about a layout that is slow on [hardware], such as tp across nodes, or NULL.
 const char *job_warning(const struct job *job, char *text, size_t bytes);
 
-// Throughput and MFU from the published step time and FLOP convention; NaN if none is published, or for a proxy model.
+// Return throughput and MFU for the published step time and FLOP convention. NaN if none is published, or for a model
+// with reduced layers ([run] layers).
 double job_published_tokens_per_second(const struct job *job);
 double job_published_mfu(const struct job *job);
 
-// job_ideal_seconds: time of a rank's share of the model FLOPs at the peak of [hardware]; NaN without a peak. FLOPs
-// follow the published convention if there is one, else FLOPS_FULL. job_attention_share: attention's share of these
-// FLOPs. job_mfu, job_tokens_per_second: for a step of `seconds`. An MFU above 1 becomes NaN, since it must be wrong.
+// job_ideal_seconds returns the time of a rank's share of the model FLOPs at the peak of [hardware]; NaN without a
+// peak. FLOPs follow the published convention if there is one, else FLOPS_FULL. job_attention_share returns the
+// fraction of attention in these FLOPs. job_mfu and job_tokens_per_second are for a step of `seconds`. An MFU above 1
+// becomes NaN, since it must be wrong.
 double job_ideal_seconds(const struct job *job);
 double job_attention_share(const struct job *job);
 double job_mfu(const struct job *job, double seconds);
 double job_tokens_per_second(const struct job *job, double seconds);
 
-// Whether a configuration with this name or path exists.
+// Returns whether a configuration with this name or path exists.
 bool job_names_config(const char *word);
 
 // Devices and cores of a machine.
 struct job_machine {
     int         devices;    // 0: the host backend
     const char *device;
-    int64_t     device_bytes;    // free on the first device
+    int64_t     device_bytes;    // bytes that are free on the first device
     int         cores;
 };
 
-// Builds a configuration without a file, from `first` ("--from model.layers=32"); the selection's overrides win.
+// Builds a configuration without a file, from the settings `first` ("--from model.layers=32"). The selection's
+// overrides take precedence.
 status job_read_settings(struct config *config, const struct job_selection *selection, const char *const *first,
                          int count, struct text_buffer *errors);
 
@@ -100,7 +103,8 @@ status job_read_settings(struct config *config, const struct job_selection *sele
 status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine,
                   struct text_buffer *errors);
 
-// Reads jobs of other programs: config.json of Hugging Face, arguments of Megatron, TOML of torchtitan.
+// The following functions read jobs of other programs: config.json of Hugging Face, arguments of Megatron, TOML of
+// torchtitan.
 
 struct import {
     const char      *format;      // "Hugging Face", "Megatron", "torchtitan"
@@ -108,21 +112,23 @@ struct import {
     struct text_list passed;      // names in the file that have no meaning here
 };
 
-// Reads a file; texts belong to the arena. Fails if it gives no model sizes, or has a value that no option can express.
+// Reads such a file; the texts belong to the arena. Fails if the file gives no model sizes, or has a value that no
+// option can express.
 status import_read(struct import *import, const char *path, struct arena *arena);
 
-// Returns the SECTION.KEY that has the meaning of another program's name ("--seq-length", "seq_len"), or NULL.
+// Returns the option SECTION.KEY that corresponds to another program's name ("--seq-length", "seq_len"), or NULL.
 const char *import_find(const char *name);
 
-// Verifies a whole job from its request: job_verify_plans (verify.h) with plan_build. Ignores the request's rank.
+// Verifies a whole job: builds the plans of its ranks, checks each plan, and checks that the ranks' communication fits
+// together and cannot deadlock (job_verify_plans). Ignores the request's rank.
 status job_verify(const struct plan_request *request, struct job_proof *proof);
 
-// Executed FLOPs of the whole mesh per sequence of the global batch. plan must come from request. Builds the plans of
-// the other pipeline stages.
+// Computes the executed FLOPs of the whole mesh per sequence of the global batch. `plan` must be built from `request`.
+// Builds the plans of the other pipeline stages.
 status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
 
-// Returns OK, or why the named backend cannot run the job on any device. Checks only the ops of the request's rank,
-// because other ranks have the same op kinds.
+// Fails, with the reason, if the named backend cannot run the job on any device. Checks only the ops of the request's
+// rank, because other ranks have the same op kinds.
 status proof_check_backend(const struct plan_request *request, const char *backend);
 
 // A job with the results of `gswbench check`. proof is set only if this version can run the job.
@@ -130,18 +136,18 @@ struct proved_job {
     struct job       job;
     double           flops[FLOPS_COUNT];    // by enum flop_convention; NaN: unknown
     struct job_proof proof;
-    int64_t          connection_bytes;                   // estimate for the rank with the largest plan
+    int64_t          connection_bytes;                   // estimate of NCCL's memory on the rank with the largest plan
     char             excess[192];                        // warning about SMs that communication may occupy; "": none
-    double           published_mfu, published_tokens;    // derived from the published step time; NaN: not published
+    double           published_mfu, published_tokens;    // of the published step time; NaN: not published
     char             layout[256], warning_text[128];
     const char      *warning;    // NULL: none
     bool             is_fit;
-    const bool      *fits;    // is_fit; NULL: the device's memory is unknown
-    // Memory of the framework that [software] models, on its largest rank. job_prove leaves these fields to its caller.
-    int64_t     program_bytes;    // 0: no memory model for it
+    const bool      *fits;    // points to is_fit; NULL: the device's memory is unknown
+    // Memory of the framework that [software] models, on its largest rank. The caller of job_prove sets these fields.
+    int64_t     program_bytes;    // 0: the framework has no memory model
     bool        is_program_fit;
-    const bool *program_fits;    // is_program_fit; NULL: unknown
+    const bool *program_fits;    // points to is_program_fit; NULL: unknown
 };
 
-// Fills the other fields of a zeroed proved_job from its job.
+// Fills all other fields of a proved_job from its job. The fields must be zero before.
 status job_prove(struct proved_job *proved);

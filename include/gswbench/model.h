@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The model configuration: sizes, block composition, and conventions of published FLOPs.
+// Declares the configuration of the model, precision and training, and the conventions of published FLOPs.
 #pragma once
 
 #include <stdbool.h>
@@ -14,30 +14,31 @@
 // Positional encoding: rotary embedding (RoPE), a trained table that is added to the embedding, ALiBi, or none.
 enum positions { POSITIONS_ROTARY, POSITIONS_LEARNED, POSITIONS_ALIBI, POSITIONS_NONE, POSITIONS_COUNT };
 
-// Whether gates scale the outputs or the inputs of a token's experts.
+// Whether the router's gates scale the outputs or the inputs of a token's experts.
 enum router_gates { GATES_OUTPUT, GATES_INPUT };
 
 enum linear_kind { LINEAR_KIND_QKV, LINEAR_KIND_PROJECTION, LINEAR_KIND_FC1, LINEAR_KIND_FC2, LINEAR_KINDS };
 extern const char *const linear_kind_names[];
 
-// [adapters]: low-rank adapters (LoRA) of frozen matrices, y = W x + alpha / rank B A x. All other weights are frozen.
+// Options of [adapters]: low-rank adapters (LoRA) of frozen matrices, y = W x + alpha / rank B A x. All other weights
+// are frozen.
 struct adapters_config {
     int64_t rank;    // 0: no adapters, and every weight is trained
     double  alpha;
-    int64_t targets;    // 1 << enum linear_kind
+    int64_t targets;    // mask of 1 << enum linear_kind
 };
 extern const struct option adapters_options[];
 
-// [model]
+// Options of [model].
 struct model_config {
     char    preset[112];     // configs/models/NAME.ini, read before this section
     char    family[32];      // naming of exported tensors: one of model_families, or gswbench
     char    pattern[128];    // kinds of layers in order: "3 x dense, 58 x experts"; empty: all layers are the same
     int64_t layers, hidden, heads, kv_heads, head_dim, ffn, vocab;
-    int64_t q_rank, kv_rank, rope_dim, value_dim;    // of latent attention (MLA); kv_rank 0: plain attention
+    int64_t q_rank, kv_rank, rope_dim, value_dim;    // sizes of latent attention (MLA); kv_rank 0: plain attention
     int64_t vocab_multiple;                          // the vocabulary is padded to a multiple of this times tp
     int64_t activation, norm;                        // enum activation, enum norm
-    double  norm_epsilon, latent_norm_epsilon;       // the second is for compressed queries, keys and values
+    double  norm_epsilon, latent_norm_epsilon;       // the second is for norms of compressed queries, keys, values
     int64_t positions;                               // enum positions
     int64_t max_positions;                           // rows of the trained table
     double  rope_theta, rope_fraction;
@@ -45,22 +46,22 @@ struct model_config {
     int64_t qk_norm;                             // RMS norm of each head of queries and keys
     int64_t window;                              // sliding window of window_attention, in positions; 0: no such layers
     int64_t attention_sinks;                     // each head has a trained logit that only adds to softmax denominators
-    int64_t attention_bias, mlp_bias;            // of linears, also in experts
+    int64_t attention_bias, mlp_bias;            // linears have biases, also in experts
     int64_t router_offset;                       // the router's logits have a trained bias
     int64_t tied;                                // the head shares the embedding table
     double  embedding_scale, logit_scale;        // factors for rows of the embedding table and for logits
-    int64_t predicted_tokens;                    // MTP depth: modules that each predict one more token
+    int64_t predicted_tokens;                    // MTP depth: number of MTP modules; each predicts one more token
     int64_t repeat_prediction;                   // all MTP modules have the same weights
-    int64_t experts, expert_ffn, top_k;          // experts of a layer; width of one; experts per token
+    int64_t experts, expert_ffn, top_k;          // experts of a layer; ffn width of an expert; experts per token
     int64_t shared_ffn;                          // total width of the shared experts; 0: none
     int64_t expert_hidden;                       // width that tokens are projected to before dispatch; 0: hidden
     int64_t router_score;                        // enum router_score
     int64_t router_gates;                        // enum router_gates
     int64_t router_normalise;                    // the gates of a token sum to router_scale
-    int64_t router_groups, router_top_groups;    // a token's experts are in its best router_top_groups groups; 0: none
+    int64_t router_groups, router_top_groups;    // a token uses its best router_top_groups groups; 0: no groups
     double  router_scale, router_bias_rate;      // router_bias_rate 0: no bias for load balancing
     double  capacity_factor, auxiliary_loss;
-    int64_t mamba_heads, mamba_head_dim, mamba_state, mamba_groups;    // of Mamba-2; mamba_heads 0: no such layers
+    int64_t mamba_heads, mamba_head_dim, mamba_state, mamba_groups;    // Mamba-2; mamba_heads 0: no such layers
     int64_t mamba_conv, mamba_chunk;    // width of the convolution; positions of a chunk of the scan
     double  init_deviation;
 
@@ -73,56 +74,56 @@ extern const char *const   model_position_names[];
 extern const char *const   model_router_score_names[];
 extern const char *const   model_router_gates_names[];
 
-void    model_set_defaults(struct model_config *model);    // of [model] and [adapters]
+void    model_set_defaults(struct model_config *model);    // sets the options of [model] and [adapters]
 bool    model_is_gated(const struct model_config *model);
 bool    model_norm_has_bias(const struct model_config *model);
 int64_t model_query_width(const struct model_config *model);     // heads * head_dim
 int64_t model_kv_width(const struct model_config *model);        // kv_heads * head_dim, for keys only
-int64_t model_key_dim(const struct model_config *model);         // of a head of queries and keys in attention
-int64_t model_value_dim(const struct model_config *model);       // of a head of values
+int64_t model_key_dim(const struct model_config *model);         // elements of a head of queries and keys in attention
+int64_t model_value_dim(const struct model_config *model);       // elements of a head of values
 int64_t model_rotary_width(const struct model_config *model);    // rotated elements of a head: even, or 0
 int64_t model_expert_ffn(const struct model_config *model);
 int64_t model_expert_hidden(const struct model_config *model);
 int64_t model_mamba_inner(const struct model_config *model);    // width of x and z in Mamba-2
-int64_t model_all_layers(const struct model_config *model);     // with MTP modules
+int64_t model_all_layers(const struct model_config *model);     // number of layers and MTP modules
 int64_t model_padded_vocab(const struct model_config *model, int64_t tp);
 bool    model_is_frozen(const struct model_config *model);    // whether only adapters are trained
 bool    model_adapts(const struct model_config *model, enum linear_kind kind);
-// Parameters of the adapter of a matrix with these inputs and outputs; 0: it has none.
+// Returns the parameters of the adapter of a matrix with these inputs and outputs; 0: it has no adapter.
 int64_t model_adapter(const struct model_config *model, enum linear_kind kind, int64_t in, int64_t out);
 
 // A model family whose tensors and config.json follow a Hugging Face class. All its layers are the same, except with
 // latent attention: then the first ones are dense and the others have experts, as in DeepSeek-V3.
 struct model_family {
-    const char *name;            // as in [model] family and model_type; NULL ends the list
+    const char *name;            // value of [model] family, and of model_type in config.json; NULL ends the list
     const char *architecture;    // the class name
     bool        has_experts, has_qk_norm, has_latent_attention;
 };
 extern const struct model_family model_families[];
-const struct model_family       *model_family_of(const struct model_config *model);    // NULL: gswbench's own names
+const struct model_family       *model_family_of(const struct model_config *model);    // NULL: own tensor names
 
 // FLOP conventions; docs/method.md has the formulas.
 enum flop_convention {
     FLOPS_PUBLISHED,    // the convention of the published result, [published] convention
     FLOPS_FULL,         // attention counts all pairs of positions, as without a causal mask
     FLOPS_CAUSAL,       // attention counts half of the pairs
-    FLOPS_6N,           // per token 6 N + 12 L h s (torchtitan)
-    FLOPS_HARDWARE,     // FLOPs that the step executes; only a plan has them
+    FLOPS_6N,           // FLOPs per token: 6 * parameters + 12 * layers * hidden * sequence (torchtitan)
+    FLOPS_HARDWARE,     // FLOPs that the ops of the step execute; they are known only from a plan
     FLOPS_COUNT
 };
 extern const char *const       model_flop_names[];
-extern const struct json_field model_flop_fields[];    // of an array indexed by convention
+extern const struct json_field model_flop_fields[];    // fields of an array indexed by convention
 
 // Whether a published memory figure counts allocated or reserved memory of the caching allocator.
 enum published_memory { MEMORY_ALLOCATED, MEMORY_RESERVED };
 
-// [published]: a published result, and how its table counts.
+// Options of [published]: a published result, and how its table counts FLOPs.
 struct published_config {
     char    source[128];
     char    device[64];          // the measured device; "": the device of the file's [hardware] profile
-    char    variant[40];         // name of one of several published settings in the file; "": it has one
+    char    variant[40];         // name of a published setting if the file has several; "": it has one
     int64_t convention;          // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: no published table
-    int64_t flop_kv_heads;       // KV heads in the table's FLOP count; 0: the model's
+    int64_t flop_kv_heads;       // KV heads in the table's FLOP count; 0: the model's kv_heads
     int64_t flop_digits;         // significant digits of the table's FLOPs per sequence; 0: exact
     int64_t count_embedding;     // 6n: N includes the input embedding
     double  peak[RATE_COUNT];    // "peak_fp32", ...: FLOP/s that the table's MFU refers to; 0: none
@@ -130,14 +131,15 @@ struct published_config {
     double  mfu_percent;         // 0: not published
     double  memory_gib;          // maximum over ranks; 0: not published
     int64_t memory;              // enum published_memory
-    int64_t fitted;              // the cost model is fitted to these step times
+    int64_t fitted;              // whether the cost model was fitted to this step time
 };
 extern const struct option published_options[];
 
-// [precision] options, and the format of each role in a training step derived from them.
+// The options of [precision], and the format of each role in a training step, which precision_init derives from them.
 
 enum compute_precision { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP8, COMPUTE_FP4 };
-// RECIPE_AUTO: the option's default, which selects the usual recipe of the compute precision.
+// How scales of low-precision tensors are chosen. RECIPE_AUTO is the option's default, which selects the usual recipe
+// of the compute precision.
 enum scaling_recipe {
     RECIPE_DELAYED,
     RECIPE_CURRENT,
@@ -150,10 +152,10 @@ enum scaling_recipe {
 enum fp8_format { FP8_HYBRID, FP8_E4M3 };    // hybrid: gradients in E5M2, everything else in E4M3
 // Which FP8 GEMMs may keep partial sums in the tensor cores' accumulators, which have fewer bits than fp32.
 enum fast_sums { FAST_SUMS_FORWARD, FAST_SUMS_ALL, FAST_SUMS_NONE };
-// Operand of a linear layer's GEMM.
+// The role of an operand in a linear layer's GEMMs: input, weight or output gradient.
 enum linear_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT, LINEAR_ROLES };
 
-// [precision]
+// Options of [precision].
 struct precision_config {
     int64_t compute;      // enum compute_precision
     int64_t gradients;    // enum format of the accumulation buffer
@@ -169,60 +171,61 @@ struct precision_config {
 extern const struct option precision_options[];
 extern const char *const   precision_compute_names[];
 
-// Rate class of most GEMMs with this compute precision; MFU uses its peak.
+// Returns the rate class of most GEMMs with this compute precision. MFU uses the peak of this class.
 enum rate precision_rate(int64_t compute);
 
-// Format of each role, derived once.
+// The formats of a training step, derived from [precision].
 struct precision {
     enum compute_precision compute;
-    enum format            weight;    // as GEMMs read it
+    enum format            weight;    // format in which BF16 or FP32 GEMMs read weights
     enum format            activation;
     enum format            gradient;
     enum format            reduce;
     enum format            moment;
     bool                   has_master;    // separate fp32 master weights exist
-    // Linear layers with low-precision GEMM operands:
-    uint32_t            low_precision_linears;    // 1 << enum linear_kind; 0: none
+    // The following fields describe linear layers with low-precision GEMM operands.
+    uint32_t            low_precision_linears;    // mask of 1 << enum linear_kind; 0: none
     enum scaling_recipe recipe;
     enum format         low_precision_format[LINEAR_ROLES];
     float               low_precision_target[LINEAR_ROLES];    // value that the amax maps to under delayed scaling
     int64_t             magnitude_history;                     // length of the amax history in steps
     bool                has_low_precision_weight_gradients;
     bool           has_low_precision_weights;    // weights are stored and all-gathered in the format of ROLE_WEIGHT
-    bool           fuses_copies;                 // producers write quantized tensors where a fused kernel exists
+    bool           fuses_copies;                 // ops that make a tensor also quantize it, if a fused kernel exists
     enum fast_sums fast_sums;
     int64_t        last_layers;         // number of layers at the end of the model whose linears stay in BF16
     bool           keeps_prediction;    // the linears of MTP modules stay in BF16
     bool           scales_squares;      // NVFP4: weights have blocks of 16 x 16
     bool           rounds_gradients_stochastically;
-    bool           transforms;    // NVFP4: the operands of weight gradients are transformed before they are quantized
+    bool           transforms;    // NVFP4: a Hadamard transform is applied to the operands of weight gradients before
+                                  // quantization
 };
 status precision_init(struct precision *precision, const struct precision_config *config);
-// Fails if trained weights are to be stored in FP8, but the recipe does not have one scale per tensor.
+// Fails if [precision] stores trained weights in FP8, but the recipe does not have one scale per tensor.
 status precision_check_weights(const struct precision *precision, bool is_frozen);
 
-// Whether the linears of a layer (-1: of embedding and head) have low-precision operands. layers: number of layers; MTP
-// modules have higher indices.
+// Returns whether the linears of a layer (-1: of embedding and head) have low-precision operands. layers: number of
+// layers; MTP modules have higher indices.
 bool precision_covers(const struct precision *precision, int64_t layers, int64_t layer);
 
-// Rate classes of all GEMMs of a step, as bits 1 << enum rate.
+// Returns a mask of the rate classes (1 << enum rate) that the GEMMs of a step use.
 uint32_t precision_rates(const struct precision *precision);
 
-// Training configuration: batch sizes, gradient accumulation, recompute, expert routing, optimizer.
+// The options of [train]: batch sizes, gradient accumulation, recompute, expert routing and optimizer.
 
 enum recompute {
     RECOMPUTE_NONE,
-    RECOMPUTE_ATTENTION,      // core attention
-    RECOMPUTE_FULL,           // every block; only its input is kept
-    RECOMPUTE_BLOCK_EVERY,    // every recompute_every-th block; only its input is kept
-    RECOMPUTE_SELECTIVE,      // everything except the outputs in recompute_save
-    RECOMPUTE_MODULES,        // only the modules in recompute_modules
+    RECOMPUTE_ATTENTION,      // core attention is recomputed
+    RECOMPUTE_FULL,           // every layer is recomputed; only its input is kept
+    RECOMPUTE_BLOCK_EVERY,    // every recompute_every-th layer is recomputed; only its input is kept
+    RECOMPUTE_SELECTIVE,      // everything is recomputed except the outputs in recompute_save
+    RECOMPUTE_MODULES,        // only the modules in recompute_modules are recomputed
 };
 
 // Modules of a layer in [train] recompute_modules, with Megatron's names.
 enum recompute_module {
     MODULE_CORE_ATTENTION,
-    MODULE_UP_PROJECTIONS,    // of latent attention, including rope
+    MODULE_UP_PROJECTIONS,    // up projections of latent attention, and RoPE
     MODULE_MLP,               // dense MLPs
     MODULE_EXPERTS,           // router, routed and shared experts, with their communication
     MODULE_EXPERT_ACTIVATION,
@@ -231,15 +234,15 @@ enum recompute_module {
     MODULE_COUNT
 };
 
-// Outputs of a block's forward pass in [train] recompute_save.
+// Outputs of a layer's forward pass that [train] recompute_save can name.
 enum block_output {
     OUTPUT_NORM,    // outputs of both norms of a layer
-    OUTPUT_QKV,     // q, k, v after rope
+    OUTPUT_QKV,     // q, k and v after RoPE
     OUTPUT_ATTENTION,
-    OUTPUT_PROJECTION,    // the attention output projection
-    OUTPUT_FC1,           // the MLP's input projections, gate and up
+    OUTPUT_PROJECTION,    // output of attention's output projection
+    OUTPUT_FC1,           // output of the MLP's input projections, gate and up
     OUTPUT_ACTIVATION,
-    OUTPUT_FC2,         // the MLP's output; only experts need it in the backward pass
+    OUTPUT_FC2,         // output of the MLP; the backward pass needs it only in experts
     OUTPUT_DISPATCH,    // tokens that experts received, with their sources
     OUTPUT_LATENT,      // compressed queries, keys and values
     OUTPUT_COUNT
@@ -254,14 +257,15 @@ enum capacity_scope {
 
 // The optimizer of the matrices in layers. AdamW updates everything else.
 enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_MUON };
-// Matrices that Muon orthogonalizes separately. ALL: each exported matrix. QKV, as in Megatron: queries, keys and
-// values separately, the matrices of any other linear together.
+// Matrices that Muon orthogonalizes separately. MUON_SPLIT_ALL: each exported matrix. MUON_SPLIT_QKV, as in Megatron:
+// queries, keys and values separately; in other linears all matrices of the linear together.
 enum muon_split { MUON_SPLIT_ALL, MUON_SPLIT_QKV };
 
-// [train]
+// Options of [train].
 struct train_config {
     int64_t sequence;
-    // micro_batch, global_batch: in sequences; accumulation: microbatches per step. A 0 is derived from the other two.
+    // micro_batch and global_batch are in sequences, accumulation in microbatches per step. If one of them is 0, it is
+    // derived from the other two.
     int64_t micro_batch, global_batch, accumulation;
     int64_t overlap_microbatches;      // forward of one microbatch overlaps with backward of another
     int64_t delay_weight_gradients;    // weight gradients of experts are computed after all input gradients
@@ -277,5 +281,6 @@ struct train_config {
 extern const struct option train_options[];
 extern const char *const   train_recompute_names[];
 
-// Resolves the batch sizes. replicas = dp * fsdp. On success, global_batch = micro_batch * replicas * accumulation.
+// Resolves the batch sizes. replicas: number of ranks with different sequences, dp * fsdp. On success, global_batch =
+// micro_batch * replicas * accumulation.
 status train_resolve(struct train_config *train, int64_t replicas);

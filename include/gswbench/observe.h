@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Monitors a rank's device during the run with the driver's management library (NVML), loaded at run time. Only queries
-// the driver, and enqueues no device work.
+// Declares the monitor of a rank's device. During the run it queries the driver's management library (NVML), which is
+// loaded at run time. It enqueues no device work.
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 // Device state is read before the first step, during the measured steps, and after the last. Unavailable values are
 // NaN, never 0.
 
-// Identity of a device: field name and JSON key, bytes, label.
+// Identity of a device, one row per value: field name and JSON key, bytes, label.
 #define OBSERVATION_NAMES(ROW)                                                                                         \
     ROW(name, 96, "GPU")                                                                                               \
     ROW(uuid, 96, "UUID")                                                                                              \
@@ -28,7 +28,8 @@
     ROW(TEMPERATURE, temperature_c, "temperature", "C")                                                                \
     ROW(UTILIZATION, utilization_percent, "utilization", "%")
 
-// A counter only grows, or is a flag: NAME, key, label. ECC counts are since the driver was loaded, or lifetime (ever).
+// A counter only grows, or is a flag: NAME, key, label. ECC counts start when the driver is loaded; counts with "ever"
+// cover the device's lifetime.
 #define COUNTERS(ROW)                                                                                                  \
     ROW(ECC_CORRECTED, ecc_corrected, "ECC errors corrected")                                                          \
     ROW(ECC_UNCORRECTED, ecc_uncorrected, "ECC errors not corrected")                                                  \
@@ -66,13 +67,13 @@ enum counter { COUNTERS(COUNTER_VALUE) COUNTER_COUNT };
 enum throttle { THROTTLES(THROTTLE_VALUE) THROTTLE_COUNT };
 
 struct gauge_values {
-    double before, minimum, median, maximum, after;    // minimum to maximum: over the samples
+    double before, minimum, median, maximum, after;    // minimum, median and maximum are over the samples
 };
 struct counter_values {
     double before, after, growth;
 };
 struct throttle_values {
-    double before, samples, after;    // before and after: 0 or 1; samples: how many were throttled
+    double before, samples, after;    // before and after: 0 or 1; samples: number of throttled samples
 };
 
 #define OBSERVATION_NAME_FIELD(key, bytes, words) char key[bytes];
@@ -82,7 +83,7 @@ struct observation {
     char    unknown[1024];    // values that were unavailable before the run: "power_w: Not Supported, ..."
     OBSERVATION_NAMES(OBSERVATION_NAME_FIELD)
 
-    int64_t samples;             // taken during the measured steps
+    int64_t samples;             // number of samples during the measured steps
     double  sampling_seconds;    // total time of the sampling thread in the driver
 
     struct gauge_values    gauges[GAUGE_COUNT];
@@ -93,7 +94,7 @@ struct observation {
     char   energy_source[16];    // "counter", or "power" for integrated samples; "": unknown
 };
 
-// Sets all values to unknown, for this reason.
+// Sets all values to unknown. missing: the reason.
 void observation_init(struct observation *observation, const char *missing);
 
 #define OBSERVE_LIBRARY "libnvidia-ml.so.1"
@@ -101,7 +102,7 @@ void observation_init(struct observation *observation, const char *missing);
 struct observe_setup {
     const char *library;    // file name: OBSERVE_LIBRARY
     const char *device;     // UUID
-    double      seconds;    // between two samples; 0: no monitoring
+    double      seconds;    // time between two samples; 0: no monitoring
 };
 
 struct observer;
@@ -109,32 +110,33 @@ struct observer;
 // Reads the device's identity and its state before the run. Never fails; observation.missing says why data is missing.
 struct observer *observer_open(const struct observe_setup *setup);
 
-// Start and stop a sampling thread, around the measured steps.
+// Start and stop the sampling thread. Call them before and after the measured steps.
 void observer_begin(struct observer *observer);
 void observer_end(struct observer *observer);
 
 // Returns the observation and frees the observer.
 void observer_close(struct observer *observer, struct observation *observation);
 
-// NVTX ranges of a step for profilers, in the domain gswbench. On each issuing thread they nest: step, phase, layer,
-// op.
+// The following functions mark a step with NVTX ranges for profilers, in the domain gswbench. On each issuing thread
+// the ranges nest: step, phase, layer, op.
 
-// Outer ranges, on the thread that runs steps.
+// Kinds of outer ranges, on the thread that runs steps.
 enum range_kind { RANGE_STEP, RANGE_CAPTURE, RANGE_PROFILE, RANGE_COUNT };
 
 struct ranges;
 
 // Prepares all names and payloads, so that a step only passes pointers. Returns NULL if no profiler is attached or the
-// build lacks NVTX. is_one_thread: one thread issues all ops in list order. Otherwise each stream has a thread; the
-// compute stream's is the one that runs steps. The plan must outlive the ranges.
+// build lacks NVTX. is_one_thread: one thread issues all ops in the order of the plan. Otherwise each stream has a
+// thread, and the thread that runs steps is the compute stream's. The plan must outlive the ranges.
 struct ranges *ranges_open(const struct plan *plan, bool is_one_thread);
 void           ranges_close(struct ranges *ranges);
 
-// No-ops if ranges is NULL. step: index of the step, or of the first step in the range.
+// Push and pop an outer range; they do nothing if ranges is NULL. step: index of the step, or of the first step in the
+// range.
 void ranges_begin(struct ranges *ranges, enum range_kind range, int64_t step);
 void ranges_end(struct ranges *ranges);
 
-// Called before and after an op on its issuing thread, with a struct ranges. They also open and close the ranges of
-// phases and layers where these change between neighbouring ops of the thread.
+// Call before and after an op on its issuing thread; `ranges` is a struct ranges. They also open and close the ranges
+// of phases and layers where these change between neighbouring ops of the thread.
 void ranges_begin_op(const void *ranges, const struct op *op);
 void ranges_end_op(const void *ranges, const struct op *op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Peak FLOP/s of a device, the denominator of MFU. Only [hardware] and the profiles in configs/hardware define it, by
-// device name; an unknown device has no peak.
+// Declares the peak FLOP/s of a device, the denominator of MFU. Only [hardware] and the profiles in configs/hardware
+// define peaks, by device name; an unknown device has no peak.
 #pragma once
 
 #include "gswbench/format.h"
@@ -9,14 +9,14 @@
 
 struct peak {
     double flops;          // dense FLOP/s per device; NaN: unknown
-    char   source[160];    // where it comes from, or why it is unknown
+    char   source[160];    // where the value comes from, or why it is unknown
 };
 
 // Returns the peak of [hardware] for GEMMs at this rate.
 struct peak peak_of_hardware(const struct hardware_config *hardware, enum rate rate);
 
-// Returns the peak of the devices that ran, by name. [hardware] comes first, then the installed profile that names the
-// device. Devices with different peaks have none.
+// Returns the peak of the devices that ran the job, by name. If [hardware] describes the device, its peak is used, else
+// the peak of the installed profile that names the device. Devices with different peaks have no common peak.
 enum { DEVICE_NAME_BYTES = 64 };
 struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, const struct hardware_config *hardware,
                             enum rate rate);
@@ -25,9 +25,10 @@ struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, c
 double peak_of_table(const struct published_config *published, enum rate rate);
 
 // Returns the peak for a FLOP convention. The published convention uses the table's peak if it is within 1 % of the
-// device's (989.5 for 989 TFLOP/s), so that MFU compares digit for digit. All others use the device's.
+// device's peak (989.5 for 989 TFLOP/s), so that MFU compares digit for digit. All other conventions use the device's
+// peak.
 double peak_for_convention(enum flop_convention convention, double device, double table);
 
-// Returns MFU: the time at peak over the measured time. NaN above 1, which no device reaches; the convention then
-// counts FLOPs that were not executed.
+// Returns MFU: the time at peak divided by the measured time. Returns NaN if it exceeds 1, which no device reaches; the
+// convention then counts FLOPs that were not executed.
 double peak_share(double ideal_seconds, double seconds);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Chooses the configuration that gswbench init writes: a published config, a model, or a job that fits the machine.
+// Chooses the configuration that `gswbench init` writes: a published config, a model, or a job that fits the machine.
 #include <stdio.h>
 
 #include "gswbench/job.h"
@@ -50,7 +50,7 @@ static status read_published(struct config *config, struct job_selection *select
     return OK;
 }
 
-// If the number of ranks is open, checks the smallest layout.
+// Checks the smallest layout of a configuration with an open number of ranks.
 static status check_open(const struct config *config)
 {
     struct plan_request  request;
@@ -64,7 +64,7 @@ static status check_open(const struct config *config)
 
 static status is_small_enough(bool *is_small, const struct config *config, int64_t bytes)
 {
-    static const double  kept_free = 0.1;    // for libraries and the CUDA context
+    static const double  kept_free = 0.1;    // fraction of device memory for libraries and the CUDA context
     struct plan_request  request;
     struct plan_sections sections = job_sections(config);
     struct job_proof     proof;
@@ -74,8 +74,8 @@ static status is_small_enough(bool *is_small, const struct config *config, int64
     return OK;
 }
 
-// Chooses tiny-llama, which fits any machine. If the user selected no number of ranks, it gets 4, 2 or 1 ranks, at most
-// `places`: the number of devices, or of cores on a machine without devices.
+// Chooses the model tiny-llama, which fits any machine. If the user selected no number of ranks, it gets 4, 2 or 1
+// ranks, at most `places`: the number of devices, or of cores on a machine without devices.
 static status choose_small(struct config *config, struct job_selection *selection, int places,
                            struct text_buffer *errors)
 {

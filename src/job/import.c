@@ -17,7 +17,7 @@
 enum { PAIRS_MAX = 512, FILE_BYTES_MAX = 4 << 20 };
 
 struct pair {
-    const char *name, *value;    // the name with underscores; in TOML "section.name"
+    const char *name, *value;    // the name has underscores for dashes; in TOML it is "section.name"
     bool        is_used;
 };
 
@@ -29,8 +29,8 @@ struct reader {
     int            count;
 };
 
-// Names of an option in other programs, and translations of its values as "theirs=ours"; both are separated by spaces.
-// Values NULL: the value is taken as it is. "theirs=" sets nothing.
+// One row per option: its names in other programs, and translations of its values as "theirs=ours", both separated by
+// spaces. Without translations (NULL) the value is taken unchanged. "theirs=" sets nothing.
 #define YES_NO "true=yes false=no"
 static const struct translation {
     const char *names, *option, *values;
@@ -140,7 +140,7 @@ static void normalise(char *to, size_t bytes, const char *name)
     }
 }
 
-// Finds the row of a name. "section.name" falls back to the row of "name".
+// Finds the table row of a name. If "section.name" has no row, finds the row of "name".
 static const struct translation *find(const char *name)
 {
     const char               *last    = strrchr(name, '.') != NULL ? strrchr(name, '.') + 1 : name;
@@ -206,7 +206,8 @@ static void set_number(struct reader *reader, const char *option, int64_t value)
     set(reader, option, arena_format(reader->arena, "%" PRId64, value));
 }
 
-// Sets ours to the translated value. Returns false if the list has no such value; "*" in a list takes any other.
+// Sets `ours` to the translated value. Returns false if the list does not have the value; "*" in a list accepts any
+// other value.
 static bool translate(struct reader *reader, const char *list, const char *value, const char **ours)
 {
     for (const char *at = list; *at != '\0'; at += strspn(at, " ")) {
@@ -221,7 +222,7 @@ static bool translate(struct reader *reader, const char *list, const char *value
     return strchr(list, '*') != NULL;
 }
 
-// Names the values of a list as an error shows them: "silu, gelu".
+// Returns the accepted values of a list as text for an error: "silu, gelu".
 static const char *allowed(struct reader *reader, const char *list)
 {
     const char *text = "";
@@ -257,7 +258,7 @@ static status translate_pairs(struct reader *reader)
     return OK;
 }
 
-// Adds settings that depend on several values, or on a default of the other program.
+// Adds settings that depend on several values of the file, or on a default of the other program.
 static void derive(struct reader *reader)
 {
     int64_t layers = number_of(reader, "num_layers", 0), per_chunk = 0, stages = 1, dense = 0;
@@ -275,7 +276,8 @@ static void derive(struct reader *reader)
         set_number(reader, "model.shared_ffn", shared * number_of(reader, "moe_intermediate_size", 0));
     }
     const char *schedule = value_of(reader, "parallelism.pipeline_parallel_schedule");
-    bool has_two = schedule != NULL && strcmp(schedule, "Interleaved1F1B") == 0;    // chunks, torchtitan's default
+    // Interleaved1F1B has two chunks per stage, torchtitan's default.
+    bool has_two = schedule != NULL && strcmp(schedule, "Interleaved1F1B") == 0;
     if (has_two && number_of(reader, "parallelism.pipeline_parallel_degree", 1) > 1) {
         set(reader, "parallel.vp", "2");
     }
@@ -357,7 +359,7 @@ static status read_toml(struct reader *reader, char *text)
 static status read_arguments(struct reader *reader, char *text)
 {
     const char *name = NULL;
-    for (char *line = text, *end; *line != '\0'; line = end) {    // comments
+    for (char *line = text, *end; *line != '\0'; line = end) {    // skips comments
         end = line + strcspn(line, "\n");
         end += *end == '\n';
         if (line[strspn(line, " \t")] == '#') {
@@ -384,7 +386,7 @@ static status read_arguments(struct reader *reader, char *text)
     return name != NULL ? add(reader, name, "true") : OK;
 }
 
-// Sets options whose default in Megatron differs from ours.
+// Sets options whose default in Megatron differs from gswbench's default.
 static void set_megatron_defaults(struct reader *reader)
 {
     static const char *const defaults[][2] = {{"model.activation", "gelu"},         {"model.norm", "layernorm"},
@@ -403,7 +405,7 @@ static void set_megatron_defaults(struct reader *reader)
     }
 }
 
-// torchtitan names a model by name and flavor.
+// Sets the model. torchtitan selects a model by a name and a flavor such as "8B".
 static void set_torchtitan_defaults(struct reader *reader)
 {
     static const char *const presets[][2] = {{"8B", "llama3.1-8b"}, {"70B", "llama3.1-70b"}, {"405B", "llama3.1-405b"}};
@@ -417,7 +419,8 @@ static void set_torchtitan_defaults(struct reader *reader)
     set(reader, "parallel.fsdp", "auto");
 }
 
-// Model types of config.json whose blocks this program has, with the features of their classes.
+// Sets the family of a model type in config.json, with the features of its Hugging Face class. Fails for types with
+// layers that this program does not have.
 static status set_class(struct reader *reader)
 {
     // Qwen2 has biases on q, k and v, but not on the output projection. attention_bias adds one there: 0.002 % of the

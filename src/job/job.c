@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Resolves the user's selection (configuration, overrides, ranks) to a checked configuration, and derives its values.
-// rules.c has the checks.
+// Resolves the user's selection (configuration, overrides, number of ranks) to a checked configuration, and derives
+// further values. rules.c has the checks.
 #include "gswbench/job.h"
 
 #include <inttypes.h>
@@ -36,7 +36,7 @@ static status require_config(const struct job_selection *selection)
     return OK;
 }
 
-// Adds the config's path and the places of named options to each error line.
+// Adds to each error line the config's path, and the file and line of the options that the error names.
 static status report(const struct config *config, const struct config_request *request, const char *lines,
                      struct text_buffer *errors)
 {
@@ -72,7 +72,8 @@ static status read_config(struct config *config, struct plan_request *request, c
     return failed(&check) ? report(config, &chosen, check.text, errors) : OK;
 }
 
-// Copies the resolved layout into the configuration. If the number of ranks is open, this is the smallest layout.
+// Resolves the layout and copies it into the configuration. If the number of ranks is open, this is the smallest
+// layout.
 static status resolve(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
 {
     struct config *config = &job->config;
@@ -103,7 +104,7 @@ status job_read(struct job *job, const struct job_selection *selection, struct t
     return resolve(job, selection, errors);
 }
 
-// If the configured layout is invalid, uses data parallelism only, even if that does not divide the batch.
+// If the configured layout is invalid, this uses data parallelism only, even if that does not divide the batch.
 status job_read_open(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
 {
     struct config        *config = &job->config;
@@ -137,7 +138,7 @@ static void add_override(struct text_list *overrides, const char *key, const cha
     }
 }
 
-// The user's overrides follow the row's precision, gpu and variant, and win.
+// The user's overrides come after the row's precision, gpu and variant, and take precedence.
 status job_read_row(struct job *job, const struct job_selection *selection, const struct config_row *row,
                     struct text_buffer *errors)
 {
@@ -168,7 +169,7 @@ status job_rows(const struct job_selection *selection, struct config_row rows[CO
     return config_rows(&request, rows, count, errors);
 }
 
-// Prints " tp 8", or nothing for the default; returns the length.
+// Formats an axis size: " tp 8", or nothing if it is the default. Returns the length.
 static int show_size(char *text, size_t bytes, const char *name, int64_t size, int64_t plain)
 {
     return size == plain ? 0 : snprintf(text, bytes, " %s %" PRId64, name, size);
@@ -195,8 +196,8 @@ const char *job_layout(const struct job *job, char *text, size_t bytes)
     return text;
 }
 
-// Returns a warning if an axis crosses nodes although every layer communicates over it. Ranks fill nodes in axis order,
-// so an axis stays in a node (or link domain) if its stride times its size divides the devices of a node.
+// Returns a warning if an axis spans nodes although every layer communicates along it. Ranks fill nodes in axis order,
+// so an axis stays in a node (or NVLink domain) if its stride times its size divides the devices of a node.
 const char *job_warning(const struct job *job, char *text, size_t bytes)
 {
     int64_t node    = job->config.hardware.gpus_per_node;
@@ -216,7 +217,7 @@ const char *job_warning(const struct job *job, char *text, size_t bytes)
     return NULL;
 }
 
-// Published figures do not apply to a proxy.
+// Returns whether the config has a published step time that applies. It does not apply to a model with reduced layers.
 static bool has_published_step(const struct config *config)
 {
     return config->published.step_seconds > 0.0 && config->run.layers == 0;

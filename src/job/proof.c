@@ -76,7 +76,8 @@ static status list_connections(const struct job *job, int64_t rank, struct plan_
     return OK;
 }
 
-// The SM warning uses a middle pipeline stage, which has two neighbours. The stage of the largest plan may have one.
+// Estimates NCCL's memory for the largest plan, and warns if communication may occupy all SMs. The warning uses a
+// middle pipeline stage, which has two neighbours; the stage of the largest plan may have one.
 static status estimate_connections(struct proved_job *proved)
 {
     const struct job       *job                     = &proved->job;
@@ -94,7 +95,7 @@ static status estimate_connections(struct proved_job *proved)
     return OK;
 }
 
-// Compares the largest plan plus NCCL memory with the memory of the [hardware] device.
+// Compares the memory of the largest plan and of NCCL with the device memory in [hardware].
 static void set_fits(struct proved_job *proved)
 {
     double device_bytes = proved->job.config.hardware.memory_gb.value * 1e9;

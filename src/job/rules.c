@@ -7,7 +7,7 @@
 #include "gswbench/backend.h"
 #include "gswbench/job.h"
 
-// Value of the integer option "section.key"; shown receives "[section] key".
+// Returns the value of the integer option "section.key". `shown` receives "[section] key".
 static int64_t number_of(const struct config *config, const char *name, char *shown, size_t bytes)
 {
     const struct config_section *section;
@@ -67,7 +67,7 @@ bool job_is_open(const struct config *config)
     return config->ranks == 0 && mesh_has_auto(&config->parallel);
 }
 
-// Checks widths of heads and normalised rows. MLA widths are 0 without MLA.
+// Checks the widths of heads and of rows in norms against the backend's limits. Without MLA, its widths are 0 and fit.
 static void check_widths(status *errors, const struct config *config)
 {
     const struct model_config *model   = &config->model;
@@ -184,7 +184,7 @@ status job_check_layout(const struct plan_request *request, const struct config 
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         check_axis(&errors, config, &axis_rows[axis], request->mesh.asked[axis]);
     }
-    check_divides(&errors, config, "tp", request->mesh.etp, "model.expert_ffn");    // etp is 1 if experts are not split
+    check_divides(&errors, config, "tp", request->mesh.etp, "model.expert_ffn");    // etp = 1: experts are not sharded
     status_add(&errors, check_overlap(request));
     return failed(&errors) ? errors : plan_check_layout(request);
 }
@@ -192,7 +192,7 @@ status job_check_layout(const struct plan_request *request, const struct config 
 status job_check(struct plan_request *request, const struct config *config)
 {
     if (job_is_open(config)) {
-        return job_check_sections(config);    // the layout is resolved once the rank count is known
+        return job_check_sections(config);    // the layout can only be resolved when the number of ranks is known
     }
     struct plan_sections sections = job_sections(config);
     status               errors   = plan_resolve(request, &sections);

@@ -29,7 +29,7 @@ const char *const model_router_gates_names[] = {
     [GATES_OUTPUT] = "output", [GATES_INPUT] = "input", NULL,
 };
 
-// With these upper limits every parameter count fits in 64 bits.
+// The upper limits of the options ensure that every parameter count fits in 64 bits.
 const struct option model_options[] = {
     TEXT_OPTION   (model_config, preset, "", "model to read first: configs/models/NAME.ini"),
     TEXT_OPTION   (model_config, family, "gswbench", "names of exported tensors: llama, mixtral, qwen3, qwen3_moe, deepseek_v3 (also Kimi K2 and Moonlight) or gswbench (no other program reads it)"),
@@ -184,7 +184,7 @@ int64_t model_all_layers(const struct model_config *model)
     return model->layers + model->predicted_tokens;
 }
 
-// Model families with published tensor names, one row each.
+// One row per model family with published tensor names.
 
 const struct model_family model_families[] = {
     {.name = "llama", .architecture = "LlamaForCausalLM"},
@@ -205,7 +205,7 @@ const struct model_family *model_family_of(const struct model_config *model)
     return NULL;
 }
 
-// FLOP conventions, and the [published] options.
+// The following tables have the FLOP conventions and the options of [published].
 
 // clang-format off
 const char *const model_flop_names[] = {
@@ -223,7 +223,7 @@ const struct json_field model_flop_fields[] = {
     JSON_END
 };
 
-// Conventions that a published table can use, in the order of enum flop_convention.
+// Names of the conventions that a published table can use, in the order of enum flop_convention.
 static const char *const convention_names[] = {
     [FLOPS_PUBLISHED] = "none", [FLOPS_FULL] = "full", [FLOPS_CAUSAL] = "causal", [FLOPS_6N] = "6n", NULL,
 };

@@ -79,7 +79,7 @@ static status indivisible(const struct train_config *train, int64_t replicas)
                 train->global_batch, train->micro_batch, replicas, together, nearest);
 }
 
-// Derives micro_batch = auto.
+// Derives micro_batch from global_batch and accumulation if it is auto.
 static status imply_micro_batch(struct train_config *train, int64_t replicas)
 {
     int64_t microbatches = replicas * train->accumulation;

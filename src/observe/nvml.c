@@ -7,9 +7,9 @@
 #include "gswbench/library.h"
 #include "gswbench/text.h"
 
-enum { LINKS_MAX = 64 };    // more links than any device has; NVML rejects invalid numbers
+enum { LINKS_MAX = 64 };    // more links than any device has; NVML rejects invalid link numbers
 
-// Calls a function that the library may lack.
+// Calls an NVML function. Returns an error if the library lacks the function or the device is lost.
 #define CALL(device, function, ...)                                                                                    \
     ((device)->lost != 0 || (device)->nvml.function == NULL ? (unsigned)NVML_CODE_FUNCTION_NOT_FOUND                   \
                                                             : (device)->nvml.function((device)->handle, __VA_ARGS__))
@@ -104,7 +104,7 @@ static double read_ecc(struct nvml_device *device, unsigned error, unsigned sinc
     return known(device, code, (double)errors);
 }
 
-// Reads a count of remapped memory rows. which: 0 corrected, 1 uncorrected, 2 pending, 3 failed.
+// Reads a number of remapped memory rows. which: 0 corrected errors, 1 uncorrected errors, 2 pending, 3 failed.
 static double read_rows(struct nvml_device *device, unsigned which, unsigned unused)
 {
     unsigned rows[4] = {0};
@@ -113,7 +113,7 @@ static double read_rows(struct nvml_device *device, unsigned which, unsigned unu
     return known(device, code, rows[which]);
 }
 
-// With no room for addresses, NVML returns only the number of pages.
+// Reads the number of retired memory pages. Without a buffer for addresses, NVML returns only this number.
 static double read_pages(struct nvml_device *device, unsigned cause, unsigned unused)
 {
     unsigned           pages = 0;
@@ -123,13 +123,13 @@ static double read_pages(struct nvml_device *device, unsigned cause, unsigned un
     return known(device, code == NVML_CODE_INSUFFICIENT_SIZE ? NVML_CODE_SUCCESS : code, pages);
 }
 
-// Adds one more value to a sum; NaN if both are unknown.
+// Adds a value to a sum, where NaN means unknown. Returns NaN if both are unknown.
 static double add_known(double sum, double value)
 {
     return isnan(sum) ? value : isnan(value) ? sum : sum + value;
 }
 
-// The number of links, or of active ones.
+// Returns the number of NVLinks, or of active ones.
 static double count_links(struct nvml_device *device, unsigned is_active, unsigned unused)
 {
     double sum = NAN;
@@ -141,7 +141,7 @@ static double count_links(struct nvml_device *device, unsigned is_active, unsign
     return sum;
 }
 
-// Errors of the kinds first to last, summed over all links.
+// Returns the errors of the kinds from first to last, summed over all NVLinks.
 static double sum_link_errors(struct nvml_device *device, unsigned first, unsigned last)
 {
     double sum = NAN;
@@ -193,7 +193,7 @@ void nvml_read_throttles(struct nvml_device *device, double on[THROTTLE_COUNT])
     static const unsigned bits[THROTTLE_COUNT]                = {THROTTLES(THROTTLE_BIT)};
     unsigned long long    all                                 = 0;
     unsigned              code = CALL(device, nvmlDeviceGetCurrentClocksEventReasons, &all);
-    if (code == NVML_CODE_FUNCTION_NOT_FOUND) {    // name before driver 535
+    if (code == NVML_CODE_FUNCTION_NOT_FOUND) {    // the function's name before driver 535
         code = CALL(device, nvmlDeviceGetCurrentClocksThrottleReasons, &all);
     }
     for (int throttle = 0; throttle < THROTTLE_COUNT; throttle++) {

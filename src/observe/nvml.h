@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The parts of NVML that are used, declared here because the toolkit's header is missing if CUDA was installed as
-// wheels or only a driver is present. The ABI of a function name is stable. A test compares this with nvml.h if
-// available.
+// Declares the functions and constants of NVML that this program uses. The toolkit's header is missing if CUDA was
+// installed as wheels or only a driver is present. The ABI of a function name is stable. A test compares these
+// declarations with nvml.h if it is available.
 #pragma once
 
 #include <stdatomic.h>
@@ -37,7 +37,7 @@ struct nvml_utilization {
     unsigned gpu, memory;
 };
 
-// ROW(function, parameters): required. OPTIONAL: missing from some driver versions.
+// ROW(function, parameters): a required function. OPTIONAL: a function that some driver versions lack.
 // clang-format off
 #define NVML_FUNCTIONS(ROW, OPTIONAL) \
     ROW(nvmlInit_v2, (void)) \
@@ -69,12 +69,13 @@ struct nvml {
     const char *(*nvmlErrorString)(unsigned code);
 };
 
-// Reads values of one device. Each reading may fail separately, and is then NaN.
+// A device whose values are read. Each reading may fail separately, and is then NaN.
 struct nvml_device {
     struct nvml           nvml;
     struct nvmlDevice_st *handle;
-    unsigned              refusal;    // first error since it was cleared; 0: none
-    atomic_uint           lost;    // error code that means the device is lost; no more calls are made then; 0: not lost
+    unsigned              refusal;    // first error since this field was cleared; 0: none
+    // Error code that means that the device is lost; no calls are made after it. 0: not lost.
+    atomic_uint lost;
 };
 
 // Fails if the library, the driver or the device is missing.
@@ -84,7 +85,7 @@ void   nvml_device_close(struct nvml_device *device);
 void   nvml_read_names(struct nvml_device *device, struct observation *observation);
 double nvml_read_gauge(struct nvml_device *device, enum gauge gauge);
 double nvml_read_counter(struct nvml_device *device, enum counter counter);
-double nvml_read_energy(struct nvml_device *device);    // J since the driver was loaded
+double nvml_read_energy(struct nvml_device *device);    // joules since the driver was loaded
 
-// on: 0 or 1.
+// Sets on[i] to 1 if the clocks are throttled for reason i, else 0; NaN: unknown.
 void nvml_read_throttles(struct nvml_device *device, double on[THROTTLE_COUNT]);

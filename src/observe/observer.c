@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Observes one rank's device before, during and after the measured steps. A thread samples gauges and throttle reasons
-// at even intervals. It uses at most 1 % of a core: after a slow reading the next one is delayed. Its memory is
-// bounded: in a long run, medians are over every second sample, or every fourth, and so on.
+// at even intervals. It uses at most 1 % of a core: after a slow reading the next reading is delayed. Its memory is
+// bounded: in a long run, medians are computed from every second sample, or every fourth, and so on.
 #include "gswbench/observe.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ struct sampler {
     double        throttled[THROTTLE_COUNT];
     int64_t       samples;
     double        cost;
-    double        power, power_since, joules;    // latest power and its time; energy up to it
+    double        power, power_since, joules;    // latest power (W) and its time; energy up to this time
 };
 
 static void keep(struct series *series, double value)
@@ -61,7 +61,8 @@ static void keep(struct series *series, double value)
     }
 }
 
-// Adds the energy since the previous reading, at that reading's power. The first reading also covers the time before.
+// Adds the energy since the previous reading: elapsed time times the power of that reading. The first reading also
+// covers the time before it.
 static void add_energy(struct sampler *sampler, double power, double now)
 {
     sampler->power = sampler->samples > 0 ? sampler->power : power;
@@ -91,7 +92,7 @@ static void take(struct sampler *sampler)
     sampler->samples++;
 }
 
-// Returns false on timeout.
+// Waits until *is_so is true. Returns false on timeout.
 static bool wait_until(struct sampler *sampler, const bool *is_so, double seconds)
 {
     struct timespec until = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
@@ -159,7 +160,7 @@ static void report(const struct sampler *sampler, struct observation *observatio
 }
 
 // Stops the thread and adds its samples to the observation. Returns false if the driver does not answer in time; the
-// thread then runs on and keeps the sampler and the device.
+// thread then continues, and keeps the sampler and the device.
 static bool sampler_end(struct sampler *sampler, struct observation *observation)
 {
     double now = clock_seconds();
@@ -204,9 +205,9 @@ void observation_init(struct observation *observation, const char *missing)
 struct observer {
     struct observation observation;
     struct nvml_device device;
-    bool               is_open, is_stuck;    // stuck: a thread hangs in the driver, with the device
+    bool               is_open, is_stuck;    // is_stuck: a thread hangs in a driver call and still uses the device
     double             seconds;
-    double             joules;    // reading when sampling started
+    double             joules;    // the device's energy counter when sampling started
     struct sampler    *sampler;
 };
 
@@ -215,7 +216,7 @@ struct observer {
 static const char *const gauge_keys[]   = {GAUGES(KEY_OF_GAUGE)};
 static const char *const counter_keys[] = {COUNTERS(KEY_OF_COUNTER)};
 
-// Adds the reason for an unavailable value, which is null in the result.
+// Records why a value is unavailable, if it is NaN. In the result it is null. Returns the value.
 static double note_unknown(struct observer *observer, const char *key, double value)
 {
     char  *text = observer->observation.unknown;

@@ -27,8 +27,8 @@ static void write_index(const char *name, int64_t value, FILE *file)
     }
 }
 
-// Viewers read whole nanoseconds. The duration is the difference of the rounded ends, because with a separately rounded
-// duration an op could overlap the next one.
+// Writes an op. Viewers read whole nanoseconds, so start and end are rounded, and the duration is their difference.
+// With a separately rounded duration an op could overlap the next one.
 static void write_op(const struct plan *plan, int32_t index, const struct op_time *time, FILE *file)
 {
     const struct op *op    = &plan->ops[index];
@@ -44,7 +44,7 @@ static void write_op(const struct plan *plan, int32_t index, const struct op_tim
     fputs("}}", file);
 }
 
-// Counts sends from one rank to another on one channel: the n-th send belongs to the n-th receive.
+// Counts the sends from one rank to another on one channel: the n-th send belongs to the n-th receive.
 struct pairing {
     int64_t from, to, count;
     int32_t group, channel;
@@ -67,8 +67,8 @@ static int64_t next_number(struct pairings *pairings, const struct pairing *link
     return 0;
 }
 
-// An arrow starts with the send and ends in the last nanosecond of its receive. Viewers match both ends by category,
-// name and id.
+// Writes one end of the arrow from a send to its receive. It starts with the send and ends in the last nanosecond of
+// the receive. Viewers match both ends by category, name and id.
 static void write_arrow(const struct plan *plan, struct pairings *pairings, const struct op *op,
                         const struct op_time *time, const struct timeline_ranks *ranks, FILE *file)
 {

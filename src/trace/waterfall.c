@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Divides the time of a step into parts, from the start and end of each op: busy time of the compute stream by op kind,
-// and each of its gaps by the ops that the next op waited for.
+// Divides the time of a step into parts (a waterfall), from the start and end of each op. Busy time of the compute
+// stream is divided by op kind, and each of its gaps by the ops that the next compute op waited for.
 #include "gswbench/waterfall.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "gswbench/op_table.h"
 
 // clang-format off
-// The parts of a step, except exposed communication, which has a part per axis: NAME, key.
+// The parts of a step, except exposed communication, which has a part per axis: NAME, JSON key.
 #define FIRST_PARTS(PART) \
     PART(IDEAL, ideal) PART(GEMM, gemm) PART(ATTENTION, attention) PART(MEMORY, memory) PART(CAST, cast) \
     PART(RECOMPUTE, recompute) PART(OPTIMIZER, optimizer) PART(BUBBLE, bubble)
@@ -30,7 +30,7 @@ const struct json_field waterfall_fields[] = {
 
 enum { NONE = -1 };
 
-// Communication ops of one kind, group and size, and the shortest time among them.
+// A class of communication ops with the same kind, group and size, and the shortest time among them.
 struct op_class {
     const struct op *first;
     double           shortest;
@@ -40,7 +40,7 @@ struct analysis {
     const struct waterfall_step *step;
     struct op_time              *times;       // [op_count]
     double                      *seconds;     // waterfall->seconds
-    int32_t                     *previous;    // [op_count]: the previous op on its stream; NONE
+    int32_t                     *previous;    // [op_count]: the previous op on the op's stream; NONE: it is the first
     struct op_class             *op_classes;
     int32_t                      op_class_count;
 };
@@ -55,7 +55,8 @@ static double duration(const struct analysis *analysis, int32_t op)
     return analysis->times[op].end - analysis->times[op].begin;
 }
 
-// Expert-parallel collectives count for ep, even if their group consists of tp and cp ranks.
+// Returns the axes of an op's group. Expert-parallel collectives count for ep, even if their group has only tp and cp
+// ranks.
 static uint32_t axes_of(const struct plan *plan, const struct op *op)
 {
     return plan->groups[op->shape.communication.group].axes | (op->stream == STREAM_EXPERT ? 1u << AXIS_EP : 0);
@@ -66,7 +67,8 @@ static bool crosses_stages(const struct analysis *analysis, int32_t op)
     return (axes_of(analysis->step->plan, op_at(analysis, op)) & 1u << AXIS_PP) != 0;
 }
 
-// A conversion to the same format counts as a copy, and one that accumulates as an addition.
+// Returns whether an OP_CAST counts as a conversion. With equal formats it counts as a copy, and with accumulation as
+// an addition.
 static bool is_cast(const struct plan *plan, const struct op *op)
 {
     const struct tensor *tensors = plan->tensors;
@@ -105,7 +107,7 @@ enum waterfall_part waterfall_exposed(uint32_t axes)
 #define AXIS_PART(NAME, ...) [AXIS_##NAME] = WATERFALL_EXPOSED_##NAME,
     static const enum waterfall_part parts[] = {AXES(AXIS_PART) [AXIS_COUNT] = WATERFALL_UNEXPLAINED};
     // clang-format on
-    return parts[axis_claims(axes)];    // AXIS_COUNT for a group of one rank
+    return parts[axis_claims(axes)];    // axis_claims returns AXIS_COUNT for a group of one rank
 }
 
 static bool are_alike(const struct op *a, const struct op *b)
@@ -131,7 +133,7 @@ static double launch_seconds(const struct analysis *analysis, int32_t op)
     return analysis->step->launches != NULL ? analysis->step->launches[op] : 0.0;
 }
 
-// Seconds of launch overhead at the start of an op's predicted time, in which the op does not run yet.
+// Returns the seconds of launch overhead at the start of an op's predicted time, in which the op does not run yet.
 static double wait_seconds(const struct analysis *analysis, int32_t op)
 {
     return launch_seconds(analysis, op) * analysis->step->launch_alone;
@@ -150,7 +152,7 @@ static void init(struct analysis *analysis)
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op      *op   = &plan->ops[i];
         const struct op_time *time = &step->times[i];
-        // No op ends after the step: the clocks of step and ops differ by their resolution.
+        // Ends are limited to the end of the step, because the clocks of step and ops differ by their resolution.
         analysis->times[i] =
             (struct op_time){.begin = fmin(time->begin + wait_seconds(analysis, i), step->step_seconds),
                              .end   = fmin(time->end, step->step_seconds)};
@@ -164,8 +166,9 @@ static void init(struct analysis *analysis)
     }
 }
 
-// A measured op between pipeline stages starts when its stream reaches it, and may first wait for the other stage. Time
-// beyond the shortest similar op counts as waiting.
+// Returns when the data of a communication op starts to move. A measured op between pipeline stages begins when its
+// stream reaches it, and may first wait for the other stage. Time beyond the shortest op of its class counts as
+// waiting.
 static double communication_begin(struct analysis *analysis, int32_t op)
 {
     const struct op_time *time = &analysis->times[op];
@@ -175,7 +178,7 @@ static double communication_begin(struct analysis *analysis, int32_t op)
     return time->end - find_op_class(analysis, op_at(analysis, op))->shortest;
 }
 
-// The dependency of the op that ended last, on its own stream or on another.
+// Returns the dependency of the op that ended last, on its own stream or on another.
 static int32_t cause_of(const struct analysis *analysis, int32_t index)
 {
     const struct op      *op    = op_at(analysis, index);
@@ -202,13 +205,13 @@ static void add(struct analysis *analysis, enum waterfall_part part, double seco
     analysis->seconds[part] += fmax(seconds, 0.0);    // clocks of two streams differ by their resolution
 }
 
-// When all dependencies of an op had ended, in a gap that starts at begin.
+// Returns the time when all dependencies of an op had ended, but not before the gap that starts at `begin`.
 static double ready_at(const struct analysis *analysis, double begin, int32_t cause)
 {
     return cause == NONE ? begin : fmax(begin, analysis->times[cause].end);
 }
 
-// An op that was ready but did not start waited for its launch, if the host launches it.
+// Adds launch overhead: an op that was ready but did not start waited for its launch, if the host launches it.
 static void explain_host(struct analysis *analysis, int32_t op, double ready)
 {
     if (launch_seconds(analysis, op) > 0.0) {
@@ -217,8 +220,8 @@ static void explain_host(struct analysis *analysis, int32_t op, double ready)
 }
 
 // Divides a gap of the compute stream, from its end back to its start, along the chain of ops that the next compute op
-// waited for. The time in which such an op ran is exposed communication. The time from its dependency's end to its
-// start is a bubble if the op crosses stages, else launch overhead.
+// waited for. The time in which an op of the chain ran is exposed communication. The time from its dependency's end to
+// its start is a bubble if the op is between pipeline stages, else launch overhead.
 static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
 {
     while (cause != NONE && analysis->times[cause].end > begin) {
@@ -246,7 +249,7 @@ static void explain_compute(struct analysis *analysis, int32_t op)
     add(analysis, WATERFALL_CONTENTION, lost);
 }
 
-// Explains the time up to the rank's last op; after that, other ranks may still be busy.
+// Divides the time up to the rank's last op. After that, other ranks may still be busy.
 static void explain_streams(struct analysis *analysis)
 {
     const struct plan    *plan  = analysis->step->plan;
@@ -269,7 +272,8 @@ static void explain_streams(struct analysis *analysis)
         analysis->step->step_seconds - end);
 }
 
-// Moves at most the part's own time, since a FLOPs convention may count more than is executed.
+// Moves `seconds` from a part to the ideal time, at most the part's own time: a FLOPs convention may count more than is
+// executed.
 static void move_to_ideal(struct waterfall *waterfall, enum waterfall_part part, double seconds)
 {
     double moved = fmin(seconds, waterfall->seconds[part]);

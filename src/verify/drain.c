@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Detects deadlocks: runs the communication ops of one rank per class, with streams as queues, until all are empty or
-// none can continue. An op that can run now can also run later, so the result does not depend on timing, and one
-// execution order is enough.
+// Detects deadlocks by running the communication ops of one rank per class of ranks with equal plans. Streams are
+// queues; the run ends when all are empty or none can continue. An op that can run now can also run later, so the
+// result does not depend on timing, and one execution order is enough.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +10,9 @@
 #include "internal.h"
 
 struct class_state {
-    int32_t head[STREAM_COUNT];             // current event; EVENT_END: the stream is done
-    bool    is_rendezvous[STREAM_COUNT];    // the stream has arrived and waits for other participants
-    bool    is_listed;                      // in the work list
+    int32_t head[STREAM_COUNT];             // per stream: current event; EVENT_END: the stream is done
+    bool    is_rendezvous[STREAM_COUNT];    // per stream: its current op waits for other participants
+    bool    is_listed;                      // true: the class is in the work list
 };
 
 struct drain {
@@ -48,7 +48,7 @@ static void step_stream(struct drain *drain, struct stream_head stream_head)
     list_class(drain, stream_head.class);
 }
 
-// The unfinished dependency of an event; -1: none.
+// Returns the unfinished dependency of an event (communication op); -1: none.
 static int32_t held_by(const struct drain *drain, int32_t class, const struct event *event)
 {
     for (int w = 0; w < event->wait_count; w++) {
@@ -60,7 +60,7 @@ static int32_t held_by(const struct drain *drain, int32_t class, const struct ev
     return -1;
 }
 
-// The stream on which a participant makes its next call.
+// Returns the stream on which a participant makes its next call.
 static struct stream_head due(const struct drain *drain, const struct rendezvous *rendezvous,
                               const struct participant *participant)
 {
@@ -73,7 +73,7 @@ static void arrive(struct drain *drain, struct stream_head stream_head)
     const struct event *event        = head_of(drain, stream_head);
     struct rendezvous  *rendezvous   = &drain->match->rendezvous_list[event->rendezvous];
     struct participant *participants = &drain->match->participants[rendezvous->first_participant];
-    // On a link within a class, participant 0 sends and 1 receives.
+    // If sender and receiver are in the same class, participant 0 sends and participant 1 receives.
     int32_t own = event_is_link(event) ? event->kind == OP_RECEIVE : 0;
     while (participants[own].class != stream_head.class) {
         own++;
@@ -107,8 +107,8 @@ static void run_class(struct drain *drain, int32_t class)
     }
 }
 
-// Returns the stream that this stream head waits for: another stream of the rank, or the stream of a participant that
-// has not arrived at the rendezvous. Sets rank to the rank of that stream.
+// Returns the stream that this stream waits for: another stream of the rank, or the stream of a participant that has
+// not arrived at the collective or link. Sets rank to the rank of that stream.
 static struct stream_head follow(const struct drain *drain, struct stream_head stream_head, int64_t *rank)
 {
     const struct event    *event    = head_of(drain, stream_head);
@@ -131,7 +131,7 @@ static struct stream_head follow(const struct drain *drain, struct stream_head s
     return due(drain, rendezvous, participant);
 }
 
-// Every blocked stream waits for another blocked one, so following them leads into a cycle.
+// Reports a deadlock. Every blocked stream waits for another blocked stream, so following the waits leads into a cycle.
 static void report_deadlock(struct drain *drain, struct stream_head stream_head, int64_t rank)
 {
     struct text_buffer circle = {0};

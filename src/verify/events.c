@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reduces a rank's plan to its skeleton (internal.h), the communication ops and their order, and checks each of these
-// ops against its group and operands.
+// Reduces a rank's plan to its skeleton, the communication ops and their order (internal.h). Checks each of these ops
+// against its group and operands.
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -10,7 +10,8 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// Whether a tensor has room for the maximum row count. findings.c checks packed tensors.
+// Returns whether a tensor has room for the maximum row count. findings.c checks tensors whose start depends on row
+// counts.
 static bool has_places(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor    *tensor    = &plan->tensors[op->operand[slot]];
@@ -52,7 +53,7 @@ static bool is_sound(const struct plan *plan, const struct plan_group *group)
     return group->index >= 0 && group->index < group->size && group->ranks[group->index] == plan->rank;
 }
 
-// Returns false if the op is too broken for further checks.
+// Checks a communication op. Returns false if its errors make further checks impossible.
 static bool check_communication(struct verification *job, const struct plan *plan, int32_t index)
 {
     const struct op                  *op    = &plan->ops[index];
@@ -107,7 +108,7 @@ static int32_t count_communications(const struct plan *plan)
     return count;
 }
 
-// Per stream: the last event that has ended; -1: none.
+// Per stream: the last event (communication op) that has ended; -1: none.
 struct ended {
     int32_t event[STREAM_COUNT];
 };
@@ -119,7 +120,8 @@ static void add_ended(struct ended *ended, const struct ended *more)
     }
 }
 
-// Adds dependencies on events that ended before this one starts, unless the previous event on its stream implies them.
+// Adds dependencies on events that ended before this event starts, unless the previous event on its stream implies
+// them.
 static void add_waits(struct event *event, const struct ended *begin, const struct ended *before)
 {
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
@@ -129,12 +131,13 @@ static void add_waits(struct event *event, const struct ended *begin, const stru
     }
 }
 
-// Creates an event per communication op. Compute ops involve no other rank and end once their dependencies have ended.
-// So they have no event; an event depends directly on those that its op waits for through compute ops.
+// Creates an event per communication op. Compute ops involve no other rank and end once their dependencies have ended,
+// so they have no event. If a communication op waits for a compute op, its event depends on the events that the compute
+// op waits for.
 static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
 {
-    struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op]: when op has ended
-    struct ended before[STREAM_COUNT];    // when the latest event of the stream started
+    struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op]
+    struct ended before[STREAM_COUNT];    // [stream]: events that had ended when the stream's latest event started
     int32_t      last[STREAM_COUNT], *end[STREAM_COUNT];
     memset(&none, 0xff, sizeof(none));
     for (int stream = 0; stream < STREAM_COUNT; stream++) {

@@ -31,7 +31,8 @@ static void check_waits(struct findings *findings, int32_t op)
     }
 }
 
-// Checks that a packed part has room for the expected rows, and the tensor that it is a part of for the maximum.
+// Checks a packed part, whose start in the whole tensor depends on row counts. The part must have room for the expected
+// rows, and the whole tensor for the maximum.
 static void check_packed(struct findings *findings, int32_t op, int slot)
 {
     const struct plan      *plan      = findings->plan;
@@ -67,7 +68,7 @@ static void check_operand(struct findings *findings, int32_t op, int slot)
 
 // Low-precision operands need scales and must be contiguous along k, the dimension that the GEMM sums over. Both
 // operands have the same scaling, except that 1x128 blocks may be combined with 128x128 blocks, and NV blocks of 1x16
-// with 16x16. Two operands in 128x128 blocks are not supported.
+// with 16x16. The combination of two operands in 128x128 blocks is not supported.
 static void check_gemm(struct findings *findings, int32_t op)
 {
     const struct op *checked = &findings->plan->ops[op];
@@ -140,8 +141,8 @@ static void check_kind(struct findings *findings, int32_t op)
     }
 }
 
-// All operands with a variable row count take it from one op that reads counts (OP_READ_TOKEN_COUNTS) in the same layer
-// and microbatch, and are planned with the expected count.
+// Checks row counts. All operands of an op with a row count take it from one OP_READ_TOKEN_COUNTS in the same layer and
+// microbatch, and are planned with the expected count.
 static void check_row_counts(struct findings *findings, int32_t op)
 {
     const struct plan      *plan    = findings->plan;
@@ -178,7 +179,7 @@ static bool share_bytes(const struct tensor *one, const struct tensor *other)
            other->offset < one->offset + one->bytes;
 }
 
-// Checks that warm-up can run an op alone, before a step has written its operands. Warm-up fills only indices,
+// Checks that an op can run alone before the first step has written its operands (warm-up). Warm-up fills only indices,
 // positions and counts. So every integer operand must declare which of these it holds, and filling one must not
 // overwrite another.
 static void check_warm_up(struct findings *findings, int32_t op)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Shares the state of a job's verification between job.c, events.c, match.c and drain.c. The whole plans would not fit
-// in memory, so each built plan is reduced to its skeleton: its communication ops with their order.
+// Declares the state of a job's verification, which job.c, events.c, match.c and drain.c share. The whole plans would
+// not fit in memory, so each built plan is reduced to its skeleton: its communication ops with their order.
 #pragma once
 
 #include "gswbench/verify.h"
 
 enum { EVENT_END = INT32_MAX };
 
-// A communication op of a rank and its dependencies. Has no padding bytes, because it is hashed.
+// An event: a communication op of a rank and its dependencies. It has no padding bytes, because it is hashed.
 struct event {
     int64_t elements;
     int32_t op;      // index in the rank's plan
@@ -25,8 +25,8 @@ struct skeleton_group {
     int64_t *ranks;
     int32_t  first_op;    // first op that uses the group; -1: none
     uint64_t members;     // hash of ranks
-    // Depend on verification.distinct:
-    int64_t *classes;    // [size], class_count of them used: classes of the members, ascending, without duplicates
+    // The following fields depend on the current classes, so on verification.distinct.
+    int64_t *classes;    // [class_count]: classes of the members, ascending, without duplicates
     int32_t  class_count;
     uint64_t label;    // hash that is equal on all members and differs between groups
 };
@@ -40,41 +40,43 @@ struct skeleton {
     struct skeleton_group *groups;
     int32_t                group_count;
     int32_t                place;             // index in verification.classes
-    uint32_t               signature_axes;    // distinct when signature was computed, plus bit AXIS_COUNT; 0: none yet
+    uint32_t               signature_axes;    // verification.distinct used for signature, plus bit AXIS_COUNT; 0: none
     uint64_t               signature;
 };
 
-// State of a verification. An axis is distinct if plans of ranks along it differ in more than coordinates. Ranks with
-// the same coordinates on the distinct axes form a class, represented by the rank at 0 on the other axes. To compare
-// plans, a peer is described by its coordinate along distinct axes, and by its distance along the others.
+// State of a verification. An axis is distinct if the plans of ranks along it differ in more than the ranks'
+// coordinates. Ranks with the same coordinates on the distinct axes form a class. The rank with coordinate 0 on all
+// other axes represents it. To compare plans, a peer is described by its coordinate along distinct axes, and by its
+// distance along the other axes.
 struct verification {
     const struct job_plans *plans;
     struct job_proof       *proof;
     struct mesh             mesh;
     bool                    compares_all;
     uint32_t                distinct;     // bit mask of axes
-    struct arena            arena;        // of skeletons and the lists below
+    struct arena            arena;        // memory of skeletons and the lists below
     struct skeleton       **skeletons;    // [world]; NULL: not built
     struct skeleton       **classes;      // [class_count], by rank
     int32_t                 class_count;
     status                  errors;
 };
 
-// Adds a finding. rank and op: named before the message; op -1: none.
+// Adds a finding. The message starts with the rank and the op; op -1: no op.
 void job_report(struct verification *job, int64_t rank, int32_t op, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 enum { JOB_NAME_BYTES = 256 };
-// Writes "rank 3: op 12 send "forward", forward, microbatch 0".
+// Formats the name of an op: "rank 3: op 12 send "forward", forward, microbatch 0".
 const char *job_name(const struct verification *job, int64_t rank, int32_t op, char text[JOB_NAME_BYTES]);
 
 int64_t job_class(const struct verification *job, int64_t rank);
-// Position of rank `to` relative to rank `from`, encoded as a rank: coordinates on distinct axes, distances on others.
+// Returns the position of rank `to` relative to rank `from`, encoded as a rank: coordinates on distinct axes, distances
+// on other axes.
 int64_t job_relation(const struct verification *job, int64_t from, int64_t to);
 int64_t job_related(const struct verification *job, int64_t from, int64_t relation);    // inverse of job_relation
 
-// events.c: also reports errors in the communication of this rank.
+// Reduces a plan to its skeleton, and reports errors in the rank's communication (events.c).
 struct skeleton *skeleton_create(struct verification *job, const struct plan *plan);
-// Hash of the communication as seen from the rank; equal within a class.
+// Returns a hash of the communication as seen from the rank, which is equal for all ranks of a class.
 uint64_t skeleton_signature(const struct verification *job, struct skeleton *skeleton);
 
 static inline bool event_is_link(const struct event *event)
@@ -82,8 +84,9 @@ static inline bool event_is_link(const struct event *event)
     return op_is_link((enum op_kind)event->kind);
 }
 
-// match.c: a rendezvous is a communicator, or a link from a sender to a receiver. A participant makes one call per op
-// on it. The n-th calls of all participants form one operation, which runs when all have arrived.
+// A rendezvous is a communicator, or a link from a sender to a receiver (match.c). Its participants are classes of
+// ranks. A participant makes one call per op. The n-th calls of the participants form one operation, which runs when
+// every participant has arrived.
 struct call {
     uint64_t key;
     int32_t  side;    // on a link: 0 sends, 1 receives
@@ -95,11 +98,11 @@ struct participant {
 };
 struct rendezvous {
     int32_t first_participant, participants;
-    int32_t arrived;    // participants that wait for the operation with index done
+    int32_t arrived;    // participants that wait for the current operation
     int32_t done;
 };
 struct match {
-    struct arena        arena;    // of the lists; the caller frees it
+    struct arena        arena;    // memory of the lists; the caller frees it
     struct call        *calls;
     struct participant *participants;
     struct rendezvous  *rendezvous_list;
@@ -107,17 +110,17 @@ struct match {
 };
 void match_create(struct match *match, struct verification *job);    // reports mismatches
 
-// drain.c: runs the streams of every class as queues; reports a deadlock.
+// Runs the streams of one rank of every class as queues, and reports a deadlock (drain.c).
 void job_drain(struct verification *job, struct match *match);
 
-// findings.c: errors in a rank's plan, their number, and the first as a message.
+// The errors in a rank's plan: their number, and the first one as a message (findings.c).
 struct findings {
     const struct plan *plan;
     int32_t            count;
     status             first;
 };
 
-// tensor, other: also named in the message; -1: none.
+// Adds an error in an op. The message also names the tensor and the op `other`; -1: none.
 void findings_add(struct findings *findings, int32_t op, int32_t tensor, const char *what, int32_t other);
 
 // Checks one op by itself: its dependencies, and the presence, access and size of its operands.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Verifies a job: builds plans until the rank classes are known, matches the communication of one rank per class, and
-// checks for deadlocks. Members of a class have the same communication and act in lockstep within a group, so one rank
-// represents them all: if the class representatives finish, so does the job. In large jobs, only samples of a class are
-// built and compared; the other members are assumed to match (verify.h).
+// Verifies a job: builds plans until it knows the classes of ranks with equal plans, matches the communication of one
+// rank per class, and checks for deadlocks. Members of a class issue the same communication and are in the same state
+// at any time, so one rank represents them all: if the representatives reach the end, so do all ranks. In large jobs,
+// only samples of a class are built and compared; the other members are assumed to match (verify.h).
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "gswbench/verify.h"
 #include "internal.h"
 
-// Jobs up to either limit have all plans compared.
+// In jobs up to either limit, every rank's plan is compared.
 enum { COMPARED_RANKS = 8, COMPARED_OPS = 1 << 20 };
 
 void job_report(struct verification *job, int64_t rank, int32_t op, const char *format, ...)
@@ -87,7 +87,7 @@ static void measure(struct job_proof *proof, const struct plan *plan)
     }
 }
 
-// Verifies a plan and extracts its communication; adds findings to the job.
+// Verifies a plan and extracts its communication. Adds findings to the job.
 static void inspect(struct verification *job, const struct plan *plan)
 {
     int32_t findings = 0;
@@ -116,9 +116,9 @@ static status visit(struct verification *job, int64_t rank)
     return failed(&built) ? built : job->errors;
 }
 
-// Whether a rank is compared with the representative of its class. A large job compares only the second and last rank
-// along each axis that is not distinct, and the last rank along all these axes. With a pipeline it does so only on the
-// first and last stage.
+// Returns whether a rank is compared with the representative of its class. A large job compares only the second and
+// last rank along each axis that is not distinct, and the rank that is last along all these axes. With a pipeline it
+// does so only on the first and last stage.
 static bool is_sampled(const struct verification *job, int64_t rank)
 {
     int64_t place[AXIS_COUNT];
@@ -138,7 +138,7 @@ static bool is_sampled(const struct verification *job, int64_t rank)
 }
 
 // Compares a rank with the representative of its class. If their plans differ, walks from the representative to the
-// rank, changing one coordinate at a time. The first axis that changes the plan becomes distinct: it splits classes.
+// rank, changing one coordinate at a time. The first axis that changes the plan becomes distinct, which splits classes.
 static status compare(struct verification *job, int64_t rank, bool *has_changed)
 {
     int64_t here = job_class(job, rank), place[AXIS_COUNT], target[AXIS_COUNT];
@@ -177,7 +177,7 @@ static status find_distinct(struct verification *job)
     return OK;
 }
 
-// All classes have the same size.
+// Numbers the classes, and sums their FLOPs over all ranks. All classes have the same number of ranks.
 static void number_classes(struct verification *job)
 {
     double flops = 0;
@@ -206,7 +206,7 @@ static bool has_members(const struct skeleton *skeleton, const struct skeleton_g
     return false;
 }
 
-// Members of a group must list the same ranks. Checked between built plans.
+// Checks that the members of a group list the same ranks. Only ranks with built plans are compared.
 static void check_groups(struct verification *job, const struct skeleton *skeleton)
 {
     for (int32_t g = 0; g < skeleton->group_count; g++) {

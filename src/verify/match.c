@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Groups the communication ops of the rank classes by communicator, or by link from a sender to a receiver, and
-// compares the participants' ops in order.
+// Groups the communication ops of one rank per class by communicator, or by link from a sender to a receiver. Compares
+// the participants' ops in order.
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
@@ -14,7 +14,8 @@ static const struct event *event_of(const struct verification *job, const struct
     return &job->classes[call->class]->events[call->event];
 }
 
-// A send on one pipeline stream is received on the other; a send elsewhere is received on the same stream.
+// Returns the stream of a send whose receive is on this stream. A send on one pipeline stream is received on the other
+// pipeline stream; any other send is received on the same stream.
 static int64_t sending_stream(int receiving_stream)
 {
     switch (receiving_stream) {
@@ -27,8 +28,8 @@ static int64_t sending_stream(int receiving_stream)
     }
 }
 
-// The link of one rank represents the links of all ranks of its class: each leads to the peer at the same coordinate or
-// distance (job_relation).
+// Creates the call of an op. A link of one rank represents the links of every rank of its class: each leads to the peer
+// at the same coordinate or distance (job_relation).
 static struct call create_call(const struct verification *job, int32_t class, int32_t index)
 {
     const struct skeleton       *skeleton = job->classes[class];
@@ -78,7 +79,7 @@ static void collect_calls(struct match *match, const struct verification *job)
     qsort(match->calls, (size_t)match->call_count, sizeof(*match->calls), compare_calls);
 }
 
-// Adds a rendezvous for calls [first, end), with a participant per class and side.
+// Adds a communicator or link (struct rendezvous) for calls [first, end), with a participant per class and side.
 static struct rendezvous *add_rendezvous(struct match *match, struct verification *job, int32_t first, int32_t end)
 {
     struct rendezvous *rendezvous = &match->rendezvous_list[match->rendezvous_count];
@@ -105,7 +106,7 @@ static bool are_alike(const struct event *a, const struct event *b)
 
 enum { DATA_BYTES = 64 };
 
-// Writes "64 elements of f32", and the root or the distance of the peer, if any.
+// Formats the data of an op: "64 elements of f32", and the root or the distance of the peer, if any.
 static const char *describe_data(const struct event *event, char text[DATA_BYTES])
 {
     int used = snprintf(text, DATA_BYTES, "%lld elements of %s", (long long)event->elements,
@@ -126,7 +127,7 @@ static void report_unmet(struct verification *job, const struct call *call, int6
                describe_data(event, data), op_stream_name((enum stream)event->stream), (long long)other);
 }
 
-// Reports the first mismatch between two participants.
+// Reports the first mismatch between the ops of two participants of a communicator or link.
 static void compare_participants(struct match *match, struct verification *job, const struct participant *a,
                                  const struct participant *b)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Verifies a rank's plan (plan_verify): findings.c checks each op, and this file the memory accesses. Tensor edges cut
-// each storage into segments. For each segment, the verifier tracks the last write and the reads since. It checks that
-// every access is ordered after the write, and a write after the reads; that the segment was written, and that it still
-// holds the op's tensor.
+// Verifies a rank's plan (plan_verify): findings.c checks each op, and this file the memory accesses. The starts and
+// ends of tensors divide each storage into segments. For each segment, the verifier tracks the last write and the reads
+// after it. Every access must be ordered after the write, and a write after these reads. The segment must have been
+// written, and still hold the op's tensor.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +11,14 @@
 #include "internal.h"
 
 struct segment {
-    int32_t owner;                   // tensor whose value the bytes hold; -1: none
-    int32_t writer;                  // op; -1: none in this step
-    int32_t reader[STREAM_COUNT];    // latest read per stream since the write; -1: none
+    int32_t owner;                   // tensor whose value the segment holds; -1: none
+    int32_t writer;                  // op that wrote the segment last; -1: none in this step
+    int32_t reader[STREAM_COUNT];    // latest op per stream that read it since the write; -1: none
 };
 
 struct verifier {
     const struct plan *plan;
-    struct arena       arena;    // of the lists, except position and clocks
+    struct arena       arena;    // memory of the lists, except position and clocks
     int32_t           *position, *clocks;
     uint8_t           *stream;                  // [op], a compact copy for random access
     int64_t           *edges[STORAGE_COUNT];    // ascending offsets; segment i is [edges[i], edges[i + 1])
@@ -41,7 +41,8 @@ static int32_t find_edge(const struct verifier *verifier, enum storage storage, 
     return (int32_t)(found - verifier->edges[storage]);
 }
 
-// Most tensors share their edges with others. Skipping recently seen edges makes the later sort cheap.
+// Lists the starts and ends of the tensors. Most of them occur many times; skipping recently seen ones makes the later
+// sort cheap.
 static void collect_edges(struct verifier *verifier)
 {
     enum { RECENT_BITS = 12 };
@@ -92,8 +93,8 @@ static void cut_segments(struct verifier *verifier)
     }
 }
 
-// Marks bytes of kept gradients that no op writes. Gradients of single weights leave the padding between them zero.
-// Sharded gradients are written as whole slices, including padding.
+// Marks bytes of accumulated gradients that no op writes. Ops write the gradients of single weights, and leave zero in
+// the padding between weights. Sharded gradients are written as whole slices, including padding.
 static void mark_gradient_padding(struct verifier *verifier)
 {
     const struct plan *plan     = verifier->plan;
@@ -123,7 +124,7 @@ static bool is_after(const struct verifier *verifier, int32_t op, int32_t earlie
     return verifier->position[earlier] < verifier->clocks[(int64_t)op * STREAM_COUNT + stream];
 }
 
-// Returns true if it reported; one finding per access is enough.
+// Checks a read of a segment. Returns true if it reported an error; one finding per access is enough.
 static bool check_read(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
 {
     enum storage storage = verifier->plan->tensors[tensor].storage;
@@ -156,14 +157,15 @@ static bool check_order(struct verifier *verifier, int32_t op, int32_t tensor, c
     return false;
 }
 
-// Zeros, and gathered weights (for their padding), may be overwritten before an op reads them.
+// Returns whether an output may be overwritten before an op reads it. This holds for zeros, and for gathered weights,
+// which include padding.
 static bool may_stay_unread(const struct op *writer, const struct tensor *written)
 {
     return writer->kind == OP_CLEAR || (writer->kind == OP_ALL_GATHER && written->storage == STORAGE_WEIGHT);
 }
 
-// Reports an op that sets a tensor a second time, unless it has read the first value or this value may stay unread. In
-// other storages than activations, a read by any op suffices: a reduction replaces a kept gradient.
+// Reports an op that sets a tensor a second time before an op has read the first value, unless that value may stay
+// unread. In other storages than activations, a read by any op suffices: a reduction replaces an accumulated gradient.
 static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
 {
     const struct plan   *plan    = verifier->plan;
@@ -204,15 +206,16 @@ static void check_access(struct verifier *verifier, int32_t op, int slot)
     }
 }
 
-// Axes whose ranks hold parts of the scaled tensors. BF16 weights are whole where they are read, but AdamW computes
-// their maximum magnitudes on the slices that a rank updates.
+// Returns the axes along which ranks hold different parts of the scaled tensors. BF16 weights are whole where GEMMs
+// read them, but AdamW computes their amaxes on the slices that a rank updates.
 static uint32_t scaled_axes(const struct plan *plan)
 {
     bool is_of_slices = plan->precision.recipe == RECIPE_CURRENT && !plan->precision.has_low_precision_weights;
     return is_of_slices ? plan->units[0].update_axes : MESH_ALL_AXES;
 }
 
-// Ranks that share a tensor agree on its scale only if an all-reduce has taken the maximum magnitude over them.
+// Checks that amaxes were reduced before scales are computed from them: ranks that share a tensor agree on its scale
+// only if an all-reduce has taken the maximum over them.
 static void check_magnitudes(struct verifier *verifier, int32_t op)
 {
     const struct plan    *plan     = verifier->plan;

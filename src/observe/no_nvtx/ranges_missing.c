@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Stub of nvtx/ranges.c for builds without the NVTX header: no ranges.
+// Replaces nvtx/ranges.c in builds without the NVTX header. It marks no ranges.
 #include "gswbench/observe.h"
 
 struct ranges *ranges_open(const struct plan *plan, bool is_one_thread)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Marks steps, phases, layers and ops as NVTX ranges. ranges_open prepares names, payloads and nesting, so a step only
-// pushes and pops ranges. A payload is the values that a range carries in addition to its name; toolkits without the
-// extended API lack its header, and show none.
+// pushes and pops ranges. A payload has the values that a range carries in addition to its name. It needs NVTX's
+// extended API, which some toolkits lack; ranges then have no payload.
 #include "gswbench/observe.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ struct step_payload {
     double  flops;    // sum over the ops in the rank's step
 };
 struct op_payload {
-    int64_t op, microbatch;    // microbatch -1: none
+    int64_t op, microbatch;    // -1: the op belongs to no microbatch
     int64_t bytes;
     double  flops;         // compute ops only
     int64_t group_size;    // communication ops only
@@ -30,7 +30,7 @@ struct op_payload {
 
 enum payload_kind { PAYLOAD_STEP, PAYLOAD_COMPUTE, PAYLOAD_COMMUNICATION, PAYLOAD_COUNT };
 
-// A payload and its schema, with the layout of nvtxPayloadData_t.
+// A payload and its schema. The struct has the layout of nvtxPayloadData_t.
 struct payload {
     uint64_t    schema;
     size_t      bytes;
@@ -67,7 +67,7 @@ static const struct {
     [PAYLOAD_COMMUNICATION] = {"transfer", communication_entries, 4, sizeof(struct op_payload)},
 };
 
-// Registers the names of a kind's values. Returns 0 if the profiler does not support them.
+// Registers the names of a payload's values. Returns 0 if the profiler does not support them.
 static uint64_t register_payload(nvtxDomainHandle_t domain, enum payload_kind kind)
 {
     nvtxPayloadSchemaAttr_t schema = {
@@ -111,15 +111,15 @@ struct op_range {
     nvtxEventAttributes_t attributes;
     struct payload        payload;
     struct op_payload     values;
-    uint8_t               opens;     // OPENS_..., ranges to push before the op's own
-    uint8_t               closes;    // number of ranges to pop after the op's own
+    uint8_t               opens;     // OPENS_...: ranges to push before the op's own range
+    uint8_t               closes;    // number of ranges to pop after the op's own range
 };
 
 struct ranges {
     const struct plan     *plan;
     nvtxEventAttributes_t  outer[RANGE_COUNT];
     struct payload         payload;
-    struct step_payload    values;    // of outer ranges; changes only while no op is being issued
+    struct step_payload    values;    // values of outer ranges; they change only while no op is being issued
     nvtxEventAttributes_t  phases[PHASE_COUNT];
     nvtxEventAttributes_t *layers;    // [layers]
     struct op_range       *ops;       // [op_count]
@@ -128,7 +128,7 @@ struct ranges {
 static const char *const range_names[RANGE_COUNT] = {
     [RANGE_STEP] = "step", [RANGE_CAPTURE] = "capture", [RANGE_PROFILE] = "profile"};
 
-// One domain per process, whose ranks may be threads. NULL: no profiler is attached.
+// The NVTX domain. A process has one domain, even if its ranks are threads. NULL: no profiler is attached.
 static nvtxDomainHandle_t domain;
 
 static void create_domain(void)
@@ -147,7 +147,8 @@ static nvtxEventAttributes_t name_range(const char *name)
                                    .message     = {.registered = nvtxDomainRegisterStringA(domain, name)}};
 }
 
-// Reuses the name of an earlier op of the same kind and role, since few names are distinct.
+// Returns the name of an op's range. Ops of the same kind and role share a registered name, since few names are
+// distinct.
 static nvtxEventAttributes_t name_op(const struct ranges *ranges, int32_t index)
 {
     const struct op *op = &ranges->plan->ops[index];
@@ -162,7 +163,8 @@ static nvtxEventAttributes_t name_op(const struct ranges *ranges, int32_t index)
     return name_range(name);
 }
 
-// Attaches the named values, or only one number if the profiler or the toolkit does not support named values.
+// Attaches the named values to a range, or only one number if the profiler or the toolkit does not support named
+// values.
 static void give_payload(nvtxEventAttributes_t *attributes, const struct payload *payload, int64_t integer, double real)
 {
     if (payload->schema != 0) {
@@ -196,12 +198,12 @@ static void describe_op(struct ranges *ranges, int32_t index, const uint64_t sch
     give_payload(&range->attributes, &range->payload, range->values.bytes, range->values.flops);
 }
 
-// Ranges to open between an op and the previous one on its thread. before NULL: the first op.
+// Returns the ranges to open between an op and the previous one on its thread. before NULL: the op is the first.
 static uint8_t find_opens(const struct op *before, const struct op *op, bool is_one_thread)
 {
     uint8_t layer = op->tag.layer >= 0 ? OPENS_LAYER : 0;
     if (before == NULL) {
-        bool is_callers = is_one_thread || op->stream == STREAM_COMPUTE;    // the caller has opened the step range
+        bool is_callers = is_one_thread || op->stream == STREAM_COMPUTE;    // it opens the step range itself
         return (uint8_t)(layer | OPENS_PHASE | (is_callers ? 0 : OPENS_STEP));
     }
     if (before->tag.phase != op->tag.phase) {
@@ -210,7 +212,7 @@ static uint8_t find_opens(const struct op *before, const struct op *op, bool is_
     return before->tag.layer != op->tag.layer ? layer : 0;
 }
 
-// Number of ranges to close between an op and the next one on its thread. after NULL: the last op.
+// Returns the number of ranges to close between an op and the next one on its thread. after NULL: the op is the last.
 static uint8_t count_closes(const struct op *op, const struct op *after, bool is_one_thread)
 {
     int layers = op->tag.layer >= 0 ? 1 : 0;
