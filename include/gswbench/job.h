@@ -149,5 +149,5 @@ struct proved_job {
     const bool *program_fits;    // points to is_program_fit; NULL: unknown
 };
 
-// Fills all other fields of a proved_job from its job. The fields must be zero before.
+// Fills a proved_job. The caller sets `job` and zeroes all other fields, which this function computes.
 status job_prove(struct proved_job *proved);

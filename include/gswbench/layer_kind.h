@@ -89,7 +89,7 @@ struct layer_count {
 struct layer_kind {
     const char              *name;
     const struct norm_names *norm;    // NULL: no norm
-    // Declares the weights except the norm's.
+    // Declares the weights of the sublayer, except the weights of its norm.
     void (*declare)(struct declarations *declarations, int32_t *weights);
     const struct forward_step *steps;      // in order; terminated by append = NULL
     uint32_t                   needed;     // mask of values that the backward pass reads

@@ -58,10 +58,8 @@ bool tensor_shares_rows(const struct builder *builder);
 bool tensor_shares_matrix(const struct builder *builder, int32_t weight);
 // All-gathers [shard_tokens, n] over tp to [tokens, n].
 int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);
-int32_t tensor_gather_again(struct builder *builder, const char *role, int32_t rows,
-                            // All-gathers a linear's input again for its weight gradient. Returns -1 if the weight is
-                            // not trained.
-                            int32_t weight);
+// All-gathers a linear's input again for its weight gradient. Returns -1 if the weight is not trained.
+int32_t tensor_gather_again(struct builder *builder, const char *role, int32_t rows, int32_t weight);
 // Sums the partial sums [tokens, n] of the tp ranks to [shard_tokens, n].
 int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);
 // All-reduces the partial gradients of a unit over tp. They belong to replicated weights, whose gradient each rank
@@ -157,9 +155,9 @@ void quantize_drop_unread(struct builder *builder);
 // scales.
 void quantize_store(struct builder *builder, int32_t weight);
 // Attaches the scales of an FP8 or FP4 weight to the tensor that now holds the weight, such as a part of a newly
-// gathered unit.
+// gathered FSDP unit.
 void quantize_point(struct builder *builder, int32_t weight);
-// FP8 weights: quantizes this rank's slice of a unit from master weights. With current scaling, call
+// FP8 weights: quantizes this rank's slice of an FSDP unit from master weights. With current scaling, call
 // quantize_scale_weights first.
 void quantize_update_weights(struct builder *builder, int32_t unit);
 // Current scaling: computes the scales of updated weights from their amaxes. AdamW has stored these, except for FP8

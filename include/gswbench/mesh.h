@@ -191,7 +191,7 @@ bool     mesh_is_sharded(const struct mesh *mesh);    // whether FSDP shards wei
 int64_t mesh_stride(const struct mesh *mesh, enum axis axis);
 
 // A group has the ranks, in order, that differ from a given rank only on the axes of the mask (1 << AXIS_DP | ...).
+// mesh_group_ranks fills ranks [mesh_group_size]. mesh_group_index returns the rank's own index in the group.
 int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes);
-void    mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes,
-                         int64_t *ranks);                                          // ranks: [mesh_group_size]
-int64_t mesh_group_index(const struct mesh *mesh, int64_t rank, uint32_t axes);    // index of the rank in its group
+void    mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes, int64_t *ranks);
+int64_t mesh_group_index(const struct mesh *mesh, int64_t rank, uint32_t axes);

@@ -25,8 +25,8 @@ static inline float gemm_scale(const struct gemm_shape *shape)
 }
 struct rows_shape {
     int64_t rows, columns;
-    int64_t valid_columns;     // cross entropy: columns without padding; embedding: table rows; split, join: columns of
-                               // the first part
+    // Cross entropy: columns without padding. Embedding: table rows. Split and join: columns of the first part.
+    int64_t valid_columns;
     int64_t first, total;      // vocabulary shard: first .. first + valid_columns - 1 of total
     int64_t parts;             // cross entropy: vocabulary shards; regroup: parts of a row
     float   epsilon, scale;    // epsilon: of a norm; scale: factor of cross entropy and loss sum
@@ -112,8 +112,8 @@ struct routing_shape {
     float   scale;                 // factor of the gates
     int64_t groups, top_groups;    // experts are chosen from the best top_groups of groups; 0: no groups
 };
-// Returns the number of slots. If slots are packed, this is the worst case, split evenly over the local experts of a
-// rank.
+// Returns the number of slots, which are rows of the experts' send buffer. If slots are packed, this is the worst case,
+// split evenly over the local experts of a rank.
 static inline int64_t routing_slots(const struct routing_shape *shape)
 {
     if (shape->multiple == 0) {
@@ -152,8 +152,7 @@ struct communication_shape {
     int32_t group;       // index in plan->groups
     int32_t peer;        // send, receive, broadcast: index in the group; rotate: distance in the ring, backwards if < 0
     int32_t channel;     // sends and receives match in order within a channel, for a group and pair of streams
-    int64_t ahead;       // rotate: elements from this rank's OUT to OUT of the rank that it sends to, in their whole
-                         // tensors
+    int64_t ahead;       // rotate: elements from this rank's OUT to its receiver's OUT
     // Parts of an all-to-all with unequal parts; NULL: equal parts. Always NULL in a plan, since only the step knows
     // the counts.
     const struct communication_parts *parts;

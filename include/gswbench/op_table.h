@@ -77,7 +77,7 @@ enum op_route { OP_ROUTE_NONE, OP_ROUTE_RING, OP_ROUTE_TREE, OP_ROUTE_ALL_TO_ALL
 // ring.
 enum op_peer { OP_PEER_NONE, OP_PEER_END, OP_PEER_ROOT, OP_PEER_PLACES };
 
-// The waterfall part of an op in the forward or backward pass.
+// The part of the step time (waterfall) that an op of the forward or backward pass counts for.
 enum op_part {
     OP_PART_NONE,
     OP_PART_GEMM,

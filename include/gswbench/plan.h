@@ -68,24 +68,21 @@ struct plan_unit {
     bool    is_experts;    // sharded over the expert-parallel group
     // Weights are kept in FP8, and only master weights in full precision. Frozen weights are kept in FP8 or FP4,
     // without masters.
-    bool     is_low_precision;
-    bool     is_muon;                     // matrices that Muon updates as wholes; second_moment is -1
-    bool     is_frozen;                   // without gradient and optimizer state: gradient, master and moments are -1
-    bool     is_copy;                     // a copy of the embedding, on a stage with a tied head or MTP modules
-    uint32_t shard_axes, replica_axes;    // axes over which the weights are sharded, and replicated
-    uint32_t update_axes;                 // axes over which the optimizer is sharded
-    int64_t  elements;
-    int32_t  first_weight, weight_count;
-    int64_t  replicated;          // number of leading elements that are replicated over tp
-    int64_t  of_heads;            // number of leading elements whose gradient on a rank covers only its own
-                                  // heads
-    struct plan_slice kept;       // slice in this rank's weight and gradient tensors: a shard under FSDP, else
-                                  // all
-    struct plan_slice updated;    // slice that this rank's optimizer updates: a shard under FSDP and ZeRO-1,
-                                  // else all
-    int32_t weight, gradient;     // tensors of the slice `kept`
-    int32_t master;               // tensor of the slice `updated`; -1: no separate master weights
-    int32_t first_moment, second_moment;
+    bool              is_low_precision;
+    bool              is_muon;      // matrices that Muon updates as wholes; second_moment is -1
+    bool              is_frozen;    // without gradient and optimizer state: gradient, master and moments are -1
+    bool              is_copy;      // a copy of the embedding, on a stage with a tied head or MTP modules
+    uint32_t          shard_axes, replica_axes;    // axes over which the weights are sharded, and replicated
+    uint32_t          update_axes;                 // axes over which the optimizer is sharded
+    int64_t           elements;
+    int32_t           first_weight, weight_count;
+    int64_t           replicated;          // number of leading elements that are replicated over tp
+    int64_t           of_heads;            // leading elements whose gradient covers only a rank's own heads
+    struct plan_slice kept;                // slice in weight and gradient: a shard under FSDP, else all
+    struct plan_slice updated;             // slice that the optimizer updates: a shard under FSDP and ZeRO-1, else all
+    int32_t           weight, gradient;    // tensors of the slice `kept`
+    int32_t           master;              // tensor of the slice `updated`; -1: no separate master weights
+    int32_t           first_moment, second_moment;
 };
 
 // Memory pools. Activations share one arena by lifetime; tensors of other storages have fixed offsets and keep their
@@ -251,5 +248,6 @@ int32_t *order_clocks(const struct plan *plan, int32_t *position);
 // Drops dependencies that stream order and other dependencies imply.
 void order_prune(struct plan *plan, const int32_t *clocks, const int32_t *position);
 
-// Moves every op to the compute stream, in list order. This order satisfies all dependencies, so they are dropped.
+// Moves every op to the compute stream, in the order of the plan. This order satisfies all dependencies, so they are
+// dropped.
 void order_join_streams(struct plan *plan);

@@ -72,7 +72,7 @@ status plan_build(struct plan *plan, const struct plan_request *request);
 // Builds the plan of the first rank of a pipeline stage; ignores the request's rank.
 status plan_build_stage(struct plan *plan, const struct plan_request *request, int64_t stage);
 
-// Declares the weights and units of another rank of the same job, without ops. plan_free frees it.
+// Fills `declared` with the weights and FSDP units of another rank of the same job, but no ops. plan_free frees it.
 void plan_declare(struct plan *declared, const struct plan *plan, int64_t rank);
 
 // The following functions derive properties of a model from [model], without a plan.

@@ -57,7 +57,7 @@ enum waterfall_part waterfall_exposed(uint32_t axes);
 // Returns the part for an op's time; for a communication op, the part for its exposed time.
 enum waterfall_part waterfall_part_of(const struct plan *plan, const struct op *op);
 
-// Returns the total time of a rank's compute ops. The rank with the largest total is the one to explain.
+// Returns the total time of a rank's compute ops. Reports explain the step of the rank with the largest total.
 double waterfall_compute_seconds(const struct plan *plan, const struct op_time *times);
 
 // Totals of a rank's ops by kind and phase. They include times that overlap.

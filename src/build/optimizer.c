@@ -117,8 +117,8 @@ static int32_t append_square_sums(struct builder *builder)
 }
 
 // Appends AdamW on a range of the elements that this rank updates. magnitude: tensor for the amax of the weights, from
-// which FP8 scales are computed, or -1. An op with it also runs before the first step, with a clip scale of NaN, which
-// makes it skip the update.
+// which FP8 scales are computed, or -1. An op with this tensor also runs before the first step, with a clip scale of
+// NaN, which makes it skip the update.
 static void append_adamw_slice(struct builder *builder, int32_t index, struct plan_slice slice, int32_t magnitude)
 {
     struct plan            *plan     = builder->plan;

@@ -35,7 +35,7 @@ struct reader {
 static const struct translation {
     const char *names, *option, *values;
 } translations[] = {
-    // Sizes of a model.
+    // Rows for the sizes of a model.
     {"num_layers num_hidden_layers n_layer n_layers", "model.layers", NULL},
     {"hidden_size n_embd d_model", "model.hidden", NULL},
     {"num_attention_heads n_head n_heads", "model.heads", NULL},
@@ -48,7 +48,7 @@ static const struct translation {
     {"ffn_hidden_size intermediate_size", "model.ffn", NULL},
     {"vocab_size", "model.vocab", NULL},
     {"make_vocab_size_divisible_by", "model.vocab_multiple", NULL},
-    // Composition of a block.
+    // Rows for the composition of a layer.
     {"hidden_act", "model.activation", "silu=swiglu gelu=gelu gelu_new=gelu gelu_pytorch_tanh=geglu relu2=relu2"},
     {"mlp_hidden_act", "model.activation", "relu2=relu2"},
     {"swiglu", "model.activation", "true=swiglu false="},
@@ -74,7 +74,7 @@ static const struct translation {
     {"mamba_num_groups n_groups", "model.mamba_groups", NULL},
     {"conv_kernel", "model.mamba_conv", NULL},
     {"chunk_size", "model.mamba_chunk", NULL},
-    // Experts.
+    // Rows for experts.
     {"num_experts num_local_experts n_routed_experts", "model.experts", NULL},
     {"moe_router_topk num_experts_per_tok", "model.top_k", NULL},
     {"moe_ffn_hidden_size moe_intermediate_size", "model.expert_ffn", NULL},
@@ -88,7 +88,7 @@ static const struct translation {
     {"moe_router_bias_update_rate", "model.router_bias_rate", NULL},
     {"moe_expert_capacity_factor", "model.capacity_factor", NULL},
     {"moe_aux_loss_coeff router_aux_loss_coef", "model.auxiliary_loss", NULL},
-    // Layout.
+    // Rows for the parallel layout.
     {"tensor_model_parallel_size tensor_parallel_degree tensor_parallel_size tensor_parallel", "parallel.tp", NULL},
     {"pipeline_model_parallel_size pipeline_parallel_degree pipeline_parallel_size pipeline_parallel", "parallel.pp",
      NULL},
@@ -104,7 +104,7 @@ static const struct translation {
     {"sequence_parallel", "parallel.sequence_parallel", YES_NO},
     {"use_distributed_optimizer", "parallel.zero", "true=1 false=0"},
     {"tp_comm_overlap enable_async_tensor_parallel", "parallel.tp_overlap", YES_NO},
-    // Batch, recompute and optimizer.
+    // Rows for batch, recompute and optimizer.
     {"seq_length seq_len encoder_seq_length sequence_length seq", "train.sequence", NULL},
     {"micro_batch_size local_batch_size mbs", "train.micro_batch", NULL},
     {"global_batch_size", "train.global_batch", "-1=auto *"},
@@ -120,7 +120,7 @@ static const struct translation {
     {"weight_decay", "train.weight_decay", NULL},
     {"clip_grad max_norm", "train.clip", NULL},
     {"train_iters training.steps train_steps", "run.steps", NULL},
-    // Precision.
+    // Rows for precision.
     {"bf16", "precision.compute", "true=bf16 false="},
     {"fp8_format", "precision.compute", "hybrid=fp8 e4m3=fp8"},
     {"fp4_format", "precision.compute", "e2m1=fp4"},

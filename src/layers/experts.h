@@ -13,9 +13,9 @@ enum {
     WEIGHT_UP,    // WEIGHT_DOWN, WEIGHT_UP: projections to and from expert_hidden; -1: none
 };
 enum {
-    VALUE_LOGITS = VALUE_OWN,    // router logits [rows, experts]; with capacity_scope = sequence, also rows of ranks
-                                 // that have the same sequences
-    VALUE_CHOICES,               // VALUE_CHOICES to VALUE_COUNTS: outputs of the routing op, OP_ROUTE_FORWARD
+    // Router logits [rows, experts]. With capacity_scope = sequence, also rows of ranks that have the same sequences.
+    VALUE_LOGITS = VALUE_OWN,
+    VALUE_CHOICES,    // VALUE_CHOICES to VALUE_COUNTS: outputs of the routing op, OP_ROUTE_FORWARD
     VALUE_SLOTS,
     VALUE_GATES,
     VALUE_SOURCES,
@@ -26,8 +26,7 @@ enum {
     VALUE_S,
     VALUE_EXPERT_OUT,      // expert outputs [slots, width of experts], after the all-to-all back to the tokens' ranks
     VALUE_TOKEN_COUNTS,    // dropless: number of tokens that this rank sends to each expert
-    VALUE_RECEIVED,        // dropless: number of tokens that each local expert receives from each rank; -1: the group
-                           // has one rank
+    VALUE_RECEIVED,        // dropless: tokens that each local expert receives from each rank; -1: one rank
     VALUE_SHARED_FC1,      // output of fc1 of the shared experts
     VALUE_SHARED_S,
     VALUE_DOWN,              // tokens projected to expert_hidden; unused without projections

@@ -171,8 +171,8 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     return dn;
 }
 
-// All-gathers the head's input over tp again for a deferred weight gradient. The gather starts after the compute ops
-// appended so far, so it overlaps with the GEMM of the previous microbatch.
+// All-gathers the head's input over tp again for a deferred weight gradient (deferred_head_gradients). The gather
+// starts after the compute ops appended so far, so it overlaps with the GEMM of the previous microbatch.
 static int32_t gather_again(struct builder *builder, int64_t microbatch)
 {
     int32_t rows                     = builder->deferred[microbatch].x;

@@ -56,8 +56,8 @@ struct routing_shape experts_routing(const struct builder *builder)
                                   .scale         = (float)model->router_scale,
                                   .groups        = model->router_groups,
                                   .top_groups    = model->router_top_groups};
-    // hot: fraction of rows that choose the first top_k experts, so that the load of these is routing_skew times the
-    // mean.
+    // routing_shape.hot is the fraction of rows that all choose the first top_k experts. These experts then have
+    // routing_skew times the mean load.
     if (train->routing == ROUTING_SKEWED && each < 1) {
         shape.hot = (train->routing_skew - 1) * each / (1 - each);
     }
@@ -130,7 +130,8 @@ static struct row_count row_count_of(const struct builder *builder, int32_t read
                               .maximum  = shape->owners * number_round_up(shape->rows, shape->multiple)};
 }
 
-// Appends no op in recompute, which uses the counts of the forward pass.
+// Appends the op with which the host reads the token counts. Recompute uses the counts of the forward pass and has no
+// such op.
 int32_t experts_append_row_counts(struct sublayer *sublayer)
 {
     struct builder               *builder = sublayer->builder;

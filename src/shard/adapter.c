@@ -47,7 +47,8 @@ static float scale_of(const struct builder *builder)
     return (float)(adapters->alpha / (double)adapters->rank);
 }
 
-// Returns the gradient of t, dt = scale dy B. Further calls with the same dy return the same tensor.
+// Returns the gradient of t = scale x A^T, which is dt = scale dy B. Further calls with the same dy return the same
+// tensor.
 static int32_t input_gradient(struct builder *builder, int32_t weight, int32_t dy)
 {
     struct adapter_input *input = &builder->adapter_inputs[weight];

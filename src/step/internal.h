@@ -28,12 +28,12 @@ struct queued_op {
     atomic_int            *shown;       // receives `number` when the op starts, for the watchdog
     void                  *event;       // recorded on the device after the op, if another stream waits for it
     int32_t                number;      // index of the op in the plan, plus 1
-    const struct row_count
-                 *row_count;    // row count that sizes the op, or the first one that it reads; NULL: fixed size
-    int16_t       wait_count;
-    bool          is_awaited;    // another stream waits for the op, so its completion is published
-    struct wait   waits[OP_WAITS];
-    struct buffer buffers[OP_OPERANDS];
+    // Row count that sizes the op, or the first one that the op reads; NULL: fixed size.
+    const struct row_count *row_count;
+    int16_t                 wait_count;
+    bool                    is_awaited;    // another stream waits for the op, so its completion is published
+    struct wait             waits[OP_WAITS];
+    struct buffer           buffers[OP_OPERANDS];
 };
 
 // Host buffers for a stream's communication ops, if the communicator cannot access device memory.
