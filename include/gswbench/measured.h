@@ -11,11 +11,11 @@
 
 enum { OP_KEY_NUMBERS = 13, OP_KEY_BYTES = 256 };
 
-// What determines the time of an op on a given machine: kind, operand formats, shape.
+// Everything that determines the time of an op on a given machine: kind, operand formats, shape.
 struct op_key {
     int64_t kind;                       // enum op_kind
-    uint8_t operands[OP_OPERANDS];      // 0: absent; else 1 + enum format, plus 128 if updated
-    int64_t numbers[OP_KEY_NUMBERS];    // of the shape, in the order of docs/predictions.md; zero-filled
+    uint8_t operands[OP_OPERANDS];      // 0: absent; else 1 + enum format, plus 128 if the op updates the operand
+    int64_t numbers[OP_KEY_NUMBERS];    // sizes of the shape, in the order of docs/predictions.md; unused numbers are 0
 };
 
 void op_key_init(struct op_key *key, const struct plan *plan, const struct op *op);
@@ -36,7 +36,8 @@ struct measured_ops {
 
 // Reads the lines KEY = SECONDS of section [measured] in a hardware profile, if it has one. Errors name file and line.
 status measured_read(struct measured_ops *measured, const char *path);
-// Reads the profile that [hardware] names; without one the list is empty. The caller frees it, also after an error.
+// Reads the profile that [hardware] names. If it names none, the list is empty. The caller frees the list, also after
+// an error.
 status measured_read_profile(struct measured_ops *measured, const struct config *config);
 void   measured_free(struct measured_ops *measured);
 

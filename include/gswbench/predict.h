@@ -18,27 +18,28 @@
 #include "gswbench/text.h"
 #include "gswbench/waterfall.h"
 
-// Device memory of a framework during a step: the tensors of the plan, and other memory that the framework holds. Each
-// part is one mechanism of the framework, with a formula for its bytes (docs/frameworks.md, Memory).
+// Device memory of the modelled framework during a step: the tensors of gswbench's plan, and other memory that the
+// framework holds. Each part is one mechanism of the framework, with a formula for its bytes (docs/frameworks.md,
+// Memory).
 
 enum footprint_part {
     // Peak of the memory that the caching allocator has allocated.
     FOOTPRINT_WEIGHTS,
     FOOTPRINT_GRADIENTS,
     FOOTPRINT_OPTIMIZER,
-    FOOTPRINT_ACTIVATIONS,        // of the plan, with inputs and results
-    FOOTPRINT_GEMMS,              // GEMM outputs that the framework saves in a block instead of the plan's activations
+    FOOTPRINT_ACTIVATIONS,        // activations of gswbench's plan, with inputs and results
+    FOOTPRINT_GEMMS,              // GEMM outputs that the framework saves, unlike gswbench
     FOOTPRINT_LOGITS,             // copies of the logits made by the loss
-    FOOTPRINT_PLACEHOLDERS,       // gradients that no op reads
+    FOOTPRINT_PLACEHOLDERS,       // gradients that autograd requires, but no op reads
     FOOTPRINT_ATTENTION,          // probabilities that unfused attention keeps, and copies of its inputs and outputs
     FOOTPRINT_DROPOUT,            // masks of the residual stream
     FOOTPRINT_WHOLE_GRADIENTS,    // unsharded gradients, until the last microbatch of a step
     FOOTPRINT_WHOLE_WEIGHTS,      // unsharded weights, kept across microbatches
-    FOOTPRINT_ROOT_WEIGHTS,       // embedding weights, gathered while the head's are
-    FOOTPRINT_PIPELINE,           // receive buffers of stages, and sent activations
-    FOOTPRINT_WORKSPACES,         // of libraries
-    // Memory that the allocator has reserved beyond that.
-    FOOTPRINT_GATHER_POOL,    // separate pool of gather buffers
+    FOOTPRINT_ROOT_WEIGHTS,       // embedding weights: FSDP gathers them together with the head's weights
+    FOOTPRINT_PIPELINE,           // receive buffers of a pipeline stage, and activations that it has sent
+    FOOTPRINT_WORKSPACES,         // workspaces of libraries such as cuBLAS
+    // Memory that the allocator has reserved in addition to the allocated bytes.
+    FOOTPRINT_GATHER_POOL,    // separate pool for all-gather buffers
     FOOTPRINT_CACHED,         // free segments that are too small for the logits
     FOOTPRINT_FRAGMENTS,
     // Memory outside the allocator.
@@ -50,14 +51,15 @@ extern const char *const footprint_names[FOOTPRINT_PARTS];
 
 struct footprint {
     int64_t bytes[FOOTPRINT_PARTS];
-    int64_t allocated, reserved, device;    // sums of the first group of parts, the first two, and all three
+    int64_t allocated, reserved, device;    // sums of the parts up to WORKSPACES, up to FRAGMENTS, and of all parts
 };
 extern const struct json_field footprint_fields[];
 
 // Whether the framework's memory is modelled. If it is not, its footprint is the plan of gswbench.
 bool footprint_is_modelled(const struct software_config *software);
 
-// For the rank of the plan. software NULL: gswbench itself, which holds exactly the memory of the plan.
+// Computes the memory of the rank that the plan belongs to. If software is NULL, the program is gswbench itself, which
+// holds exactly the memory of the plan.
 void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
                     int64_t ranks_per_node);
 
@@ -74,13 +76,14 @@ enum {
 };
 
 struct task {
-    double  seconds;           // duration alone; of a rendezvous, the longest of its participants
-    int32_t rendezvous;        // rendezvous with tasks of other actors; -1: none
-    int32_t wait[OP_WAITS];    // tasks of the same actor that end first
+    double seconds;    // duration without slowdown; of a rendezvous, the maximum over its participants
+    // index of the collective or send/receive pair that the task shares with other actors; -1: none
+    int32_t rendezvous;
+    int32_t wait[OP_WAITS];    // tasks of the same actor that must end before this task starts
     uint8_t stream, wait_count;
     uint8_t links;             // 0: compute
     int16_t processors;        // SMs that it takes from compute
-    bool    is_read;           // the host launches nothing until it has ended
+    bool    is_read;           // the host reads its result, and launches nothing until it has ended
     double  launch_seconds;    // host time; a task starts after the host has launched it and all before it
 };
 
@@ -88,27 +91,28 @@ struct task {
 struct actor {
     struct task *tasks;
     int32_t      task_count;
-    int32_t      node;     // 0 .. actor_count - 1: actors of one node share cores
+    int32_t      node;     // index of its node; actors of one node share CPU cores
     double       ranks;    // ranks that it represents on the node
 };
 
-// CPU ranks share the cores of their node. Threads communicate, and get a core late while it computes.
+// CPU cores of a node, which ranks without a GPU share. Communication runs in threads, which wait for a core while all
+// cores compute.
 struct simulated_cores {
-    double count;                  // per node; 0: ranks have devices
-    double threads;                // per computing rank
+    double count;                  // cores of a node; 0: the ranks have GPUs
+    double threads;                // compute threads of a rank
     double communication_delay;    // extra seconds of a communication task while all cores compute
 };
 
 struct simulation {
     struct actor *actors;
     int32_t       actor_count;
-    int32_t      *participants;    // [rendezvous_count]: participants
+    int32_t      *participants;    // [rendezvous_count]: number of participants
     int32_t       rendezvous_count;
     // Seconds that compute loses per second of overlapping communication, below 1, in addition to the SMs that
     // communication takes.
     double                 contention;
     double                 processors;    // SMs per device; 0: communication takes none
-    int32_t                sm_margin;     // SM margin that compute leaves free at all times
+    int32_t                sm_margin;     // SMs that compute never uses
     struct simulated_cores cores;
 };
 
@@ -118,8 +122,9 @@ struct actor_time {
     struct op_time *tasks;              // [task_count], allocated by the caller; NULL: not wanted
 };
 
-// Fills times[actor_count]; the caller sets their tasks. Communication tasks on one link get equal shares of it, and a
-// collective runs at the rate of its slowest participant. Returns an error if actors deadlock.
+// Fills times[actor_count], except the pointers `tasks`, which the caller sets. Communication tasks on one link get
+// equal shares of it, and a collective runs at the rate of its slowest participant. Returns an error if actors
+// deadlock.
 status simulate(const struct simulation *simulation, struct actor_time *times);
 
 // Cache of GEMM costs for one machine. A plan repeats a few GEMM shapes many times, and they are the slowest costs to
@@ -146,28 +151,32 @@ struct machine {
 };
 
 struct prediction {
-    double           step_seconds;
-    double           straggler_seconds;    // part of step_seconds: waits for the slowest replica, amax exchanges
-    int64_t          stages, busiest_stage;
-    double           imbalance_percent;              // compute time of the busiest stage, over the mean
-    double           measured_percent;               // share of the busiest stage's compute time that was measured
-    int64_t          largest_rank, largest_bytes;    // largest plan of any stage's first rank
-    struct footprint footprint;                      // memory of the modelled framework on the stage that reserves most
+    double step_seconds;
+    // part of step_seconds: wait for the slowest replica, and exchanges of FP8 amax values
+    double  straggler_seconds;
+    int64_t stages, busiest_stage;
+    // excess of the busiest stage's compute time over the mean of all stages
+    double imbalance_percent;
+    double measured_percent;    // share of the busiest stage's compute time that was measured
+    // rank with the largest plan among the first ranks of the stages, and bytes of this plan
+    int64_t          largest_rank, largest_bytes;
+    struct footprint footprint;    // memory of the modelled framework on the stage that reserves most
 };
 
 // Returns an error if the layout is illegal or [hardware] lacks a value that the job needs.
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware);
 
-// Returns the machine of a configuration. It points into config and measured, which must outlive it.
+// Returns the inputs of the cost model for a configuration. They point into config and measured, which must outlive
+// them.
 struct machine predict_machine(const struct config *config, const struct measured_ops *measured);
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine);
 
-// Finds the footprint that predict would return, without a simulation: [hardware] needs no rates.
+// Finds only the footprint that predict() would return. It runs no simulation, so [hardware] needs no rates.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine);
 
-// Same as predict, and explains the step, unless explanation is NULL: a waterfall of the stage that computes longest,
-// and each stage's op times.
+// Returns the same as predict(). If explanation is not NULL, also explains the step: computes the waterfall of the
+// stage with the longest compute time, and passes the op times of each stage to `visit`.
 struct predict_view {    // first rank of one stage
     const struct plan    *plan;
     const struct op_time *times;    // [op_count]
@@ -183,12 +192,13 @@ struct predict_explanation {
 status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
                        const struct plan_request *request, const struct machine *machine);
 
-// Same for a job; the ideal time comes from its FLOPs and peak. The caller sets only visit and context.
+// Same as predict_explain, for a job. It sets the ideal time from the job's FLOPs and peak, so the caller sets only
+// visit and context.
 status predict_explain_job(struct predict_explanation *explanation, struct prediction *prediction,
                            const struct job *job, const struct machine *machine);
 
 // Error estimate (range.c). Each effect is the change of the step time, in percent, when one value moves by one
-// standard deviation. percent is the root of the sum of their squares.
+// standard deviation. predict_range.percent is the square root of the sum of the effects' squares.
 struct predict_effect {
     const char *section, *key;
     double      percent;
@@ -210,15 +220,15 @@ struct cost {
     bool    is_alone;          // compute waits for the communication op
     double  launch_seconds;    // host time to launch the op; 0: not modelled
     double  launch_alone;      // part of launch_seconds that the GPU always waits for
-    bool    is_in_graph;       // launched once per pass of a layer, as a graph
-    bool    is_read;           // the host launches nothing until the op has ended
+    bool    is_in_graph;       // the op is in a CUDA graph that is launched once per pass of a layer
+    bool    is_read;           // the host reads its result, and launches nothing until the op has ended
 };
 // Cost of one compute op (cost.c) or one communication op (cost_communication.c). docs/predictions.md has the formulas.
 struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op);
 struct cost predict_cost_communication(const struct machine *machine, const struct plan *plan, const struct op *op);
 
-// Each pipeline stage of a job is an actor of a simulation (pipeline.c): its first rank represents all its ranks, so
-// collectives within a stage have no other participant. cost_model gives each op its cost.
+// Simulation of a job (pipeline.c). Each pipeline stage is an actor: its first rank represents all ranks of the stage,
+// so a collective within the stage has one participant. cost_model gives each op its cost.
 struct cost_model {
     struct cost (*cost)(const void *state, const struct plan *plan, const struct op *op);
     const void *state;
@@ -226,8 +236,9 @@ struct cost_model {
 struct predict_stage {
     struct plan plan;    // plan of the stage's first rank
     int64_t     rank, bytes;
-    double      compute_seconds, measured_seconds;    // cost of compute ops; the measured part of it
-    double      stall_seconds;
+    // cost of the compute ops: in total, and of the ops with a measured time
+    double compute_seconds, measured_seconds;
+    double stall_seconds;
 };
 struct predict_pipeline {
     struct simulation     simulation;
@@ -247,20 +258,21 @@ status predict_time_pipeline(struct prediction *prediction, struct predict_pipel
 
 struct predict_row {
     struct job           job;
-    status               support;    // why the job cannot be predicted
+    status               support;    // error if the job cannot be predicted
     struct prediction    prediction;
     struct predict_range range;    // percent is NaN if not requested
     struct text_buffer   warnings;
     double               tokens_per_second, mfu;
-    double               token_dollars;                         // per million; NaN: unknown
-    double               published_seconds, error_percent;      // NaN: not published
-    double               memory_bytes, memory_error_percent;    // allocated or reserved, as published; NaN: none
+    double               token_dollars;                       // dollars per million tokens; NaN: unknown
+    double               published_seconds, error_percent;    // NaN: not published
+    // predicted: reserved if that was published, else allocated; error is NaN if no memory was published
+    double memory_bytes, memory_error_percent;
 
     struct predict_explanation explanation;    // the caller may set visit
     char                       layout[256];
     bool                       fits;    // gswbench's plan fits the device
     bool                       is_program_fit;
-    const bool                *program_fits;    // is_program_fit; NULL: the program's memory is not modelled
+    const bool                *program_fits;    // &is_program_fit; NULL: the memory of the framework is not modelled
 };
 
 // Predicts row->job, which the caller has read. The caller frees row->warnings.

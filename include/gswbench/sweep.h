@@ -8,7 +8,7 @@
 #include "gswbench/job.h"
 #include "gswbench/predict.h"
 
-// Layouts that cannot be predicted, grouped by reason.
+// A reason why layouts cannot be predicted, and the number of these layouts.
 struct sweep_refusal {
     char    text[256];
     int64_t layouts;
@@ -31,33 +31,36 @@ struct sweep {
     bool (*goes_on)(void *state, const struct sweep *sweep);
     void *state;
 
-    // Outputs. layout_count = refused + too_large + fit. fit counts the layouts that no bound shows to be too large.
-    // predicted counts full predictions; bounds exclude the others from best.
-    int64_t              refused, too_large, fit, predicted;
-    bool                 is_stopped;                  // by goes_on: best covers the layouts predicted before
+    // Outputs. layout_count = refused + too_large + fit. fit counts the layouts that no lower bound of their memory
+    // shows to be too large. predicted counts the full predictions; all other layouts have a lower bound of their step
+    // time that excludes them from best.
+    int64_t refused, too_large, fit, predicted;
+    // goes_on stopped the sweep: best is chosen only from the layouts predicted before
+    bool                 is_stopped;
     struct sweep_refusal refusals[SWEEP_REFUSALS];    // the first SWEEP_REFUSALS reasons
     int                  refusal_count;
     struct sweep_choice  best[SWEEP_BEST];    // fastest first
     int                  best_count;
 };
 
-// Predicts every layout that no lower bound excludes. best holds the times of predict and does not depend on the
-// bounds.
+// Predicts every layout that can be among the best by its lower bound. So best is the same as if every layout were
+// predicted.
 status sweep_run(struct sweep *sweep);
 
 // Lower bounds of a layout's step time and memory, from plans of a few microbatches (sweep_bound.c).
 struct sweep_action;
 struct sweep_bound {
     double  seconds;
-    int64_t bytes;    // largest of the stages examined
-    // Progress: stages examined; costs of each chunk's passes; time of each stage after its last pass.
+    int64_t bytes;    // maximum over the stages examined so far
+    // Progress: number of stages examined, times of the passes through each chunk, and seconds of each stage after its
+    // last pass.
     int64_t              stages;
     struct sweep_action *actions;
     double              *rest;
 };
 void   sweep_free_bound(struct sweep_bound *bound);
 status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
-// Examines one more stage of an open bound.
+// Examines one more pipeline stage, and raises the bound if that stage shows a higher one.
 status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
 // Returns whether a rank with this much memory fits the device; true if [hardware] gives no memory size.

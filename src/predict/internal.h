@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Declares the functions that the files of src/predict share: of the cost model, the pipeline simulation and the layout
-// sweep.
+// Declares the functions that the files of src/predict share: cost model, pipeline simulation and layout sweep.
 #pragma once
 
 #include "gswbench/job.h"
@@ -9,56 +8,63 @@
 #include "gswbench/schedule.h"
 #include "gswbench/sweep.h"
 
-// explain.c: fills the waterfall of the explanation and calls its visitor with the first rank of every stage.
+// Fills the waterfall (step time by cause) of the explanation, and calls explanation->visit with the first rank of
+// every pipeline stage (explain.c).
 struct explained {
     const struct machine          *machine;
     const struct predict_pipeline *pipeline;
-    const struct actor_time       *times;    // including times per task
+    const struct actor_time       *times;    // one per stage, with the times of every task
 };
 void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
                       const struct explained *explained);
 
-// cost.c: seconds of a memory-bound kernel that moves these bytes; the sustained clock under the power limit as a
-// fraction of the clock at full power, and the peak at that clock.
+// Functions of cost.c. predict_memory_seconds: time of a memory-bound kernel that reads and writes these bytes.
+// predict_sustained_clock: clock under the power limit divided by the clock without one. predict_sustained_peak: peak
+// FLOP/s of the format at this clock.
 double predict_memory_seconds(const struct hardware_config *hardware, double bytes);
 double predict_sustained_clock(const struct hardware_config *hardware);
 double predict_sustained_peak(const struct hardware_config *hardware, const struct format_row *format);
 
-// cost_attention.c: seconds of an attention op in either pass.
+// Returns the seconds of a forward or backward attention op (cost_attention.c).
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op);
 
 // Topology of the group of a communication op (cost_communication.c).
 struct span {
     double members, nodes;
     double inside,
-        outside;             // fraction of an all-to-all's intra-node and inter-node bytes that is sent
-    double beginnings;       // latencies that the op pays; below 1 if it is one of several parts of an all-to-all
-    double node, network;    // bytes/s per device, capped by the SMs of the op
-    int    processors;       // 0: copy engines, or CPU ranks
-    bool   is_limited;       // fewer processors than NCCL would use
-    bool   is_once;          // sends a token once to each rank, as DeepEP does
+        outside;    // factors on the bytes that an all-to-all sends within and between nodes; 1 unless is_once
+    // share of the start latency that the op pays: 1 / n if it is one of n parts of an all-to-all
+    double beginnings;
+    double node, network;    // bytes/s of a device within and between nodes, limited by the SMs of the op
+    int    processors;       // SMs of the op; 0: copy engines move the data, or ranks run on CPUs
+    bool   is_limited;       // the op has fewer SMs than NCCL would use
+    bool   is_once;          // an all-to-all sends each token once per rank, as DeepEP does
 };
 
-// Seconds to start a collective of this group (cost_nccl.c).
+// Returns the start latency of a collective in this group (cost_nccl.c).
 double predict_collective_start(const struct hardware_config *hardware, const struct span *span);
 
-// cost_collectives.c: seconds of a collective within a node as measured on this GPU; 0: not measured.
+// Returns the seconds of a collective within a node, interpolated from measurements on this GPU model
+// (cost_collectives.c); 0: not measured.
 double predict_collective_seconds(const struct machine *machine, const struct span *span, const struct op *op,
                                   double bytes);
 
-// cost_nccl.c: seconds of an all-gather or reduce-scatter, and of an all-reduce, by NCCL.
+// NCCL's tuning model (cost_nccl.c). predict_gather_seconds: time of an all-gather or reduce-scatter.
+// predict_ring_protocol: index of the protocol (Simple, LL128, LL) that NCCL chooses for a ring. predict_sum_seconds:
+// time of an all-reduce.
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes);
 int    predict_ring_protocol(const struct hardware_config *hardware, double members, double passes, double bytes);
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
 
-// cost_software.c: how the modelled framework differs.
+// Differences between gswbench and the framework that [software] describes, such as Megatron (cost_software.c).
 //
 // predict_software_has: whether the framework already has the result of the op, so that it costs nothing.
-// predict_software_seconds: cost of an op that takes these seconds in gswbench. predict_software_bytes: bytes of a
-// communication op, as a multiple of the plan's. predict_is_low_precision_head: whether the op is a GEMM of the head
-// that runs in FP8. predict_group: number of experts whose ops of this kind are launched together, else 1.
-// predict_software_gemms: number of GEMMs that the framework runs instead of this op; fills in `gemm`, if given and if
-// there are several. predict_cost_launch: sets the host time to launch the op.
+// predict_software_seconds: time of the op in the framework; `seconds` is its time in gswbench. predict_software_bytes:
+// bytes of a communication op in the framework, divided by its bytes in gswbench. predict_is_low_precision_head:
+// whether the op is a GEMM of the output layer that runs in FP8. predict_group: number of experts that the framework
+// computes with one launch of this op; 1 if it launches the op per expert. predict_software_gemms: number of GEMMs that
+// the framework runs for this one, such as 3 for separate Q, K and V. If there are several, they are written to `gemm`,
+// which may be NULL. predict_cost_launch: sets the host time that the framework needs to launch the op.
 bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                 double seconds);
@@ -71,22 +77,26 @@ double predict_group(const struct software_config *software, const struct plan *
 void   predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
                            const struct op *op);
 
-// sweep_bound.c: microbatches of a step that shows a full stage: the first ones until the stage is full, one in
-// between, and the last. A stage holds at most pp microbatches at a time; with several chunks, two groups of pp. The
-// last group keeps its size. The last stage also holds those whose head gradients are deferred.
+// Returns the smallest number of microbatches with which a plan fills a pipeline stage as the whole step does
+// (sweep_bound.c). With 1F1B a stage holds activations of at most pp microbatches, with interleaving of 2 pp. The plan
+// also needs one microbatch in the steady state, and the last one. With interleaving the last group of microbatches
+// keeps its size. The last stage also holds microbatches with deferred head gradients.
 int64_t sweep_enough_microbatches(const struct plan_request *request, bool is_last);
 
-// Seconds of a pass of one microbatch through one chunk. before: until the pass needs its input. through: from then
-// until its output is ready. after: from then until the stage can start its next pass; this may be negative.
+// Times in a forward or backward pass of one microbatch through one model chunk, in seconds. before: from the start of
+// the pass until it needs its input. through: from the input until the output is ready. after: from the output until
+// the stage can start its next pass; negative if the stage can do so before the output is ready.
 struct sweep_action {
     double before, through, after;
 };
 
-// sweep_bound.c: bounds of a layout from plans of its stages.
+// Lower bounds of a layout's step time and memory, from plans of its stages (sweep_bound.c).
 //
-// sweep_time_actions: the passes of a plan, [action][microbatch][chunk]. sweep_place_action: index of a pass in the
-// costs of a bound, which are [0: first microbatch, 1: later][action][chunk of the model]. sweep_state_bytes: minimum
-// bytes of gradients and optimizer state per rank. sweep_walk_bound: step time of a bound, from its passes.
+// sweep_time_actions: times the passes of a plan into actions[forward or backward][microbatch][chunk].
+// sweep_take_minimum: keeps the smaller value of each of the three times. sweep_place_action: index of a pass in
+// sweep_bound.actions, which is [0: first microbatch, 1: later][forward or backward][chunk of the model].
+// sweep_state_bytes: minimum bytes of gradients and optimizer state per rank. sweep_walk_bound: raises the step time of
+// a bound to the end of a pipeline schedule with its pass times.
 void    sweep_time_actions(struct sweep_action *actions, const struct plan *plan, const struct machine *machine);
 void    sweep_take_minimum(struct sweep_action *minimum, const struct sweep_action *action);
 int64_t sweep_place_action(const struct schedule_shape *shape, const struct schedule_action *action, int64_t chunk);
@@ -95,12 +105,12 @@ struct schedule_shape sweep_shape(const struct plan_request *request);
 void                  sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request);
 void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
-// sweep_rough.c: lower bound of the cost of one layer for a microbatch. Layouts that partition a layer the same way
-// share it. It yields a rough bound per layout, and a tighter one from the order of the passes. All fields are zero if
-// layers differ.
+// Lower bound of the cost of one layer for one microbatch (sweep_rough.c). Layouts that shard a layer in the same way
+// share one sweep_layer. sweep_find_rough_bound computes a bound of a layout from it, and sweep_find_actions a tighter
+// bound that follows the pipeline schedule. All fields are zero if the model has different kinds of layers.
 struct sweep_layer {
-    struct sweep_action first[SCHEDULE_PASSES];    // the only layer of a chunk
-    double              more[SCHEDULE_PASSES];     // each further layer of the chunk
+    struct sweep_action first[SCHEDULE_PASSES];    // pass through a chunk with a single layer
+    double              more[SCHEDULE_PASSES];     // seconds that each further layer of a chunk adds
     double              head;
     int64_t             bytes;    // activations kept from the forward to the backward pass
 };
@@ -110,14 +120,16 @@ struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const
 void sweep_find_actions(struct sweep_bound *bound, const struct sweep_layer *layer, const struct plan_request *request,
                         const struct machine *machine);
 
-// long_step.c: predicts and explains a step from two shorter ones. It calls no visitor.
+// Predicts and explains a step from two steps with fewer microbatches (long_step.c). Does not call explanation->visit.
 status predict_long_step(struct predict_explanation *explanation, struct prediction *prediction,
                          const struct plan_request *request, const struct machine *machine);
 
-// pipeline.c: computes the costs of the ops of a stage into its tasks. predict.c: cost function for a struct machine.
+// predict_cost_stage sets the costs of a stage's ops in the tasks of its actor (pipeline.c). predict_cost is a function
+// for cost_model.cost with a struct machine as its state (predict.c).
 void        predict_cost_stage(struct actor *actor, struct predict_stage *stage, const struct cost_model *model);
 struct cost predict_cost(const void *state, const struct plan *plan, const struct op *op);
 
-// predict.c: adds stragglers and step overhead to the simulated seconds.
+// predict_step_overhead: fixed seconds per step. predict_whole_seconds: simulated seconds plus this overhead and the
+// wait for the slowest replica (predict.c).
 double predict_step_overhead(const struct machine *machine);
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds);
