@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Computes the seconds of compute ops: of GEMMs by tiles and waves, of all other ops by memory traffic. Attention is in
-// cost_attention.c, communication in cost_communication.c. cost_software.c corrects the result for a framework.
+// Computes the seconds of compute ops: GEMMs from tiles and waves, all other ops from memory traffic. Attention is in
+// cost_attention.c, communication in cost_communication.c. cost_software.c corrects the times for the modelled
+// framework.
 #include <math.h>
 
 #include "gswbench/fatal.h"
@@ -8,7 +9,7 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-enum { MAX_PARTS = 8 };    // of a GEMM by split-k
+enum { MAX_PARTS = 8 };    // maximum split-k factor of a GEMM
 
 double predict_memory_seconds(const struct hardware_config *hardware, double bytes)
 {
@@ -16,7 +17,7 @@ double predict_memory_seconds(const struct hardware_config *hardware, double byt
 }
 
 // Whether an FP8 GEMM accumulates in the tensor cores alone, instead of adding partial sums in fp32 registers. A
-// framework that runs the output layer (head) in FP8 does this for the head in the forward pass only.
+// framework with an FP8 output layer (head) uses this fast accumulation only in the forward pass of the head.
 static bool sums_fast(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     return op->sums_fast ||
@@ -34,9 +35,9 @@ static const struct format_row *gemm_format(const struct machine *machine, const
     return a->bits >= b->bits ? a : b;
 }
 
-// Clock under a power limit, relative to the full clock. A fifth of full power does not depend on the clock f, as
-// bursts of the same GEMMs on H100 boards of 350 and 700 W show. The rest is proportional to f V^2. The voltage V is
-// proportional to f, so the clock is the cube root of the share of this rest that the limit leaves.
+// Clock under a power limit, relative to the full clock. A fifth of full power does not depend on the clock f: measured
+// with bursts of the same GEMMs on H100 boards of 350 and 700 W. The other four fifths are proportional to f V^2, and
+// the voltage V to f. So the clock is the cube root of the share of these four fifths that the limit allows.
 double predict_sustained_clock(const struct hardware_config *hardware)
 {
     const double fixed = 0.2;
@@ -48,15 +49,15 @@ double predict_sustained_peak(const struct hardware_config *hardware, const stru
     return hardware->peak[format->rate].value * predict_sustained_clock(hardware);
 }
 
-// Split-k writes partial sums in fp32 and reads them again.
+// Seconds to write and read the fp32 partial sums of a split-k GEMM.
 static double sum_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, double parts)
 {
     double bytes = parts > 1.0 ? parts * 8.0 * (double)shape->m * (double)shape->n : 0.0;
     return predict_memory_seconds(hardware, bytes);
 }
 
-// Values of section [hardware] for one operand format. The cost of adding a tile to C is gemm_accumulate BF16 steps
-// along k. steps converts it to steps of this format: 2 for FP8, where a step takes half the time.
+// Values of section [hardware] for one operand format. The option gemm_accumulate gives the time to add a tile to C, in
+// BF16 steps along k. `steps` converts this to steps of the format: 2 for FP8, because an FP8 step takes half the time.
 struct gemm_values {
     double efficiency, prologue, smoothing, gap, steps;
 };
@@ -83,14 +84,14 @@ static double count_waves(double smoothing, double tiles, double units)
     return (1.0 - smoothing) * ceil(waves) + smoothing * fmax(waves, 1.0);
 }
 
-// FLOP/s of a tile of m x n, relative to 128 x 256. A tile loads (m + n) k values for m n k products, so a small one is
-// slower. traffic: load time of a 128 x 128 tile divided by the time of its products.
+// FLOP/s of a tile of m x n, relative to 128 x 256. A tile loads (m + n) k values for m n k multiplications, so a small
+// tile is slower. traffic: load time of a 128 x 128 tile, divided by its math time.
 static double tile_rate(double traffic, double m, double n)
 {
     return (1.0 + 0.75 * traffic) / (1.0 + 64.0 * traffic * (1.0 / m + 1.0 / n));
 }
 
-// Whether the epilogue reads a matrix of the size of C.
+// Whether the epilogue of the GEMM reads a matrix as large as C.
 static bool reads_c(const struct op *op)
 {
     return op->accumulates || (op->operand_count > GEMM_ADDEND && op->operand[GEMM_ADDEND] >= 0);
@@ -144,22 +145,24 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
     return known->seconds;
 }
 
-// Memory traffic of a chunked scan in addition to its operands. The kernels of mamba_ssm exchange running sums of dt,
-// the products C B^T of every chunk, and the states before every chunk through memory.
+// Memory traffic of the chunked Mamba-2 scan in addition to its operands. Between the kernels of mamba_ssm, running
+// sums of dt, the products C B^T of every chunk, and the state before every chunk pass through memory.
 //
-// Bytes that a pass moves per element of a tensor: inputs for x, outs for the output (backward: its gradient), pairs
-// for B and C, state for the states of the chunks, score for C B^T. step: bytes per head and position.
+// Bytes that a forward or backward pass moves per element of a tensor. inputs: x. outs: the output, in the backward
+// pass its gradient. pairs: B and C. state: states of the chunks. score: C B^T. step: bytes per head and position.
 struct scan_traffic {
     double inputs, outs, pairs, state, score, step;
 };
 
-// Forward kernels and the tensors that they read: running sums; states of chunks in fp32 (x, B); their sums over
-// earlier chunks in BF16; C B^T in fp32 (B, C); output (x, C, C B^T, states). One access per operand counts already.
+// There are five forward kernels. They compute running sums of dt; the fp32 state of each chunk, from x and B; sums of
+// these states over earlier chunks, in BF16; C B^T in fp32, from B and C; and the output, from x, C, C B^T and the
+// states. One access per operand is not counted here, because plan_op_bytes counts it.
 static const struct scan_traffic scan_forward = {
     .inputs = 2, .outs = 0, .pairs = 4, .state = 12, .score = 8, .step = 24};
 
-// Backward kernels: the first four forward kernels again; gradients of the states (d out, C), summed over later chunks;
-// then d x and d dt, d B, d C, d (C B^T), and the gradient of the running sums. x and d out are read five times each.
+// The backward pass repeats the first four forward kernels. It computes gradients of the states from d out and C and
+// sums them over later chunks. Then it computes d x and d dt, d B, d C, d (C B^T), and the gradient of the running
+// sums. It reads x and d out five times each.
 static const struct scan_traffic scan_backward = {
     .inputs = 8, .outs = 8, .pairs = 14, .state = 28, .score = 24, .step = 60};
 
@@ -175,8 +178,8 @@ static double scan_bytes(const struct op *op)
                         of->step * (double)shape->heads);
 }
 
-// A separate kernel reads the input once to find the scale, at the share scale_efficiency of memory bandwidth. The cast
-// moves all other bytes, at the share cast_efficiency.
+// If the cast must find its scale, a separate kernel reads the input once, at the fraction scale_efficiency of memory
+// bandwidth. The cast itself moves its bytes at the fraction cast_efficiency.
 static double cast_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     double found = op_finds_scale(op) ? (double)format_bytes(plan->tensors[op->operand[QUANTIZE_IN]].format,
@@ -187,9 +190,10 @@ static double cast_seconds(const struct hardware_config *hardware, const struct 
            hardware->memory_bandwidth.value;
 }
 
-// Idle time of the GPU before the kernel of an op. Grouped experts share one activation kernel, so the activation of
-// each expert pays its share of one gap. Their GEMMs alternate over several CUDA streams, which hides the longer setup
-// of an FP8 GEMM: each pays the gap of an ordinary kernel.
+// Idle time of the GPU before the kernel of an op. A framework with grouped experts launches one activation kernel for
+// all of them, so the activation of each expert pays a share of one gap. The framework distributes the GEMMs of grouped
+// experts over several CUDA streams. This hides the longer setup of an FP8 GEMM, so each pays the gap of an ordinary
+// kernel.
 static double gap_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     double experts = predict_group(machine->software, plan, op);
@@ -200,7 +204,8 @@ static double gap_seconds(const struct machine *machine, const struct plan *plan
     return gap / experts;
 }
 
-// Tile time and memory time overlap, except for a share of the shorter one.
+// Returns the seconds of a GEMM. Its math and memory times overlap, except for the share gemm_memory_exposed of the
+// shorter time.
 static double join_times(const struct hardware_config *hardware, double tiles, double memory)
 {
     return fmax(tiles, memory) + hardware->gemm_memory_exposed.value * fmin(tiles, memory);
@@ -231,7 +236,7 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     FATAL(EXIT_INTERNAL, "%s computes nothing that has a cost", op_name((enum op_kind)op->kind));
 }
 
-// The measured time, or the cost model plus the kernel gap.
+// Returns the measured time of the op if there is one, else the cost model plus the idle time before each kernel.
 static double device_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                              const struct quantity *measured)
 {

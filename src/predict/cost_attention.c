@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Computes the seconds of attention from FLOPs and sequence length; in FP8 also from the number of query-key pairs.
+// Computes the seconds of attention from FLOPs and sequence length, and in FP8 also from the number of query-key pairs.
 #include <math.h>
 
 #include "gswbench/op_operands.h"
@@ -8,7 +8,7 @@
 #include "internal.h"
 
 // Ratio of computed to visible query-key pairs under a sliding window. Kernels compute whole tiles, which include
-// invisible pairs at both ends of the window, but never more pairs than without a window.
+// invisible pairs at both ends of the window. They never compute more pairs than without a window.
 enum { ATTENTION_TILE = 128 };
 static double tiles_of_window(const struct op *op)
 {
@@ -34,13 +34,14 @@ static double pair_flops(const struct op *op)
     return 2.0 * (is_backward(op) ? 3.0 * keys + 2.0 * values : keys + values);
 }
 
-// Query-key pairs that are computed, including the invisible ones in tiles at both ends of a window.
+// Number of query-key pairs that the kernel computes, including invisible pairs in the tiles at both ends of a sliding
+// window.
 static double count_pairs(const struct op *op)
 {
     return op_flops(op) * tiles_of_window(op) / pair_flops(op);
 }
 
-// Slowdown of short sequences, which do not fill the device.
+// Slowdown of short sequences: at attention_half_length positions, attention reaches half of its rate.
 static double length_factor(const struct hardware_config *hardware, const struct attention_shape *shape)
 {
     double length = (double)(shape->sequence + shape->earlier);
@@ -50,8 +51,8 @@ static double length_factor(const struct hardware_config *hardware, const struct
     return (length + hardware->attention_half_length.value) / length;
 }
 
-// Slowdown if there are too few heads and tiles of queries to fill all SMs. The tile of the last queries attends to all
-// keys, and the op takes at least as long as one SM needs for this tile.
+// Slowdown if there are too few heads and query tiles to fill all SMs. With a causal mask the tile of the last queries
+// attends to all keys. The op takes at least the time that one SM needs for this tile.
 static double fill_factor(const struct hardware_config *hardware, const struct op *op)
 {
     const struct attention_shape *shape = &op->shape.attention;
@@ -64,7 +65,8 @@ static double fill_factor(const struct hardware_config *hardware, const struct o
     return fmax(1.0, (double)hardware->multiprocessors * longest / pairs);
 }
 
-// Rate of heads of this width, relative to heads of 128: linear between the given widths, proportional below them.
+// FLOP/s for heads of this size, relative to heads of size 128. The rate is interpolated linearly between the sizes
+// that [hardware] has a value for, and proportional to the size below 64.
 static double width_factor(const struct hardware_config *hardware, double width)
 {
     const double widths[] = {0.0, 64.0, 128.0, 192.0, 256.0};
@@ -96,10 +98,11 @@ static double wide_seconds(const struct machine *machine, enum format format, co
            (share * width_factor(hardware, (double)shape->head_dim) * peak);
 }
 
-// Attention before FlashAttention: two GEMMs, with the scores in memory, for all pairs including masked ones. If 8 does
-// not divide the head size, the GEMMs run outside the tensor cores: 1/32 of the peak is half of an A100's FP32 rate. A
-// BF16 score takes 8 bytes of traffic forward: it is written, read and written by the softmax, and read again.
-// Backward, its gradient also takes 8 bytes, and the score is read three more times.
+// Unfused attention, as before FlashAttention: two GEMMs for all pairs including masked ones, with the scores in
+// memory. If 8 does not divide the head size, the GEMMs run outside the tensor cores, at 1/32 of the peak (half of an
+// A100's FP32 rate). In the forward pass a BF16 score causes 8 bytes of traffic: a GEMM writes it, the softmax reads
+// and writes it, and a GEMM reads it. In the backward pass the gradient of the score also causes 8 bytes, and the score
+// is read three times.
 static const double unaligned_share = 1.0 / 32.0, score_bytes[] = {8.0, 14.0};
 
 static double unfused_seconds(const struct hardware_config *hardware, enum format format, const struct op *op)
@@ -115,8 +118,9 @@ static double unfused_seconds(const struct hardware_config *hardware, enum forma
     return flops / rate + predict_memory_seconds(hardware, score_bytes[is_backward(op)] * pairs);
 }
 
-// The GEMMs do not dominate FP8 attention. Exponentials and the casts between the two GEMMs take a time per query-key
-// pair that does not depend on the head width. The backward pass also computes the pairs outside a sliding window.
+// In FP8 attention the GEMMs are not dominant. The exponentials, and the casts between the two GEMMs, take a time per
+// query-key pair that does not depend on the head size. The FP8 backward pass also computes the pairs outside a sliding
+// window.
 static double low_precision_seconds(const struct machine *machine, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -129,8 +133,8 @@ static double low_precision_seconds(const struct machine *machine, const struct 
             1.0 / (rate * predict_sustained_clock(hardware)));
 }
 
-// If a sequence packs several texts, a token attends only to its own text: on average to L / 2 tokens of a text of L
-// tokens. The op then costs as much as attention with a sliding window of L / 2.
+// If a sequence packs several texts, a token attends only to its own text. In a text of L tokens (text_tokens) it
+// attends to L / 2 tokens on average. The op then has the cost of attention with a sliding window of L / 2.
 static struct op within_texts(const struct software_config *software, const struct op *op)
 {
     struct op               within = *op;
@@ -142,10 +146,11 @@ static struct op within_texts(const struct software_config *software, const stru
     return within;
 }
 
-// The backward pass of fused attention reads or writes six arrays of the size of Q outside its GEMMs.
+// Outside its GEMMs, the backward pass of fused attention reads or writes six arrays as large as Q.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    enum format                   format = plan->tensors[op->operand[ATTENTION_QUERY]].format;    // or of the gradients
+    // backward: of the gradients
+    enum format                   format = plan->tensors[op->operand[ATTENTION_QUERY]].format;
     const struct attention_shape *shape  = &op->shape.attention;
     if (machine->software != NULL && machine->software->unfused_attention) {
         return unfused_seconds(machine->hardware, format, op);

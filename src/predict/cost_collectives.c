@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Interpolates measured times of collectives within a node (configs/hardware/collectives.csv) by message size. A series
-// is one collective on one number of GPUs. A size that a series lacks is estimated from a related series, or from the
-// protocol that NCCL chooses. Without a series, cost_communication.c uses the model in cost_nccl.c.
+// has the times of one collective on one number of GPUs. If it lacks a size, the time is estimated from another series,
+// or from sizes with the same NCCL protocol. If there is no series, cost_communication.c uses the model in cost_nccl.c.
 #include <math.h>
 
 #include "gswbench/predict.h"
@@ -16,8 +16,8 @@ static enum node_collective find_collective(const struct op *op)
                                                                             : COLLECTIVES;
 }
 
-// Whether the table of measured times does not describe the links: the user set their values, they were measured on
-// this machine, or the ranks are CPU ranks.
+// Whether the table of measured times does not apply to the links of this machine: the user set their values, they were
+// measured on this machine, or the ranks run on CPUs.
 static bool has_own_links(const struct hardware_config *hardware)
 {
     const struct quantity *values[] = {&hardware->node_bandwidth, &hardware->node_efficiency, &hardware->node_latency};
@@ -29,8 +29,8 @@ static bool has_own_links(const struct hardware_config *hardware)
     return hardware->cores > 0;
 }
 
-// Whether a measured time does not apply because the framework disables NVLS. The table was measured with NVLS, which
-// NCCL uses for all-reduces of more than two ranks.
+// Whether the measured times do not apply because the framework disables NVLS. They were measured with NVLS, which NCCL
+// uses for all-reduces of more than two ranks.
 static bool lacks_nvls(const struct machine *machine, enum node_collective collective, double members)
 {
     return collective == COLLECTIVE_ALL_REDUCE && members > 2.0 && machine->hardware->nvls_efficiency.value > 0.0 &&
@@ -47,8 +47,9 @@ static double seconds_at(const struct series *series, int size)
     return series->times->seconds[series->collective][series->group][size];
 }
 
-// Whether NCCL changes its protocol at about the same size in both series. An all-gather and a reduce-scatter on the
-// same GPUs use the same ring, and an all-reduce does both. All-to-alls on different numbers of GPUs are related.
+// Whether NCCL changes its protocol at about the same message size in both series. This holds for all-gathers and
+// reduce-scatters on the same GPUs, because both use the same ring. An all-reduce is a reduce-scatter and an
+// all-gather, so both are related to it. All-to-alls are related to all-to-alls on other numbers of GPUs.
 static bool is_related(const struct series *series, const struct series *other)
 {
     return series->collective == COLLECTIVE_ALL_TO_ALL
@@ -57,8 +58,8 @@ static bool is_related(const struct series *series, const struct series *other)
                      other->collective < COLLECTIVE_ALL_REDUCE;
 }
 
-// Searches from `size` on, in steps of `step`, for a size that both series have, and sets `size` to it; -1: none.
-// Returns the logarithm of the ratio of their times at this size.
+// Starts at `size` and searches in steps of `step` for a message size at which both series have a time. Sets `size` to
+// it, or to -1 if there is none. Returns the logarithm of the ratio of the two times.
 static double find_ratio(const struct series *series, const struct series *other, int *size, int step)
 {
     while (*size >= 0 && *size < COLLECTIVE_SIZES) {
@@ -71,8 +72,9 @@ static double find_ratio(const struct series *series, const struct series *other
     return 0.0;
 }
 
-// Estimates the time of a size that the series lacks: the time of a related series, multiplied by the interpolated
-// ratio of both. It uses the series whose ratio changes least around this size; 0 if each changes by 1.2 or more.
+// Estimates the time of a message size that the series lacks: the time of a related series, multiplied by the ratio of
+// the two series, interpolated from neighbouring sizes. Uses the related series whose ratio changes least between these
+// sizes. Returns 0 if every ratio changes by a factor of 1.2 or more.
 static double borrow(const struct series *series, int size)
 {
     double seconds = 0.0, change = log(1.2);
@@ -111,8 +113,8 @@ static int protocol_at(const struct hardware_config *hardware, const struct seri
     return predict_ring_protocol(hardware, 2 << series->group, passes, ldexp(COLLECTIVE_SMALLEST, size));
 }
 
-// Returns the time at `size` on the line through two measured sizes: `near`, and the next one in steps of `step` away
-// from it. Returns 0 unless NCCL chooses the same protocol for all three sizes.
+// Extrapolates the time at `size` by the line through two measured sizes: `near`, and the next measured size in
+// direction `step`. Returns 0 unless NCCL chooses the same protocol for all three sizes.
 static double extend(const struct hardware_config *hardware, const struct series *series, int near, int step, int size)
 {
     int protocol = protocol_at(hardware, series, size), far = near + step;
@@ -124,8 +126,9 @@ static double extend(const struct hardware_config *hardware, const struct series
     return is_same ? draw_line(point_at(series, near), point_at(series, far), ldexp(COLLECTIVE_SMALLEST, size)) : 0.0;
 }
 
-// Estimates the time of a size between two measured ones from a related series, or else by extend(); 0: unknown. For
-// all-reduces and all-to-alls, averages (geometric mean) the related series with the line between the two sizes.
+// Estimates the time of a size between the measured sizes `first` and `last`; 0: unknown. The estimate comes from a
+// related series, or else from extend(). For all-reduces and all-to-alls it is the geometric mean of the time from the
+// related series and the time on the line between the two sizes.
 static double estimate(const struct hardware_config *hardware, const struct series *series, int first, int last,
                        int size)
 {
@@ -142,9 +145,9 @@ static double estimate(const struct hardware_config *hardware, const struct seri
     return seconds <= 0.0 ? 0.0 : fmin(fmax(seconds, fmin(low.seconds, high.seconds)), fmax(low.seconds, high.seconds));
 }
 
-// Time is constant up to the smallest measured size, and linear between neighbouring sizes, measured or estimated.
-// Above the largest size, the line through the last two continues. For 0 bytes it returns 0, so that the caller uses
-// the latency of the model.
+// Returns the time for a message of this size. It is constant up to the smallest measured size, and linear between
+// neighbouring measured or estimated sizes. Beyond the largest size, it follows the line through the last two. For 0
+// bytes it is 0, so that the caller uses the latency of its model.
 static double interpolate(const struct hardware_config *hardware, const struct series *series, double bytes)
 {
     int          first = -1, last = -1;

@@ -11,7 +11,8 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-// Whether copy engines carry the op (run.zero_cta), which takes no SMs. They cannot reduce or leave the node.
+// Whether copy engines move the data of the op, so that it takes no SMs (run.zero_cta). Copy engines cannot reduce data
+// or reach another node.
 static bool is_copied(const struct machine *machine, const struct op *op, const struct plan_group *group,
                       int64_t domain)
 {
@@ -19,7 +20,7 @@ static bool is_copied(const struct machine *machine, const struct op *op, const 
            plan_group_nodes(group, domain) == 1;
 }
 
-// SMs of a communication op: NCCL's choice for this size, or run.sm_margin if that is lower. CPU ranks have none.
+// Returns the SMs of a communication op: NCCL's choice for this size, or run.sm_margin if that is lower; 0 on CPUs.
 static int find_processors(const struct machine *machine, const struct op *op, const struct plan_group *group,
                            int64_t domain, double bytes)
 {
@@ -46,7 +47,7 @@ static struct span find_span(const struct hardware_config *hardware, const struc
                              fmin(hardware->network_efficiency.value * hardware->network_bandwidth.value, carried)};
 }
 
-// Intra-node and inter-node traffic overlap.
+// Returns the seconds of an all-to-all. Its traffic within nodes overlaps with its traffic between nodes.
 static double all_to_all_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double local  = span->members / span->nodes;
@@ -59,20 +60,22 @@ static double all_to_all_seconds(const struct hardware_config *hardware, const s
            span->beginnings * (predict_collective_start(hardware, span) + hardware->network_latency.value);
 }
 
-// Expected number of distinct nodes (or ranks) that a token reaches with this many uniformly distributed choices of
-// experts.
+// Returns the expected number of distinct places (nodes or ranks) that receive a token which chooses `choices` experts
+// uniformly at random.
 static double expect_places(double places, double choices)
 {
     return places * (1.0 - pow(1.0 - 1.0 / places, choices));
 }
 
-// Shares of NVLink bandwidth that expert dispatch kernels reach. forwarded: in a node, for data from other nodes (122
-// of 200 GB/s on H800). linked: if all ranks are on one node. Measured were 153 to 158 of 200 GB/s on H800, and 735 and
-// 674 of 900 GB/s on B200 (HybridEP). An eighth of these bytes stays on the rank and is not counted in linked.
+// Shares of NVLink bandwidth that expert dispatch kernels reach. forwarded: for tokens that arrive from other nodes,
+// 122 of 200 GB/s on H800. linked: if all ranks are on one node. DeepEP measured 153 to 158 of 200 GB/s on H800,
+// HybridEP 735 and 674 of 900 GB/s on B200. These rates include the eighth of the tokens that stays on its rank; linked
+// excludes it.
 static const double forwarded = 0.61, linked = 0.685;
 
-// Kernels such as DeepEP's send a token once to each node that has experts for it, and inside a node once to each rank.
-// inside and outside: bytes within and between nodes, relative to one copy of the token per chosen expert.
+// Kernels such as DeepEP's send a token once to each node that has experts for it, and within a node once to each rank.
+// Sets the bytes that they send within nodes (span->inside) and between nodes (span->outside), relative to one copy of
+// the token per chosen expert.
 static void send_tokens_once(struct span *span, const struct machine *machine, double choices)
 {
     double local = span->members / span->nodes, bandwidth = machine->hardware->node_bandwidth.value;
@@ -91,7 +94,7 @@ static double hop_latency(const struct hardware_config *hardware, bool is_networ
     return is_network ? hardware->network_latency.value : hardware->node_latency.value;
 }
 
-// Seconds of a send/receive pair, or of a ring step. All ranks of a ring step wait for its slowest hop.
+// Returns the seconds of a send/receive pair, or of one step of a ring, in which all ranks wait for the slowest link.
 static double hop_seconds(const struct hardware_config *hardware, const struct span *span, double bytes,
                           bool is_network)
 {
@@ -116,9 +119,9 @@ static double model_seconds(const struct machine *machine, const struct span *sp
     FATAL(EXIT_INTERNAL, "%s is not a communication op", op_name((enum op_kind)op->kind));
 }
 
-// Returns the measured time if there is one, else the time of the model. If the op has fewer SMs than in the
-// measurement (is_limited), it returns the longer of both. If the op is one of n parts of an all-to-all (beginnings is
-// 1 / n), it costs 1 / n of one all-to-all with the bytes of all n parts.
+// Returns the measured time of the op, or the time of the model if none was measured. If the op has fewer SMs than in
+// the measurement (is_limited), returns the longer of these two times. One of n parts of an all-to-all (beginnings is 1
+// / n) costs 1 / n of an all-to-all with the bytes of all n parts.
 static double communication_seconds(const struct machine *machine, const struct span *span, const struct op *op,
                                     double bytes, bool is_network)
 {
@@ -131,7 +134,7 @@ static double communication_seconds(const struct machine *machine, const struct 
     return fmax(measured, model_seconds(machine, span, op, bytes, is_network));
 }
 
-// Reduction of the gradients of a layer.
+// Whether the op reduces the gradients of a layer.
 static bool is_reduction(const struct op *op)
 {
     return (op->stream == STREAM_GRADIENT_REDUCE || op->stream == STREAM_REPLICA_REDUCE) && op->tag.layer >= 0;
@@ -163,8 +166,8 @@ static int64_t trained_elements(const struct plan *plan)
     return elements;
 }
 
-// Returns how many collectives of this size the framework joins in a bucket (bucket_elements), 1 if it joins none. Each
-// costs its share of the time of one collective of the whole bucket.
+// Returns how many collectives of this size the framework joins in one bucket (option bucket_elements); 1: none. The op
+// then costs its share of the time of one collective for the whole bucket.
 static double find_bucket(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     bool    is_of_unit = op->tag.layer >= 0 && (is_reduction(op) || op->stream == STREAM_WEIGHT_GATHER);
@@ -177,15 +180,16 @@ static double find_bucket(const struct machine *machine, const struct plan *plan
     return (double)(all < limit ? all : limit) / (double)elements;
 }
 
-// Whether the op moves tokens to experts or back. The all-to-all of I32 is the exchange of token counts.
+// Whether the op moves tokens to experts or back. An all-to-all of int32 exchanges token counts instead.
 static bool moves_tokens(const struct plan *plan, const struct op *op)
 {
     return op->kind == OP_ALL_TO_ALL && op->stream == STREAM_EXPERT &&
            plan->tensors[op->operand[COMMUNICATION_OUT]].format != FORMAT_I32;
 }
 
-// Whether the op reduces input gradients over tp. If q, k and v are separate linears, PyTorch first adds their input
-// gradients, after all of their GEMMs, and compute waits for the reduction.
+// Whether the op is a reduce-scatter of input gradients over tp. If Q, K and V are separate linears, PyTorch adds their
+// input gradients after the last of their GEMMs. No GEMM is left to overlap with the reduce-scatter, so compute waits
+// for it.
 static bool reduces_sums(const struct op *op)
 {
     return op->kind == OP_REDUCE_SCATTER && op->stream == STREAM_TENSOR && op->tag.phase == PHASE_BACKWARD;
@@ -204,7 +208,7 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
     struct span span        = find_span(hardware, group, domain, processors);
     bool        is_exchange = software != NULL && moves_tokens(plan, op);
     bool        is_serial   = is_exchange && software->expert_serial;
-    if (is_serial) {    // the plan has one all-to-all per local expert
+    if (is_serial) {    // the framework has one all-to-all, gswbench one per local expert
         span.beginnings = span.members / (double)plan->model.experts;
     }
     span.is_limited = processors < plan_connection_processors(op->stream, (int64_t)bytes);
@@ -229,7 +233,8 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
         cost.seconds = communication_seconds(machine, &span, op, bucket * bytes, is_network) / bucket;
     }
     cost.stall_seconds = copy_seconds(machine, plan, op, bytes);
-    if (software != NULL && is_reduction(op)) {    // split into reduction_parts collectives, each with its latency
+    // the framework splits it into reduction_parts collectives, and each pays the latency
+    if (software != NULL && is_reduction(op)) {
         double latency = communication_seconds(machine, &span, op, 0.0, is_network),
                parts   = software->reduction_parts.value;
         cost.seconds += (parts - 1.0) * latency;

@@ -6,11 +6,13 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-// Protocols of rings and trees. LL and LL128 trade bandwidth for latency: a flag travels with the data instead of after
-// each chunk. Half of LL's traffic is flags. Latencies are NCCL's for Hopper and Blackwell, relative to a ring with
-// Simple: 3.4 us in a node, 14 us between nodes. The model multiplies them by node_latency and network_latency.
+// NCCL's protocols Simple, LL128 and LL, for rings and trees. node_hop and network_hop are the latencies per hop of a
+// ring with Simple in NCCL's tables for Hopper and Blackwell, in us. struct protocol has the latencies of a protocol
+// relative to these two, and its bandwidth relative to Simple. The model multiplies the relative latencies by
+// node_latency and network_latency of [hardware]. LL and LL128 have a lower latency and bandwidth, because a flag
+// travels with the data instead of after each chunk. In LL, half of the traffic is flags.
 static const double node_hop = 3.4, network_hop = 14.0;
-// Share of a link's bandwidth that NCCL counts: 20.6 of 25 GB/s on Hopper, 40.1 of 50 on Blackwell.
+// Share of an NVLink's nominal bandwidth in NCCL's tables: 20.6 of 25 GB/s on Hopper, 40.1 of 50 GB/s on Blackwell.
 static const double counted_share = 0.802;
 enum { SIMPLE, LL128, LL, PROTOCOLS };
 struct protocol {
@@ -20,10 +22,10 @@ static const struct protocol ring_protocols[PROTOCOLS] = {
     {1.0, 1.0, 1.0}, {0.92, 1.9 / 3.4, 4.0 / 14.0}, {0.5, 0.6 / 3.4, 2.7 / 14.0}};
 static const struct protocol tree_protocols[PROTOCOLS] = {
     {0.92, 4.0 / 3.4, 1.0}, {0.92 * 0.9375, 1.25 / 3.4, 8.5 / 14.0}, {0.92 / 3.8, 0.6 / 3.4, 5.0 / 14.0}};
-// Latencies measured on this machine already include the protocol that NCCL chose.
+// Used with latencies that were measured on this machine, which include the effect of the protocol that NCCL chose.
 static const struct protocol measured_protocol = {1.0, 1.0, 1.0};
 
-// Bandwidth correction of trees for messages of 64 B, 128 B, ... 256 MiB.
+// NCCL's factors on the bandwidth of a tree, by protocol and message size: 64 B, 128 B, ... 256 MiB.
 enum { CORRECTIONS = 23, CORRECTED_FROM = 64 };
 static const double tree_corrections[PROTOCOLS][CORRECTIONS] = {
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
@@ -36,7 +38,7 @@ static double tree_correction(int protocol, double bytes)
     return power < 0.0 || power >= CORRECTIONS ? 1.0 : tree_corrections[protocol][(int)power];
 }
 
-// NCCL's cap on the bandwidth of LL for 1, 2 and more nodes.
+// NCCL's limit on the bandwidth of LL in bytes/s, for 1, 2 and more nodes.
 static double max_bandwidth(int protocol, double nodes)
 {
     return protocol != LL ? INFINITY : nodes == 1.0 ? 141e9 : nodes == 2.0 ? 39e9 : 20.4e9;
@@ -74,9 +76,9 @@ static double span_bandwidth(const struct span *span)
     return span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;
 }
 
-// Latencies of a ring across nodes. A hop within a node takes at least 1 us, the overhead of the network proxy; only LL
-// would be faster. An all-reduce with Simple has 1.4 times the latency. With one rank per node, no hop within a node
-// hides the network latency, so it is the same as in a tree.
+// Returns a protocol with NCCL's changes for rings across nodes. Each hop within a node takes at least 1 us, because of
+// the network proxy; only LL would be faster. An all-reduce (two passes) with Simple has 1.4 times the latency. With
+// one rank per node, a hop between nodes has the latency of a tree, because no hop within a node hides a part of it.
 static struct protocol ring_protocol(int i, const struct span *span, double passes)
 {
     struct protocol protocol = ring_protocols[i];
@@ -93,8 +95,8 @@ static struct protocol ring_protocol(int i, const struct span *span, double pass
     return protocol;
 }
 
-// A ring through all members that leaves each node once, with the fastest protocol. passes is 1 for all-gather and
-// reduce-scatter, 2 for all-reduce.
+// Returns the seconds of a ring with the fastest protocol. The ring visits all ranks and leaves each node once. passes
+// is 1 for all-gather and reduce-scatter, 2 for all-reduce.
 static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes, double passes)
 {
     double      bandwidth = span_bandwidth(span), fastest = INFINITY;
@@ -113,8 +115,9 @@ static double ring_seconds(const struct hardware_config *hardware, const struct 
     return fastest;
 }
 
-// Protocol that NCCL's tuning chooses for a ring within a node, by its own constants. shares: bandwidth relative to
-// Simple. LL moves 141 of 361 GB/s on Hopper.
+// Returns the protocol that NCCL's tuning chooses for a ring within a node. It uses the latencies of NCCL's tables, not
+// of [hardware]. starts: start latency of each protocol in seconds. shares: bandwidth relative to Simple; LL reaches
+// 141 of 361 GB/s on Hopper.
 int predict_ring_protocol(const struct hardware_config *hardware, double members, double passes, double bytes)
 {
     static const double starts[PROTOCOLS] = {8.4e-6, 14e-6, 6.6e-6}, shares[PROTOCOLS] = {1.0, 0.92, 0.39};
@@ -132,7 +135,8 @@ int predict_ring_protocol(const struct hardware_config *hardware, double members
     return protocol;
 }
 
-// A tree across nodes, up and down, with a chain through the ranks of a node. CPU ranks of a node also form a tree.
+// Returns the seconds of an all-reduce up and down a tree across nodes, with a chain through the ranks of each node. On
+// CPUs, the ranks of a node form a tree, too.
 static double tree_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double      bandwidth = span_bandwidth(span), local = span->members / span->nodes, fastest = INFINITY;
@@ -156,11 +160,11 @@ static double tree_seconds(const struct hardware_config *hardware, const struct 
 }
 
 // NVLS (NVLink SHARP): the switch reduces the data of a node's ranks and multicasts the result. A head is a rank that
-// handles one share of the bytes. Each link carries one share per head plus one. A head moves data at the largest rate
-// in NCCL's tables (SM90 and SM100 merged) at which all these shares fit into the link.
+// handles one share of the bytes. With n heads, the link of a rank carries n + 1 shares. A head moves data at the
+// largest rate in NCCL's tables (SM90 and SM100 merged) at which n + 1 shares fit into the link.
 //
-// 16 SMs saturate a link (enqueue.cc). The latency within a node is 25 us for any number of ranks. The hardware values
-// node_latency and network_latency scale both latencies as they do in a ring.
+// 16 SMs saturate a link (enqueue.cc). The latency within a node is 25 us for any number of ranks. nvls_latency and
+// nvls_network_latency are in us. node_latency and network_latency of [hardware] scale them as in a ring.
 enum { HEADS_MAX = 32, NVLS_PROCESSORS = 16 };
 static const double nvls_latency = 25.0, nvls_network_latency = 20.9;
 static const double head_rates[] = {90e9, 80e9, 70e9, 60e9, 50e9, 45e9, 40e9, 30e9, 24e9,
@@ -176,7 +180,7 @@ static double head_rate(double fits)
     return fits;
 }
 
-// NVLS needs support by the machine, and a framework that does not disable it.
+// Whether NCCL uses NVLS: the machine must support it, and the framework must not disable it.
 static bool has_nvls(const struct machine *machine)
 {
     return machine->hardware->nvls_efficiency.value > 0.0 && (machine->software == NULL || machine->software->nvls);
@@ -187,8 +191,8 @@ static double find_heads(const struct span *span)
     return fmin(floor(span->members / span->nodes), HEADS_MAX);
 }
 
-// Bytes/s that all heads move in one direction, without the share that each head keeps. The result is 0 with a single
-// head, or if copy engines carry the collective and it has no SMs.
+// Returns the bytes/s that all NVLS heads move in one direction, without the share that each head keeps. The result is
+// 0 with a single head, or if copy engines move the data and the collective has no SMs.
 static double heads_bandwidth(const struct hardware_config *hardware, const struct span *span)
 {
     double heads = find_heads(span), rate = head_rate(counted_share * hardware->node_bandwidth.value / (heads + 1.0));
@@ -202,8 +206,9 @@ static double nvls_beginning(const struct hardware_config *hardware)
                                  : nvls_latency / node_hop * hardware->node_latency.value;
 }
 
-// Reduction and multicast overlap, which doubles the bandwidth. Across nodes, the heads of the same share reduce it in
-// a tree. With two nodes each sends its sum to the other once, half of a tree's traffic.
+// Returns the seconds of an all-reduce with NVLS. Reduction and multicast overlap, which doubles the bandwidth. Across
+// nodes, the heads with the same share reduce it in a tree. Two nodes exchange their sums once, which is half of a
+// tree's traffic.
 static double nvls_sum_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double bandwidth = 2.0 * heads_bandwidth(hardware, span), latency = nvls_beginning(hardware);
@@ -220,8 +225,9 @@ static double nvls_gather_seconds(const struct hardware_config *hardware, const 
     return nvls_beginning(hardware) + bytes / (heads_bandwidth(hardware, span) * (span->members - 1.0) / span->members);
 }
 
-// PAT: trees with one rank per node. Its latency is 4 us times log2 of the nodes, rounded up, plus 2.8 us per rank,
-// both scaled by network_latency / 14 us, plus collective_latency. Its bandwidth is 3/4 of a ring's.
+// Returns the seconds of PAT, NCCL's algorithm of parallel trees for groups with one rank per node. Its latency is 4 us
+// times log2 of the nodes, rounded up, plus 2.8 us per rank. Both are scaled by network_latency / 14 us;
+// collective_latency is added. Its bandwidth is 3/4 of a ring's.
 static double pat_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double hops = ceil(log2(span->nodes)) / 3.5 + span->members * 2.8 / network_hop;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Corrects the cost of the plan's ops for the framework that [software] describes: kernels, bytes and launches that
-// gswbench's own plan lacks, and ops that the framework does not have. docs/frameworks.md explains each.
+// Corrects the cost of gswbench's ops for the framework that [software] describes. Adds kernels, bytes and launches
+// that only the framework has, and removes ops that only gswbench has. docs/frameworks.md explains each correction.
 #include <math.h>
 #include <stddef.h>
 
@@ -8,25 +8,27 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// Conditions on the software options, the plan and the op. An adjustment applies if all of its conditions hold.
+// Conditions on [software], the plan and the op. A row of adjustments[] applies if all of its conditions hold.
 enum condition {
     ALWAYS        = 0,
-    BY_PARTS      = 1 << 0,    // attention by parts of the keys, under cp with context = gather (context_parts)
+    BY_PARTS      = 1 << 0,    // with cp all-gather, attention runs once per part of the keys (option context_parts)
     FP8_ATTENTION = 1 << 1,
-    BY_BLOCKS     = 1 << 2,    // FP8 attention with MXFP8, ...
-    BY_SCALE      = 1 << 3,    // ... or with one scale per tensor
+    BY_BLOCKS     = 1 << 2,    // FP8 attention with MXFP8 block scales
+    BY_SCALE      = 1 << 3,    // FP8 attention with one scale per tensor
     FP8_HEAD      = 1 << 4,
-    CASTS_HEAD    = 1 << 5,     // GEMMs of an FP8 head that cast their operands; its weight gradient reads these casts
-    HEAD_NORMS    = 1 << 6,     // separate norms of queries and keys
-    BIASES        = 1 << 7,     // GPT-OSS: expert biases and clamped activation are not fused
-    FP8_INPUTS    = 1 << 8,     // inputs of MLP activations are kept in FP8
-    DROPOUT       = 1 << 9,     // dropout of the inputs of adapters
-    SUMS          = 1 << 10,    // adapters are scaled and added by separate kernels
-    SCALED_ROPE   = 1 << 11,    // GPT-OSS: RoPE is not fused
-    SUMS_INPUTS   = 1 << 12,    // input gradients of separate GEMMs are added
+    // GEMM of an FP8 head that casts its operands; the weight-gradient GEMM reuses these casts
+    CASTS_HEAD  = 1 << 5,
+    HEAD_NORMS  = 1 << 6,     // norms of queries and keys are separate kernels
+    BIASES      = 1 << 7,     // GPT-OSS: expert biases and clamped activation are not fused
+    FP8_INPUTS  = 1 << 8,     // inputs of MLP activations are saved in FP8
+    DROPOUT     = 1 << 9,     // LoRA adapters apply dropout to their inputs
+    SUMS        = 1 << 10,    // separate kernels scale and add the outputs of LoRA adapters
+    SCALED_ROPE = 1 << 11,    // GPT-OSS: RoPE is not fused
+    SUMS_INPUTS = 1 << 12,    // Q, K and V, or gate and up, are separate linears: their input gradients are added
 };
 
-// A GEMM of an adapter other than a weight gradient: one side of its matrix is the rank.
+// Whether the op is a forward or input-gradient GEMM of a LoRA adapter: one dimension of its weight is the adapter's
+// rank.
 static bool is_adapter(const struct plan *plan, const struct op *op)
 {
     int64_t rank = plan->model.adapters.rank;
@@ -55,38 +57,39 @@ static int conditions(const struct software_config *software, const struct plan 
 
 enum amount {
     ONE,
-    MERGED_ELEMENTS,     // of Q for each part of the keys; forward without the first part, which the plan has
-    ATTENTION_BYTES,     // of the casts of Q, K and V forward, and of dO backward
-    HEAD_CASTS,          // of the input and the logit gradient in each microbatch, of the weight once per step
-    HEAD_BYTES,          // of these casts
-    EXPERT_GAPS,         // seconds that wait for the host per expert; grouped GEMMs count as one expert, except in FP8
-    EXPERT_ELEMENTS,     // of the rows of a rank's experts, after the gather over etp
-    COPIED_ELEMENTS,     // of the rows that are sorted by expert and concatenated again, if a rank has several experts
-    GATE_ELEMENTS,       // of the input of the activation
-    ROTATED_ELEMENTS,    // of Q and K
-    ADAPTER_INPUTS,      // of the input of A in the forward pass, and its gradient
-    ADAPTER_SUMS,        // of the output, also scaled, and of the input gradient; scaling of the output gradient
-    SUMMED_ELEMENTS,     // of the input gradients of separate GEMMs and their sum
-    ROUTER_KERNELS,      // in addition to one
-    SCALE_KERNELS,       // of a cast, in addition to one
-    LOSS_SECONDS,        // of a loss kernel that is bound by its math per logit, on any device
-    SCAN_SECONDS,        // of scan kernels that are bound by their math, on any device
+    MERGED_ELEMENTS,    // elements of Q, times the parts of the keys; the forward pass omits the first part
+    ATTENTION_BYTES,    // bytes to cast Q, K and V in the forward pass, dO in the backward pass
+    // casts of the head's input or logit gradient in each microbatch, and of its weight once per step
+    HEAD_CASTS,
+    HEAD_BYTES,          // bytes of the casts that HEAD_CASTS counts
+    EXPERT_GAPS,         // seconds of host work between experts; grouped GEMMs count as one expert, except in FP8
+    EXPERT_ELEMENTS,     // elements of the rows that a rank's experts compute, after the all-gather over etp
+    COPIED_ELEMENTS,     // elements that are sorted by expert and concatenated again, if a rank has several experts
+    GATE_ELEMENTS,       // elements of the activation's input
+    ROTATED_ELEMENTS,    // elements of Q and K
+    ADAPTER_INPUTS,      // elements of the input of a LoRA adapter (forward), and of its gradient (backward)
+    ADAPTER_SUMS,        // elements that LoRA kernels scale or add: output twice, output and input gradients once
+    SUMMED_ELEMENTS,     // elements of the input gradients of separate linears, and of their sum
+    ROUTER_KERNELS,      // kernels of the router, in addition to one
+    SCALE_KERNELS,       // kernels that find the scale of a cast, in addition to one
+    LOSS_SECONDS,        // seconds of a loss kernel that is bound by its math per logit; the same on any GPU
+    SCAN_SECONDS,        // seconds of Mamba scan kernels that are bound by their math; the same on any GPU
 };
 
-// Work of the framework that the plan lacks: each x amount, in this unit. A unit of KERNELS is one kernel gap. An op
-// costs max((gswbench's seconds + KERNELS_INSIDE) x its row in factors[], MINIMUM), plus all other units. COPIES read
-// and write elements in BF16, 4 bytes each. GENERAL_BYTES are moved by kernels for any shape and type, such as
-// PyTorch's without a compiler.
+// A row of adjustments[] is work of the framework that gswbench does not have: each x amount, in one of these units. A
+// kernel (KERNELS) costs one kernel gap. A copy (COPIES) reads and writes a BF16 element, 4 bytes. GENERAL_BYTES are
+// moved by slower kernels for any shape and type, such as PyTorch's without a compiler. An op costs max((gswbench's
+// seconds + KERNELS_INSIDE) x its row in factors[], MINIMUM), plus all other units.
 enum unit { BYTES, COPIES, GENERAL_BYTES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
 struct adjustment {
-    uint8_t  kind[2];    // forward and backward op
+    uint8_t  kind[2];    // forward op, backward op
     uint16_t when;
     uint8_t  unit;
-    double   each[2];    // times the amount
+    double   each[2];    // in the forward and backward op; multiplied by the amount
     uint8_t  amount;
 };
 
-// docs/frameworks.md derives the bytes per element, with sources.
+// docs/frameworks.md derives these bytes per element and names the sources.
 // clang-format off
 #define ATTENTION  {OP_ATTENTION_FORWARD, OP_ATTENTION_BACKWARD}
 #define ROUTE      {OP_ROUTE_FORWARD, OP_ROUTE_BACKWARD}
@@ -118,7 +121,8 @@ static const struct adjustment adjustments[] = {
     {SCAN,                   ALWAYS,        MINIMUM,        {1, 1},   SCAN_SECONDS},
 };
 
-// Factor on the cost of an op: the first row that matches. GEMMs have gemm_share instead.
+// The first row that matches an op names the option of [software] that multiplies its cost. GEMMs have the option
+// gemm_share instead.
 enum { ANY = UINT8_MAX };
 #define OF(quantity) offsetof(struct software_config, quantity)
 static const struct factor {
@@ -136,7 +140,7 @@ static const struct factor {
     {OP_COST_ROUTE,  ANY,                 ANY,             OF(memory_bytes)},
 };
 
-// Host time to launch an op: expert_launch times the steps of the first row that matches, 0 if none does.
+// The host time to launch an op is expert_launch times the `steps` of the first row that matches, 0 without a match.
 // expert_launch is the time for a module with several kernels. A cast, or a collective of tp or cp, is a single call
 // and counts half. Weight and bias gradients are launched with the GEMM of the input gradient.
 static const struct launches {
@@ -153,8 +157,9 @@ static const struct launches {
     {ANY,           STREAM_COMPUTE, ANY,                   1.0},
 };
 
-// For each part of a layer: the smallest value of option launch_graphs at which the framework captures it in a CUDA
-// graph; 0: LAUNCH_GRAPHS_ATTENTION. Dense MLPs, and parts whose row count the router determines, are never captured.
+// For each part of a layer, the smallest value of option launch_graphs with which the framework captures the part in a
+// CUDA graph; 0: LAUNCH_GRAPHS_ATTENTION. It never captures dense MLPs, nor parts with a row count that the router
+// determines.
 enum { NEVER = ANY };
 static const uint8_t graphs[MODEL_PARTS] = {
     [PART_MLP_NORM] = LAUNCH_GRAPHS_ROUTER,   [PART_ROUTER] = LAUNCH_GRAPHS_ROUTER,
@@ -180,16 +185,18 @@ static double attention_bytes(const struct software_config *software, const stru
     return software->cast_bytes.value * bytes * (double)(shape->batch * elements);
 }
 
-// Elements of the wide side of an adapter's GEMM (the other side is the rank), times copies[]. The order of copies is t
-// = x A^T, t B^T, dt = dy B, dt A. A GEMM of gswbench accumulates into its output, which saves one copy compared to
-// writing the product and adding it. Megatron shards B of row-parallel matrices over tp.
+// Returns the elements of the matrix in a LoRA GEMM that does not have the rank as a dimension, times an entry of
+// copies[]. The entries are for the GEMMs t = x A^T, y = t B^T, dt = dy B and dx = dt A. gswbench's GEMM adds to its
+// output. A framework that writes the product and then adds it has one copy more. Megatron shards B of row-parallel
+// linears over tp.
 static double adapter_elements(const struct plan *plan, const struct op *op, const double copies[4])
 {
-    const struct gemm_shape *shape     = &op->shape.gemm;
-    bool                     is_down   = shape->n == plan->model.adapters.rank;    // to the rank
-    bool                     is_back   = op->tag.phase == PHASE_BACKWARD;
-    bool                     is_summed = op->tag.part == PART_PROJECTION || op->tag.part == PART_FC2;
-    int64_t                  parts     = is_summed && is_down == is_back ? plan->mesh.size[AXIS_TP] : 1;
+    const struct gemm_shape *shape = &op->shape.gemm;
+    // the output has the rank as a dimension
+    bool    is_down   = shape->n == plan->model.adapters.rank;
+    bool    is_back   = op->tag.phase == PHASE_BACKWARD;
+    bool    is_summed = op->tag.part == PART_PROJECTION || op->tag.part == PART_FC2;
+    int64_t parts     = is_summed && is_down == is_back ? plan->mesh.size[AXIS_TP] : 1;
     return copies[2 * is_back + !is_down] * (double)(shape->m * (is_down ? shape->k : shape->n)) / (double)parts;
 }
 
@@ -272,8 +279,8 @@ static double find_factor(const struct software_config *software, const struct p
     return cost == OP_COST_GEMM ? 1.0 / gemm_share(software, plan, op) : 1.0;
 }
 
-// Whether the input of the all-gather holds rows of experts. They come from an all-to-all; on a rank that has all
-// experts, they are a slice of the rows that the rank itself sorted by expert.
+// Whether the all-gather gathers the rows of experts. Its input then comes from an all-to-all. On a rank that has all
+// experts, its input is instead a slice of the rows that the rank sorted by expert.
 static bool gathers_slots(const struct plan *plan, const struct op *op)
 {
     int32_t made = plan->tensors[op->operand[COMMUNICATION_IN]].first_op;
@@ -281,8 +288,8 @@ static bool gathers_slots(const struct plan *plan, const struct op *op)
 }
 
 // Whether the framework can cast to FP8 or FP4 before this gather over tp, because the gathered tensor is quantized
-// next. Two cases are excluded: token dispatchers gather expert rows before the cast, and 1x128 scaling casts after the
-// gather.
+// next. It cannot in two cases: token dispatchers gather expert rows before the cast, and with 1x128 scaling the cast
+// follows the gather.
 static bool gathers_casts(const struct plan *plan, const struct op *op)
 {
     int32_t out = op->operand[COMMUNICATION_OUT];
@@ -425,8 +432,9 @@ static double cast_bits(const struct plan *plan)
                  : format_table[FORMAT_E4M3].bits;
 }
 
-// With context_parts and GQA, PyTorch expands K and V to the number of query heads before attention. Their gradients
-// make a full round of the ring in fp32, one step more than the plan's reduce-scatter.
+// Returns the bytes of a communication op in the framework, divided by its bytes in gswbench. With option context_parts
+// and GQA, PyTorch expands K and V to the number of query heads before attention. The gradients of K and V travel a
+// full round of the cp ring in fp32, one step more than in gswbench's reduce-scatter.
 double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     int32_t out   = op->operand[COMMUNICATION_OUT];
@@ -440,7 +448,8 @@ double predict_software_bytes(const struct software_config *software, const stru
         share        = (double)plan->model.heads / (double)plan->model.kv_heads;
         share *= op->kind == OP_REDUCE_SCATTER ? format_table[FORMAT_F32].bits / bits * ranks / (ranks - 1.0) : 1.0;
     }
-    // Transformer Engine casts before the all-to-all if scales are known (AttnFuncWithCPAndQKVOA2A).
+    // Transformer Engine casts Q, K and V before the all-to-all if the scales are known then
+    // (AttnFuncWithCPAndQKVOA2A).
     bool casts_first = plan->precision.recipe == RECIPE_DELAYED || plan->precision.recipe == RECIPE_NVFP4;
     if (op->kind == OP_ALL_TO_ALL && op->stream == STREAM_CONTEXT && casts_first &&
         (conditions(software, plan, op) & FP8_ATTENTION) != 0) {
@@ -450,9 +459,9 @@ double predict_software_bytes(const struct software_config *software, const stru
     return is_cast ? share * cast_bits(plan) / bits : share;
 }
 
-// Launch times are modelled only for the layers of models with experts. An all-to-all that sends a token once per node
-// sorts its rows itself and needs no further launch. Dropless routing synchronizes: the host reads the tokens per
-// expert before it continues.
+// Launch times are modelled only for the layers of models with experts. The kernel of an all-to-all that sends a token
+// once per node (expert_nodes) also sorts the rows, so it costs no launch. Dropless routing synchronizes: the host
+// reads the tokens per expert before it continues.
 void predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct software_config *software = machine->software;
