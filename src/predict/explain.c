@@ -6,7 +6,7 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// Stalls of compute are not in the simulation; count them as exposed communication.
+// Adds the stalls of compute, which the simulation leaves out, to the exposed communication.
 static void add_stalls(struct waterfall *waterfall, const struct machine *machine, const struct plan *plan)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -18,7 +18,7 @@ static void add_stalls(struct waterfall *waterfall, const struct machine *machin
     }
 }
 
-// Returns the dependency that pipeline.c added to the op's own ones, or -1.
+// Returns the dependency of the task that its op does not have, or -1. pipeline.c adds at most one.
 static int32_t find_held(const struct task *task, const struct op *op)
 {
     for (int w = 0; w < task->wait_count; w++) {

@@ -42,12 +42,13 @@ const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS)
                                               JSON_FIELD(footprint, JSON_FIELD_INTEGER, "device", device),
                                               JSON_END};
 
-// change: change of a part's live bytes at each op, for the parts in passing[] below, which vary during the step.
+// A walk over the ops of a plan. change: by how many bytes the live memory of a part changes at each op. Only the parts
+// in passing[] vary during the step and have changes.
 struct walk {
     const struct plan            *plan;
     const struct software_config *software;
     int64_t                      *change[FOOTPRINT_PARTS];    // [part][op_count + 1]
-    int64_t                      *ended;                      // [op_count + 1]: bytes of all parts last used by this op
+    int64_t                      *ended;                      // [op_count + 1]: bytes that this op is the last to use
 };
 
 static const int passing[] = {FOOTPRINT_ACTIVATIONS, FOOTPRINT_GEMMS,   FOOTPRINT_LOGITS,       FOOTPRINT_PLACEHOLDERS,
@@ -84,8 +85,9 @@ static int64_t bytes_of(const struct plan *plan, enum tensor_content content)
     return 0;
 }
 
-// Selective recompute keeps the outputs of every second linear in the order q, k, v, projection, gate, up, down: q, v,
-// gate and down. No backward op reads the output of down, so a compiler drops it; keeps_unread: there is no compiler.
+// With selective recompute, the framework saves the output of every second linear of a layer: q, v, gate and down of q,
+// k, v, projection, gate, up, down. No backward op reads the output of down, so a compiler drops it. Without a compiler
+// (option keeps_unread) it stays in memory.
 static int64_t second_gemms(const struct walk *walk)
 {
     const struct plan *plan = walk->plan;
@@ -128,8 +130,8 @@ static int64_t head_weight_bytes(const struct plan *plan)
     return format_bytes(plan->precision.weight, maximum);
 }
 
-// Returns the last op of the head's backward pass, whose ops follow each other from index back on. A deferred weight
-// gradient comes later and is not included.
+// Returns the last op of the head's backward pass. The ops of this pass are consecutive and start at index `back`. A
+// deferred weight gradient follows later and is not included.
 static int32_t end_of_head(const struct plan *plan, int32_t back)
 {
     const struct op_tag *tag  = &plan->ops[back].tag;
@@ -142,7 +144,8 @@ static int32_t end_of_head(const struct plan *plan, int32_t back)
 }
 
 // Adds memory that is live only with the logits of a microbatch. The loss and its gradient hold copies of the logits.
-// The head's backward pass returns a weight gradient in addition to the accumulated one; autograd frees it at once.
+// The head's backward pass returns a second weight gradient, in addition to the accumulated one; autograd frees the
+// second at once.
 static void walk_logits(struct walk *walk, const struct tensor *logits)
 {
     const struct plan *plan = walk->plan;
@@ -164,7 +167,8 @@ static void walk_logits(struct walk *walk, const struct tensor *logits)
     }
 }
 
-// A stage has a receive buffer per microbatch and direction, and keeps sent activations until their gradient arrives.
+// A pipeline stage has a receive buffer per microbatch and direction. It keeps sent activations until their gradient
+// arrives.
 static void walk_passed_on(struct walk *walk)
 {
     const struct plan *plan = walk->plan;
@@ -203,7 +207,8 @@ static bool has_low_precision_copies(const struct plan *plan)
     return plan->precision.low_precision_linears != 0 && !plan->precision.has_low_precision_weights;
 }
 
-// Bytes of the rows in use if the router's choice is balanced. The plan sizes buffers for the worst case.
+// Returns the bytes of a tensor's rows in use if the router balances the experts. The plan sizes buffers for the worst
+// case.
 static int64_t expected_bytes(const struct plan *plan, const struct tensor *tensor)
 {
     const struct row_count *row_count = tensor->row_count > 0 ? &plan->row_counts[tensor->row_count - 1] : NULL;
@@ -212,9 +217,9 @@ static int64_t expected_bytes(const struct plan *plan, const struct tensor *tens
                : (int64_t)((double)tensor->bytes * (double)row_count->expected / (double)row_count->maximum);
 }
 
-// Unfused attention keeps the probabilities of all query-key pairs, and with dropout also the mask and the output of
-// dropout. Each residual addition has a dropout mask, unless the block is recomputed. Ring attention over cp joins keys
-// and values in a new tensor.
+// Adds memory that the framework keeps in addition to this tensor. Unfused attention keeps the probabilities of all
+// query-key pairs, and with dropout also the mask and the output of dropout. Each residual addition has a dropout mask,
+// unless the block is recomputed. Ring attention over cp concatenates keys and values in a new tensor.
 static void walk_extras(struct walk *walk, const struct tensor *tensor)
 {
     const struct plan            *plan     = walk->plan;
@@ -250,7 +255,7 @@ static int32_t last_use(const struct walk *walk, const struct tensor *tensor)
     return last;
 }
 
-// An offloaded activation is on the device while its layer runs, forward and backward.
+// An offloaded activation is on the device only while its layer runs, in the forward and in the backward pass.
 static void walk_offloaded(struct walk *walk, const struct tensor *tensor, int64_t bytes)
 {
     const struct op *ops   = walk->plan->ops;
@@ -265,7 +270,8 @@ static void walk_offloaded(struct walk *walk, const struct tensor *tensor, int64
     span(walk, FOOTPRINT_ACTIVATIONS, back > leave ? back : leave + 1, tensor->last_op, bytes);
 }
 
-// Whether MXFP8 copies in both orientations replace the BF16 weights. They take the same bytes, plus 1/32 for scales.
+// Whether MXFP8 copies replace the BF16 weights. One copy in each orientation takes the bytes of the BF16 weight, plus
+// 1/32 for scales.
 static bool stores_mxfp8(const struct walk *walk)
 {
     return walk->software->weights_in_mxfp8 && walk->plan->precision.low_precision_linears != 0 &&
@@ -283,7 +289,7 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     }
     if (tensor->holds == TENSOR_WEIGHT_COPY &&
         ((keeps_units_whole(walk) && has_low_precision_copies(plan)) || stores_mxfp8(walk))) {
-        return;    // cast again for each GEMM, or stored in place of the weights
+        return;    // the framework casts again for each GEMM, or stores the copy instead of the weight
     }
     if (!replaces || is_attention || tensor->holds == TENSOR_STATISTICS || tensor->holds == TENSOR_RESIDUAL) {
         int64_t bytes = expected_bytes(plan, tensor);
@@ -302,8 +308,8 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     }
 }
 
-// Megatron's GEMMs add weight gradients directly to the accumulated ones. Autograd still needs a gradient to return, so
-// Megatron has one placeholder per shape of linear weights.
+// Megatron's GEMMs add weight gradients directly to the accumulated gradients. Autograd still needs a gradient to
+// return, so Megatron allocates one placeholder per shape of linear weights.
 static int64_t placeholder_bytes(const struct plan *plan)
 {
     int64_t elements = 0;
@@ -340,8 +346,9 @@ static void add_units(struct footprint *footprint, const struct walk *walk)
     footprint->bytes[FOOTPRINT_WHOLE_WEIGHTS] = keeps_units_whole(walk) && has_low_precision_copies(plan) ? weights : 0;
 }
 
-// excess: bytes that a layer's forward pass frees again (its peak minus its end), maximum over layers. The allocator
-// keeps these freed segments, but they are too small for the logits.
+// Live bytes during the forward pass of one layer: peak (maximum) and at its end (left). excess: peak minus end,
+// maximum over the layers. The allocator keeps the segments that a layer frees again, but they are too small for the
+// logits.
 struct run {
     int64_t layer, maximum, left, excess;
 };
@@ -416,7 +423,8 @@ static void walk_plan(struct footprint *footprint, struct walk *walk)
     free(walk->ended);
 }
 
-// NCCL's buffers. DeepEP and HybridEP move tokens without it.
+// Returns the bytes of NCCL's buffers. DeepEP and HybridEP move tokens without NCCL, so with them expert communicators
+// have no buffers.
 static int64_t connection_bytes(const struct plan_connections *connections, const struct software_config *software)
 {
     int64_t bytes = connections->bytes;

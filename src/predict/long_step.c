@@ -7,8 +7,8 @@
 
 struct short_step {
     struct prediction prediction;
-    struct waterfall  waterfall;    // without the wait for the slowest replica, which is not linear
-    double            seconds;      // simulated: without this wait and step_overhead
+    struct waterfall  waterfall;    // without the wait for the slowest replica, which is not linear in the microbatches
+    double            seconds;      // simulated seconds: without that wait and without step_overhead
 };
 
 static status predict_short(struct short_step *step, const struct predict_explanation *explanation,
@@ -30,7 +30,7 @@ static int64_t extend_bytes(int64_t first, int64_t second, double more)
 }
 
 // Extrapolates each part of the waterfall linearly. A part that shrinks with more microbatches, such as exposed
-// gradient communication, stops at zero; the parts are then scaled to keep the sum.
+// gradient communication, stops at zero. All parts are then scaled to keep the sum.
 static void extend_waterfall(struct waterfall *waterfall, const struct short_step *first,
                              const struct short_step *second, double more)
 {

@@ -26,7 +26,8 @@ void op_key_init(struct op_key *key, const struct plan *plan, const struct op *o
             key->numbers[count++] = op_field_value(op, field);
         }
     }
-    if (op_is_communication((enum op_kind)op->kind)) {    // the size and the rank stride tell where the members are
+    // group size and rank stride determine on which nodes the ranks of the group are
+    if (op_is_communication((enum op_kind)op->kind)) {
         const struct plan_group *group = &plan->groups[op->shape.communication.group];
         key->numbers[count]            = group->size;
         key->numbers[count + 1]        = group->size > 1 ? group->ranks[1] - group->ranks[0] : 0;

@@ -9,14 +9,14 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// A communicator of all stages (from and to are -1), or a link from one stage to another. The n-th call of each stage
-// joins the n-th rendezvous.
+// A communicator across all pipeline stages (from and to are -1), or a link from one stage to another. The n-th op that
+// each stage issues on it joins the n-th rendezvous.
 struct line {
     int32_t  from, to, stream, channel;
     uint32_t axes;
     int32_t *rendezvous_list;    // [rendezvous_count]
     int32_t  rendezvous_count;
-    int32_t  calls;    // calls by the stage that is being added
+    int32_t  calls;    // ops issued on it so far by the stage that is being added
 };
 
 struct construction {
@@ -25,7 +25,8 @@ struct construction {
     int32_t                  line_count;
 };
 
-// What a stage receives on one pipeline stream, its peer sends on the other.
+// Returns the stream on which the data of the op is sent. Data that a stage receives on one pipeline stream is sent by
+// its peer on the other pipeline stream.
 static int32_t sending_stream(const struct op *op)
 {
     return op->kind == OP_RECEIVE && op_stream_is_pipeline(op->stream)
@@ -77,7 +78,8 @@ static int32_t next_rendezvous(struct simulation *simulation, struct line *line)
     return line->rendezvous_list[line->calls++];
 }
 
-// Only communication across stages needs a rendezvous: all ranks of a stage enter a collective together.
+// Returns the rendezvous that the op joins, or -1. Only communication across pipeline stages needs one: all ranks of a
+// stage enter a collective at the same time.
 static int32_t find_rendezvous(struct construction *construction, const struct plan *plan, const struct op *op)
 {
     if (!op_is_communication((enum op_kind)op->kind) ||
@@ -132,7 +134,8 @@ static bool is_launched(const struct pass *pass, const struct op *op)
     return i < pass->launch_count;
 }
 
-// A forward and a backward microbatch may interleave, so each direction has its own pass.
+// Sets the launch time of a task, unless a launch that includes it was counted already. A forward and a backward
+// microbatch may interleave, so each direction has its own struct pass.
 static void launch(struct task *task, struct pass passes[2], const struct op *op, const struct cost *cost)
 {
     struct pass *pass = &passes[op->tag.phase == PHASE_FORWARD];
@@ -151,11 +154,12 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
     task->seconds += cost->launch_alone;
 }
 
-// Two interleaved microbatches alternate in runs of consecutive compute ops. If the framework waits for its
-// all-to-alls, all of a run act as one exchange: the first of them starts only after every compute op that precedes the
-// last. The other microbatch computes during the exchange, and compute of this one resumes after it.
+// Two interleaved microbatches alternate in runs: consecutive compute ops of one microbatch. If the framework waits for
+// its all-to-alls, it issues the all-to-alls of a run together. The first of them therefore waits for all compute ops
+// that precede the last of them. Meanwhile the other microbatch computes. The microbatch of the run resumes compute
+// after its last all-to-all.
 struct run {
-    int32_t microbatch, last;    // its latest op
+    int32_t microbatch, last;    // index of the latest compute op of the run
     int32_t exchange;            // first all-to-all of the run; -1: none
     int32_t awaited[2];          // [is forward]: last all-to-all of the latest run; -1: none pending
 };

@@ -66,10 +66,11 @@ static double expect_largest(double count)
     return low;
 }
 
-// Ranks that reduce gradients (replicas and shards) wait for the slowest of them. Per-step reduction averages the
-// jitter over the microbatches; per-microbatch reduction does not, since each waits for its slowest rank. An exchange
-// of FP8 amax values in each microbatch would also wait for the slowest rank, but published steps on thousands of GPUs
-// leave no room for that: only its own time (fp8_synchronization) counts.
+// Returns the seconds that data-parallel ranks (dp x fsdp) wait for the slowest rank. If they reduce gradients once per
+// step, jitter averages out over the microbatches. If they reduce gradients in every microbatch, each microbatch waits
+// for its slowest rank. The exchange of FP8 amax values in every microbatch counts only with its own time
+// (fp8_synchronization). Published steps on thousands of GPUs are too short for a wait for the slowest rank in every
+// exchange.
 static double straggler_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
     double microbatches    = (double)request->train.accumulation;
@@ -123,7 +124,7 @@ static void sum_up(struct prediction *prediction, const struct predict_pipeline 
     prediction->step_seconds      = simulated;
 }
 
-// Allocates the times, optionally with times per task.
+// Allocates the times of every actor; if has_tasks is set, also the times of its tasks.
 static struct actor_time *times_open(const struct predict_pipeline *pipeline, bool has_tasks)
 {
     struct actor_time *times = memory_allocate((size_t)pipeline->simulation.actor_count * sizeof(*times));
@@ -142,7 +143,7 @@ static void times_close(const struct predict_pipeline *pipeline, struct actor_ti
     free(times);
 }
 
-// Assigns stages to nodes, and gives CPU ranks the cores of their node to share.
+// Assigns pipeline stages to nodes. Ranks without a GPU share the CPU cores of their node.
 static void place_actors(struct predict_pipeline *pipeline, const struct plan_request *request,
                          const struct hardware_config *hardware)
 {
@@ -161,7 +162,7 @@ static void place_actors(struct predict_pipeline *pipeline, const struct plan_re
     }
 }
 
-// Costs and simulates the job. times may include times per task.
+// Computes the cost of every task and simulates the job. Fills times[].tasks if it is not NULL.
 static status time_pipeline(struct prediction *prediction, struct predict_pipeline *pipeline, struct actor_time *times,
                             const struct plan_request *request, const struct machine *machine)
 {
@@ -200,8 +201,9 @@ static void take_larger(struct footprint *largest, const struct plan *plan, cons
     }
 }
 
-// Finds the largest footprint of the first, second and last stage; the others hold no more than the second. As many
-// microbatches as fill the pipeline suffice, unless the framework has a buffer per microbatch.
+// Finds the largest footprint of the first, second and last pipeline stage. Stages between the second and the last need
+// at most the memory of the second. Enough microbatches to fill the pipeline suffice, unless the framework has a buffer
+// per microbatch.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine)
 {
     bool                needs_all = machine->software != NULL && machine->software->pipeline_buffers != 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Estimates the error of a predicted step time: moves each input by its standard deviation, one at a time, and adds the
-// squares of the changes, as for independent errors. The fitted prediction error of the device is one input.
+// Estimates the error of a predicted step time. It changes each input by its standard deviation, one at a time, and
+// adds the squares of the resulting changes of the step time, as for independent errors. One of the inputs is the
+// prediction error that was fitted for this GPU.
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,11 +13,11 @@
 #include "gswbench/fatal.h"
 #include "gswbench/predict.h"
 
-// Step time is linear in the number of microbatches once the pipeline is full (one per stage). Two short steps
-// extrapolate to a long one.
+// Once each pipeline stage has a microbatch, step time is linear in the number of microbatches. So a long step is
+// extrapolated from two short steps.
 enum { STEPS = 2 };
 
-// Each thread holds its own plans, which take memory.
+// Limits the memory, because each thread holds its own plans.
 enum { THREADS_MAX = 4 };
 
 // A change of one value, or of all measured ops together, by one standard deviation.
@@ -34,7 +35,7 @@ struct moves {
     atomic_int                 next;
 };
 
-// Worker thread with its own plans and values. Takes one move after another.
+// State of a worker thread: its own plans and option values. The thread takes one move at a time from the list.
 struct probe {
     struct moves           *moves;
     struct hardware_config  hardware;
@@ -79,7 +80,7 @@ static status predict_step(struct probe *probe, double *seconds)
     return OK;
 }
 
-// Change of the step time in percent.
+// Sets *percent to the change of the step time with the moved value.
 static status compare(struct probe *probe, double *percent)
 {
     double moved;
@@ -143,7 +144,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-// The result does not depend on the number of threads.
+// Computes all moves in several threads. The result does not depend on the number of threads.
 static status serve_all(struct moves *moves)
 {
     struct probe probes[THREADS_MAX];
@@ -189,7 +190,7 @@ static void note(struct predict_range *range, double *squares, const char *secti
     }
 }
 
-// Prediction error that no value explains.
+// Adds the prediction error that was fitted for this GPU, which no other value explains.
 static void note_prediction_error(struct predict_range *range, double *squares, const struct moves *moves)
 {
     const struct hardware_config *hardware    = moves->machine->hardware;

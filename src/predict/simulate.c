@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Simulates the streams of every actor (internal.h) from event to event. A running task has a rate, which changes only
-// when another task starts or ends, so the simulation advances from one end to the next.
+// Simulates the streams of every actor (the representative rank of a pipeline stage). A running task has a rate, which
+// changes only when another task starts or ends. So the simulation advances from the end of one task to the end of the
+// next.
 #include "gswbench/predict.h"
 
 #include <float.h>
@@ -15,12 +16,13 @@ enum { NONE = -1, STREAM_ENDED = INT32_MAX };
 // Next or running task of a stream of an actor. Index: actor * STREAM_COUNT + stream.
 struct stream_head {
     int32_t task;           // STREAM_ENDED: the stream is done
-    int32_t participant;    // next participant of the same communication op; NONE: last
+    int32_t participant;    // stream head of the next participant of the same communication op; NONE: it is the last
     bool    is_taken;       // running, or waiting for other participants or the host
     bool    is_launching;
-    // Of a running task, set in the stream head of its first participant:
-    double begin, since, end;      // since: when its rate last changed
-    double seconds, left, rate;    // duration at rate 1; what is left of it at `since`; seconds of it per second
+    // These describe a running task, and are set only in the stream head of its first participant.
+    double begin, since, end;    // since: when its rate last changed
+    // duration at rate 1; part of it that is left at `since`; seconds of it that pass per second
+    double seconds, left, rate;
 };
 
 struct arrivals {
@@ -32,7 +34,7 @@ struct arrivals {
 struct progress {
     const struct simulation *simulation;
     struct actor_time       *times;
-    struct arena             arena;    // of everything below
+    struct arena             arena;    // holds the arrays below
     struct stream_head      *stream_heads;
     int32_t                **next;                // [actor][task]: next task of the same stream
     int32_t (*busy)[LINK_BITS];                   // [actor]: communication ops on each link
@@ -50,15 +52,15 @@ static const struct task *task_of(const struct progress *progress, int32_t strea
     return &progress->simulation->actors[stream_head / STREAM_COUNT].tasks[progress->stream_heads[stream_head].task];
 }
 
-// Computing threads per core of the node.
+// Returns the number of computing threads per CPU core of the node.
 static double load_of(const struct progress *progress, int32_t node)
 {
     const struct simulated_cores *cores = &progress->simulation->cores;
     return cores->count > 0.0 ? progress->computing[node] * cores->threads / cores->count : 0.0;
 }
 
-// Fraction of the mutual slowdown of communication and compute that applies now: 1 while a link of the rank is busy. On
-// CPU ranks it is the probability that both run on the same core.
+// Returns the fraction of the mutual slowdown of communication and compute that applies now. With GPUs it is 1 while a
+// link of the rank is busy, else 0. On CPUs it is the probability that both run on the same core.
 static double disturbance_of(const struct progress *progress, int32_t actor)
 {
     int32_t node = progress->simulation->actors[actor].node, busy = 0;
@@ -78,7 +80,8 @@ static double processors_lost(const struct progress *progress, int32_t actor)
     return taken > 0 && progress->simulation->processors > 0.0 ? taken / progress->simulation->processors : 0.0;
 }
 
-// Compute keeps a minimum rate, since its blocks are scheduled between communication kernels.
+// Returns the rate of a compute task. It never falls below a minimum, because the GPU schedules blocks of compute
+// between communication kernels.
 static double compute_rate(const struct progress *progress, int32_t stream_head)
 {
     enum { MIN_PERCENT = 10 };
@@ -107,7 +110,7 @@ static double communication_rate(const struct progress *progress, int32_t first)
     return seconds / (seconds + meets * cores->communication_delay) / maximum;
 }
 
-// Whether the rate may have changed. On a device it depends only on the other tasks of its participants.
+// Whether the rate of a task may have changed. On GPUs it depends only on other tasks of its participants.
 static bool is_touched(const struct progress *progress, int32_t first)
 {
     bool is_touched = progress->simulation->cores.count > 0.0;
