@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Searches the layouts best-first, by lower bound of the step time. A candidate first has a rough bound, shared by
-// layouts that partition a layer the same way, then a bound from its own plans, then its exact prediction. The search
-// ends when no bound is below the slowest of the best layouts.
+// Searches the layouts best-first, by a lower bound of the step time. A candidate starts with a rough bound, from a
+// layer that it shares with all layouts that shard layers in the same way. Then it gets a bound from its own plans, and
+// last its exact prediction. The search ends when no bound is below the slowest of the best layouts.
 //
 // Threads share the work; the result does not depend on their number.
 #include "internal.h"
@@ -15,11 +15,11 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 
-enum { BATCH = 16 };    // layouts examined between two updates of the best
+enum { BATCH = 16 };    // layouts that threads examine between two updates of the best layouts
 
 struct candidate {
     int64_t                   layout;
-    const struct sweep_layer *layer;    // cost of its layers
+    const struct sweep_layer *layer;    // cost of one of its layers
     int                       looks;
     bool                      is_exact;    // predicted in full
     status                    support;
@@ -27,7 +27,7 @@ struct candidate {
     struct prediction         prediction;
 };
 
-// Layer cost shared by the layouts that partition a layer the same way. request: the first of these layouts.
+// Layer cost that all layouts share which shard a layer in the same way. request: the first of these layouts.
 struct shared_layer {
     const struct plan_request *request;
     struct sweep_layer         layer;
@@ -64,7 +64,8 @@ static void *serve(void *argument)
     return NULL;
 }
 
-// The caller's thread: works like the others, and after each item asks whether to go on. If not, no thread gets more.
+// Runs in the caller's thread: takes items as the other threads do, and calls goes_on after each. If goes_on returns
+// false, no thread gets another item.
 static void serve_and_ask(struct work *work)
 {
     struct sweep *sweep = work->sweep;
@@ -184,7 +185,8 @@ static void look(const struct sweep *sweep, void *item)
     }
 }
 
-// Returns the index in all[], and adds the request if it is new.
+// Returns the index in all[] of the layer that the request shares. Adds the request if no earlier layout has the same
+// layer.
 static int64_t find_shared_layer(struct shared_layer *all, int64_t *count, const struct plan_request *request)
 {
     int64_t place = 0;
@@ -197,7 +199,7 @@ static int64_t find_shared_layer(struct shared_layer *all, int64_t *count, const
     return place;
 }
 
-// Queues the predictable layouts with their rough bounds. The caller allocates shared for every layout.
+// Queues the predictable layouts with their rough bounds. The caller allocates `shared` with one entry per layout.
 static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates, struct shared_layer *shared)
 {
     int64_t *kinds        = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
@@ -234,7 +236,8 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
     free(items);
 }
 
-// Rejects, queues or adds to the best an examined candidate. Drops one that was not examined because of a stop.
+// Decides about an examined candidate: rejects it, queues it again, or adds it to the best layouts. Drops a candidate
+// that was not examined because goes_on stopped the sweep.
 static status place(struct sweep *sweep, struct queue *queue, struct candidate *candidate, int looks)
 {
     const struct hardware_config *hardware = sweep->machine->hardware;

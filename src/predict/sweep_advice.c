@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Advises if no layout fits: gives the layout with the least memory, and the smallest number of ranks and the machine
-// with the least memory for which one would fit.
+// Advises if no layout of a job fits the device. Names the layout that needs the least memory, the smallest number of
+// ranks with a layout that fits, and the hardware profile with the least sufficient memory.
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "gswbench/number.h"
 #include "gswbench/sweep.h"
 
-enum { GROWTH_MAX = 1024 };    // factor on the number of ranks
+enum { GROWTH_MAX = 1024 };    // maximum factor on the number of ranks
 
 // The layout with the least memory. bytes is INT64_MAX if there is none.
 struct minimum {
@@ -17,8 +17,8 @@ struct minimum {
     int64_t    bytes;
 };
 
-// Replaces minimum if the layout needs less memory. sweep_find_bound stops at the first stage that exceeds the
-// machine's memory, which is set to the minimum so far. This saves the later stages of layouts that need more.
+// Replaces the minimum if the layout needs less memory. sweep_find_bound stops at the first pipeline stage that exceeds
+// the machine's memory. This memory is set to the minimum so far, to save the other stages of layouts that need more.
 static void look_at(struct minimum *minimum, const struct job *job, const struct plan_request *layout,
                     const struct machine *machine)
 {
@@ -52,7 +52,7 @@ static void find_minimum(struct minimum *minimum, const struct job *job, const s
     free(list.layouts);
 }
 
-// Returns the first number of ranks, doubling, for which a layout fits, or 0.
+// Doubles the number of ranks until a layout fits, and returns it; 0: none fits.
 static int64_t enough_ranks(const struct job *job, const struct machine *machine)
 {
     double room = machine->hardware->memory_gb.value * 1e9;
@@ -69,7 +69,8 @@ static int64_t enough_ranks(const struct job *job, const struct machine *machine
     return 0;
 }
 
-// Memory in GB of the GPU of hardware profile NAME.ini; 0: unknown, or a variant of another profile's GPU.
+// Returns the GPU memory of hardware profile NAME.ini in GB; 0: unknown, or the profile is a variant of another
+// profile's GPU.
 static double memory_of(const char *name)
 {
     char                  text[512];
@@ -82,7 +83,7 @@ static double memory_of(const char *name)
     return failed(&result) || config.hardware.device[0] == '\0' ? 0.0 : config.hardware.memory_gb.value;
 }
 
-// Name of the installed hardware profile with the least sufficient memory; empty: none.
+// Finds the name of the installed hardware profile with the least memory that holds these bytes; empty: none.
 static void enough_memory(double bytes, char *name, size_t size)
 {
     char            folder[1100];

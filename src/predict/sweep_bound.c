@@ -9,14 +9,14 @@
 #include "gswbench/plan_build.h"
 #include "internal.h"
 
-// Lower bound of a stage's time that includes the slowdown by overlapping communication. It adds the seconds of compute
-// (COMPUTED), of waiting for communication that starts only after a compute op (IDLE), and those that communication
-// takes from compute (TAKEN).
+// Seconds in a lower bound of a stage's time that includes the slowdown of compute by overlapping communication.
+// COMPUTED: compute. IDLE: waits for communication that starts only after the previous compute op. TAKEN: compute time
+// that is lost because communication uses SMs. BUSY + stream: communication on this stream.
 //
-// A communication op of t seconds with a share s of the SMs takes s t, unless the stage idles for it.
+// A communication op of t seconds on a share s of the SMs adds s t to TAKEN, unless the stage waits for it.
 enum { COMPUTED, IDLE, TAKEN, BUSY, KINDS = BUSY + STREAM_COUNT };
 
-// Seconds of a microbatch by kind; BUSY + stream: how long the communication of the stream runs.
+// Seconds of one microbatch by kind.
 struct load {
     double seconds[KINDS];
 };
@@ -25,7 +25,7 @@ struct loads {
     const struct plan *plan;
     const struct task *tasks;
     double             processors, sm_margin;    // INFINITY: communication takes no SMs
-    struct load       *of;                       // [1 + microbatches]; [0]: no microbatch
+    struct load       *of;                       // [1 + microbatches]; [0]: ops of no microbatch
     double             largest[STREAM_COUNT];
 };
 
@@ -78,8 +78,8 @@ static void add_all(struct loads *loads)
     }
 }
 
-// Sum over the plan's microbatches and `more` additional ones. An additional one counts as much as the cheapest
-// microbatch of the plan between the first and the last.
+// Sums a kind of seconds over the plan's microbatches and `more` additional microbatches. An additional one costs the
+// same as the cheapest microbatch of the plan between the first and the last.
 static double sum_up(const struct loads *loads, int kind, int64_t more)
 {
     int64_t microbatches = loads->plan->train.accumulation;
@@ -92,7 +92,8 @@ static double sum_up(const struct loads *loads, int kind, int64_t more)
     return sum + (double)more * minimum;
 }
 
-// Returns the lower bound described above, 0 if unknown. more: microbatches that the step has and the plan lacks.
+// Returns the lower bound from these kinds of seconds; 0: none. more: number of microbatches of the step that the plan
+// lacks.
 static double loaded_seconds(const struct plan *plan, const struct task *tasks, const struct machine *machine,
                              int64_t more)
 {
@@ -112,21 +113,22 @@ static double loaded_seconds(const struct plan *plan, const struct task *tasks, 
     double seconds = sum_up(&loads, COMPUTED, more) + sum_up(&loads, TAKEN, more) + contention * running +
                      (1.0 - maximum) * sum_up(&loads, IDLE, more);
     free(loads.of);
-    return maximum < 0.9 ? seconds : 0.0;    // from 0.9 on, the minimum rate of compute may apply
+    return maximum < 0.9 ? seconds : 0.0;    // from 0.9 on, the simulation may use its minimum rate of compute
 }
 
-// Walks a stage's compute stream in order, from the arrival of its first microbatch. Each op that waits for another
-// stage begins a segment, in which results of earlier segments count as ready. If the step has more microbatches than
-// the plan, each microbatch and chunk also begins a segment.
+// A walk over a stage's compute stream in order, from the arrival of its first microbatch. Each op that waits for
+// another stage begins a segment: results of earlier segments count as ready in it. If the step has more microbatches
+// than the plan, each microbatch and chunk also begins a segment.
 struct walk {
-    const struct plan   *plan;
-    const struct task   *tasks;
-    bool                 has_all;    // the plan has all microbatches of the step
-    double               stream_ends[STREAM_COUNT];
-    double              *ends;        // [op]
-    bool                *is_input;    // [op]: on another stream, after an input from another stage
-    int32_t              first;       // first op of the segment
-    const struct op_tag *tag;         // of the segment's first op
+    const struct plan *plan;
+    const struct task *tasks;
+    bool               has_all;    // the plan has all microbatches of the step
+    double             stream_ends[STREAM_COUNT];
+    double            *ends;    // [op]
+    // [op]: the op receives data from another stage, or is on a communication stream after such an op
+    bool                *is_input;
+    int32_t              first;    // first op of the segment
+    const struct op_tag *tag;      // of the segment's first op
 };
 
 static void begin_segment(struct walk *walk, int32_t index, const struct op *op)
@@ -176,7 +178,7 @@ static double latest_wait(const struct walk *walk, const struct op *op)
     return latest;
 }
 
-// Returns the seconds that the op adds to its stream.
+// Advances the walk by an op. Returns the seconds by which the op extends its stream, waits included.
 static double pass_seconds(struct walk *walk, int32_t index)
 {
     const struct op *op = &walk->plan->ops[index];
@@ -190,24 +192,26 @@ static double pass_seconds(struct walk *walk, int32_t index)
     return *stream_end - before;
 }
 
-// Seconds that a stage's compute stream works on the microbatches of its plan.
+// Times of a stage's compute stream with the microbatches of its plan.
 struct stage {
     double              *seconds;         // [1 + microbatches]; [0]: ops of no microbatch, such as the optimizer
     struct sweep_action *actions;         // [action][microbatch][chunk]
     double               last_actions;    // seconds from the first input to the last send
-    double               all, rest;       // seconds from the first input to the end; those after the last pass
-    double               loaded;          // bound of the whole step that counts how communication slows compute down
-    int64_t              bytes;
+    double               all, rest;       // seconds from the first input to the end, and after the last pass
+    // lower bound of the whole step that includes the slowdown of compute by communication
+    double  loaded;
+    int64_t bytes;
 };
 
-// The pass that is being walked.
+// The forward or backward pass that the walk is in. begin: its start. input: start of the first op that needs data from
+// another stage. made: when the data that it sends is ready; INFINITY: it has sent nothing.
 struct stage_state {
     struct sweep_action *action;    // NULL: none
     double               begin, input, made;
     bool                 has_input;
 };
 
-// Pass of a compute op, or NULL. The head belongs to the backward pass.
+// Returns the pass that a compute op belongs to; NULL: none. All ops of the head count as part of the backward pass.
 static struct sweep_action *action_of(const struct stage *stage, const struct plan *plan, const struct op *op)
 {
     bool    is_forward = op->tag.phase == PHASE_FORWARD && op->tag.layer < plan->model.layers;
@@ -223,7 +227,7 @@ static void begin_action(struct stage_state *stage_state, struct sweep_action *a
         (struct stage_state){.action = is_over ? NULL : action, .begin = now, .input = now, .made = INFINITY};
 }
 
-// Adds a compute op or a send to its pass.
+// Updates the times of the current pass with a compute op or a send.
 static void follow_action(struct stage_state *stage_state, const struct stage *stage, const struct walk *walk,
                           int32_t index, double seconds)
 {
@@ -248,7 +252,7 @@ static void follow_action(struct stage_state *stage_state, const struct stage *s
     }
 }
 
-// Last compute op before the stage's last send; -1: the stage sends nothing.
+// Returns the last compute op before the stage's last send; -1: the stage sends nothing.
 static int32_t find_last_action(const struct plan *plan)
 {
     for (int32_t i = plan->op_count - 1; i >= 0; i--) {
@@ -262,7 +266,7 @@ static int32_t find_last_action(const struct plan *plan)
     return -1;
 }
 
-// Sets the stage's seconds. more: microbatches that the step has and the plan lacks.
+// Sets the times of a stage by a walk over its plan. more: number of microbatches of the step that the plan lacks.
 static void time_stage(struct stage *stage, const struct plan *plan, const struct machine *machine, int64_t more)
 {
     struct predict_stage costed      = {.plan = *plan};
@@ -276,7 +280,7 @@ static void time_stage(struct stage *stage, const struct plan *plan, const struc
     struct stage_state   stage_state = {.action = NULL};
     int32_t              last_action = find_last_action(plan);
     bool                 is_first    = true;
-    double launched = 0.0, again = 0.0;    // by the host, in all; by a microbatch between the first and the last
+    double launched = 0.0, again = 0.0;    // host seconds for launches: of the plan, and of one microbatch in between
     predict_cost_stage(&actor, &costed, &(struct cost_model){predict_cost, machine});
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op      = &plan->ops[i];
@@ -316,8 +320,8 @@ void sweep_time_actions(struct sweep_action *actions, const struct plan *plan, c
     free(stage.seconds);
 }
 
-// Lower bound of a pipeline's time from the cost of each pass. A pass starts when its stage has finished the passes
-// before it and its input from another stage is ready.
+// Lower bound of a pipeline's time from the times of its forward and backward passes. A pass starts when its stage has
+// finished the previous pass and the input from another stage is ready.
 struct timetable {
     const struct schedule_shape *shape;
     const struct sweep_action   *actions;
@@ -332,7 +336,8 @@ void sweep_take_minimum(struct sweep_action *minimum, const struct sweep_action 
     minimum->after   = fmin(minimum->after, action->after);
 }
 
-// Accumulation starts with the second microbatch, so the first one is cheaper.
+// The first microbatch has its own entries. It is cheaper, because GEMMs add to existing gradients only from the second
+// on.
 int64_t sweep_place_action(const struct schedule_shape *shape, const struct schedule_action *action, int64_t chunk)
 {
     int64_t later = action->microbatch > 0;
@@ -346,7 +351,7 @@ static double *made_by(const struct timetable *timetable, const struct schedule_
                             chunk];
 }
 
-// Runs the stage's passes from next until one lacks its input. Returns the next pass.
+// Runs the passes of a stage from index `next` until the input of a pass is not ready. Returns the index of that pass.
 static int64_t advance(const struct timetable *timetable, int64_t stage, const struct schedule_action *actions,
                        int64_t next)
 {
@@ -365,7 +370,7 @@ static int64_t advance(const struct timetable *timetable, int64_t stage, const s
             }
             begin = fmax(begin, input);
         }
-        // A pass without cost must still count as done.
+        // A pass that takes 0 s must still count as done, and 0 means that its output is not ready.
         *made_by(timetable, action, chunk) = fmax(begin + takes->through, 1e-12);
         timetable->free[stage]             = begin + takes->through + takes->after;
     }
@@ -405,7 +410,7 @@ static int64_t input_bytes(const struct plan *plan, int32_t tensor)
     return tensor < 0 ? 0 : number_round_up(plan->tensors[tensor].bytes, PLAN_ALIGNMENT);
 }
 
-// Adds the passes of a stage to the bound: the first microbatch, and the minimum of the later ones.
+// Stores the pass times of a stage in the bound: for the first microbatch, and the minimum over the later microbatches.
 static void add_passes(struct sweep_bound *bound, const struct stage *stage, const struct plan *plan, int64_t number)
 {
     int64_t               chunks = plan->mesh.vp, microbatches = plan->train.accumulation;
@@ -428,7 +433,7 @@ static int64_t stage_to_look_at(int64_t looked_at, int64_t last)
     return looked_at == 0 ? 0 : looked_at == 1 ? last : looked_at - 1;
 }
 
-// Costs a step with this many microbatches on the stage's first rank, and adds the remaining microbatches.
+// Times the next pipeline stage by a plan with only `microbatches` microbatches, and extrapolates to the whole step.
 static status look_at_stage(struct stage *stage, struct sweep_bound *bound, const struct plan_request *request,
                             const struct machine *machine, int64_t microbatches)
 {
@@ -446,11 +451,13 @@ static status look_at_stage(struct stage *stage, struct sweep_bound *bound, cons
     status result            = plan_build_stage(&plan, &shorter, number);
     if (!failed(&result)) {
         time_stage(stage, &plan, &copy, more);
-        // Interleaved passes hide each other's waits, and so do weight gradients on their own.
+        // If two microbatches interleave, or weight gradients are delayed, other work fills the waits of a pass. Then
+        // times of single passes give no lower bound.
         if (!request->train.overlap_microbatches && !request->mesh.delays_weights) {
             add_passes(bound, stage, &plan, number);
         }
-        // Counts live activations: fragmentation of the arena varies with the number of microbatches.
+        // Counts live activations instead of planned memory, because fragmentation varies with the number of
+        // microbatches.
         stage->bytes = plan_total_bytes(&plan) - plan.storage_bytes[STORAGE_ACTIVATION] + plan.activation_live_bytes +
                        more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
     }
@@ -530,8 +537,9 @@ void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *requ
 }
 
 // A stage starts after the earlier stages have sent on the first microbatch, and ends its last backward pass before
-// them. Stages 0, 1 and pp - 1 are examined with a full pipeline. Stages 2 to pp - 2 have at most the layers and
-// microbatches in flight of stage 1, so three microbatches suffice for their passes.
+// they end theirs. Stages 0, 1 and pp - 1 are examined with enough microbatches to fill the pipeline. Stages 2 to pp -
+// 2 have at most the layers of stage 1, and at most its microbatches in flight. So only their pass times are needed,
+// and three microbatches suffice.
 status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
 {
     int64_t               last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;

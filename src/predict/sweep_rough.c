@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Computes rough lower bounds of layouts from the cost of a single layer. Layouts that partition a layer the same way
-// share its plans, so thousands of layouts need a few hundred small plans.
+// Computes rough lower bounds of layouts from the cost of a single layer. Layouts that shard a layer in the same way
+// share its plans, so a few hundred small plans suffice for thousands of layouts.
 #include <math.h>
 
 #include "gswbench/arena.h"
@@ -13,7 +13,8 @@ enum { MICROBATCHES = 3, STAGES = 2, CHUNKS = 2, CHUNK = 1 };
 
 static bool has_like_layers(const struct plan_request *request)
 {
-    // Interleaved passes hide each other's waits, and so do weight gradients on their own.
+    // If two microbatches interleave, or weight gradients are delayed, other work fills the waits of a pass. Then times
+    // of single passes give no lower bound.
     return request->model.pattern[0] == '\0' && !request->train.overlap_microbatches &&
            request->parallel.schedule == PIPELINE_1F1B;
 }
@@ -32,7 +33,8 @@ bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request 
            a->train.micro_batch == b->train.micro_batch && a->train.recompute == b->train.recompute;
 }
 
-// One replica with a few layers, on one stage or on STAGES stages of CHUNKS chunks.
+// Makes a small version of a layout: one replica with a few layers, on one pipeline stage, or on STAGES stages with
+// CHUNKS chunks each.
 static status shrink(struct plan_request *little, const struct plan_request *request, int64_t layers, bool has_stages)
 {
     int64_t ep           = request->mesh.size[AXIS_EP];
@@ -64,7 +66,7 @@ static status build(struct plan *plan, const struct plan_request *request, int64
     return plan_build_stage(plan, &little, 0);
 }
 
-// The passes of a plan with few layers.
+// Times of the forward and backward passes of a plan with few layers.
 struct glance {
     struct sweep_action actions[SCHEDULE_PASSES * MICROBATCHES * CHUNKS];
 };
@@ -82,7 +84,7 @@ static status look_at_actions(struct glance *glance, const struct plan_request *
     return result;
 }
 
-// Peak of live activations, and seconds of the head.
+// Computes the peak bytes of live activations and the seconds of the head from a plan with one pipeline stage.
 static status look_at_step(int64_t *bytes, double *head, const struct plan_request *request,
                            const struct machine *machine, int64_t layers)
 {
@@ -121,7 +123,7 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
     struct glance    few, more;
     struct gemm_memo gemms = {0};
     struct machine   copy  = *machine;
-    // Keeps the link domain of the full job.
+    // The small layouts keep the NVLink domain of the full job.
     struct hardware_config hardware = *machine->hardware;
     int64_t                bytes, more_bytes;
     double                 head, unused;
@@ -141,12 +143,13 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
     }
     find_actions(layer, &few, &more);
     layer->head = head;
-    // With FP8 linears the live memory includes quantized weights, which exist once per step and not per microbatch.
+    // With FP8 linears, live memory includes quantized weights, which do not multiply with the microbatches.
     bool counts  = recomputes_alike(request) && request->precision.low_precision_linears == 0;
     layer->bytes = counts ? more_bytes - bytes : 0;
 }
 
-// The backward pass of the last chunk starts with the head, unless the head's weight gradients are deferred.
+// Returns the times of a pass through a chunk. The backward pass of the last chunk starts with the head, unless the
+// head's weight gradients are deferred.
 static struct sweep_action find_action(const struct sweep_layer *layer, const struct plan_request *request, int pass,
                                        int64_t chunk)
 {

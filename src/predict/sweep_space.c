@@ -59,13 +59,14 @@ static void add_divisors(struct dimension *dimension, int64_t number, int64_t ma
     }
 }
 
-// Layers that the pipeline assigns to its chunks.
+// Returns the number of layers that the pipeline divides among its chunks; embedding and head may count as layers.
 static int64_t assigned_layers(const struct config *config)
 {
     return config->model.layers + (config->parallel.layers_per_chunk_embedding ? 2 : 0);
 }
 
-// The axis that absorbs the remaining ranks gets a placeholder; spread sets it.
+// Adds the candidate sizes of an axis. The axis that absorbs the remaining ranks gets a placeholder, which spread()
+// replaces.
 static void add_axis(struct dimension *dimension, enum axis axis, const struct job *job)
 {
     const struct config *config = &job->config;
@@ -121,14 +122,14 @@ static void init(struct space *space, const struct job *job)
     add_value(&dimensions[RECOMPUTE], RECOMPUTE_ATTENTION);
     add_value(&dimensions[RECOMPUTE], RECOMPUTE_FULL);
     for (int i = 0; i < DIMENSIONS; i++) {
-        if (!takes_rest(i) && own_value(space, i) > 0) {    // micro_batch may still be auto
+        if (!takes_rest(i) && own_value(space, i) > 0) {    // 0 if micro_batch is auto
             add_value(&dimensions[i], own_value(space, i));
         }
         *field_of(space, i) = dimensions[i].values[0];
     }
 }
 
-// Next combination, last dimension fastest. Returns false at the end.
+// Advances to the next combination of values; the last dimension changes fastest. Returns false at the end.
 static bool advance(struct space *space)
 {
     for (int i = DIMENSIONS - 1; i >= 0; i--) {
@@ -170,8 +171,8 @@ static bool has_shards(const struct parallel_config *axes)
     return mesh_asked_ranks(axes, shards) > 1;
 }
 
-// Rejects chunks of unequal numbers of layers, and values of zero and etp that have no effect. It is cheaper than
-// job_check, and rejects most combinations.
+// Rejects chunks with unequal numbers of layers, and values of zero and etp that have no effect. This check runs before
+// job_check because it is cheaper and rejects most combinations.
 static bool is_sensible(const struct config *config)
 {
     const struct parallel_config *axes   = &config->parallel;
