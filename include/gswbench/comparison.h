@@ -12,7 +12,7 @@
 #include "gswbench/statistics.h"
 #include "gswbench/status.h"
 
-// A setting or fact of the environment that differs.
+// A setting, or a fact of the environment, that differs between the two results.
 struct comparison_setting {
     char name[96], first[160], second[160];    // truncated to the buffers
     bool is_obstacle;                          // the results are not comparable because of it
@@ -50,8 +50,8 @@ void   comparison_free_side(struct comparison_side *side);
 struct comparison {
     const struct result       *first, *second;
     struct comparison_repeats  repeats[2];
-    double                     work;    // tokens per device and step, second over first
-    struct statistics_change   step;    // change of the step time; the second's is divided by work
+    double                     work;    // tokens per device and step of the second result, divided by the first's
+    struct statistics_change   step;    // change of the step time; the second step time is first divided by `work`
     struct comparison_curve    loss, gradient_norm;
     struct comparison_setting *settings;
     int64_t                    setting_count;
@@ -74,17 +74,18 @@ void comparison_free(struct comparison *comparison);
 // interval and noise widened to cover all runs.
 struct result *comparison_join(struct result *runs, int64_t count, struct comparison_repeats *repeats);
 
-// Returns OK, or EXIT_COMPARE with the obstacles.
+// Returns EXIT_COMPARE if the results are not comparable, with the settings that prevent it, else OK.
 status comparison_check(const struct comparison *comparison);
 
-// For CI: returns EXIT_GATE if the second run is slower by more than threshold, EXIT_UNDECIDED if noise hides whether
-// it is, else OK. threshold: as for comparison_init.
+// For CI. Returns EXIT_GATE if the second run is slower by more than threshold, EXIT_UNDECIDED if noise is too large to
+// decide, else OK. threshold: the same as in comparison_init.
 status comparison_gate(const struct comparison *comparison, double threshold);
 
 // Names the second result by the settings that differ from the first, truncated to `bytes`. Returns text.
 const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes);
 
-// Write one comparison, or several with the same first result. Several also get a table with a line for each.
+// Write one comparison, or several with the same first result. For several, they add a table with a line per
+// comparison.
 void comparison_write_text(const struct comparison *list, int64_t count, FILE *file);
 bool comparison_write_json(const struct comparison *list, int64_t count, FILE *file);
 void comparison_write_html(const struct comparison *list, int64_t count, FILE *file);
@@ -151,7 +152,7 @@ struct history {
     int64_t             row_count;
 };
 
-// Takes the result over. history_finish then computes the rows, sorted by job and start.
+// Adds a result, which the history then owns. history_finish computes the rows, sorted by job and start time.
 void history_add(struct history *history, struct result *result);
 void history_finish(struct history *history);
 void history_free(struct history *history);

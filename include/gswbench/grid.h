@@ -23,10 +23,11 @@ struct grid {
     struct arena              arena;
 };
 
-// An empty grid with these columns.
+// Makes an empty grid with these columns.
 #define GRID_OF(of) ((struct grid){.columns = (of), .column_count = (int)(sizeof(of) / sizeof((of)[0]))})
 
-// Appends a cell: a printable copy of the text. "-" is an unknown value, like a real that is not finite.
+// grid_add appends a cell with a printable copy of the text; "-" means an unknown value. grid_add_real appends a
+// number, or "-" if it is not finite.
 void grid_add(struct grid *grid, const char *cell);
 void grid_add_real(struct grid *grid, const char *format, double value) __attribute__((format(printf, 2, 0)));
 void grid_free(struct grid *grid);
@@ -36,7 +37,7 @@ void         grid_write_text(const struct grid *grid, FILE *file);
 void         grid_write_markdown(const struct grid *grid, FILE *file);
 void         grid_write_csv(const struct grid *grid, FILE *file);
 
-// An HTML page: the answer in one sentence, then a card for each grid.
+// An HTML page with the answer in one sentence, and then a card for each grid.
 struct page_card {
     const char        *heading, *remark;    // remark: "": none
     const struct grid *grid;

@@ -7,7 +7,7 @@
 
 #include "gswbench/status.h"
 
-// A benchmark whose model this program knows.
+// An MLPerf benchmark with a model that gswbench has.
 struct mlperf_benchmark {
     const char *name;           // NULL ends the list
     int64_t     sequence;       // sequence length, for logs that do not state it
@@ -15,14 +15,15 @@ struct mlperf_benchmark {
 };
 extern const struct mlperf_benchmark mlperf_benchmarks[];
 
-// The log has times with the number of samples so far. An interval is the time between two such lines: a step or more.
+// Figures of one log. Some lines of the log have a time and the number of samples so far. An interval is the time
+// between two of these lines: one step or more.
 struct mlperf_log {
     const char *path;
     char        benchmark[64], submitter[128], platform[128], status[32];
     int64_t     accelerators, batch, sequence, accumulation;    // 0: not stated
     int64_t     intervals;
-    int64_t     steps;                // of the whole run
-    int64_t     steps_each;           // of the median interval
+    int64_t     steps;                // steps of the whole run
+    int64_t     steps_each;           // steps in the median interval
     bool        has_evaluations;      // evaluations count as training: the log does not say when they start
     double      step_seconds;         // median over the intervals
     double      spread;               // 95th percentile over the median; NaN below 20 intervals

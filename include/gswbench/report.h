@@ -17,13 +17,14 @@ report_writer report_write_header;    // facts of the run, one per line, after "
 report_writer report_write_end;       // verdict, figures if they may be shown, and reasons: 80 columns
 report_writer report_write_result;    // the same with all details
 
-// Compares the median with an earlier run's, in one line.
+// Writes one line that compares the median step time with the median of an earlier run.
 void report_write_baseline(const struct result *earlier, const struct result *result, FILE *file);
 
 // Returns the function that writes the end of a run's output.
 report_writer *report_of_run(bool is_json, bool is_verbose);
 
-// The formats of a result: the name, rendered by report_write_NAME, and the file that a run writes (NULL: none).
+// The formats of a result. report_write_NAME renders the format NAME. The second value is the file that a run writes in
+// this format (NULL: none).
 #define REPORT_FORMATS(ROW)                                                                                            \
     ROW(text, NULL)                                                                                                    \
     ROW(csv, "steps.csv")                                                                                              \
@@ -66,8 +67,8 @@ struct report_list {
 };
 void report_write_list(const struct report_list *list, FILE *file);
 
-// report_value.c: values as text, valid until the thread calls these functions 15 more times. report_number prints a
-// real by a printf format, or "-" for NaN.
+// Format values as text (report_value.c). The text stays valid until the thread has called these functions 15 more
+// times. report_number prints a real by a printf format, or "-" for NaN.
 const char *report_bytes(double bytes);
 const char *report_count(double count);
 const char *report_number(const char *format, double value) __attribute__((format(printf, 1, 0)));
@@ -79,12 +80,12 @@ void csv_write_real(double value, FILE *file);
 // Writes the line of a step: "completed step: 0, seconds: 1.234, ...".
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file);
 
-// Print how a checkpoint was loaded, and how one was saved after a step. step counts over all runs that the checkpoint
-// went through; began is wall-clock time.
+// Write a log line about a loaded checkpoint, and about a checkpoint saved after a step. step: step number over all
+// runs that continued the checkpoint. began: wall-clock time.
 void report_write_load(const struct result *result, double began, FILE *file);
 void report_write_save(const struct result *result, int64_t step, double began, FILE *file);
 
-// How to write the line of a step in the log format of another framework. style: enum log_style.
+// Log format of another framework for the line of a step. style: enum log_style.
 struct report_step_style {
     int64_t style;
     double  learning_rate;
@@ -93,7 +94,7 @@ void report_write_styled_step(const struct result *result, const struct result_s
                               const struct report_step_style *style, FILE *file);
 
 // Creates OUTPUT/<config>/<precision>/<ranks>/<run id>/ and keeps it open. If the run id already exists, the result
-// gets the next one. Errors here and below are EXIT_OUTPUT, with path and reason.
+// gets the next one. This function and the next ones fail with EXIT_OUTPUT, path and reason.
 status report_create_folder(struct output_folder *folder, struct result *result, const char *output);
 status report_write_file(const struct output_folder *folder, const char *name, report_writer *write,
                          const struct result *result);
@@ -105,13 +106,13 @@ status report_print(report_writer *write, const struct result *result);
 // run ended: "the run died". further: another reason, worse than PARTIAL; NULL: none.
 status report_recover(struct result *result, const char *path, const char *why, const struct result_reason *further);
 
-// report_files.c: read a result.json, or the one in a run's folder. report_result_file returns its path and whether
-// path is a folder.
+// report_read_result reads a result.json; path is this file or the folder of a run. report_result_file sets `file` to
+// the path of result.json, and returns whether path is a folder (report_files.c).
 status report_read_result(struct result *result, const char *path);
 bool   report_result_file(const char *path, char *file, size_t bytes);
 
-// Visits a result.json, the folder of a run, or all runs below a folder in alphabetical order, until a visitor fails.
-// Without a run, returns an error.
+// Calls `visit` for a result.json, for the folder of a run, or for all runs below a folder in alphabetical order. Stops
+// when a call fails. Returns an error if there is no run.
 typedef status result_visitor(void *state, const char *path);
 status         report_visit_results(const char *path, result_visitor *visit, void *state);
 

@@ -13,14 +13,15 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Settings that determine the work per token and must therefore be equal. All others may differ, since comparing them
-// is the purpose. A name that ends in a dot is a whole section.
+// Settings that determine the work per token: results that differ in one of them are not comparable. All other settings
+// may differ, because a comparison shows their effect. A name that ends in a dot means a whole section.
 static const char *const obstacles[] = {"model.", "train.sequence", NULL};
 
-// Settings without influence on the step. A preset is only a name for other settings.
+// Settings that have no influence on the step and are not compared. A preset is only a name for other settings.
 static const char *const ignored[] = {"model.preset", "published.", "run.output", NULL};
 
-// Inputs of a prediction. If the profile names differ, only the names are listed, not every value.
+// Sections with the inputs of a prediction. If two results use different profiles, the comparison lists the names of
+// the profiles instead of every value.
 static const char *const costs[]    = {"hardware.", "software.", NULL};
 static const char *const profiles[] = {"hardware.profile", "software.profile", NULL};
 
@@ -48,7 +49,7 @@ static void add_setting(struct comparison *comparison, const char *name, const c
     setting->is_obstacle = is_obstacle;
 }
 
-// Adds a property of the run; results that differ in it cannot be compared.
+// Adds a property of both runs, such as the backend. Results that differ in the property cannot be compared.
 static void add_text(struct comparison *comparison, const char *name, const char *first, const char *second)
 {
     add_setting(comparison, name, first, second, strcmp(first, second) != 0);
@@ -158,8 +159,8 @@ static void add_settings(struct comparison *comparison, const struct result *fir
                 (struct entries){second->environment, second->environment_count});
 }
 
-// Compares one value of all steps, such as the loss. offset: its field in struct result_step. Results with different
-// global batches train differently and are not compared.
+// Compares a value of the steps, such as the loss, step by step. offset: offset of the value in struct result_step. The
+// value is not compared if the global batches differ, because the runs then train differently.
 static struct comparison_curve compare_curves(const struct result *first, const struct result *second, size_t offset)
 {
     struct comparison_curve curve    = {.largest = NAN, .last = NAN, .largest_step = -1, .last_step = -1};
@@ -268,7 +269,8 @@ bool report_computes(const char *kind)
     return false;
 }
 
-// Skips communication: its time is mostly waiting, which the waterfall shows.
+// Adds the times of compute ops to the rows of their families. Communication is skipped: its time is mostly waiting,
+// which the waterfall shows.
 static void add_ops(struct comparison *comparison, const struct result *result)
 {
     for (int64_t i = 0; i < result->op_time_count; i++) {

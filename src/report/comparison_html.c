@@ -9,7 +9,7 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
-// Style class of each verdict.
+// CSS class for each verdict about the step time.
 static const char *const classes[CHANGE_COUNT] = {
     [CHANGE_SAME] = "valid", [CHANGE_FASTER] = "valid", [CHANGE_SLOWER] = "invalid", [CHANGE_AMBIGUOUS] = "degraded"};
 
@@ -51,7 +51,7 @@ static void write_repeats(const struct comparison_repeats *repeats, const char *
     }
 }
 
-// Says how certain the change of the step time is: by the errors of two predictions, or by its interval.
+// Says how certain the change of the step time is: by the errors of two predictions, or by the confidence interval.
 static void write_certainty(const struct comparison *comparison, FILE *file)
 {
     const struct statistics_change *step  = &comparison->step;

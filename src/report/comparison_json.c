@@ -41,7 +41,8 @@ static const struct json_field rows[] = {
     ROW_REAL(comparison_row, "second_s", second),
     JSON_END
 };
-// One result and its figures, under the same key as in its result.json; the other keys are NULL.
+// One of the two results. One of the four pointers has its figures, depending on the key that they have in result.json;
+// the other three are NULL.
 struct side {
     struct result                result;
     const struct result_figures *right, *emulated, *predicted, *unverified;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes a comparison as text: the settings that differ, the verdict, a table of both results, a table of waterfall
-// parts whose changes add up to the change of the step, and why a lower precision gained less than its peak.
+// Writes a comparison as text: the settings that differ, the verdict, and a table of both results. A table of waterfall
+// parts explains the change of the step time; the changes of the parts add up to it. If the second result has a lower
+// precision, the text says why it gained less than the ratio of the peaks.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void write_doubt(const char *name, const struct result *result, FILE *fil
     fputc('\n', file);
 }
 
-// Says how the work per step differs.
+// Says by which factor the tokens per device and step differ.
 static void write_work(const struct comparison *comparison, FILE *file)
 {
     if (comparison->work != 1) {
@@ -66,7 +67,7 @@ const char *comparison_verdict(const struct comparison *comparison)
     return is_predicted && is_equal ? "equal within error" : statistics_change_names[comparison->step.verdict];
 }
 
-// Names the source of the interval.
+// Names the source of the interval that the change of the step time has.
 static const char *name_interval(const struct comparison *comparison)
 {
     bool first = result_is_predicted(comparison->first), second = result_is_predicted(comparison->second);
@@ -75,7 +76,8 @@ static const char *name_interval(const struct comparison *comparison)
                              : "95% CI of the medians";
 }
 
-// Writes the error of each prediction. The interval after the verdict is narrower if they share most of their error.
+// Writes the error of each prediction. If the two predictions share most of their error, the interval after the verdict
+// is narrower than these errors.
 static void write_prediction_errors(const struct comparison *comparison, FILE *file)
 {
     double first = comparison->first->expectation.percent, second = comparison->second->expectation.percent;
@@ -110,7 +112,7 @@ static void write_verdict(const struct comparison *comparison, FILE *file)
     }
 }
 
-// Writes a row: both values, formatted by `print`, and their change in percent.
+// Writes a table row: the values of both results, formatted by `print`, and the change in percent.
 typedef const char *print_value(double value);
 
 static void write_row(const char *name, print_value *print, double first, double second, FILE *file)
@@ -184,7 +186,8 @@ static void write_curve(const char *name, const struct comparison_curve *curve, 
 
 static const double MIN_CHANGE = 0.01;    // smaller relative changes of a step are not explained
 
-// Returns the seconds by which a part of the second step exceeds the first step's time divided by `pace`.
+// Returns the seconds by which a waterfall part of the second step exceeds the same part of the first step divided by
+// `pace` (the expected speed-up).
 static double shortfall(const struct comparison_row *row, double pace)
 {
     return row->second - row->first / pace;
@@ -243,7 +246,7 @@ static void write_families(const struct comparison *comparison, FILE *file)
     }
 }
 
-// For each waterfall part, why a lower precision makes it less than (ratio of the peaks) times as fast.
+// For each waterfall part, why a lower precision speeds it up by less than the ratio of the peaks.
 // clang-format off
 #define AXIS_WORDS(NAME, ...) [WATERFALL_EXPOSED_##NAME] = "exposed communication",
 static const char *const reasons[WATERFALL_PARTS] = {
@@ -274,7 +277,8 @@ static int gravest_first(const void *a, const void *b)
     return (left < right) - (left > right);
 }
 
-// Settings that change how much of a step is overlapped or idle, and the waterfall part that shows it.
+// Settings that change how well a step overlaps communication or fills the pipeline, and the waterfall part that shows
+// the effect.
 static const struct technique {
     const char *setting;
     int64_t     part;
@@ -307,7 +311,7 @@ static void write_techniques(const struct comparison *comparison, int64_t part, 
     }
 }
 
-// Sorts the parts by shortfall, the largest first; with sign = -1, the smallest first.
+// Sorts the waterfall parts by shortfall(), the largest first; with sign = -1, the smallest first.
 static void sort_causes(struct cause *causes, const struct comparison *comparison, double pace, double sign)
 {
     for (int64_t i = 0; i < comparison->part_count; i++) {
@@ -339,7 +343,7 @@ static void write_why(const struct comparison *comparison, FILE *file)
 }
 
 // Writes the waterfall parts that change in the direction of the step: shorter parts if the second step is shorter,
-// else longer parts. Leaves out parts below 5 % of its change. Writes nothing for equal steps.
+// else longer parts. Leaves out parts below 5 % of the step's change. Writes nothing for equal steps.
 static void write_change(const struct comparison *comparison, FILE *file)
 {
     struct comparison_row whole  = sum(comparison);

@@ -40,7 +40,7 @@ static int64_t count_rows(const struct grid *grid)
     return grid->cell_count / grid->column_count;
 }
 
-// Row -1 has the titles.
+// Returns the text of a cell. Row -1 has the column titles.
 static const char *find_cell(const struct grid *grid, int64_t row, int column)
 {
     return row < 0 ? grid->columns[column].title : grid->cells[row * grid->column_count + column];
@@ -80,7 +80,7 @@ void grid_write_text(const struct grid *grid, FILE *file)
     free(widths);
 }
 
-// A vertical bar would end the cell, so it is escaped.
+// Writes a Markdown cell. A vertical bar would end the cell, so it is escaped.
 static void write_markdown_cell(const char *cell, FILE *file)
 {
     fputs(" ", file);
@@ -103,7 +103,7 @@ void grid_write_markdown(const struct grid *grid, FILE *file)
     }
 }
 
-// An unknown value is an empty cell.
+// Writes the grid as CSV. An unknown value becomes an empty cell.
 void grid_write_csv(const struct grid *grid, FILE *file)
 {
     for (int64_t row = -1; row < count_rows(grid); row++) {
@@ -122,7 +122,8 @@ void grid_write_csv(const struct grid *grid, FILE *file)
     }
 }
 
-// On a narrow screen a row becomes a list of its cells, which then show data-name as their heading.
+// Writes a row of the HTML table. On a narrow screen, the style sheet turns it into a list of its cells. Each cell then
+// shows its attribute data-name as its heading.
 static void write_row(const struct grid *grid, const bool *is_shown, int64_t row, FILE *file)
 {
     fputs("<tr>", file);

@@ -37,7 +37,7 @@ static int by_job_and_time(const void *a, const void *b)
     return order != 0 ? order : strcmp((*one)->run_id, (*other)->run_id);
 }
 
-// "parallel.tp 4, version 0.2.0"
+// Lists the settings that changed, with their new values: "parallel.tp 4, version 0.2.0".
 static void list_settings(const struct comparison *comparison, char *text, size_t bytes)
 {
     size_t used = 0;

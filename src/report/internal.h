@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files that print results, comparisons and tables.
+// Declares functions that several files of src/report share to print results, comparisons and tables.
 #pragma once
 
 #include <stdbool.h>
@@ -11,30 +11,32 @@
 
 #include "gswbench/result.h"
 
-// report_value.c: values as text, valid until the thread calls these functions 15 more times. report_safe replaces
-// control characters in text from files; report_seconds has enough digits to tell steps apart.
+// Format values as text (report_value.c). The text stays valid until the thread has called these functions 15 more
+// times. report_safe replaces control characters in text from files. report_seconds prints enough digits to tell two
+// steps apart.
 const char *report_safe(const char *from);
 const char *report_seconds(double seconds);
 
-// For HTML pages: report_digits prints seconds with four significant digits, and report_decimals returns how many
-// decimals that takes. All times of a table have as many decimals as its step time.
+// For HTML pages. report_digits prints seconds with four significant digits. report_decimals returns the number of
+// decimals of that text. A table prints each time with the number of decimals that its step time has.
 const char *report_digits(double seconds);
 int         report_decimals(double seconds);
 
-// Memory of a device by [hardware] memory_gb; 0: unknown.
+// Returns the memory of a device in bytes, from [hardware] memory_gb; 0: unknown.
 double report_device_bytes(const struct result *result);
 
-// Text after a published time: whether constants of the predictor were fitted to this time. Empty for a run.
+// Returns the text that follows the published step time of a prediction. It says whether constants of the cost model
+// were fitted to this time. The text is empty for a run.
 const char *report_error_status(const struct result *result);
 const char *report_real(double value);
 const char *report_percent(double share);
 const char *report_upper(const char *word);
 const char *report_grouped(double value, char separator);
 
-// Suffix that says how device ops were timed: ", ops timed by events"; "" on the host.
+// Returns a suffix that says how ops on the device were timed: ", ops timed by events"; "" without a device.
 const char *report_name_timing(const struct result_trace *trace);
 
-// report_files.c: whether the folder at path has the journal of a run.
+// Whether the folder at path has the journal of a run, run.jsonl (report_files.c).
 bool report_has_journal(const char *path);
 
 #define REPORT_VERDICT_PREFIX "RESULT "
@@ -45,64 +47,67 @@ void report_write_axes(const struct result *result, const char *before, const ch
 // Writes the line "precision bf16  sequence 128 ...".
 void report_write_layout(const struct result *result, FILE *file);
 
-// Returns the sum of the storages' bytes.
+// Returns the planned memory in bytes: weights, gradients, optimizer state, activations and all other storages.
 double report_total_bytes(const struct result *result);
 
-// report_devices.c: recorded GPU values as a text line and as tables; nothing without GPUs.
+// Write the recorded GPU values as a text line and as tables (report_devices.c). Without GPUs they write nothing.
 void report_write_devices(const struct result *result, FILE *file);
 void html_write_devices(const struct result *result, FILE *file);
 
-// report_compute_times.c: heat map of ranks by steps; nothing if compute times are unknown.
+// Writes the heat map of compute times by rank and step (report_compute_times.c). Writes nothing if they are unknown.
 void html_write_compute_times(const struct result *result, FILE *file);
 
-// report_end.c: the end of a run with every reason, each in one line.
+// Writes the end of a run with every reason of its verdict, each in one line (report_end.c).
 void report_write_whole_end(const struct result *result, FILE *file);
 
-// report_text.c: the rank whose compute time is furthest above the median of the ranks with the same work, and the
-// predicted waterfall. NULL: unknown.
+// report_longest_rank returns the rank with the largest excess of compute time over the median of the ranks with the
+// same work. report_expected_parts returns the predicted waterfall (report_text.c). NULL: unknown.
 const struct result_rank *report_longest_rank(const struct result *result);
 const struct waterfall   *report_expected_parts(const struct result *result);
 
-// report_communication.c: communication ops of the traced step as text and as a table; nothing without a trace.
+// Write the communication ops of the traced step as text and as a table (report_communication.c). Without a trace they
+// write nothing.
 void report_write_communications(const struct result *result, FILE *file);
 void html_write_communication_times(const struct result *result, FILE *file);
 
-// comparison.c: returns the value of the setting "section.key", or "" if it does not exist.
+// Returns the value of the setting "section.key", or "" if it does not exist (comparison.c).
 const char *report_find_setting(const struct result *result, const char *name);
 
-// Dollars for a million tokens; NaN without [hardware] gpu_hour_dollars.
+// Returns the dollars for a million tokens; NaN without [hardware] gpu_hour_dollars.
 double report_token_dollars(const struct result *result);
 
-// comparison.c: the family of an op kind ("norm" for norm_forward), and whether the kind is a compute op. kind
-// may come from a file; unknown kinds are not compute ops.
+// report_name_family names the family of an op kind: "norm" for norm_forward. report_computes returns whether the kind
+// is a compute op. `kind` may come from a file; an unknown kind is not a compute op (comparison.c).
 void report_name_family(const char *kind, char *name, size_t bytes);
 bool report_computes(const char *kind);
 
-// comparison_text.c: the verdict in words.
+// comparison_verdict returns the verdict about the step time in words (comparison_text.c).
 struct comparison;
 const char *comparison_verdict(const struct comparison *comparison);
-bool        comparison_shares_errors(const struct comparison *comparison);    // two predictions with the same profiles
+// both are predictions with the same profiles
+bool comparison_shares_errors(const struct comparison *comparison);
 
-// report_tables.c: memory, work, communication, ranks, environment, configuration, and how to read them.
+// Writes the tables of memory, work, communication, ranks, environment and configuration, and how to read them
+// (report_tables.c).
 void html_write_tables(const struct result *result, FILE *file);
 
-// report_traced.c: the waterfall of the traced step. The result must have one.
+// Writes the waterfall of the traced step. The result must have a traced step (report_traced.c).
 void html_write_waterfall(const struct result *result, FILE *file);
 
-// A table cell with one stacked bar of the waterfall, relative to the longest step.
+// Writes a table cell with the waterfall as one stacked bar. `longest` is the step time of a full-width bar.
 void html_write_stack(const struct result *result, double longest, FILE *file);
 
-// report_list.c: a table of results.
+// Writes a table with a row per result (report_list.c).
 struct report_listed;
 void html_write_list(const struct report_listed *rows, int64_t count, FILE *file);
 
-// report_traced.c: timeline of memory and pipeline actions in the traced step.
+// Writes the timeline of memory and pipeline actions in the traced step (report_traced.c).
 void html_write_timeline(const struct result *result, FILE *file);
 
-// report_roofline.c: roofline plot of the op families.
+// Writes the roofline plot of the op families (report_roofline.c).
 void html_write_roofline(const struct result *result, FILE *file);
 
-// page.c: shared parts of the HTML pages.
+// The following functions write the parts that all HTML pages share (page.c).
 
 // Bar colours, as numbered in report.css.
 enum { BAR_COMPUTE = 0, BAR_IDEAL = 1, BAR_REST = 2, BAR_IDLE = 3 };
@@ -113,16 +118,17 @@ void html_write_head(const char *title, FILE *file);
 void html_write_badge(const char *class, const char *word, FILE *file);
 void html_write_foot(FILE *file);
 
-// Writes text from outside the program, escaped for HTML. html_print prints like fprintf and escapes every %s. Its
-// numbers are int, int64_t and double; only doubles have flags, a width or a precision.
+// Writes text from outside the program, escaped for HTML. html_print prints like fprintf and escapes every %s. It
+// accepts numbers of type int, int64_t and double; only a double may have flags, a width or a precision.
 void html_write_text(const char *from, FILE *file);
 void html_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Writes a numeric cell, with a dash for NaN. title: name of its column, which narrow pages show beside it; NULL: none.
+// Writes a numeric cell, with a dash for NaN. title: name of its column, which narrow pages show next to the number;
+// NULL: none.
 void html_write_number(FILE *file, const char *title, const char *format, double value)
     __attribute__((format(printf, 3, 0)));
 
-// Writes a box with a figure.
+// Writes a box with a value in large type, its unit, a label and a note.
 void html_write_figure(FILE *file, const char *value, const char *unit, const char *label, const char *note, ...)
     __attribute__((format(printf, 5, 6)));
 
@@ -136,15 +142,15 @@ struct page_key {
 };
 void html_write_keys(const struct page_key *keys, int count, FILE *file);
 
-// report_traced.c: legend of the waterfall's four colours.
+// Legend of the waterfall's four colours (report_traced.c).
 extern const struct page_key page_waterfall_keys[];
 
 // Writes a horizontal line of a drawing's grid with its label, and the time axis below a drawing.
 void html_write_gridline(double y, const char *label, FILE *file);
 void html_write_seconds_axis(double seconds, double y, FILE *file);
 
-// A series over the steps, drawn as SVG. The first `warmup` steps are shaded. With a median, the vertical range is the
-// range of the measured steps, and values outside it are drawn at the edge. low and high are NaN without an interval.
+// A chart of a value over the steps. The first `warmup` steps are shaded. With a median, the chart covers the values of
+// the measured steps, and draws other values at its edge. low and high are the interval of the median; NaN: none.
 struct chart {
     const char   *title, *unit;
     const double *values;    // [count]; NaN: a gap
@@ -155,5 +161,5 @@ struct chart {
 void chart_write(const struct chart *chart, FILE *file);
 void chart_write_histogram(const double *values, int64_t count, FILE *file);
 
-// report.css: the style sheet of report.html.
+// Text of report.css, the style sheet of report.html.
 extern const char report_style[];

@@ -23,7 +23,7 @@ enum { EVENT_BYTES = 1 << 22, KERNELS_MAX = 1 << 22, STREAMS_MAX = 256, START_BY
 struct reader {
     struct kernel_trace *trace;
     FILE                *file;
-    size_t               event_bytes;    // of the current event
+    size_t               event_bytes;    // bytes of the current event that were read
     int64_t              events;
     int64_t              streams[STREAMS_MAX];
     bool                 has_host, has_device;
@@ -61,7 +61,8 @@ static json_t *member(const json_t *object, const char *const names[3])
     return found;
 }
 
-// Returns the value of a number, or of a string, as protobuf's JSON writes 64-bit numbers; NaN: neither.
+// Returns the value of a JSON number. Also accepts a number in a string, as protobuf writes 64-bit numbers. NaN:
+// neither.
 static double real_of(const json_t *value)
 {
     double real = NAN;
@@ -89,7 +90,7 @@ static void add_stream(struct reader *reader, const json_t *arguments)
     }
 }
 
-// Whether the event of a profiler is a kernel, copy or fill of a device.
+// Whether an event of the PyTorch profiler is a kernel, copy or memset on a device.
 static bool is_profiled(const json_t *event)
 {
     static const char *const kinds[]  = {"kernel", "gpu_memcpy", "gpu_memset"};
@@ -102,7 +103,7 @@ static bool is_profiled(const json_t *event)
     return false;
 }
 
-// Whether a node of Chakra runs on a device. The mark is a member or an attribute.
+// Whether a node of a Chakra trace runs on a device. Its mark is_cpu_op is a JSON member or an attribute of the node.
 static bool is_device_node(struct reader *reader, const json_t *node)
 {
     json_t *mark = json_object_get(node, "is_cpu_op"), *attributes = json_object_get(node, "attr");
@@ -168,7 +169,7 @@ static status take_event(struct reader *reader, const json_t *event)
     return add_kernel(reader, event, is_node);
 }
 
-// Reads events until the list ends, or the file if they are not in a list.
+// Reads events until the JSON list ends. If the events are not in a list, reads until the end of the file.
 static status take_events(struct reader *reader, bool is_list)
 {
     for (int byte = skip_space(reader->file); byte != (is_list ? ']' : EOF); byte = skip_space(reader->file)) {
@@ -189,7 +190,7 @@ static status take_events(struct reader *reader, bool is_list)
     return OK;
 }
 
-// Skips to the list of events; false: the file has none.
+// Skips to the list of events. Returns false if the file has none.
 static bool find_list(FILE *file)
 {
     static const char *const keys[]     = {"\"traceEvents\"", "\"workload_graph\"", "\"nodes\""};
@@ -266,7 +267,7 @@ static const struct {
     enum kernel_part  part;
     const char *const patterns[PATTERNS_MAX];    // ends with NULL
 } patterns[] = {
-    // DeepEP, HybridEP, and all-to-alls of NCCL
+    // This row matches DeepEP, HybridEP, and all-to-alls of NCCL.
     {KERNEL_EXCHANGE, {"::ep::", "deep_ep", "hybrid_ep", "alltoall", "all_to_all"}},
     {KERNEL_COLLECTIVE, {"nccl", "rccl", "nvshmem", "allreduce", "all_reduce", "reduce_scatter", "all_gather"}},
     {KERNEL_ATTENTION, {"flash", "fmha", "sdpa", "attention", "attn"}},
@@ -343,8 +344,8 @@ static int by_time(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-// Divides `seconds`, during which running[part] kernels of each part run, among the parts by the rules at struct
-// kernel_sums.
+// Divides `seconds` among the parts of the step. In this time running[part] kernels of each part run. Each compute
+// kernel gets an equal share; if no compute runs, each communication kernel does; if nothing runs, the time is idle.
 static void share(struct kernel_sums *sums, const int64_t running[KERNEL_PARTS], double seconds)
 {
     int64_t compute = 0, communication = 0;

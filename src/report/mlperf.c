@@ -20,7 +20,7 @@
 
 enum { LINE_BYTES = 1 << 16, INTERVALS_MAX = 1 << 20, SPREAD_COUNT_MIN = 20 };
 
-static const double slow = 1.05;    // times the median: longer intervals are slow
+static const double slow = 1.05;    // an interval is slow if it takes more than this factor times the median
 
 // clang-format off
 const struct mlperf_benchmark mlperf_benchmarks[] = {
@@ -40,11 +40,11 @@ struct interval {
 struct reader {
     struct mlperf_log *log;
     int64_t            line;
-    double             run_begin;        // milliseconds; NaN: not yet
+    double             run_begin;        // run_start in milliseconds; NaN: not read yet
     double             begin;            // start of the open interval in milliseconds; NaN: none
-    double             block_seconds;    // of an ended block whose steps are not known yet; NaN: none
-    double             position;         // steps so far
-    double             unit;             // tokens or samples per step, for counts that do not say which; 0: unknown
+    double             block_seconds;    // seconds of an ended block with a step count that is not known yet; NaN: none
+    double             position;         // number of steps so far
+    double             unit;             // tokens or samples per step, for counts without a unit; 0: not known yet
     bool               follows_start, has_run_stop, has_evaluations;
     struct interval   *intervals;
     int64_t            count, capacity;
@@ -62,8 +62,8 @@ struct entry {
     double      time;
 };
 
-// Returns the number of samples or tokens that the entry reports; NaN: none. samples_count always counts samples. The
-// other keys count samples or tokens, depending on the program.
+// Returns the number of samples or tokens that the entry reports; NaN: none. The key samples_count always counts
+// samples. All other keys count samples or tokens, depending on the program that wrote the log.
 static double count_of(const struct entry *entry, bool *is_samples)
 {
     static const char *const keys[][2] = {
@@ -145,8 +145,8 @@ static status take_step(struct reader *reader, const struct entry *entry)
     return OK;
 }
 
-// Sets the position, the number of steps so far. Some programs log the count of a block's samples or tokens after its
-// end, for example in eval_accuracy. Only then are the steps of the block known.
+// Sets reader->position, the number of steps so far. Some programs log the samples or tokens of a block of steps only
+// after the end of the block, for example in eval_accuracy. Only then is the number of its steps known.
 static status take_position(struct reader *reader, const struct entry *entry)
 {
     double steps;
@@ -163,8 +163,8 @@ static status take_position(struct reader *reader, const struct entry *entry)
     return OK;
 }
 
-// Ends the open interval. If no step was logged in the block, the interval is the whole block, and its time is kept
-// until take_position finds how many steps the block has.
+// Ends the open interval. If the log has no step within the block, the interval is the whole block. Its time is kept
+// until take_position finds the number of its steps.
 static void end_block(struct reader *reader, const struct entry *entry)
 {
     if (!isnan(reader->begin) && reader->follows_start) {
@@ -185,8 +185,8 @@ static status take_evaluation(struct reader *reader, const struct entry *entry)
     return take_stop(reader, entry);
 }
 
-// Takes tracked_stats. If their first key begins with "validation", they are from an evaluation: they count no training
-// steps, and end the block.
+// Reads an entry tracked_stats. If its first key begins with "validation", it comes from an evaluation: it counts no
+// training steps, and ends the block of training steps.
 static status take_statistics(struct reader *reader, const struct entry *entry)
 {
     static const char validation[] = "validation";
@@ -305,7 +305,8 @@ static status take_line(struct reader *reader, const char *text)
     return taken;
 }
 
-// Lines of other programs may have any length and bytes.
+// Reads all lines of a log. Lines without an MLPerf entry come from arbitrary programs and may have any length and
+// bytes.
 static status take_file(struct reader *reader, FILE *file, char *line)
 {
     static const char entry[] = ":::MLLOG", about[] = ":::SYSJSON";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes the shared parts of the HTML pages: escaped text, head, foot, bars and axes. Only html_print and
-// html_write_text, which escape it, write text from outside the program.
+// Writes the shared parts of the HTML pages: escaped text, head, foot, bars and axes. Text from outside the program is
+// written only by html_print and html_write_text, which escape it.
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ void html_write_text(const char *from, FILE *file)
     }
 }
 
-// Prints the next argument by one directive. Returns the end of the directive.
+// Prints the next argument by the directive at `format`, such as "%.3f". Returns the end of the directive.
 static const char *print_directive(FILE *file, const char *format, va_list *arguments)
 {
     size_t length = 2 + strspn(format + 1, "-+ #0123456789.*l");

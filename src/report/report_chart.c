@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Draws a series over the steps as SVG. Height is fixed; horizontal positions are percentages, so the page sets the
-// width.
+// Draws a chart of a value over the steps as SVG. Its height is fixed. Horizontal positions are percentages, so the
+// page sets the width.
 #include <inttypes.h>
 #include <math.h>
 
@@ -26,7 +26,7 @@ static void set_ticks(struct range *range)
     range->decimals  = range->tick_step < 1 ? (int)ceil(-log10(range->tick_step) - 1e-9) : 0;
 }
 
-// The range is at least 2 % of the value, so that noise looks small.
+// Returns the vertical range of a chart. It is at least 2 % of the value, so that noise looks small.
 static struct range range_of(const struct chart *chart)
 {
     struct range range = {.low = INFINITY, .high = -INFINITY};
@@ -47,7 +47,7 @@ static struct range range_of(const struct chart *chart)
     return range;
 }
 
-// Returns a percentage of the width.
+// Returns the horizontal position of a step in percent of the width.
 static double x_of(const struct chart *chart, double step)
 {
     double steps = chart->count > 1 ? (double)(chart->count - 1) : 1;
@@ -136,7 +136,7 @@ static void write_dots(const struct chart *chart, const struct range *range, FIL
     }
 }
 
-// Bins of equal width from the fastest to the slowest measured step.
+// Draws a histogram of step times. Its bins have equal widths from the fastest to the slowest measured step.
 void chart_write_histogram(const double *values, int64_t count, FILE *file)
 {
     enum { BINS = 24, TALL = 70, ROOM = 20 };

@@ -23,7 +23,7 @@ static int compare(const void *a, const void *b)
     return first != second ? (first < second) - (first > second) : (*left > *right) - (*left < *right);
 }
 
-// Returns pointers in sorted order; the caller frees the array.
+// Returns pointers to the communication ops, sorted by total time; the caller frees the array.
 static const struct result_communication_time **sort(const struct result *result)
 {
     const struct result_communication_time **times =
@@ -37,7 +37,7 @@ static const struct result_communication_time **sort(const struct result *result
 
 static const double GIGABYTE = 1e9, MICROSECOND = 1e-6;
 
-// A row of numbers as text: "-" if unknown.
+// The numbers of a table row as text; "-" if unknown.
 struct numbers {
     char seconds[32], moving[32], bandwidth[32], alone[32], alone_bandwidth[32], predicted[32], by[96], late[256];
 };
@@ -47,7 +47,8 @@ static void name_number(char text[32], double value, double unit)
     snprintf(text, 32, isfinite(value) ? "%.*f" : "-", value / unit < 100 ? 2 : 0, value / unit);
 }
 
-// by: algorithm, protocol and channels, "RING LL x 4". late: "rank 3 (host), last in 62 %, 12.3 us".
+// Formats the numbers of a row. by: NCCL's algorithm, protocol and channels, "RING LL x 4". late: rank that arrives
+// last most often, share of the ops in which it does, and extra wait, "rank 3 (host), last in 62 %, 12.3 us".
 static void name_numbers(const struct result *result, const struct result_communication_time *time,
                          struct numbers *text)
 {
@@ -71,7 +72,7 @@ static void name_numbers(const struct result *result, const struct result_commun
     }
 }
 
-// Sums over the rows with the same axes.
+// Sums over the communication ops whose groups span the same axes of the mesh, such as tp.
 struct axes_sum {
     const char *axes;
     int64_t     count;
@@ -90,7 +91,7 @@ static int sum_axes(const struct result *result, struct axes_sum sums[SUMS])
             at++;
         }
         if (at == SUMS) {
-            continue;    // only a damaged file has more than SUMS combinations of axes
+            continue;    // there is no sum for further combinations of axes
         }
         if (at == count) {
             sums[count++] = (struct axes_sum){.axes = time->axes};

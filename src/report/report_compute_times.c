@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Draws the heat map of compute times: a row per rank or range of ranks, a column per step or range of steps.
+// Draws the heat map of compute times. It has a row per rank (or range of ranks) and a column per step (or range of
+// steps).
 #include <inttypes.h>
 #include <math.h>
 
@@ -7,13 +8,14 @@
 
 enum { ROW = 14, BOTTOM = 22, ROW_LABELS = 16, COLUMN_LABELS = 10 };
 
-// Class of the excess over the class median; quality_check.c and comparisons use the same limits.
+// Returns the CSS class for the excess of a rank's compute time over the median of the ranks with the same work. The
+// limits are the same as in quality_check.c.
 static const char *shade(double excess)
 {
     return isnan(excess) ? "hx" : excess < 0.01 ? "h0" : excess < 0.03 ? "h1" : excess < 0.05 ? "h2" : "h3";
 }
 
-// Cells are stored column by column, and each column has the same rows.
+// Returns the number of rows. Cells are stored column by column, and each column has the same rows.
 static int64_t count_rows(const struct result *result)
 {
     int64_t rows = 1;
@@ -31,7 +33,7 @@ static void write_span(const char *word, int64_t first, int64_t count, FILE *fil
     }
 }
 
-// x and width are percentages.
+// Draws one cell. x and width are percentages of the drawing's width.
 static void write_cell(const struct result_compute_time *cell, double x, int64_t y, double width, FILE *file)
 {
     fprintf(file, "<rect class=%s x=%.3f%% y=%" PRId64 " width=%.3f%% height=%d><title>", shade(cell->excess), x, y,
@@ -60,7 +62,7 @@ static void write_labels(const struct result *result, int64_t rows, int64_t colu
     fputc('\n', file);
 }
 
-// Writes the legend. "not compared" appears only if a cell needs it.
+// Writes the legend of the colours. It has "not compared" only if a cell has that colour.
 static void write_keys(const struct result *result, FILE *file)
 {
     static const char *const keys[][2] = {

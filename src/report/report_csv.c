@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes steps.csv, ranks.csv and compute_times.csv: a header line, then a line per record; reals have 17 digits.
+// Writes steps.csv, ranks.csv and compute_times.csv. Each has a header line and then a line per step, rank or compute
+// time. Reals have 17 digits.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

@@ -24,7 +24,7 @@ static void write_number(double value, FILE *file)
     }
 }
 
-// "SM clock 1755 MHz (1740 to 1770)": median, minimum and maximum over the ranks.
+// Writes a gauge as "SM clock 1755 MHz (1740 to 1770)": median, minimum and maximum over the ranks.
 static void write_gauge(const struct result *result, enum gauge gauge, FILE *file)
 {
     double *medians = memory_allocate((size_t)result->observation_count * sizeof(*medians));
@@ -48,7 +48,8 @@ static void write_gauge(const struct result *result, enum gauge gauge, FILE *fil
     free(medians);
 }
 
-// "  power cap 64/64": ranks whose samples show the throttle. The idle reason is skipped: an idle GPU is not throttled.
+// Writes a throttle reason as "power cap 64/64": 64 of the 64 ranks with samples had a GPU that was throttled for this
+// reason. The reason "idle" is skipped, because an idle GPU is not throttled.
 static void write_throttle(const struct result *result, enum throttle throttle, FILE *file)
 {
     int64_t count = 0, known = 0;
@@ -132,7 +133,8 @@ static void end_table(FILE *file)
     fprintf(file, "</table></div></details></section>\n");
 }
 
-// Shows the median of the samples and their range; the title has the values before and after.
+// Writes a table cell with the median and range of a gauge's samples. Its tooltip has the values before and after the
+// run.
 static void write_gauge_cell(const struct gauge_values *gauge, FILE *file)
 {
     if (isnan(gauge->before) && isnan(gauge->median)) {
@@ -194,7 +196,7 @@ static void write_states(const struct result *result, FILE *file)
     end_table(file);
 }
 
-// Shows the last known value and its growth.
+// Writes a table cell with the last known value of a counter and its growth during the run.
 static void write_counter_cell(const struct counter_values *counter, FILE *file)
 {
     double value = isnan(counter->after) ? counter->before : counter->after;

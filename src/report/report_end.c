@@ -12,7 +12,7 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
-// Maximum of lines, without the two lines "baseline" and "files".
+// LINES_MOST: maximum number of lines, without the lines "baseline" and "files".
 enum { COLUMNS = 80, LABEL_COLUMNS = 16, REASON_COLUMNS = 4, LINES_MOST = 10 };
 
 // State of the writer. file NULL: only counts the lines.
@@ -22,7 +22,7 @@ struct end {
     bool  is_whole;    // prints every reason, each in one line
 };
 
-// Prints text from a column on; further lines begin at indent.
+// Prints text that starts in the given column. Further lines are indented by `indent` spaces.
 static void put_words(struct end *end, const char *text, int column, int indent)
 {
     bool is_first = true;
@@ -66,7 +66,7 @@ static void put(struct end *end, const char *label, const char *format, ...)
     put_words(end, text, column + 1, LABEL_COLUMNS);
 }
 
-// "12.310 s"
+// Formats seconds as "12.310 s".
 static const char *in_seconds(double seconds)
 {
     return report_number(seconds < 1 ? "%.6f s" : "%.3f s", seconds);
@@ -155,7 +155,8 @@ static void put_published(struct end *end, const struct result *result)
     }
 }
 
-// expectation.percent is one standard deviation.
+// Prints the expected step time and its standard deviation (percent). A deviation of up to twice that counts as
+// expected.
 static void put_expected(struct end *end, const struct result *result)
 {
     const struct result_expectation *expectation = &result->expectation;
@@ -177,7 +178,8 @@ static void put_expected(struct end *end, const struct result *result)
     }
 }
 
-// Step times do not show the slow rank, since ranks wait for each other; compute times do.
+// Prints the rank with the longest compute time. Step times do not show the slow rank, because ranks wait for each
+// other.
 static void put_slowest_rank(struct end *end, const struct result *result)
 {
     const struct result_rank *longest = report_longest_rank(result);
@@ -227,7 +229,7 @@ static void print_reason(char *text, size_t bytes, const struct result_reason *r
              report_safe(reason->message));
 }
 
-// Prints the worst reasons first, up to the limit of lines.
+// Prints the reasons of the verdict, the worst first, up to the limit of lines.
 static void put_reasons(struct end *end, const struct result *result)
 {
     int64_t put_count = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Has the table of result formats, creates the folder of a run and its files, and finds results by a path. Files are
-// rendered in memory first, since a stdio stream loses the reason of a failed write.
+// rendered in memory first, because a stdio stream does not keep the reason of a failed write.
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -97,7 +97,8 @@ static void take_next_id(struct result *result)
     }
 }
 
-// Runs that start in the same second may draw the same id; the one that creates the folder keeps it.
+// Creates the folder of a run. Runs that start in the same second may have the same id. The run that creates the folder
+// keeps the id; the next run increments it.
 static status enter_new_folder(struct output_folder *folder, struct result *result)
 {
     enum { TRIES = 4096 };
@@ -156,7 +157,7 @@ status report_write_files(const struct output_folder *folder, const struct resul
     return OK;
 }
 
-// Links "latest" in the output folder, LEVELS folders above the run's folder, to the run.
+// Points the link "latest" to the run. The link is in the output folder, LEVELS folders above the run's folder.
 static void link_latest(const struct output_folder *folder)
 {
     enum { LEVELS = 4 };
@@ -230,7 +231,7 @@ status report_read_result(struct result *result, const char *path)
     return journal_check(result, file, result->source, sizeof(result->source));
 }
 
-// An output folder has the levels config, precision, ranks and run.
+// DEPTH_MAX limits the search for runs. An output folder has four levels: config, precision, ranks and run.
 enum { DEPTH_MAX = 6 };
 
 struct walk {
@@ -250,7 +251,7 @@ static int is_visible(const struct dirent *entry)
     return entry->d_name[0] != '.';
 }
 
-// Skips links: "latest" would visit a run twice.
+// Visits the result in a folder, or all results below it. Skips links, because "latest" would visit a run twice.
 static status visit_folder(struct walk *walk, const char *path, int depth)
 {
     char            file[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];

@@ -150,7 +150,7 @@ static void write_statistics(const struct result *result, FILE *file)
             figures->measured_steps);
 }
 
-// Draws a chart of one column of the steps.
+// Draws a chart of one value of the steps. offset: offset of the value in struct result_step.
 static void write_chart(const struct result *result, struct chart chart, size_t offset, FILE *file)
 {
     double *values = memory_allocate((size_t)result->step_count * sizeof(*values));

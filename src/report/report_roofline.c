@@ -14,7 +14,7 @@ enum { FAMILIES = OP_COUNT, HEIGHT = 220, TOP = 8, AXIS = 24 };
 struct family {
     char   name[24];
     double seconds, flops, bytes;
-    int    colour;    // of its point and bar
+    int    colour;    // colour of its point and bar
 };
 
 struct roofline {
@@ -86,7 +86,7 @@ static bool is_drawn(const struct family *family)
     return is_possible(family->flops, family->bytes, family->seconds);
 }
 
-// Extends the range to the ridge point and to every family.
+// Returns axis ranges that contain the ridge point and the point of every op family.
 static struct frame find_frame(const struct roofline *roofline)
 {
     double       ridge = roofline->peak / roofline->bandwidth;
@@ -165,7 +165,8 @@ static double known(double rate)
     return rate > 0 ? rate : NAN;
 }
 
-// An op without FLOPs is compared with the memory bandwidth.
+// Writes the table row of an op family. FLOP/s are compared with the roof; a family without FLOPs is compared with the
+// memory bandwidth.
 static void write_family(const struct roofline *roofline, const struct family *family, bool has_roof, FILE *file)
 {
     double intensity = family->flops / family->bytes;

@@ -14,7 +14,7 @@ static double known(double value)
     return isfinite(value) ? value : 0.0;
 }
 
-// Step numbers, including that of the last step, continue those of the loaded checkpoint.
+// Returns the number of a step. The numbers continue the step numbers of the loaded checkpoint.
 static int64_t number(const struct result *result, const struct result_step *step)
 {
     return result->checkpoint.first_step + step->index;
@@ -25,7 +25,7 @@ static int64_t last(const struct result *result)
     return result->checkpoint.first_step + result->planned_steps;
 }
 
-// Tokens per second and device.
+// Returns tokens per second and device.
 static double tokens(const struct result *result, const struct result_step *step)
 {
     return (double)(result->global_batch * result->sequence) / step->seconds / (double)result->mesh.world;
@@ -47,7 +47,7 @@ void report_write_step(const struct result *result, const struct result_step *st
     fprintf(file, ", loss: %.6f, grad_norm: %.6f\n", step->loss, step->gradient_norm);
 }
 
-// Loads and saves have the lines of NeMo's log, followed by bytes and bandwidth.
+// Writes the load of a checkpoint as a line of NeMo's log, followed by bytes and bandwidth.
 void report_write_load(const struct result *result, double began, FILE *file)
 {
     const struct result_checkpoint *made = &result->checkpoint;
@@ -110,7 +110,7 @@ static void write_torchtitan(const struct result *result, const struct result_st
             report_grouped(round(tokens(result, step)), ','), rate, known(100.0 * rate * 1e12 / result->peak));
 }
 
-// The second line has the format of Megatron-Bridge's scripts.
+// Writes a step as a log line of Megatron-LM. The second line has the format that the scripts of Megatron-Bridge parse.
 static void write_megatron(const struct result *result, const struct result_step *step, double learning_rate,
                            FILE *file)
 {

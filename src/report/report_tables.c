@@ -62,7 +62,7 @@ static void write_communications(const struct result *result, FILE *file)
                       "communication.</p></section>\n");
         return;
     }
-    // The table of the traced step has the same collectives, with times.
+    // Folded if the page also has the table of the traced step, which shows the same collectives with their times.
     fprintf(file, "<section class=card><details%s><summary>Collectives of a step</summary>",
             result->communication_time_count > 0 ? "" : " open");
     fprintf(file, "<div class=scroll><table><tr><th>kind</th><th>axes</th><th>type</th><th class=n>ranks</th>"
@@ -181,7 +181,7 @@ static bool is_changed(const struct result_entry *entry)
     return option != NULL && strcmp(entry->value, option->fallback) != 0;
 }
 
-// The command that repeats the job from the configuration in its folder.
+// Writes the command that repeats the job from the configuration in the run's folder.
 static void write_repeat(const struct result *result, FILE *file)
 {
     fprintf(file,

@@ -46,7 +46,7 @@ void report_write_layout(const struct result *result, FILE *file)
     fputc('\n', file);
 }
 
-// "connections with: memory of NCCL's, 12 symmetric windows, 3 storages registered"
+// Writes the NCCL features in use: "connections with: memory of NCCL's, 12 symmetric windows, 3 storages registered".
 static void write_connections(const struct result *result, FILE *file)
 {
     const struct result_connections *connections = &result->connections;
@@ -219,7 +219,7 @@ static void write_utilization(const struct result *result, FILE *file)
     fputc('\n', file);
 }
 
-// Details of the step times that the end of a run omits.
+// Writes details of the step times that the short form (report_end.c) leaves out.
 static void write_step_times(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
@@ -251,8 +251,8 @@ static double find_excess(const struct result *result, int part)
     return share * result->figures.step.median - result->expectation.waterfall.seconds[part];
 }
 
-// Returns the waterfall part that explains most of the difference from the expected step; WATERFALL_PARTS if none
-// explains a tenth of it.
+// Returns the waterfall part that explains most of the difference from the expected step. Returns WATERFALL_PARTS if no
+// part explains a tenth of the difference.
 static int find_part(const struct result *result, double difference)
 {
     int    maximum = WATERFALL_PARTS;
@@ -335,7 +335,7 @@ const struct result_rank *report_longest_rank(const struct result *result)
     return longest;
 }
 
-// Step times would not show this rank, since ranks wait for each other.
+// Writes the rank with the longest compute time. Step times do not show it, because ranks wait for each other.
 static void write_longest_compute(const struct result *result, FILE *file)
 {
     const struct result_rank *longest = report_longest_rank(result);

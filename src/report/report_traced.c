@@ -9,7 +9,7 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
-// Returns the bar colour of a part.
+// Returns the bar colour of a waterfall part.
 static int bar_of(int part)
 {
     if (part == WATERFALL_IDEAL) {
@@ -23,7 +23,8 @@ const struct page_key page_waterfall_keys[] = {{BAR_IDEAL, "ideal compute"},
                                                {BAR_IDLE, "bubble and exposed communication"},
                                                {BAR_REST, "other"}};
 
-// The bar's length is relative to the longest step. A negative part shortens the bar of its colour.
+// Writes the waterfall of a result as one stacked bar with four colours. Its length is relative to the longest step. A
+// negative part shortens the segment of its colour.
 void html_write_stack(const struct result *result, double longest, FILE *file)
 {
     double sums[4] = {0.0};
@@ -39,7 +40,7 @@ void html_write_stack(const struct result *result, double longest, FILE *file)
     fprintf(file, "</span></td>");
 }
 
-// Returns the maximum of the running sum: the width of the drawing.
+// Returns the maximum of the running sum of the parts, which is the width of the drawing.
 static double find_reach(const struct waterfall *waterfall)
 {
     double sum = 0.0, reach = 0.0;
@@ -55,7 +56,8 @@ static void write_seconds(double seconds, int decimals, const char *sign, FILE *
     fprintf(file, "<td class=n>%s%.*f s</td>", seconds >= 0.0 ? sign : "", decimals, seconds);
 }
 
-// Each bar begins where the previous one ends; a negative part goes back. A column has the predicted parts.
+// Draws a bar per waterfall part. Each bar begins where the previous bar ends; a negative part goes back. A further
+// column has the predicted seconds of the part.
 static void write_bars(const struct result *result, FILE *file)
 {
     const struct result_trace *trace    = &result->trace;
@@ -127,7 +129,7 @@ void html_write_waterfall(const struct result *result, FILE *file)
 
 enum { HEIGHT = 190, TOP = 8, AXIS = 24, TICKS = 3, STAGES_MAX = 256 };
 
-// Stacked areas from bottom to top. Other storages are too small to be visible.
+// Kinds of memory that the timeline stacks, from bottom to top. All other kinds are too small to be visible.
 static const struct layer {
     enum storage storage;
     int          colour;

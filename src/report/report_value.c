@@ -56,7 +56,7 @@ const char *report_error_status(const struct result *result)
     return !result_is_predicted(result) ? "" : is_fitted ? ", fitted" : ", never fitted";
 }
 
-// Digits in groups of three: "85 180".
+// Formats digits in groups of three: "85 180".
 const char *report_grouped(double value, char separator)
 {
     char plain[64], *text = next_value();

@@ -117,8 +117,8 @@ static double tokens_a_rank(const struct table_row *row)
     return row->tokens_per_second / (double)row->key.ranks;
 }
 
-// Sets the throughput per rank relative to the job's first row, which has the fewest ranks. Other rows with that number
-// of ranks have none.
+// Sets the throughput per rank relative to the job's first row, which has the fewest ranks. All rows of the job with
+// the fewest ranks have no efficiency (NaN).
 static void set_efficiency(struct table *table)
 {
     const struct table_row *first = table->rows;
@@ -149,7 +149,7 @@ void table_free(struct table *table)
     free(table->runs);
 }
 
-// columns[] describes every column of text, Markdown, CSV and HTML.
+// columns[] lists the columns of the table in text, Markdown, CSV and HTML.
 enum { CELL_BYTES = 128 };
 
 enum cell { CELL_TEXT, CELL_INTEGER, CELL_SECONDS, CELL_RATE, CELL_PERCENT, CELL_RATIO };
@@ -236,7 +236,8 @@ static bool is_sound(const struct table_row *row)
            strcmp(row->key.verdict, result_verdict_names[VERDICT_PREDICTED]) == 0;
 }
 
-// Whole models before proxies, then valid runs before others, then the highest throughput per rank.
+// Whether the row is better than the other. Whole models come before proxies, then valid runs before other runs, then
+// the higher throughput per rank decides.
 static bool is_better(const struct table_row *row, const struct table_row *other)
 {
     bool is_proxy = strcmp(row->key.label, row->key.config) != 0;
@@ -249,7 +250,7 @@ static bool is_better(const struct table_row *row, const struct table_row *other
     return row->tokens_per_second / (double)row->key.ranks > other->tokens_per_second / (double)other->key.ranks;
 }
 
-// The row that the page names first.
+// Returns the best row, which the page names in its answer.
 static const struct table_row *find_best(const struct table *table)
 {
     const struct table_row *best = table->rows;
