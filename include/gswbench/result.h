@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Everything that a run records, and the figures derived from it, computed once: text, JSON, CSV and HTML all read this
-// struct. An unknown real is NaN. Strings are raw: the code that prints them escapes them.
+// A result: everything that a run records, and the figures derived from it. All output formats (text, JSON, CSV, HTML)
+// print this struct and compute nothing again. An unknown real is NaN. Strings are raw: the code that prints a string
+// escapes it.
 #pragma once
 
 #include <jansson.h>
@@ -18,7 +19,8 @@
 #include "gswbench/result_parts.h"
 #include "gswbench/status.h"
 
-// Results of different methods are not comparable; CHANGELOG.md lists the changes under Measures.
+// Number of the measuring method. Results of different methods are not comparable; CHANGELOG.md lists the changes under
+// Measures.
 enum { RESULT_METHOD = 1 };
 
 struct result {
@@ -27,10 +29,11 @@ struct result {
     char    run_id[32], started[24], ended[24];    // UTC
     int64_t verdict, exit_code;
 
-    // Lines of the run's journal when the result was written, and their digest. 0 lines: no journal.
+    // Number of lines in the run's journal (run.jsonl) when the result was written, and their digest. 0 lines: no
+    // journal.
     int64_t journal_lines;
     char    journal_digest[24];
-    char    source[64];    // of a result that was read: whether its journal agrees
+    char    source[64];    // for a result read from a file: whether the journal agrees with it
 
     char    config_name[128], config_path[1024], config_hash[24];
     char    precision[8];
@@ -42,13 +45,13 @@ struct result {
     struct mesh mesh;
     int64_t     sequence, micro_batch, global_batch, accumulation;
     int64_t     layers;
-    bool        is_proxy;    // config_is_proxy
+    bool        is_proxy;    // the model has fewer layers than its preset
     int64_t     parameters, active_parameters;
     double      flops_per_sequence[FLOPS_COUNT];
 
-    // Peak FLOP/s of one device, for the MFU, and the peak that the published table used.
+    // Peak FLOP/s of one device, for the MFU, and the peak that the publisher used for the published MFU.
     double peak, published_peak;
-    char   peak_source[160];    // source of the peak, or why it is unknown
+    char   peak_source[160];    // source of the peak, or the reason why it is unknown
     char   published_source[128];
     double published_seconds, published_mfu;    // NaN: not published
 
@@ -58,30 +61,33 @@ struct result {
     struct result_acceptance  acceptance;
     struct result_checkpoint  checkpoint;
 
-    // Plan of rank 0.
+    // From the plan of rank 0.
     int64_t storage_bytes[STORAGE_COUNT];
-    int64_t live_bytes, allocated_bytes;    // allocated: includes the backend's scratch
-    int64_t connection_bytes;               // device memory that NCCL took for communicators, not included in allocated
-    double  flops[PHASE_COUNT];             // executed per step
+    int64_t live_bytes, allocated_bytes;    // allocated_bytes includes the backend's scratch memory
+    int64_t connection_bytes;               // device memory that NCCL took for communicators; not in allocated_bytes
+    double  flops[PHASE_COUNT];             // FLOPs executed per step
     int64_t tensor_count, op_count;
 
     struct result_trace       trace;
     struct result_expectation expectation;
 
-    // Preparation on rank 0: choice of algorithms, connections, graph capture.
+    // Seconds of the preparation on rank 0: choice of GEMM algorithms, connections, graph capture.
     double tune_seconds, connect_seconds, capture_seconds;
-    double eager_seconds, replay_seconds;    // step time in the warm-up, eager and as a graph; NaN: not compared
+    // step time in the warm-up, without and with a CUDA graph; NaN: not compared
+    double eager_seconds, replay_seconds;
 
-    // Input of the checks.
+    // Inputs of the checks that decide the verdict.
     double  wall_seconds;        // from the first step to the last, including the time between steps
     int64_t step_allocations;    // allocations of device memory during steps
     int64_t replica_groups, replica_groups_equal;
     double  start_loss,
-        start_loss_margin;                   // expected loss of the first step with initial weights, and its tolerance
+        start_loss_margin;                   // loss of the first step that initial weights must give, and its tolerance
     char                       verify[8];    // "full", "quick", "light", "off"
     struct result_verification verification;
-    int64_t examined_communications, examined_ops;    // checked in isolation before and after the steps, over all ranks
-    int64_t repeated_steps, repeated_equal;           // steps that ran twice, and how many gave the same bits
+    // ops checked alone before and after the steps, sum over all ranks
+    int64_t examined_communications, examined_ops;
+    // steps that ran twice, and the number of them that gave the same bits
+    int64_t repeated_steps, repeated_equal;
 
     struct result_entry              *config, *environment;    // of rank 0
     struct result_deviation          *deviations;
@@ -96,7 +102,8 @@ struct result {
     struct result_layer              *layer_loads;            // of MoE layers
     struct observation               *observations;           // one per rank; none without a GPU
     struct result_communication_time *communication_times;    // of the traced step, over all ranks
-    struct result_compute_time       *compute_times;    // by step, for at most RESULT_CELLS ranks or ranges of ranks
+    // by step and rank; at most RESULT_CELLS of each, else by ranges
+    struct result_compute_time *compute_times;
     int64_t config_count, environment_count, reason_count, step_count, rank_count, communication_count, kind_count,
         op_time_count, moment_count, action_count, layer_load_count, observation_count, deviation_count,
         compute_time_count, communication_time_count;
@@ -107,10 +114,10 @@ struct result {
 // Frees the lists. A zeroed result has none.
 void result_free(struct result *result);
 
-// is_comparable: the run has all layers of the published model or proxy, on the table's machine. Other runs get no
-// published figures.
+// Copies the published figures of the job. is_comparable: the run has all layers of the published model or proxy, and
+// the machine of the published table. Without it, published figures stay unknown.
 void result_set_published(struct result *result, const struct published_config *published, bool is_comparable);
-// Copies layout, model, FLOPs by convention, memory, ops and communication of the plan.
+// Copies layout, model, FLOPs by convention, memory, ops and communication from the plan.
 void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published);
 
 // Allocates room for steps and ranks, with counts of 0, and for MoE layers, with unknown loads.
@@ -120,38 +127,38 @@ void result_add_entry(struct result_entry **list, int64_t *count, const char *na
 // Adds the routing statistics of the last step; routing is f32 [layers, experts + 2].
 void result_add_routing(struct result *result, const float *routing, int64_t experts);
 
-// Adds a measured step to compute_times; both arrays are [ranks]. Above RESULT_CELLS ranks or steps, neighbours are
-// merged.
+// Adds a measured step to compute_times. seconds and excess are [ranks]. If there are more than RESULT_CELLS ranks or
+// steps, neighbouring ranks or steps are merged.
 enum { RESULT_CELLS = 64 };    // maximum of rows and of columns
 void result_add_compute_times(struct result *result, const double *seconds, const double *excess, int64_t ranks);
-// Appends to communication_times, with these names filled in.
+// Appends an entry to communication_times, and fills in the names of its kind, axes and format.
 void result_add_communication_time(struct result *result, const struct result_communication_time *time,
                                    enum op_kind kind, uint32_t axes, enum format format);
 
-// Sets the op times of the traced step by kind and phase; a kind and phase without ops gets no entry.
+// Sets the op times of the traced step, with an entry per kind and phase. A kind and phase without ops gets no entry.
 void result_set_op_times(struct result *result, const struct op_totals *totals);
 
-// plan is rank 0's; times has an entry for each op.
+// Sets the timeline of activation memory from the plan of rank 0 and the times of its ops, [op_count].
 void result_set_moments(struct result *result, const struct plan *plan, const struct op_time *times);
 
 // Lists the pipeline actions of the plan's stage in order, and returns their number. If there are more than
-// RESULT_ACTIONS, the step is cut into this many equal times, and each lists the action at its middle.
+// RESULT_ACTIONS, it divides the step into RESULT_ACTIONS equal times and lists the action in the middle of each.
 enum { RESULT_ACTIONS = 256 };
 int64_t result_find_actions(struct result_action actions[RESULT_ACTIONS], const struct plan *plan,
                             const struct op_time *times);
 void    result_add_actions(struct result *result, const struct result_action *actions, int64_t count);
 
-// Seconds that a rank's share of the model FLOPs takes at the peak. NaN without a peak.
+// Returns the seconds that a rank's share of the model FLOPs takes at the peak. NaN without a peak.
 double result_ideal_seconds(const struct result *result, enum flop_convention convention);
-// MFU of a step that takes seconds; NaN if unknown or above 1.
+// Returns the MFU of a step that takes `seconds`; NaN if the MFU is unknown or above 1.
 double result_utilization(const struct result *result, enum flop_convention convention, double seconds);
-// Adds a reason; the result gets its verdict if that is worse.
+// Adds a reason. The result gets the verdict of the reason if this verdict is worse.
 void result_add_reason(struct result *result, const struct result_reason *reason);
-// The same with a formatted message.
+// Adds a reason with a formatted message.
 void result_note(struct result *result, struct result_reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Labels of the values of a device, and the unit of a gauge.
+// Labels of the NVML values of a GPU, and the unit of a gauge.
 extern const struct device_label {
     const char *words, *unit;
 } gauge_labels[], counter_labels[], throttle_labels[];
@@ -160,13 +167,13 @@ extern const struct device_label {
 const char *result_rank_gpu(const struct result *result, int64_t rank);
 const char *result_name_rank(const struct result *result, int64_t rank, char *text, size_t bytes);
 
-// statistics_half_width of the measured steps so far.
+// Returns statistics_half_width (of the confidence interval) for the measured steps so far.
 double result_half_width(const struct result *result);
 
-// Computes the figures and marks outliers.
+// Computes result->figures and marks outliers among the steps.
 void result_derive(struct result *result);
 
-// Returns the id of the reason why the run was slowed on purpose: a profiler, run.check or a fault. NULL: none.
+// Returns the id of the reason that slowed the run on purpose: a profiler, run.check or an injected fault. NULL: none.
 const char *result_slowed_by(const struct result *result);
 bool        result_reason_slows(const struct result_reason *reason);
 
@@ -178,31 +185,32 @@ bool result_is_predicted(const struct result *result);
 bool result_is_right(const struct result *result);
 // Whether figures may be shown and compared: a correct run, or a simulation, which is marked as one.
 bool result_is_shown(const struct result *result);
-// Whether figures are compared without --force: VALID runs and simulations.
+// Whether gswbench compare accepts the figures without --force: VALID runs and simulations.
 bool result_is_clean(const struct result *result);
 
-// Reliability criteria, with limits in quality_check.c: coefficient of variation; relative drift over the run; threads
-// per core; share of a host's processors that other processes took.
+// Criteria for reliable step times; quality_check.c has their limits. They are the coefficient of variation, the
+// relative drift over the run, the threads per core, and the share of a host's processors that other processes took.
 enum quality { QUALITY_VARIATION, QUALITY_DRIFT, QUALITY_SHARING, QUALITY_FOREIGN, QUALITY_COUNT };
-// Adds a note if value is above the first limit; above the second the result is DEGRADED. format begins the message.
-// NaN is above neither.
+// Adds a note if value is above the first limit of the criterion, and makes the result DEGRADED above the second limit.
+// NaN is above no limit. format is the start of the message.
 void result_judge(struct result *result, enum quality quality, double value, int64_t rank, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-// Marks the result INVALID if a step is shorter than its executed FLOPs take at the peak.
+// Marks the result INVALID if a step took less time than its executed FLOPs take at the peak.
 void result_check_peak(struct result *result);
 
 // Derives the figures and checks steps, replicas, allocations and clocks. exit_code follows from the verdict.
 void result_check(struct result *result);
 
-// acceptance.c: sets the acceptance verdict and its reason from the expected step time and the judged run.
+// Sets the verdict of the acceptance test and its reason from the expected step time and the verdict of the run
+// (acceptance.c).
 void result_accept(struct result *result);
 int  result_acceptance_code(enum acceptance verdict);
 
 // Writes a result as JSON and reads it back.
 
-// result.json, schema "gswbench.result/5". The reader derives all figures of the file again and refuses those that
-// differ. If it fails, the result is empty.
+// result.json has the schema "gswbench.result/5". result_read_json derives all figures of the file again, and fails if
+// a figure differs. After a failure the result is empty.
 bool   result_write_json(const struct result *result, FILE *file);
 status result_read_json(struct result *result, const char *path);
 
@@ -216,8 +224,8 @@ status  result_from_json(struct result *result, const json_t *document);
 json_t *result_step_to_json(const struct result_step *step);
 status  result_step_from_json(struct result_step *step, const json_t *document);
 
-// The figures of a result and their key in result.json: "result", "emulated", "predicted" or "unverified". The caller
-// owns the reference.
+// Return the key of the figures in result.json ("result", "emulated", "predicted" or "unverified"), and the figures.
+// The caller owns the reference.
 const char                    *result_figures_key(const struct result *result);
 json_t                        *result_figures_to_json(const struct result *result);
 extern const struct json_field result_figure_fields[];    // of struct result_figures
@@ -235,10 +243,10 @@ json_t *result_schema(void);
 struct journal {
     bool   is_open;
     int    file;
-    double synced;    // time of the last sync, by clock_seconds
+    double synced;    // time of the last fdatasync, by clock_seconds
 
     int64_t  lines;
-    uint64_t digest;    // over every line so far
+    uint64_t digest;    // digest of all lines so far
 };
 status journal_open(struct journal *journal, const struct output_folder *folder, const struct result *result);
 // Appends the last step of the result in one write, so that a line is complete or missing. Syncs if the last sync was a
@@ -246,19 +254,19 @@ status journal_open(struct journal *journal, const struct output_folder *folder,
 status journal_add_step(struct journal *journal, const struct result *result);
 void   journal_close(struct journal *journal);
 
-// Returns whether the run that writes this journal still has it open.
+// Whether the run that writes this journal still has it open.
 bool journal_is_locked(const char *path);
 
-// Link a result to its journal. journal_note, before result.json is written, stores the journal's lines and digest in
-// the result. journal_seal, after it, appends the digest of result.json, which ends the journal.
+// Link a result to its journal. Before result.json is written, journal_note stores the journal's number of lines and
+// digest in the result. After it is written, journal_seal appends the digest of result.json, which ends the journal.
 void   journal_note(const struct journal *journal, struct result *result);
 status journal_seal(struct journal *journal, const struct output_folder *folder);
 
-// Builds a partial result with a verdict from the complete lines of a journal; reason says why the run ended. further:
-// another reason, worse than PARTIAL; NULL: none.
+// Builds a partial result, with a verdict, from the complete lines of a journal. reason says why the run ended.
+// further: another reason with a verdict worse than PARTIAL; NULL: none.
 status journal_read(struct result *result, const char *path, const char *reason, const struct result_reason *further);
 
-// Compares result.json at path, already read, with the journal in its folder: the journal's digest, the seconds and
-// losses of its steps, and the digest of result.json. Returns EXIT_COMPARE if they disagree. Otherwise source says that
-// the journal agrees, or why it could not be compared.
+// Compares a result that was read from path with the journal in the same folder: the journal's digest, seconds and
+// losses of its steps, and the digest of result.json. Returns EXIT_COMPARE if they disagree. Otherwise `source` says
+// that the journal agrees, or why it could not be compared.
 status journal_check(const struct result *result, const char *path, char *source, size_t bytes);

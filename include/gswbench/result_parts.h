@@ -25,12 +25,13 @@ extern const char *const result_verdict_names[];    // "valid", ...; ends with N
 enum step_phase { STEP_WARMUP, STEP_MEASURE };
 extern const char *const result_phase_names[];    // "warmup", "measure"
 
-// A setting of the merged config ("section.key"), or a fact about the environment.
+// A setting of the merged configuration, named "section.key", or a fact about the environment.
 struct result_entry {
     char name[96], value[1024];
 };
 
-// Ids of notes: a profiler was attached or asked to collect; run.check examined every op; a [fault] was injected.
+// Ids of notes that say why a run was slow. A profiler was attached or requested; run.check examined every op; a
+// [fault] was injected.
 #define RESULT_PROFILED "profiled"
 #define RESULT_CHECKED  "checked"
 #define RESULT_FAULT    "faulted"
@@ -44,35 +45,36 @@ struct result_reason {
 struct result_step {
     int64_t index;
     int64_t phase;      // enum step_phase
-    double  seconds;    // slowest rank
+    double  seconds;    // of the slowest rank
     double  rank0_seconds;
-    double  device_seconds;    // rank 0, by device events; NaN without a device
+    double  device_seconds;    // of rank 0, by CUDA events; NaN without a GPU
     int64_t slowest_rank;
     double  loss, gradient_norm;
     double  prediction_loss;    // mean over the MTP depths; NaN without MTP
-    double  dropped;            // share of dropped expert choices; NaN without experts
+    double  dropped;            // share of token-expert pairs that were dropped; NaN without experts
     bool    is_run_twice;       // the step ran twice, and both runs must agree
     bool    is_outlier;         // set by result_derive
 };
 
-// Load balance of a layer's experts, over all ranks.
+// Load balance of the experts of a layer, over all ranks: load of the busiest and of the idlest expert relative to the
+// mean, share of dropped token-expert pairs, auxiliary loss.
 enum load { LOAD_BUSIEST, LOAD_IDLEST, LOAD_DROPPED, LOAD_AUXILIARY, LOAD_COUNT };
 struct result_layer {
     int64_t layer;
-    double  last[LOAD_COUNT];    // last step
+    double  last[LOAD_COUNT];    // in the last step
     double  mean[LOAD_COUNT];    // mean over the measured steps; NaN before the first
 };
 
-// Time to load and save a checkpoint, maximum over the ranks, and bytes of all ranks. 0: no checkpoint. After several
-// saves, the figures are those of the last one.
+// Time to load and to save a checkpoint (maximum over the ranks), and its bytes (sum over the ranks). 0: no checkpoint.
+// After several saves, the figures are from the last save.
 struct result_checkpoint {
-    int64_t first_step;    // step number over all runs that the checkpoint went through
+    int64_t first_step;    // number of the first step, counted over all runs that continued the checkpoint
     int64_t saves;
     double  load_seconds, load_bytes, load_bandwidth;
     double  save_seconds, save_bytes, save_bandwidth;
     double  stall_seconds;    // seconds in which no step could run
-    // Measured steps that ran while a checkpoint was written: their number, their median, and the median of the other
-    // steps.
+    // Measured steps that ran while a checkpoint was written: their number and their median. other_seconds: median of
+    // the other measured steps.
     int64_t steps_beside;
     double  beside_seconds, other_seconds;
 };
@@ -81,26 +83,26 @@ struct result_checkpoint {
 struct result_attention {
     char provider[24], library[32];    // "cudnn", "own", "cudnn and own"; "cuDNN 9.19.0"
     char engines[64];                  // cuDNN engine numbers: "forward 2, backward 6"
-    char refusal[256];                 // why own kernels replace the requested cuDNN
+    char refusal[256];                 // why gswbench's kernels replace the requested cuDNN
 };
 
-// Result of the acceptance test, set by result_accept.
+// Verdict of the acceptance test, set by result_accept.
 enum acceptance { ACCEPTANCE_NONE, ACCEPTANCE_ACCEPT, ACCEPTANCE_REFUSE, ACCEPTANCE_CANNOT_TELL };
 extern const char *const result_acceptance_names[];    // "none", "accept", ...; ends with NULL
 
 // Acceptance test of a machine. basis "": not requested.
 struct result_acceptance {
     int64_t verdict;                      // enum acceptance
-    char    basis[16];                    // source of the expectation: "published", "predicted", "nothing"
+    char    basis[16];                    // source of the expected step time: "published", "predicted", "nothing"
     double  expected_seconds, percent;    // seconds per step and tolerance; NaN: unknown
-    int64_t outliers;                     // number of preflight outliers
+    int64_t outliers;                     // number of outliers that the preflight found
     char    drain[1024];                  // hosts to drain, comma-separated
     char    reason[512];                  // message that explains the verdict
 };
 
 struct result_communication {
     char    kind[24], axes[24], format[8];
-    int64_t elements, group_size, count;    // elements of one communication op; count per step
+    int64_t elements, group_size, count;    // elements of one op; ops per step
     double  bytes;                          // per step
 };
 
@@ -109,44 +111,49 @@ struct result_kind {
     int64_t count;    // per step of rank 0
 };
 
-// Emulation of a job on one device; stages 0: not an emulation. ops counts the stage that computes longest.
+// Emulation of a job on one device. If stages is 0, the result is no emulation. ops: number of ops in the stage that
+// computes longest.
 struct result_emulation {
     int64_t stages, executed;    // pipeline stages of the job; stages executed
     int64_t ops, measured_ops;
-    double  measured_share;    // share of the step time
+    double  measured_share;    // share of the step time that was measured
 };
 
-// Cost of verification, and how numbers were compared: bit for bit (bound 0), or within a share of their norm.
+// Cost of verifying steps, and largest differences that it found. A bound is the allowed share of a tensor's norm; 0:
+// numbers must be equal bit for bit.
 struct result_verification {
-    double expected_seconds, seconds;          // in addition to the timed steps
-    double device_bytes, host_bytes;           // per verified step: device memory traffic; host memory in use
-    double op_bound, op_difference;            // between ranks: the largest bound, and the largest difference found
-    double repeat_bound, repeat_difference;    // between two runs of a step
+    double expected_seconds, seconds;          // time that verification adds to the timed steps
+    double device_bytes, host_bytes;           // per verified step: traffic of device memory, use of host memory
+    double op_bound, op_difference;            // between ranks: largest bound, largest difference found
+    double repeat_bound, repeat_difference;    // between two runs of a step: bound, largest difference found
 };
 
 struct result_rank {
     int64_t rank, node, local_rank, threads;
     char    host[64];
-    double  median_seconds;         // measured steps, by the rank's own clock
+    double  median_seconds;         // median of the measured steps, by the clock of this rank
     double  clock_drift_seconds;    // wall clock minus the step timer's clock, over the run
     int64_t allocated_bytes;
-    int64_t processors;    // processors of the host that ranks of the job may use
-    double  foreign;       // number of these that other processes took during measured steps; NaN: unknown
-    // Compute time of measured steps without waiting for other ranks; NaN: unknown.
-    int64_t class;             // lowest rank with the same work
+    int64_t processors;    // processors of its host that ranks of the job may use
+    double  foreign;       // part of `processors` that other processes took during measured steps; NaN: unknown
+    // Compute time of measured steps, without waits for other ranks; NaN: unknown. A class is the set of ranks with the
+    // same work.
+    int64_t class;             // lowest rank of its class
     double compute_seconds;    // median
-    double excess;             // median of compute time over class median, minus 1; NaN: alone in its class
-    double load_seconds, load_bytes, save_seconds, save_bytes;    // same fields as the job's checkpoint
+    // median over the steps of: compute time / median of the class, minus 1; NaN: alone in its class
+    double excess;
+    double load_seconds, load_bytes, save_seconds, save_bytes;    // as in struct result_checkpoint, for this rank
     double excess_low;    // lower confidence bound of excess; NaN: too few steps, or shared cores or device
 };
 
-// Compute time of a range of ranks and steps, beginning at rank and step: maximum over the ranks, mean over the steps.
+// Compute time of `ranks` ranks from `rank` on, in `steps` steps from `step` on: maximum over the ranks, mean over the
+// steps.
 struct result_compute_time {
     int64_t rank, ranks, step, steps;
     double  seconds, excess;    // as in struct result_rank
 };
 
-// A value of the environment that differs from rank 0's.
+// A value of the environment that differs between some ranks and rank 0.
 struct result_deviation {
     char    name[64], value[128];    // "none": not set
     int64_t count;
@@ -159,7 +166,7 @@ struct result_op_time {
     int64_t count;
     double  seconds;
     double  flops;    // executed
-    double  bytes;    // read and written; of a communication op, its elements
+    double  bytes;    // read and written; a communication op counts its elements once
 };
 
 // Communication ops of one kind, size, type, group and stream, in the traced step and in isolation.
@@ -167,26 +174,28 @@ struct result_communication_time {
     char    kind[24], axes[24], format[8];
     int64_t elements, group_size, count;
     double  bytes, seconds,
-        moving_seconds;    // medians of one op: as a rank sees it, and after the last rank has arrived
-    double  alone_seconds, predicted_seconds;    // in isolation; by the cost model with the job's [hardware]
-    double  bandwidth, alone_bandwidth;          // bus bandwidth, bytes/s
-    int64_t late_rank;                   // rank that arrives last most often, in the group that waits longest; -1: none
-    double  late_share, wait_seconds;    // share of ops in which it is last; extra wait of the first rank
+        moving_seconds;    // medians of one op: in total, and after the last rank has arrived
+    // time when the op runs alone; time of the cost model with the job's [hardware]
+    double  alone_seconds, predicted_seconds;
+    double  bandwidth, alone_bandwidth;    // bus bandwidths in bytes/s: in the step, and when the op runs alone
+    int64_t late_rank;    // rank that arrives last most often in the group that waits longest; -1: none
+    // share of ops in which late_rank is last; extra wait of the first rank to arrive
+    double  late_share, wait_seconds;
     char    algorithm[32], protocol[16];    // as NCCL names them; "": not reported
     int64_t channels;                       // 0: not reported
 };
 
-// How the times of a traced step came about. RESULT_UNTRACED: there is none, and its fields are NaN or 0.
+// Source of the times of a traced step. RESULT_UNTRACED: there is no traced step, and its fields are NaN or 0.
 enum result_source { RESULT_UNTRACED, RESULT_MEASURED, RESULT_EMULATED, RESULT_PREDICTED };
 extern const char *const result_source_names[];    // "", "measured", ...; ends with NULL
 
-// The traced step, which is not a measured one, on the rank that computes longest.
+// The traced step, on the rank that computes longest. It does not count as a measured step.
 struct result_trace {
     int64_t          source;          // enum result_source
     char             timed_by[16];    // "cupti", "events", "clock" (host clock); "": ops were not timed
     int64_t          lost_records;    // records that CUPTI dropped, over all ranks: op times are then lower bounds
     int64_t          rank;
-    double           step_seconds;    // of the slowest rank; the waterfall parts add up to it
+    double           step_seconds;    // of the slowest rank; sum of the waterfall parts
     struct waterfall waterfall;
 };
 
@@ -194,25 +203,28 @@ struct result_trace {
 // differ by one option, 80 % are predicted within this percentage (docs/atlas.md).
 #define PREDICTED_CHANGE_ERROR 7.7
 
-// Predicted step time of this program on this machine.
+// Step time that gswbench predicts for this run on this machine.
 struct result_expectation {
-    char             profile[1024];             // [hardware] profile of the prediction; "": none
-    char             reason[128];               // why there is no prediction
-    double           step_seconds, percent;     // percent: one standard deviation
-    double           measured_share;            // share of compute time whose cost was measured on such a machine
-    double           peak, memory_bandwidth;    // of the profile, for the run's precision; NaN: unknown
+    char   profile[1024];            // [hardware] profile of the prediction; "": none
+    char   reason[128];              // why there is no prediction
+    double step_seconds, percent;    // percent: one standard deviation
+    // share of compute time with a cost that was measured on a machine of this profile
+    double measured_share;
+    // of the profile in FLOP/s (for the run's precision) and bytes/s; NaN: unknown
+    double           peak, memory_bandwidth;
     struct waterfall waterfall;
 };
 
-// Maximum of activation memory on rank 0 from this time to the next; the step is cut into RESULT_MOMENTS equal parts.
+// Maximum of activation memory on rank 0 in one of the RESULT_MOMENTS equal parts of the step. seconds: start of the
+// part.
 enum { RESULT_MOMENTS = 128 };
 struct result_moment {
     double  seconds;
     int64_t bytes;
 };
 
-// A pipeline action: one phase of one microbatch and chunk, or a stage's reductions and optimizer (chunk and microbatch
-// -1).
+// A pipeline action: a forward, recompute or backward phase of one microbatch and chunk. The gradient reductions and
+// the optimizer of a stage are an action with chunk and microbatch -1.
 struct result_action {
     int64_t stage;
     char    phase[16];
@@ -223,17 +235,17 @@ struct result_action {
 // NCCL features that connected the devices, on rank 0.
 struct result_connections {
     bool    allocates;              // buffers of collectives are allocated by NCCL (ncclMemAlloc)
-    int64_t windows, registered;    // registered storages: symmetric windows; per-rank buffers
-    int64_t refused;                // storages that NCCL would not register
-    int64_t copying;                // communicators whose gathers and all-to-alls may use copy engines
-    int64_t putting;                // communicators whose ring steps are one-sided puts
+    int64_t windows, registered;    // buffers registered with NCCL: symmetric windows, and per-rank buffers
+    int64_t refused;                // buffers that NCCL refused to register
+    int64_t copying;                // communicators that may use copy engines for all-gathers and all-to-alls
+    int64_t putting;                // communicators with one-sided puts for ring steps
     bool    exchanges;              // an all-to-all is one ncclAlltoAll call
     int64_t scalable;               // communicators initialized with several unique ids
     double  library_bytes;          // device memory by NCCL's own count; NaN: not reported
 };
 
 struct result_figures {
-    struct statistics step;    // measured steps
+    struct statistics step;    // statistics of the measured steps
     int64_t           warmup_steps, measured_steps;
     double            last_step_seconds, mean_35_44_seconds;
     double            tokens_per_step, tokens_per_second, tokens_per_second_per_rank;

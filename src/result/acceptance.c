@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decides whether a machine passes: compares a run's step time with the expected one.
+// Decides whether a machine passes the acceptance test: compares the step time of a run with the expected step time.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ const char *const result_acceptance_names[] = {[ACCEPTANCE_NONE]        = "none"
                                                [ACCEPTANCE_CANNOT_TELL] = "cannot tell",
                                                NULL};
 
-// A tolerance above this would accept a machine that lost an eighth of its speed.
+// Maximum tolerance in percent. A larger one would accept a machine that lost an eighth of its speed.
 static const double percent_max = 15.0;
 
 int result_acceptance_code(enum acceptance verdict)
@@ -42,7 +42,8 @@ __attribute__((format(printf, 3, 4))) static void decide(struct result *result, 
     result->acceptance.verdict = verdict;
 }
 
-// The note "uneven" says that steps vary more than in any public run of that size.
+// Compares the step time with the tolerated range. If a step time that fits has the note "uneven" (steps vary more than
+// in any public run of that size), the verdict is CANNOT_TELL.
 static void compare(struct result *result)
 {
     const struct result_acceptance *acceptance = &result->acceptance;
@@ -62,7 +63,8 @@ static void compare(struct result *result)
            acceptance->basis, acceptance->expected_seconds, minimum, maximum);
 }
 
-// Checks in order of severity: an outlier or an INVALID run refuses the machine even if no step time is expected.
+// Decides in order of severity: outliers of the preflight or an INVALID run refuse the machine, even if no step time is
+// expected.
 void result_accept(struct result *result)
 {
     const struct result_acceptance *acceptance = &result->acceptance;

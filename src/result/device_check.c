@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks the recorded NVML values of each GPU. The numbers of a throttled or failing GPU are right, but its step times
+// Checks the recorded NVML values of each GPU. A throttled or failing GPU computes correct numbers, but its step times
 // do not represent the GPU model. docs/method.md has the limits and their sources.
 #include <inttypes.h>
 #include <math.h>
@@ -12,11 +12,11 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double share_min = 0.95;    // a value below this share of the median over the ranks is a fault
+static const double share_min = 0.95;    // a gauge below this share of its median over the ranks is a fault
 
-enum { NAMED_MAX = 8 };    // ranks named per reason; a note names one
+enum { NAMED_MAX = 8 };    // maximum number of ranks that a reason names; a note names one rank
 
-// Reference values of GPUs with the same name.
+// Reference values over the GPUs of the job that have the same name.
 struct kind {
     const char *name;
     struct {
@@ -33,7 +33,7 @@ struct suspect {
     int64_t                   what;            // throttle, counter or gauge of the check
 };
 
-// Returns whether the fault is present, and describes it.
+// Returns whether the GPU has the fault, and writes a description of it to text.
 typedef bool find_fault(const struct suspect *suspect, char *text, size_t bytes);
 
 #define LABEL_OF_GAUGE(NAME, key, words, unit)   {words, unit},
@@ -59,7 +59,8 @@ static bool find_growth(const struct suspect *suspect, char *text, size_t bytes)
     return growth > 0;
 }
 
-// Both counters see the same errors; a driver may report only one of them.
+// Finds uncorrected ECC errors during the run. Two counters count the same errors, but a driver may report only one of
+// them.
 static bool find_uncorrected(const struct suspect *suspect, char *text, size_t bytes)
 {
     const struct counter_values *counters = suspect->observation->counters;
@@ -98,7 +99,8 @@ static bool find_low_gauge(const struct suspect *suspect, char *text, size_t byt
     return value < share_min * median;
 }
 
-// Finds GPUs that were observed only in part or not at all. If no GPU was observed, one line of the report says so.
+// Finds a GPU that was not observed, or only for a part of the run. If no GPU at all was observed, the report says so
+// in one line, so this is no fault.
 static bool find_gap(const struct suspect *suspect, char *text, size_t bytes)
 {
     const struct observation *observation = suspect->observation;
@@ -110,7 +112,7 @@ static bool find_gap(const struct suspect *suspect, char *text, size_t bytes)
     return observation->missing[0] != '\0' && (suspect->others_known || observation->samples > 0);
 }
 
-// In the order in which they are reported.
+// The checks, in the order in which the report lists their reasons.
 static const struct device_check {
     const char  *id;
     enum verdict verdict;
@@ -158,7 +160,8 @@ static void measure_kind(struct kind *kind, const struct result *result, const c
     free(values);
 }
 
-// kinds has room for one entry per observation.
+// Returns the reference values of GPUs with this name, and computes them the first time. `kinds` has room for one entry
+// per observation.
 static const struct kind *find_kind(struct kind *kinds, const struct result *result, const char *name)
 {
     while (kinds->name != NULL && strcmp(kinds->name, name) != 0) {

@@ -33,7 +33,8 @@ static char *print_value(const json_t *value)
     return text;
 }
 
-// Bounds what a power failure can lose. Syncing every step is too slow, since a disk may take longer than a step.
+// A power failure loses at most the lines of this time. Syncing after every step is too slow, because a disk may take
+// longer than a step.
 static const double SYNC_SECONDS = 1;
 
 static bool sync_now_and_then(struct journal *journal)
@@ -67,7 +68,7 @@ status journal_open(struct journal *journal, const struct output_folder *folder,
 {
     TRY(output_open_log(folder, JOURNAL_FILE, &journal->file));
     journal->is_open = true;
-    flock(journal->file, LOCK_EX | LOCK_NB);    // best effort: some file systems have no locks
+    flock(journal->file, LOCK_EX | LOCK_NB);    // an error is ignored, because some file systems have no locks
     return append(journal, "run", result_to_json(result));
 }
 
@@ -133,7 +134,7 @@ void journal_close(struct journal *journal)
     journal->is_open = false;
 }
 
-// Returns the value of a complete line, or NULL if the line is torn or has another key.
+// Returns the value that a line stores under `key`. Returns NULL if the line is torn or has another key.
 static json_t *read_line(const char *line, ssize_t bytes, const char *key)
 {
     json_error_t error;
@@ -151,7 +152,8 @@ static json_t *read_line(const char *line, ssize_t bytes, const char *key)
     return value;
 }
 
-// Reads the next line and adds it to the chained digest. Returns NULL at the end of the file or if the line is torn.
+// Reads the next line, adds it to the chained digest, and returns its value. Returns NULL at the end of the file, or if
+// the line is torn.
 static json_t *next_value(FILE *file, const char *key, uint64_t *digest)
 {
     char   *line  = NULL;
@@ -191,7 +193,7 @@ static status read_head(struct result *result, FILE *file)
     return OK;
 }
 
-// Stops at the first line that is torn or not the next step.
+// Reads the steps of a journal. Stops at the first line that is torn, or that does not have the next step.
 static void read_steps(struct result *result, FILE *file)
 {
     uint64_t digest = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Judges how reliable step times are: variation, drift, oversubscribed cores, and load of other processes. Each has two
-// limits: a value above the first adds a note, above the second the run is DEGRADED, not INVALID, as its numerics are
-// right. Reports ranks that compute longer than others with the same work (class). docs/method.md explains the limits.
+// Judges how reliable the step times of a run are: by variation, drift, oversubscribed cores, and load of other
+// processes. Each criterion has two limits. A value above the first limit adds a note; above the second, the run is
+// DEGRADED. It is not INVALID, because its numbers are right. Also reports ranks that compute longer than other ranks
+// with the same work (a class). docs/method.md explains the limits.
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -11,19 +12,21 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-enum { STEPS_MIN = 10 };    // the drift figure needs ten steps, and the cv of ten steps has an error of 25 %
+// the figure for drift needs ten steps, and the cv (standard deviation / mean) of ten steps has an error of 25 %
+enum { STEPS_MIN = 10 };
 
 // Limits of each measure of quality. docs/method.md has the sources and measurements.
 static const struct limit {
     const char *id;
-    double      noted, degraded;    // a value above the limit triggers it
+    double      noted, degraded;    // a value above `noted` adds a note, above `degraded` the run is DEGRADED
     double      scale;
     const char *unit, *remedy;
 } limits[QUALITY_COUNT] = {
     // With a cv (standard deviation / mean) of 2 %, the median of 40 steps is known to 0.8 %; with 10 %, to 4 %.
     // gswbench compare reports changes from 1 % on, and SuperBench calls a node defective that is 5 % slower.
     [QUALITY_VARIATION] = {"unsteady", 0.02, 0.10, 100, " %", "use a quieter machine, or more steps (--until)"},
-    // The same 1 % and 5 %, over the whole run: with more drift the result depends on when the steps were measured.
+    // Drift over the whole run has the limits of a comparison, 1 % and 5 %: with more drift the result depends on when
+    // the steps were measured.
     [QUALITY_DRIFT] = {"drift", 0.01, 0.05, 100, " %", "use more warm-up steps (--warmup), or find the cause"},
     // Threads per core. On 2 cores a step of the config tiny-llama took 6 % longer with 2 threads per core than with 1,
     // 23 % longer with 4, and 2.6 times as long with 8.
@@ -50,11 +53,11 @@ void result_judge(struct result *result, enum quality quality, double value, int
                 limit->unit, limit->remedy);
 }
 
-// Limits of a rank's compute time, relative to the median of its class. A rank is slow only if the lower confidence
-// bound of its excess is also above excess_minimum.
+// Limits for the excess of a rank's compute time over the median of its class (the ranks with the same work). A rank is
+// slow only if the lower confidence bound of its excess is also above excess_minimum.
 static const double excess_noted = 0.03, excess_degraded = 0.05, excess_minimum = 0.01;
 
-enum { NAMED_MAX = 8 };    // ranks named in reasons
+enum { NAMED_MAX = 8 };    // maximum number of slow ranks that are named, each in one reason
 
 static bool is_slow(const struct result_rank *rank)
 {
@@ -161,7 +164,7 @@ static void check_count(struct result *result)
                 count == 1 ? "" : "s", STEPS_MIN);
 }
 
-// Compares the variation of steps with public runs, which all used GPUs.
+// Compares the variation of step times with public runs. Only for GPUs, because all public runs used GPUs.
 static void check_spread(struct result *result)
 {
     const struct statistics *step   = &result->figures.step;

@@ -64,8 +64,8 @@ void result_reserve(struct result *result, int64_t steps, int64_t ranks, int64_t
     }
 }
 
-// Computes the load figures of one MoE layer, and returns its number of choices (token-expert pairs). routing has the
-// choices of each expert, then the dropped choices and the auxiliary loss.
+// Computes the load figures of one MoE layer, and returns its number of choices (token-expert pairs). routing[] has the
+// number of choices of each expert, then the number of dropped choices, then the auxiliary loss.
 static double measure_load(double load[LOAD_COUNT], const float *routing, int64_t experts)
 {
     double choices = 0, busiest = 0, idlest = INFINITY;
@@ -151,10 +151,10 @@ void result_note(struct result *result, struct result_reason reason, const char 
     result_add_reason(result, &reason);
 }
 
-// Compute times are a table with a row per rank (or range of ranks) and a column per step, at most RESULT_CELLS of
-// each. A full table merges neighbouring columns in pairs, so a column then covers several steps.
+// Compute times are a table with a row per rank (or range of ranks) and a column per step. It has at most RESULT_CELLS
+// rows and columns. When it is full, pairs of neighbouring columns are merged, so a column then covers several steps.
 
-// Merges next into cell: the mean weighted by their numbers of steps.
+// Merges `next` into `cell`: each value becomes the mean of both, weighted by their numbers of steps.
 static void join_cells(struct result_compute_time *cell, const struct result_compute_time *next)
 {
     double share = (double)next->steps / (double)(cell->steps + next->steps);
@@ -175,7 +175,7 @@ static void halve_columns(struct result *result, int64_t rows)
     result->compute_time_count = count;
 }
 
-// Returns the maximum over the ranks of one row.
+// Returns a cell with the maximum over the ranks from `first` to before `end`.
 static struct result_compute_time measure_row(const double *seconds, const double *excess, int64_t first, int64_t end)
 {
     struct result_compute_time cell = {.rank = first, .ranks = end - first, .steps = 1, .seconds = NAN, .excess = NAN};
@@ -249,12 +249,12 @@ void result_add_communication_time(struct result *result, const struct result_co
     text_copy(to->format, sizeof(to->format), format_name(format));
 }
 
-// Sets the loss that initial weights must give, and its margin. Initial logits are about normal with mean 0 and the
-// variance below, so the expected loss is log(vocab) + variance / 2. The margin is six standard errors of the mean loss
-// of a step, plus 1 nat for auxiliary losses and for logits that are not quite normal.
+// Sets the loss that initial weights must give, and its margin. Initial logits have a normal distribution with mean 0
+// and `variance`, so the expected loss is log(vocab) + variance / 2. The margin is six standard errors of the mean loss
+// of a step. Another nat allows for auxiliary losses, and for logits that are not quite normal.
 //
-// With scaled embeddings, a token's hidden state may be mostly its embedding. A tied head then gives the token itself a
-// logit of `own`, and the loss may be that large.
+// With scaled embeddings, the hidden state of a token may consist mostly of its embedding. A tied head then gives the
+// token itself the logit `own`, and the loss may reach this value.
 static void set_start_loss(struct result *result, const struct model_config *model)
 {
     double deviation          = model->init_deviation * model->logit_scale;
@@ -299,7 +299,7 @@ void result_set_published(struct result *result, const struct published_config *
     result->published_mfu     = is_published && published->mfu_percent > 0 ? published->mfu_percent / 100 : NAN;
 }
 
-// The mean of steps 35 to 44 of the run, which older published tables report.
+// Returns the mean of steps 35 to 44 of the run, which older published tables report.
 static double mean_35_44(const struct result *result)
 {
     double sum = 0;

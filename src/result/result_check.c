@@ -11,14 +11,14 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double NORM_JUMP = 1000;    // factor relative to the previous step
+static const double NORM_JUMP = 1000;    // maximum factor of the gradient norm from one step to the next
 
 __attribute__((format(printf, 5, 6))) static void add(struct result *result, enum verdict verdict, const char *id,
                                                       int64_t step, const char *format, ...)
 {
     struct result_reason reason = {.verdict = verdict, .rank = -1, .step = step};
     va_list              arguments;
-    if (result_find_reason(result, id) != NULL) {    // the run has already reported it, with its rank
+    if (result_find_reason(result, id) != NULL) {    // the run has already reported this reason, with its rank
         return;
     }
     text_copy(reason.id, sizeof(reason.id), id);
@@ -43,7 +43,7 @@ static bool check_values(struct result *result)
     return true;
 }
 
-// Coarse bounds that only a wrong computation exceeds: a first loss that initial weights cannot have, and jumps that no
+// Finds values that only a wrong computation gives: a first loss that initial weights cannot have, or a jump that no
 // learning rate causes.
 static void check_curve(struct result *result)
 {
@@ -84,8 +84,8 @@ static void check_change(struct result *result)
     }
 }
 
-// Requires two clocks to agree on the length of the run. 10 ms are always allowed, since clocks are adjusted in small
-// steps.
+// Requires two clocks to agree on the duration of the run. A difference of 10 ms is always allowed, because clocks are
+// adjusted in small steps.
 static void check_clocks(struct result *result)
 {
     for (int64_t i = 0; i < result->step_count; i++) {
@@ -107,8 +107,8 @@ static void check_clocks(struct result *result)
 
 void result_check_peak(struct result *result)
 {
-    // A step takes at least the time of its FLOPs at the peak. FLOPS_HARDWARE counts the FLOPs of its ops, FLOPS_CAUSAL
-    // the model's FLOPs with half of the attention square, which every result has.
+    // A step takes at least the time of its FLOPs at the peak. FLOPS_HARDWARE counts the FLOPs of the executed ops.
+    // FLOPS_CAUSAL counts the model's FLOPs with half of the attention matrix, and is known for every result.
     double minimum = fmax(result_ideal_seconds(result, FLOPS_HARDWARE), result_ideal_seconds(result, FLOPS_CAUSAL));
     for (int64_t i = 0; i < result->step_count; i++) {
         if (result->steps[i].seconds > 0 && result->steps[i].seconds < minimum) {

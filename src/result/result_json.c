@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes and reads result.json by tables of its keys and the struct fields they hold (more are in parts_json.c).
-// Derived figures are only written: a reader derives them again.
+// Writes and reads result.json by tables that map its keys to struct fields (further tables are in parts_json.c).
+// Derived figures are only written: the reader derives them again.
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -309,7 +309,7 @@ json_t *result_to_json(const struct result *result)
     return json_from_struct(fields, result);
 }
 
-// Another schema number means other keys, or other meanings of the same keys.
+// Checks that the file has this version's schema number. Another number means other keys, or other meanings of keys.
 static status check_schema(const json_t *document)
 {
     const char *schema = json_string_value(json_object_get(document, "schema"));
@@ -349,7 +349,8 @@ status result_step_from_json(struct result_step *step, const json_t *document)
     return json_to_struct(steps, step, document);
 }
 
-// Keeps the key "result" for correct runs, so that other programs do not read unverified figures by mistake.
+// Returns the key of the figures. Only correct runs get the key "result", so that other programs do not read unverified
+// figures by mistake.
 const char *result_figures_key(const struct result *result)
 {
     return result_is_right(result)   ? "result"
@@ -357,7 +358,7 @@ const char *result_figures_key(const struct result *result)
                                      : "unverified";
 }
 
-// The figures are under exactly one of four keys; only a correct run has "result".
+// Returns the JSON Schema of result.json. A file has its figures under exactly one of four keys.
 json_t *result_schema(void)
 {
     static const char *const keys[] = {"result", "emulated", "predicted", "unverified"};

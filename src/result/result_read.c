@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads result.json and validates it: a verdict or figure that contradicts the file's own steps is an error.
+// Reads result.json and validates it. A verdict or figure that contradicts the steps in the file is an error.
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 
 enum { FILE_BYTES_MAX = 32 << 20 };
 
-// Lower bounds of sizes and counts.
+// Checks that sizes and counts are not below their minimum.
 static status check_sizes(const struct result *result)
 {
     const struct {
@@ -105,7 +105,8 @@ static status check_steps(const struct result *result)
         }
         seconds += step->seconds > 0 ? step->seconds : 0;
     }
-    // Steps run one after the other; check_clocks has the same tolerance.
+    // Steps run one after the other, so their sum is at most the wall time. The tolerance is the same as in
+    // check_clocks.
     bool is_run = result->step_count > 0;
     if (is_run && !result_is_simulated(result) && !(1.01 * result->wall_seconds + 0.01 >= seconds)) {
         return fail("validation.wall_s is %g, but the steps took %g", result->wall_seconds, seconds);
@@ -155,7 +156,8 @@ static void raise(struct result *result, enum verdict verdict)
     result->verdict = result->verdict < (int64_t)verdict ? (int64_t)verdict : result->verdict;
 }
 
-// Sets the verdict to the worst of the file's reasons and of the checks, which run again and add their own reasons.
+// Runs the checks again, which add their own reasons. The verdict becomes the worst of these and of the reasons in the
+// file.
 static void judge(struct result *result, const struct result_reason *reasons, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -173,7 +175,7 @@ static void judge(struct result *result, const struct result_reason *reasons, in
     result_check(result);
 }
 
-// Adds those of the file's reasons that say the run was slowed on purpose, because the checks depend on them.
+// Keeps the reasons of the file that say that the run was slowed on purpose, because the checks depend on them.
 static void keep_slowed(struct result *result, const struct result_reason *reasons, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -183,8 +185,8 @@ static void keep_slowed(struct result *result, const struct result_reason *reaso
     }
 }
 
-// Repeats all checks on the file's values, and fails if they give another verdict or exit code than the file has. The
-// checks add reasons to an empty list; the file's list is restored at the end.
+// Repeats all checks on the values in the file, and fails if they give another verdict or exit code than the file has.
+// The checks add reasons to an empty list. At the end, the list of the file is restored.
 static status judge_again(struct result *result)
 {
     struct result_reason *reasons = result->reasons;
@@ -220,7 +222,8 @@ static status judge_again(struct result *result)
     return judged;
 }
 
-// Compares written numbers with derived ones. Other processors may round the last digits differently.
+// Compares the figures in the file with figures derived from its steps. The tolerance allows for processors that round
+// the last digits differently.
 static status compare_figures(const json_t *written, json_t *derived)
 {
     const double slack = 1e-6;
@@ -240,7 +243,7 @@ static status compare_figures(const json_t *written, json_t *derived)
     return OK;
 }
 
-// Decides the acceptance again.
+// Decides the acceptance test again, and fails if the verdict differs from the file.
 static status check_acceptance(struct result *result)
 {
     int64_t verdict = result->acceptance.verdict;
@@ -292,7 +295,7 @@ status result_load_document(const char *path, json_t **document)
     return *document != NULL ? OK : fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
 }
 
-// An error may quote the file, so control characters are escaped.
+// Reads result.json. An error may quote the file, so its control characters are escaped.
 status result_read_json(struct result *result, const char *path)
 {
     json_t *document;

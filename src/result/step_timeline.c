@@ -24,7 +24,7 @@ struct change {
     int64_t bytes;    // negative at the end of the lifetime
 };
 
-// At equal times, releases come before allocations.
+// Sorts changes by time. At equal times, releases come before allocations.
 static int by_time(const void *a, const void *b)
 {
     const struct change *one = a, *other = b;
@@ -32,9 +32,9 @@ static int by_time(const void *a, const void *b)
     return order != 0 ? order : (one->bytes > other->bytes) - (one->bytes < other->bytes);
 }
 
-// Returns two changes of activation memory per tensor: it grows when the first op that uses the tensor starts, and
-// shrinks when the last one ends, on any stream. A tensor in another storage has two changes of 0 bytes. The caller
-// frees the array.
+// Returns two changes of activation memory per tensor. Memory grows when the first op that uses the tensor starts, and
+// shrinks when the last op that uses it ends, on any stream. A tensor that is no activation has two changes of 0 bytes.
+// The caller frees the array.
 static struct change *find_changes(const struct plan *plan, const struct op_time *times)
 {
     struct change *changes = memory_allocate(2 * (size_t)plan->tensor_count * sizeof(*changes));
