@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shows jobs, plans, predictions and sweeps on stdout, as text and as JSON.
+// Prints jobs, plans, predictions and sweeps on stdout, as text and as JSON.
 #pragma once
 
 #include <jansson.h>
@@ -16,33 +16,35 @@
 #include "gswbench/status.h"
 #include "gswbench/sweep.h"
 
-// show_print.c: writes ", a proxy (2 of 64 layers),", or "" for a whole model.
+// Writes ", a proxy (2 of 64 layers)," to text, or "" for a model with all layers, and returns text (show_print.c).
 const char *show_proxy(const struct config *config, char *text, size_t bytes);
 // Prints a line with an escaped path between two texts.
 void show_path(const char *before, const char *path, const char *after);
-// Ends a line about exported weights with the programs that read the model's architecture.
+// Prints the end of a line about exported weights: the names of programs that read weights of this model architecture.
 void show_readers(const struct model_config *model);
 // Prints a JSON value with 15 digits for reals, and frees it.
 void show_json(json_t *value);
-bool show_has_json(void);    // whether this process has printed a document
+bool show_has_json(void);    // whether this process has printed a JSON document
 
-// show_check.c: a proved job as paragraphs, as a line of a table, and as an element of the JSON list of rows.
+// Print a job that gswbench check has verified: in detail, as a line of a table, and in a JSON document (show_check.c).
+// show_check_row returns an element of the document's list of rows.
 void    show_check_details(const struct proved_job *proved);
 void    show_check_header(void);
 void    show_check_line(const struct proved_job *proved);
 json_t *show_check_row(const struct proved_job *proved);
 void    show_check_json(const char *config, json_t *rows);
 
-// show_plan.c: summary of a rank's plan, its pipeline schedule, and all ops, one line each. show_plan_json.c streams
-// the whole plan.
+// Print the plan of a rank: a summary, the pipeline schedule of the job, and all ops, one per line (show_plan.c).
+// show_plan_json prints the whole plan as JSON (show_plan_json.c).
 status      show_plan(const struct job *job, const struct plan *plan);
 status      show_schedule(const struct job *job);
 void        show_plan_ops(const struct plan *plan);
 void        show_plan_json(const struct job *job, const struct plan *plan);
 const char *show_access_name(int access);
 
-// show_predict.c: a predicted row as paragraphs, as a line of a table, and as an element of the JSON list of rows; the
-// values that the prediction uses, and the effect of each spread on the step.
+// Print a predicted job: in detail, as a line of a table, and in a JSON document (show_predict.c). show_prediction_row
+// returns an element of the document's list of rows. show_prediction_values prints the option values that the
+// prediction uses, and the effect of each value's uncertainty on the step time.
 void    show_prediction(const struct predict_row *row);
 void    show_prediction_header(void);
 void    show_prediction_line(const struct predict_row *row);
@@ -50,8 +52,9 @@ void    show_prediction_values(const struct config *config, const struct predict
 json_t *show_prediction_row(const struct predict_row *row);
 void    show_predictions_json(json_t *list);
 
-// Absolute errors against published step times, in percent. If values of the cost model were fitted to a row, its error
-// shows only the quality of the fit; other rows show the quality of predictions. show_add_error ignores NaN.
+// Absolute errors of predicted step times against published step times, in percent. If values of the cost model were
+// fitted to a published time, its error shows only the quality of the fit. Errors of other rows show the quality of
+// predictions. show_add_error ignores NaN.
 struct prediction_errors {
     int    rows;
     double sum, maximum;
@@ -59,8 +62,8 @@ struct prediction_errors {
 void show_add_error(struct prediction_errors *errors, double percent);
 void show_errors(const struct prediction_errors *errors, const char *which);
 
-// A finished sweep of a job's layouts.
-enum { SWEEP_OWN = -1 };    // the job's own layout
+// A finished sweep over the layouts of a job.
+enum { SWEEP_OWN = -1 };    // layout number that means the job's own layout
 struct shown_sweep {
     const struct job          *job;
     const struct sweep        *sweep;
@@ -70,22 +73,23 @@ struct shown_sweep {
     const struct sweep_choice *own;              // NULL: cannot be predicted
 };
 
-// Returns the job with a layout of the sweep, or its own (SWEEP_OWN).
+// Returns the job with layout number `layout` of the sweep, or with its own layout (SWEEP_OWN).
 struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t layout);
 
-// Returns the number of layouts whose difference from the best is within the prediction error, the best included.
+// Returns the number of layouts that differ from the best by less than the prediction error, including the best.
 int show_sweep_equals(const struct shown_sweep *shown);
 
-// show_sweep.c: the table and the JSON document. show_sweep_folder writes the predictions of the best layouts and of
-// the job's own layout, each to its folder, and sweep.html. The best is written last, so that "latest" points to it.
+// Print a sweep as a table and as a JSON document (show_sweep.c). show_sweep_folder writes sweep.html, and a folder
+// with the prediction of each of the best layouts and of the job's own layout. The best is written last, so that the
+// link "latest" points to it.
 void   show_sweep(const struct shown_sweep *shown);
 void   show_sweep_json(const struct shown_sweep *shown);
 status show_sweep_folder(const struct shown_sweep *shown);
 
-// show_configs.c: a row of an installed configuration as a line, and configurations with their rows as JSON.
+// Print installed configurations and their rows, which are jobs, as lines and as JSON (show_configs.c).
 struct shown_row {
     struct job     job;
-    const int64_t *ranks;    // NULL: any
+    const int64_t *ranks;    // NULL: the row runs on any number of ranks
     char           layout[256];
     double         published_seconds;
     bool           is_supported;
@@ -102,26 +106,30 @@ void    show_config_row(const struct job *job);
 json_t *show_config_json(const struct shown_config *config);
 void    show_configs_json(json_t *list);
 
-// show_atlas.c: published rows with their predictions: errors by what rows share, and all rows as JSON.
+// Print the errors of predictions against published jobs, by model, GPU and framework, and all rows as JSON
+// (show_atlas.c).
 struct atlas_effect {
     const char *section, *key;
-    double      value, spread_percent, step_percent;    // step_percent: change of the step for one spread
+    // step_percent: change of the step time if the value changes by spread_percent
+    double value, spread_percent, step_percent;
 };
 
 struct atlas_row {
-    char               config[128], variant[40], source[128];
-    char               gpu[112], precision[8], software[112], layout[128];
-    int64_t            ranks;
-    double             published_seconds, predicted_seconds, error_percent;
-    double             range_percent;    // NaN: not requested
-    double             ideal_seconds;    // model FLOPs, by one convention for all rows, at the peak
-    struct text_buffer settings;         // options of the step that differ from their defaults, one a line
-    // Memory of the rank that holds most, counted as the publisher counts it: published (0: unknown), predicted, error
-    // in percent.
+    char    config[128], variant[40], source[128];
+    char    gpu[112], precision[8], software[112], layout[128];
+    int64_t ranks;
+    double  published_seconds, predicted_seconds, error_percent;
+    double  range_percent;    // NaN: not requested
+    // time of the model FLOPs at the peak, with the same FLOP convention in all rows
+    double             ideal_seconds;
+    struct text_buffer settings;    // options of the step that differ from their defaults, one per line
+    // Memory of the rank with the largest use: published (0: unknown), predicted, error in percent. It is allocated or
+    // reserved memory, as the publisher reports it.
     double published_memory, predicted_memory, memory_error;
     bool   memory_is_reserved;
     bool   fitted, has_experts;
-    // Effect of each value on the step, if ranges were requested. effects_shown is the pointer that JSON needs.
+    // Effect of the uncertainty of each value on the step time, if error ranges were requested. effects_shown points to
+    // effects, for the JSON field table.
     struct atlas_effect effects[PREDICT_EFFECTS_MAX], *effects_shown;
     int64_t             effect_count;
 };
@@ -134,23 +142,23 @@ struct atlas {
 void show_atlas(const struct atlas *atlas);
 void show_atlas_json(const struct atlas *atlas);
 
-// show_mlperf.c: runs of one submission, and their model, GPUs and prediction where these are known.
+// Print the runs of one MLPerf submission, and its model, GPUs and prediction if they are known (show_mlperf.c).
 struct shown_mlperf {
     const struct mlperf_log  *runs;
     int64_t                   count, accelerators;                     // accelerators 0: unknown
     double                    step_seconds, spread;                    // medians over the runs
     double                    runs_percent;                            // (longest - shortest step) / median
-    double                    flops;                                   // of the model per sequence; NaN: unknown
+    double                    flops;                                   // FLOPs of the model per sequence; NaN: unknown
     const struct predict_row *predicted;                               // NULL: none
     double                    samples_per_second, teraflops;           // teraflops per accelerator; NaN: unknown
-    double                    predicted_percent, published_percent;    // above the measured step; NaN: none
+    double                    predicted_percent, published_percent;    // excess over the measured step time; NaN: none
 };
 void show_mlperf(const struct shown_mlperf *shown);
 void show_mlperf_json(const struct shown_mlperf *shown);
-// FLOPs of the model per sequence of this length, in this convention.
+// Returns the FLOPs of the model per sequence of this length, counting full attention (FLOPS_FULL).
 double show_mlperf_flops(const struct config *config, int64_t sequence);
 
-// show_trace.c: kernel times of a trace and of a prediction.
+// Print the kernel times of a trace next to the predicted kernel times (show_trace.c).
 struct shown_trace {
     const char                *path;
     const struct kernel_trace *trace;
@@ -160,7 +168,7 @@ struct shown_trace {
 void show_trace(const struct shown_trace *shown);
 void show_trace_json(const struct shown_trace *shown);
 
-// show_print.c: the error of a program that needs more memory than the device of [hardware] has.
+// Returns the error that a program needs more memory than the device of [hardware] has (show_print.c).
 status show_shortage(const struct config *config, const char *program, int64_t bytes, const char *remark);
 
 // Field tables of the JSON documents.

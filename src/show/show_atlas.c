@@ -7,10 +7,11 @@
 
 #include "gswbench/show.h"
 
-// A normal error is below this many standard deviations with a probability of 80 %.
+// With a probability of 80 %, an error with a normal distribution is below this number of standard deviations.
 #define WITHIN_80_PERCENT 1.2816
 
-// Prediction errors of the fitted or of the other rows that have this value of the key, or of memory.
+// Sum over the prediction errors of the rows with the same value of a key, such as gpu = h100-sxm. Rows with fitted
+// values and other rows have separate sums. The same struct sums errors of memory.
 struct atlas_sum {
     const char *value;
     int         rows, within;           // within: error of at most 10 %
@@ -18,7 +19,7 @@ struct atlas_sum {
     double      mean, size, maximum;    // percent: sum with sign, sum of absolute errors, maximum absolute
 };
 
-// Ways to group rows: each key is a text of a row.
+// Keys by which rows are grouped. Each key is a text in struct atlas_row.
 static const struct atlas_key {
     const char *name;
     size_t      offset;    // of the text in a row
@@ -99,7 +100,7 @@ static void print_errors(const struct atlas *atlas, bool fitted)
     }
 }
 
-// Prints the errors of rows with published memory, by family, whose rows are consecutive.
+// Prints the errors of rows with published memory by model family. The rows of a family are consecutive.
 static void print_memory(const struct atlas *atlas)
 {
     struct atlas_sum all = {.value = "all"}, family = {.rows = 0};

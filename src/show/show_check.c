@@ -149,10 +149,10 @@ void show_check_line(const struct proved_job *proved)
     print_warning(proved);
 }
 
-// A row, with fields that are null if they do not apply.
+// A row of check --json. The pointer and the NaN values become null in JSON if they do not apply.
 struct described_check {
     struct proved_job        row;
-    const struct proved_job *plan;                 // NULL: this version cannot run it
+    const struct proved_job *plan;                 // NULL: this version of gswbench cannot run the job
     double                   step_seconds, mfu;    // published; NaN: not published
     int64_t                  parameters, active_parameters;
     bool                     is_supported;

@@ -64,7 +64,7 @@ static void print_layers(const struct plan *plan)
             }
         }
         if (sums[first + 1].ops == 0) {
-            continue;    // belongs to another stage
+            continue;    // the layer belongs to another pipeline stage
         }
         snprintf(name, sizeof(name), first == last ? "%" PRId64 : "%" PRId64 " to %" PRId64 ", each", first, last);
         print_layer(name, &sums[first + 1]);
@@ -122,7 +122,8 @@ static void print_communications(const struct account *account)
     }
 }
 
-// Prints the rows per expert: expected and maximum if they are counted in the step, otherwise the fixed number.
+// Prints the rows per expert. For dropless experts, which count their rows in each step, it prints the expected and the
+// maximum number, otherwise the fixed number.
 static void print_experts(const struct job *job, const struct plan *plan)
 {
     const struct op *route = NULL;

@@ -10,7 +10,7 @@
 
 enum { SHAPE_FIELDS = 32 };
 
-// The document and the elements of its lists, with the fields that the tables below name.
+// The JSON document and the elements of its lists. The field tables in this file name their JSON keys.
 struct operand {
     const int32_t *tensor;    // NULL: the slot is empty
     const char    *access;

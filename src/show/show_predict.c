@@ -17,7 +17,8 @@ static void print_warnings(const struct text_buffer *warnings)
     }
 }
 
-// Memory of the modelled framework. gswbench's own memory is exact.
+// Prints the estimated memory of the modelled framework. gswbench's own memory needs no estimate and is printed
+// elsewhere.
 static void print_footprint(const struct predict_row *row)
 {
     const struct footprint        *footprint = &row->prediction.footprint;
@@ -156,11 +157,11 @@ void show_prediction_values(const struct config *config, const struct predict_ra
     print_values_of("software", software_options, &config->software, range);
 }
 
-// A row; "predicted" is null if there is no prediction.
+// A row of predict --json. "predicted" is null if there is no prediction.
 struct described_prediction {
     struct predict_row        row;
     const struct predict_row *predicted;
-    struct step_spread        spread;    // of public runs of this size
+    struct step_spread        spread;    // spread of step times in public runs of this size
 };
 
 // clang-format off

@@ -89,14 +89,14 @@ void show_sweep(const struct shown_sweep *shown)
     print_equals(shown);
 }
 
-// A layout as printed in JSON.
+// A layout of the sweep, as printed in JSON.
 struct described_choice {
     struct job              job;
-    int64_t                 axes[AXIS_COUNT];    // as in [parallel]
+    int64_t                 axes[AXIS_COUNT];    // sizes as in section [parallel]
     struct prediction       prediction;
     double                  tokens_per_second, mfu;
     bool                    is_fit, is_program_fit;
-    const bool             *program_fits;    // is_program_fit; NULL: the program's memory is not modelled
+    const bool             *program_fits;    // points to is_program_fit; NULL: the framework's memory is not modelled
     struct waterfall        waterfall;
     const struct waterfall *parts;    // NULL: unknown
 };
@@ -160,7 +160,7 @@ const struct json_field show_sweep_fields[] = {
 };
 // clang-format on
 
-// Predicts the layout again with its waterfall, which the search does not compute.
+// Predicts the layout again to get its waterfall, which the search of the sweep does not compute.
 static void describe_choice(struct described_choice *described, const struct shown_sweep *shown,
                             const struct sweep_choice *choice)
 {
@@ -204,13 +204,13 @@ void show_sweep_json(const struct shown_sweep *shown)
     free(document.best);
 }
 
-// A layout's prediction in its folder.
+// A layout on the HTML page, with a link to the folder of its prediction.
 struct page_row {
     char          name[24], link[3 * OUTPUT_PATH_BYTES];    // relative to the page
     struct result result;
 };
 
-// Percent-encodes a path for a link.
+// Sets the link of a row to the percent-encoded path.
 static void set_link(struct page_row *row, const char *path)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
@@ -298,7 +298,7 @@ static status write_page(const struct shown_sweep *shown, const struct page_row 
     return output_save(&text, "%s/sweep.html", shown->output);
 }
 
-// Writes the fastest layout as a configuration.
+// Writes a configuration file with the fastest layout.
 static status write_best(const struct shown_sweep *shown)
 {
     const struct sweep_choice *best = &shown->sweep->best[0];
