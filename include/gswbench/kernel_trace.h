@@ -36,7 +36,7 @@ struct kernel_trace {
     double         other_longest;
 };
 
-// The caller frees the trace, also after an error, which names the file.
+// kernel_trace_read reads a trace file; its errors name the file. The caller frees the trace, also after an error.
 status kernel_trace_read(struct kernel_trace *trace, const char *path);
 void   kernel_trace_add(struct kernel_trace *trace, const struct kernel *kernel);
 void   kernel_trace_free(struct kernel_trace *trace);

@@ -192,8 +192,8 @@ struct predict_explanation {
 status predict_explain(struct predict_explanation *explanation, struct prediction *prediction,
                        const struct plan_request *request, const struct machine *machine);
 
-// Same as predict_explain, for a job. It sets the ideal time from the job's FLOPs and peak, so the caller sets only
-// visit and context.
+// Does the same as predict_explain, for a job. It sets the ideal time from the job's FLOPs and peak, so the caller sets
+// only visit and context.
 status predict_explain_job(struct predict_explanation *explanation, struct prediction *prediction,
                            const struct job *job, const struct machine *machine);
 
@@ -223,7 +223,8 @@ struct cost {
     bool    is_in_graph;       // the op is in a CUDA graph that is launched once per pass of a layer
     bool    is_read;           // the host reads its result, and launches nothing until the op has ended
 };
-// Cost of one compute op (cost.c) or one communication op (cost_communication.c). docs/predictions.md has the formulas.
+// predict_cost_op returns the cost of an op (cost.c), predict_cost_communication the cost of a communication op without
+// launches (cost_communication.c). docs/predictions.md has the formulas.
 struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op);
 struct cost predict_cost_communication(const struct machine *machine, const struct plan *plan, const struct op *op);
 

@@ -24,7 +24,7 @@ static bool sums_fast(const struct machine *machine, const struct plan *plan, co
            (op->tag.phase == PHASE_FORWARD && predict_is_low_precision_head(machine->software, plan, op));
 }
 
-// A GEMM runs at the rate of its wider operand.
+// Returns the format that determines the rate of a GEMM: the format of its wider operand.
 static const struct format_row *gemm_format(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     if (predict_is_low_precision_head(machine->software, plan, op)) {
@@ -35,9 +35,9 @@ static const struct format_row *gemm_format(const struct machine *machine, const
     return a->bits >= b->bits ? a : b;
 }
 
-// Clock under a power limit, relative to the full clock. A fifth of full power does not depend on the clock f: measured
-// with bursts of the same GEMMs on H100 boards of 350 and 700 W. The other four fifths are proportional to f V^2, and
-// the voltage V to f. So the clock is the cube root of the share of these four fifths that the limit allows.
+// Returns the clock under a power limit, relative to the full clock. A fifth of full power does not depend on the clock
+// f: measured with bursts of the same GEMMs on H100 boards of 350 and 700 W. The other four fifths are proportional to
+// f V^2, and the voltage V to f. So the clock is the cube root of the share of these four fifths that the limit allows.
 double predict_sustained_clock(const struct hardware_config *hardware)
 {
     const double fixed = 0.2;
@@ -49,7 +49,7 @@ double predict_sustained_peak(const struct hardware_config *hardware, const stru
     return hardware->peak[format->rate].value * predict_sustained_clock(hardware);
 }
 
-// Seconds to write and read the fp32 partial sums of a split-k GEMM.
+// Returns the seconds to write and read the fp32 partial sums of a split-k GEMM.
 static double sum_seconds(const struct hardware_config *hardware, const struct gemm_shape *shape, double parts)
 {
     double bytes = parts > 1.0 ? parts * 8.0 * (double)shape->m * (double)shape->n : 0.0;
@@ -76,16 +76,16 @@ static struct gemm_values gemm_values(const struct hardware_config *hardware, co
                                 hardware->gemm_smoothing.value, hardware->kernel_gap.value, 1.0};
 }
 
-// A wave is one tile on each SM. The last wave leaves SMs idle. smoothing is the share of this loss that the kernel
-// avoids.
+// Returns the number of waves of a GEMM. A wave is one tile on each SM. The last wave leaves SMs idle. smoothing is the
+// share of this loss that the kernel avoids.
 static double count_waves(double smoothing, double tiles, double units)
 {
     double waves = tiles / units;
     return (1.0 - smoothing) * ceil(waves) + smoothing * fmax(waves, 1.0);
 }
 
-// FLOP/s of a tile of m x n, relative to 128 x 256. A tile loads (m + n) k values for m n k multiplications, so a small
-// tile is slower. traffic: load time of a 128 x 128 tile, divided by its math time.
+// Returns the FLOP/s of a tile of m x n, relative to a tile of 128 x 256. A tile loads (m + n) k values for m n k
+// multiplications, so a small tile is slower. traffic: load time of a 128 x 128 tile, divided by its math time.
 static double tile_rate(double traffic, double m, double n)
 {
     return (1.0 + 0.75 * traffic) / (1.0 + 64.0 * traffic * (1.0 / m + 1.0 / n));
@@ -97,8 +97,8 @@ static bool reads_c(const struct op *op)
     return op->accumulates || (op->operand_count > GEMM_ADDEND && op->operand[GEMM_ADDEND] >= 0);
 }
 
-// Seconds of a GEMM with the fastest tile shape, and with the fastest split-k if there are fewer tiles than SMs.
-// Prologue and epilogue of a tile are modelled as additional steps along k.
+// Returns the math time of a GEMM with the fastest tile shape and, if there are fewer tiles than SMs, the fastest
+// split-k. Prologue and epilogue of a tile are modelled as additional steps along k.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -190,10 +190,10 @@ static double cast_seconds(const struct hardware_config *hardware, const struct 
            hardware->memory_bandwidth.value;
 }
 
-// Idle time of the GPU before the kernel of an op. A framework with grouped experts launches one activation kernel for
-// all of them, so the activation of each expert pays a share of one gap. The framework distributes the GEMMs of grouped
-// experts over several CUDA streams. This hides the longer setup of an FP8 GEMM, so each pays the gap of an ordinary
-// kernel.
+// Returns the idle time of the GPU before the kernel of an op. A framework with grouped experts launches one activation
+// kernel for all of them, so the activation of each expert pays a share of one gap. The framework distributes the GEMMs
+// of grouped experts over several CUDA streams. This hides the longer setup of an FP8 GEMM, so each pays the gap of an
+// ordinary kernel.
 static double gap_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     double experts = predict_group(machine->software, plan, op);

@@ -7,8 +7,8 @@
 #include "gswbench/predict.h"
 #include "internal.h"
 
-// Ratio of computed to visible query-key pairs under a sliding window. Kernels compute whole tiles, which include
-// invisible pairs at both ends of the window. They never compute more pairs than without a window.
+// Returns the ratio of computed to visible query-key pairs under a sliding window. Kernels compute whole tiles, which
+// include invisible pairs at both ends of the window. They never compute more pairs than without a window.
 enum { ATTENTION_TILE = 128 };
 static double tiles_of_window(const struct op *op)
 {
@@ -34,14 +34,14 @@ static double pair_flops(const struct op *op)
     return 2.0 * (is_backward(op) ? 3.0 * keys + 2.0 * values : keys + values);
 }
 
-// Number of query-key pairs that the kernel computes, including invisible pairs in the tiles at both ends of a sliding
-// window.
+// Returns the number of query-key pairs that the kernel computes, including invisible pairs in the tiles at both ends
+// of a sliding window.
 static double count_pairs(const struct op *op)
 {
     return op_flops(op) * tiles_of_window(op) / pair_flops(op);
 }
 
-// Slowdown of short sequences: at attention_half_length positions, attention reaches half of its rate.
+// Returns the slowdown of short sequences: at attention_half_length positions, attention reaches half of its rate.
 static double length_factor(const struct hardware_config *hardware, const struct attention_shape *shape)
 {
     double length = (double)(shape->sequence + shape->earlier);
@@ -51,8 +51,8 @@ static double length_factor(const struct hardware_config *hardware, const struct
     return (length + hardware->attention_half_length.value) / length;
 }
 
-// Slowdown if there are too few heads and query tiles to fill all SMs. With a causal mask the tile of the last queries
-// attends to all keys. The op takes at least the time that one SM needs for this tile.
+// Returns the slowdown if there are too few heads and query tiles to fill all SMs. With a causal mask the tile of the
+// last queries attends to all keys. The op takes at least the time that one SM needs for this tile.
 static double fill_factor(const struct hardware_config *hardware, const struct op *op)
 {
     const struct attention_shape *shape = &op->shape.attention;
@@ -65,8 +65,8 @@ static double fill_factor(const struct hardware_config *hardware, const struct o
     return fmax(1.0, (double)hardware->multiprocessors * longest / pairs);
 }
 
-// FLOP/s for heads of this size, relative to heads of size 128. The rate is interpolated linearly between the sizes
-// that [hardware] has a value for, and proportional to the size below 64.
+// Returns the FLOP/s for heads of this size, relative to heads of size 128. The rate is interpolated linearly between
+// the sizes that [hardware] has a value for, and proportional to the size below 64.
 static double width_factor(const struct hardware_config *hardware, double width)
 {
     const double widths[] = {0.0, 64.0, 128.0, 192.0, 256.0};
@@ -118,9 +118,9 @@ static double unfused_seconds(const struct hardware_config *hardware, enum forma
     return flops / rate + predict_memory_seconds(hardware, score_bytes[is_backward(op)] * pairs);
 }
 
-// In FP8 attention the GEMMs are not dominant. The exponentials, and the casts between the two GEMMs, take a time per
-// query-key pair that does not depend on the head size. The FP8 backward pass also computes the pairs outside a sliding
-// window.
+// Returns the seconds of FP8 attention. Here the GEMMs are not dominant. The exponentials, and the casts between the
+// two GEMMs, take a time per query-key pair that does not depend on the head size. The FP8 backward pass also computes
+// the pairs outside a sliding window.
 static double low_precision_seconds(const struct machine *machine, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -146,10 +146,11 @@ static struct op within_texts(const struct software_config *software, const stru
     return within;
 }
 
-// Outside its GEMMs, the backward pass of fused attention reads or writes six arrays as large as Q.
+// Returns the seconds of an attention op. In addition to the time of its GEMMs, the backward pass of fused attention
+// reads or writes six arrays as large as Q.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    // backward: of the gradients
+    // Format of the queries; in the backward pass, of their gradients.
     enum format                   format = plan->tensors[op->operand[ATTENTION_QUERY]].format;
     const struct attention_shape *shape  = &op->shape.attention;
     if (machine->software != NULL && machine->software->unfused_attention) {

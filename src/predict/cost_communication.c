@@ -140,8 +140,8 @@ static bool is_reduction(const struct op *op)
     return (op->stream == STREAM_GRADIENT_REDUCE || op->stream == STREAM_REPLICA_REDUCE) && op->tag.layer >= 0;
 }
 
-// Seconds that compute stalls while the framework copies data into or out of the buffer of the collective. Each copy
-// reads and writes the bytes.
+// Returns the seconds that compute stalls while the framework copies data into or out of the buffer of the collective.
+// Each copy reads and writes the bytes.
 static double copy_seconds(const struct machine *machine, const struct plan *plan, const struct op *op, double bytes)
 {
     const struct hardware_config *hardware = machine->hardware;

@@ -38,7 +38,7 @@ static double tree_correction(int protocol, double bytes)
     return power < 0.0 || power >= CORRECTIONS ? 1.0 : tree_corrections[protocol][(int)power];
 }
 
-// NCCL's limit on the bandwidth of LL in bytes/s, for 1, 2 and more nodes.
+// Returns NCCL's limit on the bandwidth of LL in bytes/s, for 1, 2 and more nodes.
 static double max_bandwidth(int protocol, double nodes)
 {
     return protocol != LL ? INFINITY : nodes == 1.0 ? 141e9 : nodes == 2.0 ? 39e9 : 20.4e9;
@@ -69,8 +69,8 @@ static double walk_seconds(const struct hardware_config *hardware, const struct 
            walk->network_hops * hardware->network_latency.value * protocol->network_latency;
 }
 
-// Bandwidth of a ring or tree in one direction. Across nodes, each rank of a node adds its network link, up to the
-// bandwidth within the node.
+// Returns the bandwidth of a ring or tree in one direction. Across nodes, each rank of a node adds its network link, up
+// to the bandwidth within the node.
 static double span_bandwidth(const struct span *span)
 {
     return span->nodes > 1.0 ? fmin(span->node, span->network * span->members / span->nodes) : span->node;

@@ -312,9 +312,9 @@ static bool is_cast_before_gather(const struct software_config *software, const 
     return software->fp8_gathers && made >= 0 && gathers_casts(plan, &plan->ops[made]);
 }
 
-// Seconds of a cast before the all-gather; `seconds` is the cost of casting the gathered tensor. Each rank casts its
-// own rows. GPUs before Blackwell (no FP4) read both operands of an FP8 GEMM along k, so the gathered tensor is
-// transposed for the weight gradient. With one scale per block, the framework gathers the tensor and its transpose
+// Returns the seconds of a cast before the all-gather; `seconds` is the cost of casting the gathered tensor. Each rank
+// casts its own rows. GPUs before Blackwell (no FP4) read both operands of an FP8 GEMM along k, so the gathered tensor
+// is transposed for the weight gradient. With one scale per block, the framework gathers the tensor and its transpose
 // instead.
 static double gathered_cast_seconds(const struct hardware_config *hardware, const struct plan *plan,
                                     const struct op *op, double seconds)
@@ -423,7 +423,8 @@ bool predict_software_has(const struct software_config *software, const struct p
                                          : software->fp8_transposes_once && op->tag.microbatch > 0;
 }
 
-// Bits of an element that is cast before it is gathered; in NVFP4 with its share of the block's scale.
+// Returns the bits of an element that is cast before it is gathered. In NVFP4 they include its share of the block's
+// scale.
 static double cast_bits(const struct plan *plan)
 {
     const struct format_row *format = &format_table[plan->precision.low_precision_format[ROLE_INPUT]];
@@ -459,9 +460,9 @@ double predict_software_bytes(const struct software_config *software, const stru
     return is_cast ? share * cast_bits(plan) / bits : share;
 }
 
-// Launch times are modelled only for the layers of models with experts. The kernel of an all-to-all that sends a token
-// once per node (expert_nodes) also sorts the rows, so it costs no launch. Dropless routing synchronizes: the host
-// reads the tokens per expert before it continues.
+// Sets the host time to launch an op. Only layers of models with experts have launch times. The kernel of an all-to-all
+// that sends a token once per node (expert_nodes) also sorts the rows, so it costs no launch. Dropless routing
+// synchronizes: the host reads the tokens per expert before it continues.
 void predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct software_config *software = machine->software;

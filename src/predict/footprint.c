@@ -85,9 +85,9 @@ static int64_t bytes_of(const struct plan *plan, enum tensor_content content)
     return 0;
 }
 
-// With selective recompute, the framework saves the output of every second linear of a layer: q, v, gate and down of q,
-// k, v, projection, gate, up, down. No backward op reads the output of down, so a compiler drops it. Without a compiler
-// (option keeps_unread) it stays in memory.
+// Returns the bytes of GEMM outputs that a layer saves. With selective recompute, the framework saves the output of
+// every second linear of a layer: q, v, gate and down of q, k, v, projection, gate, up, down. No backward op reads the
+// output of down, so a compiler drops it. Without a compiler (option keeps_unread) it stays in memory.
 static int64_t second_gemms(const struct walk *walk)
 {
     const struct plan *plan = walk->plan;
@@ -105,7 +105,7 @@ static const struct plan_unit *unit_at(const struct plan *plan, int64_t place)
     return NULL;
 }
 
-// Bytes of a unit's weights after the all-gather.
+// Returns the bytes of an FSDP unit's weights after the all-gather; 0 if they are not sharded.
 static int64_t gathered_bytes(const struct plan *plan, const struct plan_unit *unit)
 {
     if (unit == NULL || mesh_group_size(&plan->mesh, unit->shard_axes) == 1) {
@@ -167,8 +167,8 @@ static void walk_logits(struct walk *walk, const struct tensor *logits)
     }
 }
 
-// A pipeline stage has a receive buffer per microbatch and direction. It keeps sent activations until their gradient
-// arrives.
+// Adds memory for pipeline communication. A pipeline stage has a receive buffer per microbatch and direction. It keeps
+// sent activations until their gradient arrives.
 static void walk_passed_on(struct walk *walk)
 {
     const struct plan *plan = walk->plan;
@@ -255,7 +255,8 @@ static int32_t last_use(const struct walk *walk, const struct tensor *tensor)
     return last;
 }
 
-// An offloaded activation is on the device only while its layer runs, in the forward and in the backward pass.
+// Adds an offloaded activation, which is on the device only while its layer runs, in the forward and in the backward
+// pass.
 static void walk_offloaded(struct walk *walk, const struct tensor *tensor, int64_t bytes)
 {
     const struct op *ops   = walk->plan->ops;
@@ -308,8 +309,9 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     }
 }
 
-// Megatron's GEMMs add weight gradients directly to the accumulated gradients. Autograd still needs a gradient to
-// return, so Megatron allocates one placeholder per shape of linear weights.
+// Returns the bytes of gradient placeholders. Megatron's GEMMs add weight gradients directly to the accumulated
+// gradients. Autograd still needs a gradient to return, so Megatron allocates one placeholder per shape of linear
+// weights.
 static int64_t placeholder_bytes(const struct plan *plan)
 {
     int64_t elements = 0;

@@ -18,9 +18,9 @@ struct explained {
 void explain_pipeline(struct predict_explanation *explanation, const struct prediction *prediction,
                       const struct explained *explained);
 
-// Functions of cost.c. predict_memory_seconds: time of a memory-bound kernel that reads and writes these bytes.
-// predict_sustained_clock: clock under the power limit divided by the clock without one. predict_sustained_peak: peak
-// FLOP/s of the format at this clock.
+// Functions of cost.c. predict_memory_seconds returns the time of a memory-bound kernel that reads and writes these
+// bytes. predict_sustained_clock returns the clock under the power limit divided by the clock without one.
+// predict_sustained_peak returns the peak FLOP/s of the format at this clock.
 double predict_memory_seconds(const struct hardware_config *hardware, double bytes);
 double predict_sustained_clock(const struct hardware_config *hardware);
 double predict_sustained_peak(const struct hardware_config *hardware, const struct format_row *format);
@@ -49,9 +49,9 @@ double predict_collective_start(const struct hardware_config *hardware, const st
 double predict_collective_seconds(const struct machine *machine, const struct span *span, const struct op *op,
                                   double bytes);
 
-// NCCL's tuning model (cost_nccl.c). predict_gather_seconds: time of an all-gather or reduce-scatter.
-// predict_ring_protocol: index of the protocol (Simple, LL128, LL) that NCCL chooses for a ring. predict_sum_seconds:
-// time of an all-reduce.
+// NCCL's tuning model (cost_nccl.c). predict_gather_seconds returns the time of an all-gather or reduce-scatter,
+// predict_sum_seconds the time of an all-reduce. predict_ring_protocol returns the index of the protocol (Simple,
+// LL128, LL) that NCCL chooses for a ring.
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes);
 int    predict_ring_protocol(const struct hardware_config *hardware, double members, double passes, double bytes);
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
@@ -129,7 +129,7 @@ status predict_long_step(struct predict_explanation *explanation, struct predict
 void        predict_cost_stage(struct actor *actor, struct predict_stage *stage, const struct cost_model *model);
 struct cost predict_cost(const void *state, const struct plan *plan, const struct op *op);
 
-// predict_step_overhead: fixed seconds per step. predict_whole_seconds: simulated seconds plus this overhead and the
-// wait for the slowest replica (predict.c).
+// predict_step_overhead returns the fixed seconds per step. predict_whole_seconds returns the simulated seconds plus
+// this overhead and the wait for the slowest replica (predict.c).
 double predict_step_overhead(const struct machine *machine);
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds);

@@ -47,7 +47,8 @@ static void extend_waterfall(struct waterfall *waterfall, const struct short_ste
     }
 }
 
-// Once the pipeline is full, memory grows with the microbatches only if the framework has a buffer for each.
+// Extrapolates the memory. Once the pipeline is full, it grows with the microbatches only if the framework has a buffer
+// for each microbatch.
 static void extend_footprint(struct footprint *footprint, const struct footprint *first, double more)
 {
     for (int part = 0; part < FOOTPRINT_PARTS; part++) {

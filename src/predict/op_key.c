@@ -34,7 +34,7 @@ void op_key_init(struct op_key *key, const struct plan *plan, const struct op *o
     }
 }
 
-// Trailing absent operands are not printed.
+// Returns the number of operands to print. Absent operands at the end of the list are not printed.
 static int count_operands(const struct op_key *key)
 {
     int count = OP_OPERANDS;

@@ -51,7 +51,7 @@ status predict_supports(const struct plan_request *request, const struct hardwar
     return OK;
 }
 
-// Expected maximum of count standard normal values, by Blom's approximation.
+// Returns the expected maximum of `count` standard normal values, by Blom's approximation.
 static double expect_largest(double count)
 {
     double target = (count - 0.375) / (count + 0.25), low = 0.0, high = 8.0;
@@ -99,7 +99,8 @@ struct cost predict_cost(const void *state, const struct plan *plan, const struc
     return predict_cost_op(state, plan, &loaded);
 }
 
-// The last stage to finish ends the step. The stage with the most compute provides the waterfall.
+// Sums up the simulation. The pipeline stage that finishes last ends the step. The stage with the longest compute time
+// (busiest_stage) provides the waterfall.
 static void sum_up(struct prediction *prediction, const struct predict_pipeline *pipeline,
                    const struct actor_time *times)
 {

@@ -14,7 +14,8 @@
 // Above this share of device memory, a plan leaves no room for other allocations, such as the CUDA context.
 static const double memory_limit_percent = 92.0, imbalance_limit_percent = 5.0;
 
-// gswbench and the modelled framework need different memory, so each has its own warning.
+// Warns if the device has too little memory. gswbench and the modelled framework need different memory, so there is a
+// warning for each.
 static void warn_of_memory(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
 {
     double device_bytes = job->config.hardware.memory_gb.value * 1e9, plan_bytes = (double)prediction->largest_bytes;

@@ -73,7 +73,7 @@ static double disturbance_of(const struct progress *progress, int32_t actor)
     return busy > 0 ? 1.0 : 0.0;
 }
 
-// Fraction of the SMs that communication takes from compute.
+// Returns the fraction of the SMs that communication takes from compute.
 static double processors_lost(const struct progress *progress, int32_t actor)
 {
     int32_t taken = progress->taken[actor] - progress->simulation->sm_margin;

@@ -336,8 +336,8 @@ void sweep_take_minimum(struct sweep_action *minimum, const struct sweep_action 
     minimum->after   = fmin(minimum->after, action->after);
 }
 
-// The first microbatch has its own entries. It is cheaper, because GEMMs add to existing gradients only from the second
-// on.
+// Returns the index of a pass in sweep_bound.actions. The first microbatch has its own entries. It is cheaper, because
+// GEMMs add to existing gradients only from the second on.
 int64_t sweep_place_action(const struct schedule_shape *shape, const struct schedule_action *action, int64_t chunk)
 {
     int64_t later = action->microbatch > 0;
@@ -426,8 +426,8 @@ static void add_passes(struct sweep_bound *bound, const struct stage *stage, con
     bound->rest[number] = stage->rest;
 }
 
-// Order of examination: first stage, last stage, then the others. The first stage holds the most activations and the
-// last is often the slowest, so these two usually decide.
+// Returns the pipeline stage to examine next: the first stage, the last stage, then the others. The first stage holds
+// the most activations and the last stage is often the slowest, so these two usually decide.
 static int64_t stage_to_look_at(int64_t looked_at, int64_t last)
 {
     return looked_at == 0 ? 0 : looked_at == 1 ? last : looked_at - 1;
@@ -488,7 +488,7 @@ bool sweep_fits(const struct hardware_config *hardware, int64_t bytes)
     return hardware->memory_gb.value == 0.0 || (double)bytes <= hardware->memory_gb.value * 1e9;
 }
 
-// Bytes of gradients and optimizer state of an average rank, without the weights.
+// Returns the bytes of gradients and optimizer state of an average rank, without the weights.
 int64_t sweep_state_bytes(const struct plan_request *request)
 {
     const struct precision *precision = &request->precision;
@@ -536,10 +536,10 @@ void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *requ
     raise_bound(bound, request, machine, walk_actions(&shape, bound->actions, bound->rest));
 }
 
-// A stage starts after the earlier stages have sent on the first microbatch, and ends its last backward pass before
-// they end theirs. Stages 0, 1 and pp - 1 are examined with enough microbatches to fill the pipeline. Stages 2 to pp -
-// 2 have at most the layers of stage 1, and at most its microbatches in flight. So only their pass times are needed,
-// and three microbatches suffice.
+// Examines the next pipeline stage. A stage starts after the earlier stages have sent on the first microbatch, and ends
+// its last backward pass before they end theirs. Stages 0, 1 and pp - 1 are examined with enough microbatches to fill
+// the pipeline. Stages 2 to pp - 2 have at most the layers of stage 1, and at most its microbatches in flight. So only
+// their pass times are needed, and three microbatches suffice.
 status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine)
 {
     int64_t               last = request->mesh.size[AXIS_PP] - 1, all = request->train.accumulation;

@@ -163,8 +163,9 @@ static struct sweep_action find_action(const struct sweep_layer *layer, const st
     return action;
 }
 
-// A stage starts its first pass after the earlier stages have finished theirs, and ends its last pass before they end
-// theirs. The first stage keeps the activations of up to pp microbatches.
+// Returns a rough bound of a layout. A pipeline stage starts its first pass after the earlier stages have finished
+// theirs, and ends its last pass before they end theirs. The first stage keeps the activations of up to pp
+// microbatches.
 struct sweep_bound sweep_find_rough_bound(const struct sweep_layer *layer, const struct plan_request *request)
 {
     int64_t                    stages = request->mesh.size[AXIS_PP], all = request->train.accumulation;

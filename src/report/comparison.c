@@ -126,7 +126,8 @@ static void add_entries(struct comparison *comparison, struct entries first, str
     free(right);
 }
 
-// The device text begins with the model of the device; software and settings follow after a comma.
+// Whether both runs used the same model of device. The device text begins with the model; software and settings follow
+// after a comma.
 static bool is_same_device(const struct result *first, const struct result *second)
 {
     size_t length = strcspn(first->device, ",");

@@ -143,7 +143,7 @@ static void write_values(const struct comparison_row *row, int decimals, FILE *f
     }
 }
 
-// A faster part draws its bar left of the zero line, a slower part right of it.
+// Draws the bar of a waterfall part: left of the zero line if the part became faster, right of it if it became slower.
 static void write_bar(double change, double maximum, double minimum, FILE *file)
 {
     double width = maximum - minimum;

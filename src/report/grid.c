@@ -90,7 +90,7 @@ static void write_markdown_cell(const char *cell, FILE *file)
     fputs(" |", file);
 }
 
-// Row -2 has the titles, and row -1 the rule below them.
+// Writes the grid as a Markdown table. Row -2 has the titles, and row -1 the rule below the titles.
 void grid_write_markdown(const struct grid *grid, FILE *file)
 {
     for (int64_t row = -2; row < count_rows(grid); row++) {

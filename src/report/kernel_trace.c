@@ -300,7 +300,8 @@ enum kernel_part kernel_part_of_name(const char *name)
     return KERNEL_OTHER;
 }
 
-// Recompute counts as forward pass, because a trace does not show which forward kernels are repeated.
+// Returns the part of the step that an op of gswbench's plan belongs to. Recompute counts as forward pass, because a
+// trace does not show which forward kernels are repeated.
 enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op)
 {
     static const enum kernel_part parts[WATERFALL_PARTS] = {

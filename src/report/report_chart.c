@@ -104,8 +104,8 @@ static void write_background(const struct chart *chart, const struct range *rang
     }
 }
 
-// SVG paths cannot use percentages, so the path sits in a nested viewBox with preserveAspectRatio="none" and a
-// non-scaling stroke.
+// Draws the line of the chart. SVG paths cannot use percentages, so the path sits in a nested viewBox with
+// preserveAspectRatio="none" and a non-scaling stroke.
 static void write_line(const struct chart *chart, const struct range *range, FILE *file)
 {
     bool pen_is_down = false;

@@ -53,7 +53,7 @@ static void fill(struct roofline *roofline, const struct result *result)
     }
 }
 
-// FLOP/s that an op with this arithmetic intensity (FLOPs per byte) can reach.
+// Returns the FLOP/s that an op with this arithmetic intensity (FLOPs per byte) can reach.
 static double roof_of(const struct roofline *roofline, double intensity)
 {
     return fmin(roofline->peak, roofline->bandwidth * intensity);
@@ -74,7 +74,7 @@ static double y_of(const struct frame *frame, double rate)
     return TOP + (HEIGHT - TOP - AXIS) * log(frame->high / rate) / log(frame->high / frame->low);
 }
 
-// Rejects values from a file that no machine reaches.
+// Whether the values of an op family are possible. It rejects values from a damaged file that no machine reaches.
 static bool is_possible(double flops, double bytes, double seconds)
 {
     double rate = flops / seconds, intensity = flops / bytes;

@@ -31,7 +31,7 @@ static double tokens(const struct result *result, const struct result_step *step
     return (double)(result->global_batch * result->sequence) / step->seconds / (double)result->mesh.world;
 }
 
-// Model TFLOP/s per device, by the FLOP convention of the result's headline figures.
+// Returns the model TFLOP/s per device, by the FLOP convention of the result's headline figures.
 static double teraflops(const struct result *result, const struct result_step *step)
 {
     double flops_per_token = result->flops_per_sequence[result->figures.convention] / (double)result->sequence;

@@ -145,7 +145,7 @@ static double y_of(double bytes, double maximum)
     return HEIGHT - AXIS - (HEIGHT - TOP - AXIS) * bytes / maximum;
 }
 
-// Ticks are powers of two, which number_bytes prints without decimals.
+// Draws the axis of bytes. Its ticks are powers of two, which number_bytes prints without decimals.
 static void write_bytes_axis(double maximum, FILE *file)
 {
     double tick = exp2(floor(log2(maximum / TICKS)));
@@ -160,7 +160,8 @@ static void write_bytes_axis(double maximum, FILE *file)
     }
 }
 
-// SVG paths cannot use percentages, so the path sits in a nested viewBox that stretches horizontally.
+// Draws the area of activation memory over the step. SVG paths cannot use percentages, so the path sits in a nested
+// viewBox that stretches horizontally.
 static void write_activations(const struct result *result, double base, double maximum, FILE *file)
 {
     fprintf(file, "<svg viewBox=\"0 0 %" PRId64 " %d\" preserveAspectRatio=none><path class=b%d d=\"M0 %.1f",

@@ -70,7 +70,8 @@ static void check_curve(struct result *result)
     }
 }
 
-// Every step sees new tokens, so values that never change mean that the step did not compute them.
+// Requires loss and gradient norm to change. Every step sees new tokens, so values that never change were not computed
+// by the steps.
 static void check_change(struct result *result)
 {
     bool loss_changes = false, norm_changes = false;
