@@ -37,5 +37,5 @@ struct mlperf_log {
 // Reads one log, in bounded memory. log->path must outlive it. Errors name path and line.
 status mlperf_read(struct mlperf_log *log, const char *path);
 
-// Returns NULL for an unknown benchmark.
+// Returns the benchmark with this name; NULL: gswbench does not have it.
 const struct mlperf_benchmark *mlperf_find_benchmark(const char *name);

@@ -15,7 +15,7 @@ typedef void report_writer(const struct result *result, FILE *file);
 
 report_writer report_write_header;    // facts of the run, one per line, after "# "
 report_writer report_write_end;       // verdict, figures if they may be shown, and reasons: 80 columns
-report_writer report_write_result;    // the same with all details
+report_writer report_write_result;    // verdict, figures and reasons with all details
 
 // Writes one line that compares the median step time with the median of an earlier run.
 void report_write_baseline(const struct result *earlier, const struct result *result, FILE *file);
@@ -31,7 +31,7 @@ report_writer *report_of_run(bool is_json, bool is_verbose);
     ROW(csv_ranks, "ranks.csv")                                                                                        \
     ROW(csv_compute_times, "compute_times.csv")                                                                        \
     ROW(html, "report.html") /* self-contained: no scripts, nothing from a network */                                  \
-    ROW(json, "result.json") /* the last one: a folder that has it is whole */
+    ROW(json, "result.json") /* written last: a folder with it is complete */
 
 #define REPORT_DECLARE_WRITER(name, file) report_writer report_write_##name;
 REPORT_FORMATS(REPORT_DECLARE_WRITER)

@@ -84,7 +84,7 @@ bool report_computes(const char *kind);
 // comparison_verdict returns the verdict about the step time in words (comparison_text.c).
 struct comparison;
 const char *comparison_verdict(const struct comparison *comparison);
-// both are predictions with the same profiles
+// Whether both results are predictions with the same profiles.
 bool comparison_shares_errors(const struct comparison *comparison);
 
 // Writes the tables of memory, work, communication, ranks, environment and configuration, and how to read them

@@ -110,7 +110,7 @@ static void write_torchtitan(const struct result *result, const struct result_st
             report_grouped(round(tokens(result, step)), ','), rate, known(100.0 * rate * 1e12 / result->peak));
 }
 
-// Writes a step as a log line of Megatron-LM. The second line has the format that the scripts of Megatron-Bridge parse.
+// Writes a step as a log line of Megatron-LM. The second line has the format of Megatron-Bridge's scripts.
 static void write_megatron(const struct result *result, const struct result_step *step, double learning_rate,
                            FILE *file)
 {

@@ -96,7 +96,7 @@ static int compare_runs(const void *a, const void *b)
     return order != 0 ? order : (one->step_seconds > other->step_seconds) - (one->step_seconds < other->step_seconds);
 }
 
-// Summarizes repeats that are sorted by step time.
+// Returns the table row of repeated runs. `runs` is sorted by step time.
 static struct table_row sum_up(const struct table_run *runs, int64_t count)
 {
     const struct table_run *low = &runs[(count - 1) / 2], *high = &runs[count / 2];
