@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Measures [hardware] values for the cost model: rates of large ops, and the time of a tiny one.
+// Measures values of [hardware], which the cost model uses: the rates of large ops, and the time of a tiny op.
 #include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// Probes in measurement order. The last ones are GEMMs, one per format.
+// Index of each probe in the list of ops to measure. The GEMMs are last, one per format.
 enum probe { PROBE_GAP, PROBE_COPY, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_GEMMS };
 
 static void add_gemm(struct distinct_ops *list, enum format format, int64_t size)
@@ -16,8 +16,9 @@ static void add_gemm(struct distinct_ops *list, enum format format, int64_t size
     distinct_add_probe(list, gemm, formats, 3);
 }
 
-// Adds the ops in the order of enum probe. Their sizes hide prologue and epilogue of a kernel, and are smaller on a
-// CPU. own: activation format of the job. BF16 GEMMs are added too, since most other jobs compute in BF16.
+// Adds the ops to measure, in the order of enum probe. They are large, so that the start and end of a kernel do not
+// count; on a CPU they are smaller. own: activation format of the job. A BF16 GEMM is always added, because most jobs
+// use BF16.
 static void add_probes(struct distinct_ops *list, bool is_device, enum format own)
 {
     const enum format      f32 = FORMAT_F32, bf[] = {FORMAT_BF16, FORMAT_BF16};
@@ -40,8 +41,8 @@ static void add_probes(struct distinct_ops *list, bool is_device, enum format ow
     add_gemm(list, own, size);
 }
 
-// Stores a measured rate. If the data sheet (whole) has a higher one, stores the fraction of it that was reached
-// (share). Otherwise the measured rate replaces it, and the fraction is 1.
+// Stores a measured rate. If the data sheet value (whole) is higher, `share` gets the fraction that was reached.
+// Otherwise the measured rate replaces the data sheet value, and the fraction is 1.
 static void set_rate(struct quantity *whole, struct quantity *share, double rate, double spread_percent)
 {
     struct quantity measured = {.value = rate, .spread_percent = spread_percent, .origin = QUANTITY_MEASURED};
@@ -54,7 +55,7 @@ static void set_rate(struct quantity *whole, struct quantity *share, double rate
     }
 }
 
-static struct quantity *peak_of(struct hardware_config *hardware, const struct distinct_op *probe)
+static struct quantity *find_peak(struct hardware_config *hardware, const struct distinct_op *probe)
 {
     return &hardware->peak[format_table[probe->format[0]].rate];
 }
@@ -64,7 +65,7 @@ static void set_compute(struct hardware_config *hardware, const struct distinct_
     const struct distinct_op *probes = list->ops, *copy = &probes[PROBE_COPY];
     hardware->kernel_gap = probes[PROBE_GAP].seconds;
     for (int32_t i = PROBE_GEMMS; i < list->count; i++) {
-        set_rate(peak_of(hardware, &probes[i]), &hardware->gemm_efficiency,
+        set_rate(find_peak(hardware, &probes[i]), &hardware->gemm_efficiency,
                  op_flops(&probes[i].op) / probes[i].seconds.value, probes[i].seconds.spread_percent);
     }
     set_rate(&hardware->memory_bandwidth, &hardware->memory_efficiency,
@@ -75,69 +76,71 @@ static void set_compute(struct hardware_config *hardware, const struct distinct_
         double                    length    = (double)attention->op.shape.attention.sequence;
         double                    rate      = op_flops(&attention->op) / attention->seconds.value *
                       (length + hardware->attention_half_length.value) / length;
-        *shares[pass] = (struct quantity){.value          = fmin(rate / peak_of(hardware, attention)->value, 1.0),
+        *shares[pass] = (struct quantity){.value          = fmin(rate / find_peak(hardware, attention)->value, 1.0),
                                           .spread_percent = attention->seconds.spread_percent,
                                           .origin         = QUANTITY_MEASURED};
     }
 }
 
-// A communication group of the job.
-struct span {
-    uint32_t axes;    // 0: none
+// A communication group of the job: its mesh axes, number of ranks, and number of nodes.
+struct group_span {
+    uint32_t axes;    // 0: no group
     int64_t  size, nodes;
 };
 
-static struct span describe_group(const struct mesh *mesh, uint32_t axes, int64_t ranks_per_node)
+static struct group_span describe_group(const struct mesh *mesh, uint32_t axes, int64_t ranks_per_node)
 {
-    struct span span  = {.axes = axes, .size = mesh_group_size(mesh, axes), .nodes = 1};
-    int64_t    *ranks = memory_allocate((size_t)span.size * sizeof(*ranks));
+    struct group_span group_span = {.axes = axes, .size = mesh_group_size(mesh, axes), .nodes = 1};
+    int64_t          *ranks      = memory_allocate((size_t)group_span.size * sizeof(*ranks));
     mesh_group_ranks(mesh, 0, axes, ranks);
-    for (int64_t i = 1; i < span.size; i++) {
-        span.nodes += ranks[i] / ranks_per_node != ranks[i - 1] / ranks_per_node;
+    for (int64_t i = 1; i < group_span.size; i++) {
+        group_span.nodes += ranks[i] / ranks_per_node != ranks[i - 1] / ranks_per_node;
     }
     free(ranks);
-    return span;
+    return group_span;
 }
 
-// Returns the largest group on one node, or across nodes.
-static struct span find_widest(const struct distinct_ops *list, const struct mesh *mesh, int64_t ranks_per_node,
-                               bool across)
+// Returns the largest group of the job that is on one node, or, if `across`, on several nodes.
+static struct group_span find_largest(const struct distinct_ops *list, const struct mesh *mesh, int64_t ranks_per_node,
+                                      bool across)
 {
-    struct span widest = {.size = 1};
+    struct group_span widest = {.size = 1};
     for (int32_t i = 0; i < list->count; i++) {
         if (list->ops[i].axes != 0) {
-            struct span span = describe_group(mesh, list->ops[i].axes, ranks_per_node);
-            widest           = span.size > widest.size && (span.nodes > 1) == across ? span : widest;
+            struct group_span group_span = describe_group(mesh, list->ops[i].axes, ranks_per_node);
+            widest = group_span.size > widest.size && (group_span.nodes > 1) == across ? group_span : widest;
         }
     }
     return widest;
 }
 
-static struct distinct_op gather_probe(const struct span *span, int64_t part)
+static struct distinct_op gather_probe(const struct group_span *group_span, int64_t part)
 {
     return (struct distinct_op){.op       = {.kind                = OP_ALL_GATHER,
                                              .stream              = STREAM_WEIGHT_GATHER,
                                              .operand_count       = 2,
                                              .access              = {ACCESS_READ, ACCESS_WRITE},
-                                             .shape.communication = {.elements = span->size * part}},
+                                             .shape.communication = {.elements = group_span->size * part}},
                                 .format   = {FORMAT_BF16, FORMAT_BF16},
-                                .elements = {part, span->size * part},
-                                .axes     = span->axes};
+                                .elements = {part, group_span->size * part},
+                                .axes     = group_span->axes};
 }
 
-// Latency is the time of the shortest gather; bandwidth follows from the additional time of a long one.
-static status measure_links(struct hardware_config *hardware, const struct span *span, const struct distinct_op *gap,
-                            const struct calibrate_setup *setup)
+// Measures latency and bandwidth of a group's links. The time of a tiny all-gather is the latency; the additional time
+// of a large one gives the bandwidth.
+static status measure_links(struct hardware_config *hardware, const struct group_span *group_span,
+                            const struct distinct_op *gap, const struct calibrate_setup *setup)
 {
     enum { PART = 1 << 20 };
-    struct distinct_op  gathers[] = {gather_probe(span, 1), gather_probe(span, PART)};
+    struct distinct_op  gathers[] = {gather_probe(group_span, 1), gather_probe(group_span, PART)};
     struct distinct_ops list      = {.ops = gathers, .count = 2};
     TRY(microbenchmarks_measure(&list, gap, setup));
     const struct quantity *brief = &gathers[0].seconds, *lasting = &gathers[1].seconds;
-    double                 local = (double)span->size / (double)span->nodes;
-    double longer    = fmax(lasting->value - brief->value, 0.1 * lasting->value);    // lower limit against noise
-    double bandwidth = 2.0 * (PART - 1.0) * (double)(span->size - 1) / longer;
-    if (span->nodes == 1) {
+    double                 local = (double)group_span->size / (double)group_span->nodes;
+    // not below a tenth, because noise can make the difference tiny
+    double longer    = fmax(lasting->value - brief->value, 0.1 * lasting->value);
+    double bandwidth = 2.0 * (PART - 1.0) * (double)(group_span->size - 1) / longer;
+    if (group_span->nodes == 1) {
         set_rate(&hardware->node_bandwidth, &hardware->node_efficiency, bandwidth, lasting->spread_percent);
         hardware->collective_latency = *brief;
         hardware->node_latency       = (struct quantity){.origin = QUANTITY_MEASURED};
@@ -146,12 +149,13 @@ static status measure_links(struct hardware_config *hardware, const struct span 
                  lasting->spread_percent);
         hardware->network_latency = *brief;
         hardware->network_latency.value =
-            fmax(brief->value - hardware->collective_latency.value, 0.0) / (double)span->nodes;
+            fmax(brief->value - hardware->collective_latency.value, 0.0) / (double)group_span->nodes;
     }
     return OK;
 }
 
-// Mutual slowdown of communication and compute, averaged over the job's communication ops.
+// Sets the values of [hardware] for the mutual slowdown of communication and compute: the mean over the job's
+// communication ops.
 static void set_disturbance(struct hardware_config *hardware, const struct distinct_ops *list)
 {
     double count = 0.0, seconds = 0.0, delayed = 0.0, lost = 0.0;
@@ -181,13 +185,15 @@ status calibrate_hardware(struct hardware_config *hardware, const struct distinc
         set_compute(hardware, &probes);
     }
     for (int across = 0; across < 2 && !failed(&result); across++) {
-        struct span span = find_widest(list, &setup->request->mesh, setup->comm->topology.local_ranks, across);
-        if (span.axes != 0) {
-            result = measure_links(hardware, &span, &probes.ops[PROBE_GAP], setup);
+        struct group_span group_span =
+            find_largest(list, &setup->request->mesh, setup->comm->topology.local_ranks, across);
+        if (group_span.axes != 0) {
+            result = measure_links(hardware, &group_span, &probes.ops[PROBE_GAP], setup);
         }
     }
     calibrate_free(&probes);
-    if (hardware->node_bandwidth.value == 0.0) {    // no group has two ranks on a node: assume a memory copy
+    // no group has two ranks on one node, so assume the speed of a memory copy
+    if (hardware->node_bandwidth.value == 0.0) {
         hardware->node_bandwidth = hardware->memory_bandwidth;
     }
     if (!setup->backend->ops->is_device) {

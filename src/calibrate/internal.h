@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of this folder: microbenchmarks, and the slowdown if communication and compute share cores.
+// Shared by the files of this folder: running microbenchmarks, and measuring how communication and compute slow each
+// other down.
 #pragma once
 
 #include "gswbench/calibrate.h"
 
-// measure.c: measures the communication ops of the list, running the compute op `between` before each. If between is
-// NULL, measures the compute ops instead.
+// measure.c: measures the ops of the list with microbenchmarks. If `between` is a compute op, measures the
+// communication ops, and runs `between` before each. If it is NULL, measures the compute ops.
 status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_op *between,
                                const struct calibrate_setup *setup);
 
 // How much communication and compute slow each other down on CPU ranks, where they share cores.
 struct disturbance {
-    double delay_seconds, communications;    // total delay of this many communication ops
+    double delay_seconds, communications;    // total delay of the communication ops; their number
     double lost_seconds, busy_seconds;       // compute time lost to communication; time in which both ran
 };
 
-// Adds a traced step with compute next to communication. seconds: time of one communication op without compute. Adds
-// the whole compute time to lost_seconds; the caller then subtracts the compute time without communication.
+// Adds the times of a step in which compute overlaps with communication. seconds: time of one communication op without
+// compute. lost_seconds grows by the whole compute time of the step; the caller subtracts the time without
+// communication.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds);

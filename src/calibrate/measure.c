@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Times ops in steps and in microbenchmarks. Several passes over all microbenchmarks spread a temporary slowdown of the
-// machine over all of them. On CPU ranks, also measures how communication and compute that share cores slow each other
-// down.
+// Times the ops of a job, in its steps and in microbenchmarks. Several passes over all microbenchmarks spread a
+// temporary slowdown of the machine over all of them. On CPU ranks, where communication and compute share cores, also
+// measures by how much each slows the other down.
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #include "gswbench/terminal.h"
 #include "internal.h"
 
-static const double seconds_min = 1e-8;    // minimum of a difference that noise made negative
+static const double seconds_min = 1e-8;    // replaces a time difference that noise made negative
 
 enum {
     ROUNDS              = 3,
@@ -24,10 +24,10 @@ enum {
 };
 
 struct timing {
-    const struct distinct_op *between;    // compute op between communication ops; NULL: measures compute
-    int32_t                   repeats;    // of the op per round; 0: not chosen yet
-    double                   *seconds;    // per op, [rounds]
-    int                       rounds;     // rounds run so far
+    const struct distinct_op *between;    // compute op between communication ops; NULL: a compute op is measured
+    int32_t                   repeats;    // repeats of the op per round; 0: not chosen yet
+    double                   *seconds;    // [rounds]: seconds per repeat
+    int                       rounds;     // completed rounds
 };
 
 static bool is_communication(const struct distinct_op *distinct)
@@ -35,46 +35,48 @@ static bool is_communication(const struct distinct_op *distinct)
     return op_is_communication((enum op_kind)distinct->op.kind);
 }
 
-// Whether this rank measures compute ops. CPU ranks without a core per thread do not: costs assume that a rank has its
-// own cores, and the simulation models the sharing.
+// Returns whether this rank measures compute ops. CPU ranks with more threads than cores do not, because the cost model
+// wants the time on own cores; the simulation adds the effect of sharing.
 static bool takes_part(const struct calibrate_setup *setup)
 {
     return setup->backend->ops->is_device || setup->has_cores;
 }
 
-// Seconds per repeat; 0 if this rank does not measure the op.
-static double run(const struct microbenchmark *bench, const struct distinct_op *distinct,
-                  const struct calibrate_setup *setup)
+// Runs the microbenchmark. Returns the seconds per repeat, or 0 if this rank does not measure the op.
+static double run_if_measured(const struct microbenchmark *bench, const struct distinct_op *distinct,
+                              const struct calibrate_setup *setup)
 {
     return is_communication(distinct) || takes_part(setup) ? microbenchmark_run(bench) : 0.0;
 }
 
-// Chooses the repeats per round. The first run is a warm-up: it touches the memory for the first time.
+// Chooses the number of repeats so that a round lasts round_seconds. The first run is a warm-up, in which memory is
+// touched for the first time.
 static status choose_repeats(struct timing *timing, const struct distinct_op *distinct,
                              const struct calibrate_setup *setup)
 {
     struct microbenchmark bench  = {.repeats = REPEATS_MIN};
     status                result = microbenchmark_open(&bench, distinct, timing->between, setup);
     if (!failed(&result)) {
-        run(&bench, distinct, setup);
-        double seconds  = comm_largest(setup->comm, run(&bench, distinct, setup));
+        run_if_measured(&bench, distinct, setup);
+        double seconds  = comm_largest(setup->comm, run_if_measured(&bench, distinct, setup));
         timing->repeats = (int32_t)fmin(fmax(setup->round_seconds / seconds, REPEATS_MIN), REPEATS_MAX);
     }
     microbenchmark_close(&bench);
     return result;
 }
 
-// The cost of a communication op is the difference to a round without it.
+// Runs ROUNDS rounds and stores the seconds per repeat. For a communication op, this is the difference to a round with
+// only the compute op.
 static void run_rounds(struct timing *timing, const struct microbenchmark *bench, const struct microbenchmark *alone,
                        const struct distinct_op *distinct, const struct calibrate_setup *setup)
 {
     for (int i = 0; i < ROUNDS; i++) {
         double *seconds = &timing->seconds[timing->rounds++];
         setup->comm->ops->barrier(setup->comm);
-        *seconds = run(bench, distinct, setup);
+        *seconds = run_if_measured(bench, distinct, setup);
         if (timing->between != NULL) {
             setup->comm->ops->barrier(setup->comm);
-            *seconds -= run(alone, distinct, setup);
+            *seconds -= run_if_measured(alone, distinct, setup);
         }
     }
 }
@@ -91,7 +93,7 @@ static status measure_pass(struct timing *timing, const struct distinct_op *dist
         result = microbenchmark_open_alone(&alone, timing->between, setup);
     }
     if (!failed(&result)) {
-        run(&bench, distinct, setup);
+        run_if_measured(&bench, distinct, setup);
         run_rounds(timing, &bench, &alone, distinct, setup);
     }
     microbenchmark_close(&bench);
@@ -99,7 +101,7 @@ static status measure_pass(struct timing *timing, const struct distinct_op *dist
     return result;
 }
 
-static void sum_up(struct distinct_op *distinct, const struct timing *timing, const struct calibrate_setup *setup)
+static void set_seconds(struct distinct_op *distinct, const struct timing *timing, const struct calibrate_setup *setup)
 {
     double *seconds = timing->seconds;
     int     count   = timing->rounds;
@@ -136,7 +138,7 @@ status microbenchmarks_measure(struct distinct_ops *list, const struct distinct_
     progress_clear(&progress);
     for (int32_t i = 0; i < list->count && !failed(&result); i++) {
         if (is_communication(&list->ops[i]) == communications) {
-            sum_up(&list->ops[i], &timings[i], setup);
+            set_seconds(&list->ops[i], &timings[i], setup);
         }
     }
     free(seconds);
@@ -170,8 +172,8 @@ status calibrate_steps(struct distinct_ops *list, const struct calibrate_setup *
     return result;
 }
 
-// Chooses the GEMM that microbenchmarks run between communication ops: its time is nearest to the mean compute time
-// between two communication ops of the job's step.
+// Chooses the GEMM that runs between two communication ops in microbenchmarks. Its time is nearest to the mean compute
+// time between two communication ops of the job's step.
 static const struct distinct_op *choose_between(const struct distinct_ops *list)
 {
     const struct distinct_op *nearest   = NULL;
@@ -192,8 +194,9 @@ static const struct distinct_op *choose_between(const struct distinct_ops *list)
     return nearest;
 }
 
-// Sums the delay of communication ops that end before compute does: their time minus `seconds`, their time without
-// compute. Such an op starts when its dependency and the previous op of its stream have ended.
+// Adds the delays of the communication ops of a traced step that end before compute does. A delay is the time of the op
+// minus `seconds`, its time without compute. The op starts when its dependency and the previous op of its stream have
+// ended.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds)
 {
     double ended[STREAM_COUNT] = {0.0}, covered = 0.0, computed = 0.0;
@@ -227,13 +230,14 @@ static void sum_ranks(struct disturbance *sum, struct comm *comm)
     free(all);
 }
 
-// Alternates with rounds of compute alone. The first run is a warm-up: it touches the memory for the first time.
+// Alternates rounds with and without communication, and adds their times. The first round is a warm-up and does not
+// count.
 static void disturb_rounds(struct disturbance *sum, const struct microbenchmark *bench,
                            const struct microbenchmark *alone, double seconds, struct comm *comm)
 {
     struct op_time *times = memory_allocate((size_t)bench->plan.op_count * sizeof(*times));
     step_trace(bench->step, times);
-    step_trace(alone->step, times);    // has fewer ops than bench, so times is long enough
+    step_trace(alone->step, times);    // `alone` has fewer ops than `bench`, so its times fit in the array
     for (int i = 0; i <= DISTURB_ROUNDS; i++) {
         comm->ops->barrier(comm);
         step_run(alone->step);
@@ -248,7 +252,8 @@ static void disturb_rounds(struct disturbance *sum, const struct microbenchmark 
     free(times);
 }
 
-// Compute lasts three rounds, and at least as long as the communication.
+// Measures delay and contention of one communication op. Compute runs for three rounds, and not shorter than the
+// communication.
 static status measure_disturbance(struct distinct_op *distinct, const struct distinct_op *between,
                                   const struct calibrate_setup *setup)
 {
@@ -273,7 +278,7 @@ static status measure_disturbance(struct distinct_op *distinct, const struct dis
     return result;
 }
 
-// Measures delay and contention of each communication op on CPU ranks. Collective.
+// Measures delay and contention of every communication op on CPU ranks. Collective.
 static status disturbance_measure(struct distinct_ops *list, const struct distinct_op *between,
                                   const struct calibrate_setup *setup)
 {

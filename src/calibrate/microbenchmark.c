@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lists the distinct ops of a job, and builds a step that repeats one of them on rotating operands. Between two
-// communication ops, the compute stream runs an op that depends on the first, and the second depends on it. So
-// communication starts as in training: ranks arrive from compute, and the threads of communication streams are asleep.
+// Lists the distinct ops of a job, and builds a step that repeats one of them on changing operands. In a step for a
+// communication op, a compute op runs between two repeats: it waits for the first, and the second waits for it.
+// Communication then starts as in training: ranks come from compute, and the threads of communication streams sleep.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "gswbench/random.h"
 #include "internal.h"
 
-// Adds an op of the plan, or counts it if its key is known.
+// Adds an op of the plan to the list, or increments the count of an op with the same key.
 static void distinct_add(struct distinct_ops *list, const struct plan *plan, const struct op *op)
 {
     struct distinct_op distinct = {.op = *op, .count = 1};
@@ -32,7 +32,7 @@ static void distinct_add(struct distinct_ops *list, const struct plan *plan, con
     if (op_is_communication((enum op_kind)op->kind)) {
         distinct.axes = plan->groups[op->shape.communication.group].axes;
     }
-    if (op_is_link((enum op_kind)op->kind)) {    // the benchmark sends and receives at the same time
+    if (op_is_link((enum op_kind)op->kind)) {    // the microbenchmark sends and receives, so it needs two buffers
         int other                = op->operand[COMMUNICATION_IN] >= 0 ? COMMUNICATION_OUT : COMMUNICATION_IN;
         distinct.format[other]   = distinct.format[1 - other];
         distinct.elements[other] = distinct.elements[1 - other];
@@ -77,7 +77,7 @@ void calibrate_free(struct distinct_ops *list)
 
 enum { SETS_MAX = 256 };
 
-// Number of operand sets that fill working_bytes, so that repeats do not hit the cache.
+// Returns the number of operand sets that fill working_bytes, so that a repeat does not find its operands in the cache.
 static int32_t count_sets(const struct distinct_op *distinct, int64_t working_bytes)
 {
     int64_t bytes = 1;
@@ -88,7 +88,7 @@ static int32_t count_sets(const struct distinct_op *distinct, int64_t working_by
     return (int32_t)(sets < SETS_MAX ? sets : SETS_MAX);
 }
 
-// Sends to the next stage and receives from the previous one at the same time.
+// Adds a send to the next stage and a receive from the previous stage, which run at the same time.
 static void add_links(struct microbenchmark *bench, const struct op *op, int32_t computed, int32_t previous[2])
 {
     static const struct {
@@ -111,7 +111,7 @@ static void add_links(struct microbenchmark *bench, const struct op *op, int32_t
     }
 }
 
-// Operands are consecutive tensors, in the order of add_operands.
+// Returns the op with its operands set to consecutive tensors from `tensor` on, as add_operands created them.
 static struct op place_op(const struct distinct_op *distinct, int32_t tensor)
 {
     struct op op  = distinct->op;
@@ -122,7 +122,8 @@ static struct op place_op(const struct distinct_op *distinct, int32_t tensor)
     return op;
 }
 
-// previous: communication ops of the previous repeat, or -1.
+// Adds one repeat of a communication op, with compute before it. previous: the communication ops of the previous
+// repeat, -1: none.
 static void add_communication(struct microbenchmark *bench, struct op op, struct op between, int32_t previous[2])
 {
     struct assembly *assembly = &bench->assembly;
@@ -145,7 +146,8 @@ static void add_communication(struct microbenchmark *bench, struct op op, struct
     }
 }
 
-// Operands are inputs of the step, so their addresses stay the same.
+// Adds tensors for the operands. They are inputs of the step, because inputs keep their addresses. Returns the first
+// tensor.
 static int32_t add_operands(struct microbenchmark *bench, const struct distinct_op *distinct)
 {
     int32_t first = bench->plan.tensor_count;
@@ -162,7 +164,7 @@ static void add_ops(struct microbenchmark *bench, const struct distinct_op *dist
                     int32_t sets)
 {
     int32_t  previous[2] = {-1, -1};
-    int32_t *tensors     = memory_allocate((size_t)sets * sizeof(*tensors));    // first tensor of each set
+    int32_t *tensors     = memory_allocate((size_t)sets * sizeof(*tensors));    // [sets]: first tensor of each set
     for (int32_t i = 0; i < sets; i++) {
         tensors[i] = add_operands(bench, distinct);
     }
@@ -178,7 +180,7 @@ static void add_ops(struct microbenchmark *bench, const struct distinct_op *dist
     free(tensors);
 }
 
-static void draw(void *values, enum format format, int64_t count)
+static void draw_values(void *values, enum format format, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         float value = random_normal(0, (uint64_t)i);
@@ -194,8 +196,8 @@ static void draw(void *values, enum format format, int64_t count)
     }
 }
 
-// Large tensors repeat the random values.
-static void fill(struct microbenchmark *bench)
+// Fills all operands with random values; large operands repeat 1,024 values.
+static void fill_operands(struct microbenchmark *bench)
 {
     enum { DRAWN = 1 << 10 };
     for (int32_t i = 0; i < bench->plan.tensor_count; i++) {
@@ -203,7 +205,7 @@ static void fill(struct microbenchmark *bench)
         int64_t              count  = tensor->elements < DRAWN ? tensor->elements : DRAWN;
         int64_t              drawn  = format_bytes(tensor->format, count);
         char                *values = memory_allocate((size_t)tensor->bytes);
-        draw(values, tensor->format, count);
+        draw_values(values, tensor->format, count);
         for (int64_t first = drawn; first < tensor->bytes; first += drawn) {
             int64_t left = tensor->bytes - first;
             memcpy(values + first, values, (size_t)(left < drawn ? left : drawn));
@@ -227,7 +229,7 @@ status microbenchmark_open(struct microbenchmark *bench, const struct distinct_o
     assembly_finish(&bench->assembly);
     TRY(step_prepare(plan, setup->backend));
     TRY(step_open(&bench->step, plan, setup->backend, setup->comm));
-    fill(bench);
+    fill_operands(bench);
     return OK;
 }
 

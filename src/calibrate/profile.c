@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes a hardware profile: the values of [hardware] and the time of each op, as INI and as JSON.
+// Writes a hardware profile, which has the values of [hardware] and the time of each op, as INI and as JSON.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -46,11 +46,11 @@ void calibrate_write(FILE *file, const struct calibration_origin *origin, const 
     }
 }
 
-// A value of [hardware]: a number with its origin, or a text.
+// A value of [hardware] in the JSON: a number with its origin, or a text.
 struct value {
     const char *key;
     char        text[112];
-    double      number, spread_percent;    // NaN: text
+    double      number, spread_percent;    // NaN if the value is a text
     int64_t     origin;
 };
 struct timed {

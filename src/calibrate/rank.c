@@ -22,7 +22,7 @@ struct rank {
     struct output             profile;    // on rank 0
 };
 
-static status open_place(struct rank *rank, struct comm *comm)
+static status open_environment(struct rank *rank, struct comm *comm)
 {
     const struct benchmark *benchmark = &rank->calibration->benchmark;
     const struct config    *config    = &benchmark->job.config;
@@ -31,7 +31,8 @@ static status open_place(struct rank *rank, struct comm *comm)
     return environment_open(&rank->environment, config, benchmark->weights_out != NULL, comm, own);
 }
 
-// Data sheet values: [hardware] if it describes this device, else an installed profile, else the defaults.
+// Returns data sheet values of the device: from [hardware] if it describes this device, else from an installed profile,
+// else defaults.
 static struct hardware_config describe_machine(const struct rank *rank)
 {
     struct hardware_config            hardware = rank->calibration->benchmark.job.config.hardware;
@@ -86,7 +87,7 @@ static void describe(struct rank *rank, struct calibration_origin *origin)
     text_copy(origin->library, sizeof(origin->library), comm->library);
 }
 
-// Opens the output before the measurement, so that a missing folder fails at once.
+// Opens the output file before the measurement, so that a missing folder fails at once.
 static status open_profile(struct rank *rank)
 {
     return rank->environment.comm->topology.rank == 0 ? output_begin(&rank->profile, rank->calibration->output) : OK;
@@ -109,7 +110,7 @@ static status write_profile(struct rank *rank)
     TRY(result);
     TRY(output_finish(&rank->profile));
     if (rank->calibration->json) {
-        calibrate_write_json(stdout, &origin, &rank->hardware, &rank->list);    // main reports errors of stdout
+        calibrate_write_json(stdout, &origin, &rank->hardware, &rank->list);    // main checks stdout for errors
     } else {
         text_print(path, stdout);
         printf(": %" PRId32 " ops measured; predictions use it with --set hardware.profile=%s", rank->list.count,
@@ -122,7 +123,7 @@ static status write_profile(struct rank *rank)
 
 static status calibrate(struct rank *rank, struct comm *comm)
 {
-    TRY(open_place(rank, comm));
+    TRY(open_environment(rank, comm));
     TRY(comm_agree(rank->environment.comm, open_profile(rank)));
     TRY(measure(rank));
     return comm_agree(rank->environment.comm, write_profile(rank));

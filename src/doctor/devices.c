@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Checks the driver and its GPUs through the driver's own libraries (libcuda, NVML), and the CUDA libraries that the
-// program opens at run time. Creates no context on a device.
+// program opens at run time. Creates no CUDA context, so it takes no device memory.
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define CUDA_LIBRARY(name) name TEXT_OF_VALUE(GSWBENCH_CUDA_MAJOR)
 #endif
 
-// How a library tells its version: by return value, or through a pointer.
+// The two forms of a library's version function: it returns the version, or stores it.
 union version_call {
     size_t (*returned)(void);
     int (*stored)(int *version);
@@ -20,8 +20,8 @@ union version_call {
 struct library {
     const char *name, *file, *function;
     bool        is_returned, is_required;
-    size_t      step;      // the version is major * step^2 + minor * step + patch, or step 0: a plain number
-    size_t      oldest;    // in the same form; 0: any
+    size_t      step;      // version = major * step^2 + minor * step + patch; step 0: a single number
+    size_t      oldest;    // oldest usable version, in this form; 0: any
     const char *remedy;
 };
 
@@ -60,9 +60,10 @@ static void describe_version(char text[VERSION_BYTES], size_t version, size_t st
     }
 }
 
-// Cuts off the remedy of library_open, since the caller adds its own.
-static struct doctor_line *add_lost(struct doctor *doctor, const struct library *library, enum doctor_state state,
-                                    const char *reason)
+// Adds a line for a library that cannot be opened. Cuts off the remedy in library_open's message, because the caller
+// has a better one.
+static struct doctor_line *add_unusable(struct doctor *doctor, const struct library *library, enum doctor_state state,
+                                        const char *reason)
 {
     const char *remedy   = strstr(reason, ": install it");
     bool        is_there = strstr(reason, "No such file") == NULL;
@@ -80,7 +81,7 @@ static void check(struct doctor *doctor, const struct library *library)
     enum doctor_state   lost = doctor->gpus == 0 ? DOCTOR_ABSENT : library->is_required ? DOCTOR_WRONG : DOCTOR_WARNING;
     struct doctor_line *line;
     if (failed(&opened)) {
-        line = add_lost(doctor, library, lost, opened.text);
+        line = add_unusable(doctor, library, lost, opened.text);
         doctor_advise(line, "%s", library->remedy);
         return;
     }
@@ -103,7 +104,7 @@ void doctor_check_libraries(struct doctor *doctor)
     }
 }
 
-// The CUDA driver API, as documented; the ABI of a function name is stable.
+// Functions of the CUDA driver API, which does not change the ABI of a name.
 struct driver {
     int (*cuInit)(unsigned flags);
     int (*cuDriverGetVersion)(int *version);
@@ -116,7 +117,7 @@ struct driver {
 enum { ATTRIBUTE_COMPUTE_MODE = 20, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
 enum { MODE_PROHIBITED = 2, DEVICES_MAX = 64 };
 
-// Errors of cuInit that have a remedy.
+// Errors of cuInit for which there is a remedy.
 static const struct {
     int         code;
     const char *meaning, *remedy;
@@ -130,7 +131,7 @@ static const struct {
     {999, "the driver does not start", "dmesg | grep -i nvrm; then reboot"},
 };
 
-static void explain(struct doctor *doctor, int code)
+static void explain_error(struct doctor *doctor, int code)
 {
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
         if (errors[i].code == code) {
@@ -165,7 +166,7 @@ static void check_peers(struct doctor *doctor, const struct driver *driver, int 
     }
 }
 
-// Consecutive equal GPUs share a line.
+// Lists the GPUs and their problems. Equal GPUs that follow each other share a line.
 static void list_devices(struct doctor *doctor, const struct driver *driver, int count)
 {
     char before[160] = "";
@@ -269,7 +270,7 @@ void doctor_check_devices(struct doctor *doctor)
         code = driver.cuDeviceGetCount(&count);
     }
     if (code != 0 || count == 0) {
-        explain(doctor, code != 0 ? code : 100);
+        explain_error(doctor, code != 0 ? code : 100);
         return;
     }
     count        = count < DEVICES_MAX ? count : DEVICES_MAX;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the checks of gswbench doctor, and prints their lines. It also has the field tables of doctor --json.
+// Runs the checks of gswbench doctor and prints their lines, as text and as JSON.
 #include "gswbench/doctor.h"
 
 #include <inttypes.h>
@@ -93,7 +93,8 @@ void doctor_read(const struct doctor *doctor, const char *path, char *text, size
     }
 }
 
-// Reads until the end of the output or the time limit; returns the number of bytes.
+// Reads the whole output of a program and stores its first bytes. Returns the number of stored bytes, or 0 if the
+// program writes nothing for ANSWER_MS.
 static size_t read_answer(int file, char *text, size_t bytes)
 {
     struct pollfd ready  = {.fd = file, .events = POLLIN};

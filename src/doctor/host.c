@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks the host: system, processors, memory, limits of a process, and space for results.
+// Checks the host: system, processors, memory, limits of a process, and disk space for results.
 #define _GNU_SOURCE    // sched_getaffinity
 #include <inttypes.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
-// Copies the value of a line "KEY=value" or "key : value", without quotes.
+// Finds the value in a line "KEY=value" or "key : value" of a file, without quotes; "" if there is none.
 static void find_value(const struct doctor *doctor, const char *path, const char *key, char *text, size_t bytes)
 {
     char  whole[512], line[512];

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
-// The checks of gswbench doctor. Each adds at least one line.
+// The checks of gswbench doctor. Each check adds at least one line to its output.
 #pragma once
 
 #include "gswbench/doctor.h"
 
+// Adds a line with a state and a text.
 struct doctor_line *doctor_add(struct doctor *doctor, const char *name, enum doctor_state state, const char *format,
                                ...) __attribute__((format(printf, 4, 5)));
-// Adds a line in state OK, or in the worse state with a remedy unless is_good.
+// Adds a line in state OK if is_good, else in state `worse` with the remedy.
 void doctor_judge(struct doctor *doctor, const char *name, bool is_good, enum doctor_state worse, const char *remedy,
                   const char *format, ...) __attribute__((format(printf, 6, 7)));
+// Sets the remedy of a line.
 void doctor_advise(struct doctor_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Reads the first line of a file below the root; "" if there is none.
+// Reads the first line of a file below doctor->root; "" if it cannot be read.
 void doctor_read(const struct doctor *doctor, const char *path, char *text, size_t bytes);
 
-// Runs a program and reads the first line of its output; "" if it cannot be run or fails. Ends it after ten seconds.
+// Runs a program and reads the first line of its output; "" if it cannot run or fails. Kills it if it writes nothing
+// for ten seconds.
 void doctor_ask(char *const words[], char *text, size_t bytes);
 
 void doctor_check_host(struct doctor *doctor);

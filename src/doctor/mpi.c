@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checks MPI as ranks load it, its launchers (mpirun, and srun with PMIx), and the network: InfiniBand and RoCE ports,
-// and the kernel module for GPUDirect.
+// Checks the MPI library that ranks load, its launchers (mpirun, and srun with PMIx), and the network: InfiniBand and
+// RoCE ports, and the kernel module for GPUDirect.
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,8 @@ static bool can_start(char *program)
     return answer[0] != '\0';
 }
 
-// The version is "Open MPI v4.1.4, package: ..." or "MPICH Version: 4.0.2\n..."
+// Checks the MPI library. Its version is the first part of "Open MPI v4.1.4, package: ..." or "MPICH Version:
+// 4.0.2\n...".
 static void check_library(struct doctor *doctor, char version[128])
 {
     int (*describe)(char *text, int *length);
@@ -33,7 +34,7 @@ static void check_library(struct doctor *doctor, char version[128])
     library_beside_program(path, sizeof(path), "lib/gswbench/mpi.so");
     status opened = library_open(path, symbols, 1);
     if (failed(&opened)) {
-        // Without a launcher no job uses MPI, so its library may be missing.
+        // Without a launcher no job can use MPI, so a missing library is no error.
         if (can_start("mpirun") || can_start("srun")) {
             doctor_advise(doctor_add(doctor, "mpi", DOCTOR_WRONG, "%s", opened.text),
                           "install the MPI of the build (Debian: apt-get install openmpi-bin), or build again here");
@@ -50,8 +51,8 @@ static void check_library(struct doctor *doctor, char version[128])
     doctor_add(doctor, "mpi", DOCTOR_OK, "%s", version);
 }
 
-// Returns the major version in "Open MPI v4.1.4" and "mpirun (Open MPI) 4.1.4"; 0 if there is none.
-static long major_of(const char *text)
+// Returns the major version of Open MPI, from "Open MPI v4.1.4" or "mpirun (Open MPI) 4.1.4"; 0 if there is none.
+static long find_major(const char *text)
 {
     const char *number = strpbrk(text, "0123456789");
     return strstr(text, "Open MPI") != NULL && number != NULL ? strtol(number, NULL, 10) : 0;
@@ -63,12 +64,12 @@ static void check_launcher(struct doctor *doctor, const char *library)
     char *words[] = {"mpirun", "--version", NULL};
     doctor_ask(words, answer, sizeof(answer));
     if (answer[0] == '\0' && library[0] == '\0') {
-        return;    // the line about MPI has the remedy
+        return;    // the line of check_library has the remedy
     }
     if (answer[0] == '\0') {
         doctor_advise(doctor_add(doctor, "mpirun", DOCTOR_WARNING, "mpirun is not in PATH"),
                       "jobs then start with srun --mpi=pmix; Debian: apt-get install openmpi-bin");
-    } else if (major_of(answer) != 0 && major_of(library) != 0 && major_of(answer) != major_of(library)) {
+    } else if (find_major(answer) != 0 && find_major(library) != 0 && find_major(answer) != find_major(library)) {
         doctor_advise(doctor_add(doctor, "mpirun", DOCTOR_WRONG, "%s, but ranks load %s", answer, library),
                       "put the mpirun of that version first in PATH, or every rank becomes a job of its own");
     } else if (geteuid() == 0 && strstr(answer, "Open MPI") != NULL &&
@@ -90,7 +91,7 @@ static void check_slurm(struct doctor *doctor, const char *library)
     }
     doctor_ask(ask_plugins, plugins, sizeof(plugins));
     bool        has_pmix = strstr(plugins, "pmix") != NULL;
-    const char *remedy   = major_of(library) > 0
+    const char *remedy   = find_major(library) > 0
                                ? "Open MPI needs it under srun: start ranks with mpirun inside salloc or sbatch"
                                : "use srun --mpi=pmi2: start ranks with mpirun inside salloc or sbatch";
     doctor_judge(doctor, "slurm", has_pmix, DOCTOR_WARNING, remedy, "%s %s PMIx", version,
@@ -112,7 +113,7 @@ void doctor_check_mpi(struct doctor *doctor)
 
 struct ports {
     int  active, all;
-    char rate[64];    // of the first active port
+    char rate[64];    // rate of the first active port
 };
 
 static void count_port(const struct doctor *doctor, struct ports *ports, const char *device, const char *port)
