@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Estimates the cost of verification from a plan: bytes read on the device, bytes copied to the host, and elements that
-// the host computes. The rates are rounded, within a factor of two of H100s and hosts of 2023.
+// Estimates the cost of verification from the plan: the bytes that the device reads, the bytes copied to the host, and
+// the elements that the host computes. The rates are rough: within a factor of two of H100s and of hosts of 2023.
 #include <stdlib.h>
 
 #include "internal.h"
 
-static const double DEVICE_RATE     = 1.5e12;                         // bytes/s of a digest
-static const double HOST_RATE       = 2e9;                            // bytes/s of a digest on one core of the host
-static const double COPY_RATE       = 1e10;                           // bytes/s between host and device
-static const double PRODUCT_SECONDS = 1.5e-9, DRAW_SECONDS = 1e-8;    // s per element on one core
-enum { DRAWN = 1 << 20, PIECE = 16 << 20 };                           // elements drawn per operand; bytes per read
+static const double DEVICE_RATE     = 1.5e12;    // bytes/s at which a device computes a digest
+static const double HOST_RATE       = 2e9;       // bytes/s at which a core of the host computes a digest
+static const double COPY_RATE       = 1e10;      // bytes/s between host and device
+static const double PRODUCT_SECONDS = 1.5e-9, DRAW_SECONDS = 1e-8;    // seconds per element on a core of the host
+enum { DRAWN = 1 << 20, PIECE = 16 << 20 };    // maximum random elements per operand; bytes per read
 
-static double bytes_of(const struct plan *plan, bool (*is_part)(const struct plan *plan, int32_t tensor))
+static double sum_bytes(const struct plan *plan, bool (*is_part)(const struct plan *plan, int32_t tensor))
 {
     double bytes = 0;
     for (int32_t i = 0; i < plan->tensor_count; i++) {
@@ -30,20 +30,20 @@ static bool is_made_weight(const struct plan *plan, int32_t tensor)
     return state_is_lasting(plan, tensor) && plan->tensors[tensor].storage == STORAGE_WEIGHT;
 }
 
-// Bytes that validating a repeated step moves, in addition to the step. The optimizer's sample is read and copied back,
-// AdamW reads and writes it with gradients and weights, and two digests read the results.
+// Returns the bytes that validating a repeated step moves, in addition to the step. The sample of the optimizer's state
+// is read and copied back. AdamW reads and writes it with gradients and weights, and two digests read both results.
 static double step_bytes(const struct validation_setup *setup)
 {
     const struct plan *plan   = setup->plan;
     double             sample = (double)sample_bytes(plan, setup->sample_bytes);
     double             share  = sample / (double)(sample_state_bytes(plan) + 1);
     double             both   = (double)(plan->storage_bytes[STORAGE_GRADIENT] + plan->storage_bytes[STORAGE_WEIGHT]);
-    double             bytes  = 2 * bytes_of(plan, is_digested) + 6 * sample + 3 * share * both;
-    bytes += remakes_weights(plan) ? 3 * bytes_of(plan, is_made_weight) : 0;
-    return bytes + (setup->is_full ? 2 * bytes_of(plan, state_is_lasting) : 0);
+    double             bytes  = 2 * sum_bytes(plan, is_digested) + 6 * sample + 3 * share * both;
+    bytes += remakes_weights(plan) ? 3 * sum_bytes(plan, is_made_weight) : 0;
+    return bytes + (setup->is_full ? 2 * sum_bytes(plan, state_is_lasting) : 0);
 }
 
-// Seconds for an isolated op: inputs are drawn and copied, and GEMMs are checked on the host.
+// Returns the seconds that the test of one op takes: random inputs are made and copied, and the host checks GEMMs.
 static double op_seconds(const struct plan *plan, const struct op *op)
 {
     double seconds = 0;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Finds the origin of a NaN or an infinity by running the step again, op by op, on every rank. Tests the step's
-// communication ops on inputs with known results.
+// Finds the op that first produced a NaN or an infinity, by running the step again op by op on every rank. Also tests
+// the step's communication ops on inputs with known results.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "internal.h"
 
+// Where a rank found the NaN or infinity: before the step, in an op's output, in received data, or nowhere.
 enum origin { ORIGIN_HELD, ORIGIN_MADE, ORIGIN_RECEIVED, ORIGIN_NONE };
 
 struct origin_found {
     int32_t origin;    // enum origin
-    int32_t op;
+    int32_t op;        // the op that produced or received it; below 0: no op
     char    text[200];
 };
 
@@ -31,8 +32,9 @@ static void describe(const struct validation *validation, const struct step_find
              (double)finding->value, finding->element, tensor);
 }
 
-// Orders the ranks' findings by how close they are to the origin: weights come before ops, and ops with finite inputs
-// before ops that received the NaN or infinity.
+// Returns whether the finding of one rank is closer to the origin than the finding of another rank. A value that was
+// there before the step comes first, then ops that made it from finite inputs, then ops that received it; within each,
+// the earlier op.
 static bool is_before(const struct origin_found *one, const struct origin_found *other)
 {
     return one->origin < other->origin || (one->origin == other->origin && one->op < other->op);
@@ -80,10 +82,10 @@ void validation_find(struct validation *validation, int64_t index)
     }
 }
 
-// A rank's result; count: ops checked.
+// The result of a rank's test. count: number of tested ops.
 struct tested {
     int64_t count;
-    char    text[200];    // "": no error
+    char    text[200];    // its error; "": none
 };
 
 static void describe_communication(const struct plan *plan, const struct step_finding *finding, struct tested *own)
@@ -95,8 +97,8 @@ static void describe_communication(const struct plan *plan, const struct step_fi
              (double)finding->value, finding->element, tensor);
 }
 
-// The test waits for each op that it checks. With pipeline stages and enqueued ops, this op may wait for an op of
-// another stage, which in turn waits for this rank: a deadlock.
+// Returns whether communication ops can be tested. The test waits for each op. If collectives are enqueued on a device
+// and there are pipeline stages, the op may wait for an op of another stage that waits for this rank: a deadlock.
 static bool can_test(const struct validation_setup *setup)
 {
     return !setup->comm->ops->is_enqueued || setup->plan->mesh.size[AXIS_PP] == 1;

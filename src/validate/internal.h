@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// State of validation, shared by repeat.c, optimizer.c, spread.c, ops.c, numbers.c and findings.c.
+// Shared by the files of this folder: the state of validation on one rank, and the functions of each file.
 #pragma once
 
 #include "gswbench/arena.h"
@@ -10,88 +10,93 @@
 
 struct validation;
 
-// repeat.c: whether a whole tensor keeps its content between steps.
+// repeat.c: returns whether a tensor keeps its content between steps. A tensor that is part of another one does not
+// count.
 bool state_is_lasting(const struct plan *plan, int32_t tensor);
 
-// Restores from a host copy the small state before the latest step, so that the step can run again: results, FP8 scales
-// and router biases, but no weights, gradients or moments.
+// repeat.c: copies state back from the host, so that the latest step can run again: results, FP8 scales and router
+// biases. It has no weights, gradients or moments.
 void state_restore(const struct validation *validation);
 
-// repeat.c: whether ops after AdamW derive weights from its output.
+// repeat.c: returns whether ops after the optimizer compute weights from its output, such as quantized weights.
 bool remakes_weights(const struct plan *plan);
 
-// optimizer.c: verifies a step's optimizer on a sample of its inputs.
+// optimizer.c: verifies AdamW on a sample of its inputs, which is kept in host memory.
 struct sample {
-    char   *data;    // host memory; NULL: nothing saved
+    char   *data;    // the sample in host memory; NULL: none
     int64_t bytes;
-    int64_t taken;    // number of samples taken; each starts at other elements
+    int64_t taken;    // number of samples compared so far; each takes other elements
 };
 
-// sample_state_bytes is the size of the state that AdamW reads and writes. sample_bytes is the size of the sample: the
-// whole state if it fits in `maximum`, else the same share of each AdamW op.
+// sample_state_bytes: size of the state that AdamW reads and writes. sample_bytes: size of the sample. It is the whole
+// state if that has at most `maximum` bytes, else the same fraction of the state of every AdamW op.
 int64_t sample_state_bytes(const struct plan *plan);
 int64_t sample_bytes(const struct plan *plan, int64_t maximum);
 
-// Saves a sample of master weights, weights and moments before a step.
+// Copies a sample of master weights, weights and moments to the host before a step.
 void sample_take(struct sample *sample, const struct validation_setup *setup);
 void sample_close(struct sample *sample, const struct validation_setup *setup);
 
-// After the step, runs AdamW on the sample with the step's gradients, in other memory. Returns the first op whose
-// output differs, or -1. elements: number of compared elements.
+// After the step, runs AdamW again on the sample with the step's gradients, and compares the output. It writes to other
+// memory than the step. Returns the first op whose output differs, or -1. elements: number of compared elements.
 int32_t sample_compare(struct sample *sample, const struct validation_setup *setup, int64_t *elements);
 
-// spread.c: bounds on the difference between two runs of a step with nondeterministic ops. spread_of_op is the maximum
-// difference for one such op, relative to the norm of its output.
+// spread.c: bounds the difference between two runs of a step that has nondeterministic ops. spread_of_op returns the
+// maximum difference that one such op makes, relative to the norm of its output.
 double spread_of_op(const struct plan *plan, const struct op *op);
 
+// The allowed difference of every tensor between two runs.
 struct spread {
-    double *variance;      // [tensors]: the square of the relative difference; 0: same bits
-    bool   *is_unknown;    // [tensors]: a step without the optimizer leaves another value
-    bool    is_mixed;      // one run is issued, the other is a graph replay
+    double *variance;      // [tensors]: square of the difference relative to the norm; 0: the bits must be equal
+    bool   *is_unknown;    // [tensors]: not comparable, because the first run has no optimizer
+    bool    is_mixed;      // one run is eager, the other replays a CUDA graph
 };
 
-// Collective, because a nondeterministic op affects data that other ranks receive.
+// spread_open computes the bounds. It is collective, because a nondeterministic op also affects data that other ranks
+// receive. spread_bound returns the allowed relative difference of a tensor.
 void   spread_open(struct spread *spread, const struct validation_setup *setup, bool is_mixed);
 void   spread_close(struct spread *spread);
 double spread_bound(const struct spread *spread, int32_t tensor);
 
 struct validation {
     struct validation_setup setup;
-    char                   *small;      // small state before the latest step; NULL: none saved
-    struct sample           sample;     // optimizer state before the latest repeated step
-    struct spread           spread;     // allowed differences between its two runs
-    struct digest         **first;      // [tensors], after the first run; NULL: not compared
-    uint64_t               *hashes;     // [tensors], after the latest repeated step
-    int64_t                 hashed;     // index of that step; -2: no hashes taken
-    int32_t                 changed;    // a tensor whose bits changed since then; -1: none
+    char                   *small;      // host copy of the state that state_restore restores; NULL: none
+    struct sample           sample;     // optimizer state before the latest step that ran twice
+    struct spread           spread;     // allowed differences between both runs
+    struct digest         **first;      // [tensors]: digest after the first run; NULL: not compared
+    uint64_t               *hashes;     // [tensors]: hash after the latest step that ran twice
+    int64_t                 hashed;     // index of that step; -2: there are no hashes
+    int32_t                 changed;    // a tensor whose bits have changed since that step; -1: none
 };
 
-// A rank's error; "": none.
-struct complaint {
+// An error that a rank found, as text; "": none.
+struct rank_error {
     char text[240];
 };
 
+// Result of the comparison of two runs.
 struct found {
-    struct complaint complaint;     // about the first wrong tensor
-    double           difference;    // maximum, relative to the norm
+    struct rank_error rank_error;    // names the first wrong tensor
+    double            difference;    // maximum difference of a tensor, relative to its norm
 };
 
-// ops.c: hash of everything that determines an op's output; 0: the op cannot run in isolation.
+// ops.c: returns a hash of everything that determines the output of an op; 0: the op cannot be tested alone.
 uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t fingerprint);
 
-// numbers.c: inputs for isolated ops, the same on every rank, and chosen so that a GEMM's product is known. An operand
-// is a sequence of numbers that repeats after count.
+// numbers.c: inputs for tests of single ops. They are the same on every rank, and the product of a GEMM is known. After
+// `count` numbers, an operand repeats them.
 struct numbers {
     float  *number;    // [count]
     int64_t count;
 };
 
-// Returns an operand's numbers in storage order.
+// numbers_of_operand returns the numbers of an operand in storage order; numbers_write stores `count` of them in a
+// format.
 struct numbers numbers_of_operand(const struct op *op, int slot, enum format format, int64_t elements);
 void           numbers_free(struct numbers *numbers);
 void           numbers_write(const struct numbers *numbers, enum format format, void *data);
 
-// Returns the number at *at, and advances.
+// Returns the number at *at, and advances *at, at the end to 0.
 static inline float numbers_next(const struct numbers *numbers, int64_t *at)
 {
     float number = numbers->number[*at];
@@ -99,8 +104,8 @@ static inline float numbers_next(const struct numbers *numbers, int64_t *at)
     return number;
 }
 
-// First wrong row of C after the op has run; -1: none.
+// numbers.c: returns the first wrong row of C after a GEMM has run on these inputs; -1: none.
 int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct op *op);
 
-// A reason that makes the run invalid. number -1: not about one rank.
+// A reason that makes the run INVALID. number: rank that computed wrongly; -1: no single rank. index: the step.
 #define WRONG(name, number, index) ((struct result_reason){name, VERDICT_INVALID, number, index, ""})

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Draws inputs for isolated ops, and verifies GEMMs on them. A GEMM gets small integers, and few nonzeros in B, so
-// partial sums are integers below 256. These are exact in bf16, so every summation order gives the same bits. Other ops
-// get fractions; in fp32 arrays they are positive, because these hold scales, moments and statistics.
+// Makes random inputs for tests of single ops, and verifies GEMMs on them. A GEMM gets small integers, and B is mostly
+// zero, so that all partial sums are integers below 256. BF16 represents these exactly, so the result has the same bits
+// in any order of summation. Other ops get fractions. In fp32 tensors these are positive, because such tensors hold
+// scales, moments and statistics.
 #include "internal.h"
 
 #include <math.h>
@@ -9,28 +10,28 @@
 
 #include <xxhash.h>
 
-// PERIOD, after which large operands repeat, is prime, so repeats do not align with rows. LARGEST is the largest
-// integer of A, and LARGEST_FP4 the same in FP4, which has all integers up to 4.
+// Large operands repeat after PERIOD numbers; it is prime, so that rows differ. LARGEST is the largest integer in A,
+// and LARGEST_FP4 the same in FP4, which represents all integers up to 4.
 enum { PERIOD = 1048573, LARGEST = 7, LARGEST_FP4 = 4, COLUMN_MAX = 1024 };
-enum { ADDED = 24 };    // mean number of nonzero terms per sum, set by zeros in B
+enum { ADDED = 24 };    // mean number of nonzero terms in a sum, which zeros in B limit
 
-static uint64_t hash_of(int64_t index, int stream)
+static uint64_t hash_index(int64_t index, int stream)
 {
     return XXH3_64bits_withSeed(&index, sizeof(index), (uint64_t)stream);
 }
 
-// Uniform in [0, bound).
-static int64_t below(uint64_t hash, int64_t bound)
+// Returns an integer that is uniform in [0, bound).
+static int64_t draw_below(uint64_t hash, int64_t bound)
 {
     return (int64_t)((hash >> 32) * (uint64_t)bound >> 32);
 }
 
-static float sign_of(uint64_t hash)
+static float draw_sign(uint64_t hash)
 {
     return hash & 1 ? 1 : -1;
 }
 
-static float number_of_gemm(const struct gemm_shape *shape, int slot, enum format format, uint64_t hash)
+static float draw_for_gemm(const struct gemm_shape *shape, int slot, enum format format, uint64_t hash)
 {
     int64_t largest = format == FORMAT_E2M1 ? LARGEST_FP4 : LARGEST;
     switch (slot) {
@@ -40,43 +41,44 @@ static float number_of_gemm(const struct gemm_shape *shape, int slot, enum forma
     case GEMM_TENSOR_SCALE_B:
         return 1;
     case GEMM_B:
-        return below(hash, shape->k) < ADDED ? sign_of(hash) : 0;
+        return draw_below(hash, shape->k) < ADDED ? draw_sign(hash) : 0;
     default:
-        return (float)(below(hash, 2 * largest + 1) - largest);
+        return (float)(draw_below(hash, 2 * largest + 1) - largest);
     }
 }
 
-static float number_of(const struct op *op, int slot, enum format format, uint64_t hash)
+static float draw_number(const struct op *op, int slot, enum format format, uint64_t hash)
 {
     if (op->kind == OP_GEMM) {
-        return number_of_gemm(&op->shape.gemm, slot, format, hash);
+        return draw_for_gemm(&op->shape.gemm, slot, format, hash);
     }
     if (format == FORMAT_I32) {
-        return (float)below(hash, op->shape.rows.total);
+        return (float)draw_below(hash, op->shape.rows.total);
     }
     float fraction = (float)(0.25 + 0.75 * ldexp((double)(hash >> 32), -32));
-    return format != FORMAT_F32 && op->kind != OP_ADAMW ? fraction * sign_of(hash) : fraction;
+    return format != FORMAT_F32 && op->kind != OP_ADAMW ? fraction * draw_sign(hash) : fraction;
 }
 
 struct numbers numbers_of_operand(const struct op *op, int slot, enum format format, int64_t elements)
 {
-    int64_t        period  = format_table[format].bits < 8 ? PERIOD - 1 : PERIOD;    // even: repeats begin at a byte
+    // even, so that FP4 repeats begin at a whole byte
+    int64_t        period  = format_table[format].bits < 8 ? PERIOD - 1 : PERIOD;
     struct numbers numbers = {.count = elements < period ? elements : period};
     numbers.number         = memory_allocate((size_t)numbers.count * sizeof(*numbers.number));
     for (int64_t i = 0; i < numbers.count; i++) {
-        numbers.number[i] = number_of(op, slot, format, hash_of(i, slot));
+        numbers.number[i] = draw_number(op, slot, format, hash_index(i, slot));
     }
     return numbers;
 }
 
-// Returns the vector r that multiplies C.
-static struct numbers column_factors(int64_t columns)
+// Returns a vector r of random integers that are not 0, which multiplies C to check it.
+static struct numbers make_vector(int64_t columns)
 {
     struct numbers numbers = {.count = columns};
     numbers.number         = memory_allocate((size_t)columns * sizeof(*numbers.number));
     for (int64_t i = 0; i < columns; i++) {
-        uint64_t hash     = hash_of(i, OP_OPERANDS);
-        numbers.number[i] = (float)(1 + below(hash, COLUMN_MAX)) * sign_of(hash);
+        uint64_t hash     = hash_index(i, OP_OPERANDS);
+        numbers.number[i] = (float)(1 + draw_below(hash, COLUMN_MAX)) * draw_sign(hash);
     }
     return numbers;
 }
@@ -93,14 +95,14 @@ void numbers_write(const struct numbers *numbers, enum format format, void *data
     }
 }
 
-// Verifies C = A B with a vector r without zeros (Freivalds' algorithm): C r must equal A (B r). All numbers are small
-// integers, so both sides are exact in fp64, and any single wrong element of C is detected.
+// A matrix in memory. C = A B is verified with a vector r without zeros (Freivalds' algorithm): C r must equal A (B r).
+// All numbers are small integers, so both sides are exact in fp64, and one wrong element of C is always found.
 struct stored {
     int64_t rows, columns;
-    bool    is_transposed;    // column-major, else row-major
+    bool    is_transposed;    // column-major if true, else row-major
 };
 
-// product += matrix * vector.
+// Adds matrix * vector to product.
 static void multiply(double *product, const struct numbers *matrix, struct stored stored, const double *vector)
 {
     bool    is_transposed = stored.is_transposed;
@@ -123,13 +125,15 @@ static double *allocate(int64_t elements)
     return memory_allocate((size_t)elements * sizeof(double));
 }
 
-// Expected C r: A (B r), plus the previous C r if the GEMM accumulates, plus bias times r.
-static void expect(double *rows, const struct op *op, const enum format formats[OP_OPERANDS], const double *r)
+// Adds the expected value of C r to rows: A (B r), plus the previous C r if the GEMM accumulates, plus the bias times
+// r.
+static void find_expected(double *rows, const struct op *op, const enum format formats[OP_OPERANDS], const double *r)
 {
     const struct gemm_shape *shape   = &op->shape.gemm;
     double                  *product = allocate(shape->k);
     int                      slot_of_a =
-        op->operand[GEMM_A] == op->operand[GEMM_B] ? GEMM_B : GEMM_A;    // the same tensor: B is filled last
+        // if A and B are the same tensor, it holds the numbers of B, which are written last
+        op->operand[GEMM_A] == op->operand[GEMM_B] ? GEMM_B : GEMM_A;
     struct numbers a = numbers_of_operand(op, slot_of_a, formats[GEMM_A], shape->m * shape->k);
     struct numbers b = numbers_of_operand(op, GEMM_B, formats[GEMM_B], shape->k * shape->n);
     multiply(product, &b, (struct stored){shape->k, shape->n, shape->transpose_b}, r);
@@ -186,10 +190,11 @@ int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct o
 {
     const struct gemm_shape *shape = &op->shape.gemm;
     int                      exponent;
-    if (frexpf(gemm_scale(shape), &exponent) != 0.5F || op->operand[GEMM_ADDEND] >= 0) {    // would be rounded
+    // the output would be rounded
+    if (frexpf(gemm_scale(shape), &exponent) != 0.5F || op->operand[GEMM_ADDEND] >= 0) {
         return -1;
     }
-    struct numbers columns = column_factors(shape->n);
+    struct numbers columns = make_vector(shape->n);
     double        *rows = allocate(shape->m), *r = allocate(shape->n);
     enum format    formats[OP_OPERANDS];
     for (int slot = 0; slot < op->operand_count; slot++) {
@@ -198,7 +203,7 @@ int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct o
     for (int64_t j = 0; j < shape->n; j++) {
         r[j] = columns.number[j];
     }
-    expect(rows, op, formats, r);
+    find_expected(rows, op, formats, r);
     int64_t wrong = find_wrong(setup, op, rows, r);
     free(r);
     free(rows);

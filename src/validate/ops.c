@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs the step's own compute ops on the same inputs on every rank (numbers.c). GEMM outputs are known. For other ops,
-// all ranks that run the same shape on the same hardware and libraries must produce the same bits; a minority
-// identifies the faulty device. Nondeterministic ops must agree within their allowed difference.
+// Runs compute ops of the step on the same inputs on every rank (numbers.c). The output of GEMMs is known. Of other
+// ops, all ranks with the same shape, hardware and libraries must produce the same bits; a rank in the minority has a
+// faulty device. Outputs of nondeterministic ops may differ within a bound.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,26 +12,26 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// Everything that determines an op's output.
+// Everything that determines the output of an op on random inputs. ops_task hashes it.
 struct task {
-    uint64_t fingerprint;    // equal on ranks that compute the same bits
+    uint64_t fingerprint;    // equal on ranks with the same hardware and libraries
     int64_t  elements[OP_OPERANDS];
     uint8_t  formats[OP_OPERANDS], access[OP_OPERANDS];
     uint8_t  kind, accumulates, sums_fast, fused_scaling;
 };
 
-// The output of an op on one rank. task is a hash of the op, its operands, the hardware and the libraries. All ranks
-// get the same inputs, so ranks with the same task vote on the right output.
-enum { OUTCOME_SKETCHES = 2 };    // outputs of a nondeterministic op: attention's gradients
+// The output of an op on one rank. task is the hash that ops_task returns. All ranks get the same inputs, so the ranks
+// with the same task vote on the right output.
+enum { OUTCOME_SKETCHES = 2 };    // maximum outputs of a nondeterministic op, such as gradients of attention
 struct sketches {
     struct digest of[OUTCOME_SKETCHES];
 };
 struct outcome {
-    uint64_t               task, bits;    // task 0: an empty entry
-    double                 bound;         // tolerance relative to the norm; 0: same bits
+    uint64_t               task, bits;    // bits: hash of the output; task 0: no entry
+    double                 bound;         // allowed difference relative to the norm; 0: the bits must be equal
     int32_t                rank, op;
-    int64_t                number;      // index of its sketches in the rank's list; -1: deterministic
-    const struct sketches *sketches;    // set after gathering
+    int64_t                number;      // index of its digests in the rank's list; -1: the op is deterministic
+    const struct sketches *sketches;    // set by outcomes_gather
 };
 struct outcomes {
     struct outcome  *list;    // [count]
@@ -46,7 +46,7 @@ static void outcomes_free(struct outcomes *outcomes)
     *outcomes = (struct outcomes){.list = NULL};
 }
 
-// Gathers every rank's list, padded to the longest. Returns [*count].
+// Gathers a list of every rank. All lists are padded to the length of the longest. *count: length of the result.
 static void *gather(struct comm *comm, const void *own, int64_t own_count, int64_t size, int64_t *count)
 {
     int64_t maximum = (int64_t)comm_largest(comm, (double)own_count);
@@ -61,7 +61,7 @@ static void *gather(struct comm *comm, const void *own, int64_t own_count, int64
     return all;
 }
 
-static int compare(const void *one, const void *other)
+static int order_outcomes(const void *one, const void *other)
 {
     const struct outcome *a = one, *b = other;
     if (a->task != b->task) {
@@ -70,7 +70,7 @@ static int compare(const void *one, const void *other)
     return a->rank - b->rank;
 }
 
-// Gathers all ranks' outputs, sorted by task, then rank. Collective.
+// Gathers the outputs of every rank, sorted by task and then by rank. Collective.
 static struct outcomes outcomes_gather(struct comm *comm, const struct outcomes *own)
 {
     struct outcomes all;
@@ -81,12 +81,12 @@ static struct outcomes outcomes_gather(struct comm *comm, const struct outcomes 
         int64_t         begin = all.sketch_count / comm->topology.ranks * one->rank;
         one->sketches         = one->task != 0 && one->number >= 0 ? &all.sketches[begin + one->number] : NULL;
     }
-    qsort(all.list, (size_t)all.count, sizeof(*all.list), compare);
+    qsort(all.list, (size_t)all.count, sizeof(*all.list), order_outcomes);
     return all;
 }
 
-// Maximum difference between two ranks' results of a nondeterministic op, over its outputs and relative to the norm;
-// NaN: an element is NaN.
+// Returns the maximum difference between two ranks' outputs of a nondeterministic op, relative to the norm; NaN if an
+// element is NaN.
 static double outcome_distance(const struct outcome *one, const struct outcome *other)
 {
     double distance = 0;
@@ -99,56 +99,57 @@ static double outcome_distance(const struct outcome *one, const struct outcome *
     return distance;
 }
 
-static bool agree(const struct outcome *one, const struct outcome *other)
+static bool is_within_bound(const struct outcome *one, const struct outcome *other)
 {
     return one->bits == other->bits ||
            (one->sketches != NULL && other->sketches != NULL && outcome_distance(one, other) <= one->bound);
 }
 
+// The vote of the ranks that ran one task. An output agrees with another if both are equal or within the bound.
 struct vote {
-    // Outputs with the fewest and the most agreeing ranks; the first of several.
+    // The outputs with which the fewest and the most ranks agree; the first of several.
     const struct outcome *rarest, *common;
-    int64_t               maximum, count;    // ranks that agree with common, of count
-    double                difference;        // maximum difference to the first output
+    int64_t               maximum, count;    // maximum: ranks that agree with `common`; count: all ranks that vote
+    double                difference;        // maximum difference of an output from the first one
 };
 
-// Takes the vote of the ranks that ran one task. Returns false if all agree.
+// Counts the votes of the ranks that ran one task. Returns false if all agree.
 static bool vote_take(struct vote *vote, const struct outcome *outcomes, int64_t count)
 {
     int64_t fewest = INT64_MAX, equal = 0;
     *vote = (struct vote){.rarest = outcomes, .common = outcomes, .count = count};
     for (int64_t i = 0; i < count; i++) {
         vote->difference = fmax(vote->difference, outcome_distance(outcomes, &outcomes[i]));
-        equal += agree(outcomes, &outcomes[i]);
+        equal += is_within_bound(outcomes, &outcomes[i]);
     }
     if (equal == count) {
         return false;
     }
     for (int64_t i = 0; i < count; i++) {
-        int64_t friends = 0;
+        int64_t agreeing = 0;
         for (int64_t j = 0; j < count; j++) {
-            friends += agree(&outcomes[i], &outcomes[j]);
+            agreeing += is_within_bound(&outcomes[i], &outcomes[j]);
         }
-        if (friends > vote->maximum) {
-            vote->maximum = friends;
+        if (agreeing > vote->maximum) {
+            vote->maximum = agreeing;
             vote->common  = &outcomes[i];
         }
-        if (friends < fewest) {
-            fewest       = friends;
+        if (agreeing < fewest) {
+            fewest       = agreeing;
             vote->rarest = &outcomes[i];
         }
     }
     return true;
 }
 
-// An output that disagrees with the majority is wrong. Without a majority, the rarest output is.
+// Returns whether an output is wrong: it disagrees with the majority or, if there is no majority, is the rarest.
 static bool vote_is_wrong(const struct vote *vote, const struct outcome *outcome)
 {
-    return 2 * vote->maximum > vote->count ? !agree(vote->common, outcome) : outcome == vote->rarest;
+    return 2 * vote->maximum > vote->count ? !is_within_bound(vote->common, outcome) : outcome == vote->rarest;
 }
 
-// Excludes communication, and ops whose index inputs depend on each other, such as MoE routing: random indices would be
-// invalid.
+// Returns whether an op can be tested alone. Communication ops cannot. Ops such as expert routing cannot either,
+// because random indices would not be valid together.
 static bool can_test(const struct plan *plan, const struct op *op)
 {
     if (op_is_communication((enum op_kind)op->kind)) {
@@ -186,7 +187,7 @@ uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t fingerp
     return XXH3_64bits_withSeed(&op->shape, sizeof(op->shape), XXH3_64bits(&task, sizeof(task))) | 1;
 }
 
-// Large operands repeat the drawn numbers, one piece at a time.
+// Fills an operand with random numbers. A large operand repeats them.
 static void fill_operand(const struct validation_setup *setup, const struct op *op, int slot)
 {
     const struct tensor *tensor  = &setup->plan->tensors[op->operand[slot]];
@@ -202,7 +203,7 @@ static void fill_operand(const struct validation_setup *setup, const struct op *
     numbers_free(&numbers);
 }
 
-static void check_product(const struct validation_setup *setup, int32_t index, struct complaint *wrong)
+static void check_product(const struct validation_setup *setup, int32_t index, struct rank_error *wrong)
 {
     char    name[240];
     int64_t row = gemm_find_wrong_row(setup, &setup->plan->ops[index]);
@@ -212,9 +213,9 @@ static void check_product(const struct validation_setup *setup, int32_t index, s
     }
 }
 
-// Runs the op and records the hash of its outputs, and sketches if it is nondeterministic. wrong: error of a GEMM.
+// Runs an op and stores the hash of its outputs, and their digests if it is nondeterministic. wrong: error of a GEMM.
 static void test_op(const struct validation_setup *setup, struct outcome *outcome, struct sketches *sketches,
-                    struct complaint *wrong)
+                    struct rank_error *wrong)
 {
     const struct op *op      = &setup->plan->ops[outcome->op];
     int              written = 0;
@@ -250,8 +251,8 @@ static bool is_known(const struct outcomes *outcomes, uint64_t task)
     return false;
 }
 
-// Runs one op of each shape. wrong: the first GEMM error.
-static struct outcomes test_all(const struct validation_setup *setup, struct complaint *wrong)
+// Runs one op of each shape. wrong: the first error of a GEMM.
+static struct outcomes test_all(const struct validation_setup *setup, struct rank_error *wrong)
 {
     const struct plan *plan     = setup->plan;
     struct outcomes    outcomes = {.list = NULL};
@@ -276,26 +277,26 @@ static struct outcomes test_all(const struct validation_setup *setup, struct com
     return outcomes;
 }
 
-// Describes this rank's minority result.
+// Describes how the output of this rank, which is in the minority, differs.
 static void describe(const struct validation_setup *setup, const struct vote *vote, const struct outcome *own,
-                     struct complaint *complaint)
+                     struct rank_error *rank_error)
 {
     char        name[240];
     const char *doubt = 2 * vote->maximum > vote->count ? "" : ", which are no majority";
     plan_op_name(setup->plan, own->op, name, sizeof(name));
     if (own->bound == 0) {
-        snprintf(complaint->text, sizeof(complaint->text),
+        snprintf(rank_error->text, sizeof(rank_error->text),
                  "%.100s: different bits than on %" PRId64 " of %" PRId64 " ranks%s", name, vote->maximum, vote->count,
                  doubt);
     } else {
-        snprintf(complaint->text, sizeof(complaint->text),
+        snprintf(rank_error->text, sizeof(rank_error->text),
                  "%.100s: differs from %" PRId64 " of %" PRId64 " ranks by %.2g of the norm, more than %.2g%s", name,
                  vote->maximum, vote->count, outcome_distance(own, vote->common), own->bound, doubt);
     }
 }
 
-// Finds the first task whose ranks differ. own: this rank's error, if it is in the minority.
-static void judge(const struct validation_setup *setup, const struct outcomes *outcomes, struct complaint *own)
+// Finds the first task whose outputs differ. own: this rank's error, if its output is wrong.
+static void judge(const struct validation_setup *setup, const struct outcomes *outcomes, struct rank_error *own)
 {
     const struct outcome       *all          = outcomes->list;
     int64_t                     count        = outcomes->count;
@@ -321,11 +322,11 @@ static void judge(const struct validation_setup *setup, const struct outcomes *o
     }
 }
 
-static bool complain(struct validation *validation, struct result_reason reason, const struct complaint *own)
+static bool report_errors(struct validation *validation, struct result_reason reason, const struct rank_error *own)
 {
-    struct comm      *comm  = validation->setup.comm;
-    int               count = 0;
-    struct complaint *all   = comm_gather(comm, own, sizeof(*own));
+    struct comm       *comm  = validation->setup.comm;
+    int                count = 0;
+    struct rank_error *all   = comm_gather(comm, own, sizeof(*own));
     for (int rank = 0; rank < comm->topology.ranks; rank++) {
         if (all[rank].text[0] != '\0') {
             reason.rank = rank;
@@ -341,17 +342,17 @@ static bool complain(struct validation *validation, struct result_reason reason,
 bool validation_test_ops(struct validation *validation, int64_t step)
 {
     const struct validation_setup *setup = &validation->setup;
-    struct complaint               wrong = {.text = ""};
+    struct rank_error              wrong = {.text = ""};
     struct outcomes                own = test_all(setup, &wrong), all = outcomes_gather(setup->comm, &own);
     for (int64_t i = 0; i < all.count; i++) {
         setup->result->examined_ops += all.list[i].task != 0;
     }
-    bool has_complaint = complain(validation, WRONG("gemm-wrong", -1, step), &wrong);
-    if (!has_complaint) {
+    bool has_error = report_errors(validation, WRONG("gemm-wrong", -1, step), &wrong);
+    if (!has_error) {
         judge(setup, &all, &wrong);
-        has_complaint = complain(validation, WRONG("device-differs", -1, step), &wrong);
+        has_error = report_errors(validation, WRONG("device-differs", -1, step), &wrong);
     }
     outcomes_free(&all);
     outcomes_free(&own);
-    return !has_complaint;
+    return !has_error;
 }

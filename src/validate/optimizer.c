@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Verifies AdamW, but not Muon. AdamW overwrites its inputs, so a sample of them is kept in host memory. From the
-// sample and the gradients, which are still in memory, AdamW runs again in the activation memory and must produce the
-// same bits. This is so for nondeterministic gradients as well, since both runs read the same ones.
+// Verifies AdamW; Muon is not verified. AdamW overwrites its inputs, so a sample of them is kept in host memory. After
+// the step, AdamW runs again with this sample and the gradients, which are still in memory, and writes to activation
+// memory. It must produce the same bits, even if the gradients are nondeterministic, because both runs read the same
+// ones.
 #include "internal.h"
 
 #include "gswbench/number.h"
 
-enum { UNIT = 128 };    // elements; pieces are aligned to it, so that they start at 16 bytes in any format
+enum { UNIT = 128 };    // number of elements to which pieces are aligned, so that they start at 16 bytes in any format
 
-// Operands that AdamW writes; it also reads some.
+// Operands that AdamW writes; it reads some of them, too.
 static const int changed[] = {ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT};
 enum { CHANGED = sizeof(changed) / sizeof(changed[0]) };
 
@@ -17,7 +18,7 @@ static bool is_read(const struct op *op, int slot)
     return op->operand[slot] >= 0 && op->access[slot] == ACCESS_UPDATE;
 }
 
-static int64_t bytes_of(const struct plan *plan, const struct op *op, int slot, int64_t elements)
+static int64_t operand_bytes(const struct plan *plan, const struct op *op, int slot, int64_t elements)
 {
     return format_bytes(plan->tensors[op->operand[slot]].format, elements);
 }
@@ -26,7 +27,7 @@ static int64_t read_bytes(const struct plan *plan, const struct op *op, int64_t 
 {
     int64_t bytes = 0;
     for (int i = 0; i < CHANGED; i++) {
-        bytes += is_read(op, changed[i]) ? bytes_of(plan, op, changed[i], elements) : 0;
+        bytes += is_read(op, changed[i]) ? operand_bytes(plan, op, changed[i], elements) : 0;
     }
     return bytes;
 }
@@ -41,12 +42,12 @@ int64_t sample_state_bytes(const struct plan *plan)
     return bytes;
 }
 
-// The sampled elements of one AdamW op.
+// The elements of one AdamW op that are in the sample.
 struct piece {
     int64_t first, count;
 };
 
-static struct piece piece_of(const struct op *op, double share, int64_t taken)
+static struct piece find_piece(const struct op *op, double share, int64_t taken)
 {
     int64_t      all   = op->shape.elements.elements;
     int64_t      units = (int64_t)((double)all * share) / UNIT, places = all / UNIT - units + 1;
@@ -58,7 +59,7 @@ static struct piece piece_of(const struct op *op, double share, int64_t taken)
     return piece;
 }
 
-static double share_of(const struct plan *plan, int64_t maximum)
+static double find_share(const struct plan *plan, int64_t maximum)
 {
     int64_t state = sample_state_bytes(plan);
     return state > maximum ? (double)maximum / (double)state : 1;
@@ -66,11 +67,11 @@ static double share_of(const struct plan *plan, int64_t maximum)
 
 int64_t sample_bytes(const struct plan *plan, int64_t maximum)
 {
-    double  share = share_of(plan, maximum);
+    double  share = find_share(plan, maximum);
     int64_t bytes = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
-        bytes += op->kind == OP_ADAMW ? read_bytes(plan, op, piece_of(op, share, 0).count) : 0;
+        bytes += op->kind == OP_ADAMW ? read_bytes(plan, op, find_piece(op, share, 0).count) : 0;
     }
     return bytes;
 }
@@ -78,7 +79,7 @@ int64_t sample_bytes(const struct plan *plan, int64_t maximum)
 void sample_take(struct sample *sample, const struct validation_setup *setup)
 {
     const struct plan *plan  = setup->plan;
-    double             share = share_of(plan, setup->sample_bytes);
+    double             share = find_share(plan, setup->sample_bytes);
     if (sample->data == NULL) {
         sample->bytes = sample_bytes(plan, setup->sample_bytes);
         sample->data  = sample->bytes > 0 ? step_allocate_host(setup->step, sample->bytes) : NULL;
@@ -89,12 +90,12 @@ void sample_take(struct sample *sample, const struct validation_setup *setup)
         if (op->kind != OP_ADAMW) {
             continue;
         }
-        struct piece piece = piece_of(op, share, sample->taken);
+        struct piece piece = find_piece(op, share, sample->taken);
         for (int j = 0; j < CHANGED; j++) {
             if (is_read(op, changed[j])) {
-                int64_t bytes = bytes_of(plan, op, changed[j], piece.count);
-                step_read_run(setup->step, op->operand[changed[j]], bytes_of(plan, op, changed[j], piece.first), bytes,
-                              next);
+                int64_t bytes = operand_bytes(plan, op, changed[j], piece.count);
+                step_read_run(setup->step, op->operand[changed[j]], operand_bytes(plan, op, changed[j], piece.first),
+                              bytes, next);
                 next += bytes;
             }
         }
@@ -110,33 +111,34 @@ void sample_close(struct sample *sample, const struct validation_setup *setup)
     sample->data = NULL;
 }
 
-// Returns the buffer of an operand's elements in the piece.
-static struct buffer elements_of(const struct validation_setup *setup, const struct op *op, int slot,
-                                 struct piece piece)
+// Returns a buffer with the piece's elements of an operand.
+static struct buffer piece_buffer(const struct validation_setup *setup, const struct op *op, int slot,
+                                  struct piece piece)
 {
     struct buffer buffer = {.data = NULL};
     if (op->operand[slot] >= 0) {
         buffer          = step_buffer(setup->step, op->operand[slot]);
-        buffer.data     = (char *)buffer.data + bytes_of(setup->plan, op, slot, piece.first);
+        buffer.data     = (char *)buffer.data + operand_bytes(setup->plan, op, slot, piece.first);
         buffer.elements = piece.count;
     }
     return buffer;
 }
 
-// Runs AdamW on a part of a piece. where[i] holds the saved input of operand changed[i].
+// Runs AdamW again on a part of a piece. where[i]: saved input of operand changed[i]. Returns whether the output is the
+// same as in the step.
 static bool repeat_part(const struct validation_setup *setup, const struct op *op, struct piece part,
                         char *const where[CHANGED])
 {
     struct buffer buffers[OP_OPERANDS] = {[ADAMW_HYPER]    = step_buffer(setup->step, op->operand[ADAMW_HYPER]),
                                           [ADAMW_SCALE]    = step_buffer(setup->step, op->operand[ADAMW_SCALE]),
-                                          [ADAMW_GRADIENT] = elements_of(setup, op, ADAMW_GRADIENT, part)};
+                                          [ADAMW_GRADIENT] = piece_buffer(setup, op, ADAMW_GRADIENT, part)};
     char         *space                = step_storage(setup->step, STORAGE_ACTIVATION).data;
     struct op     again                = *op;
     bool          is_same              = true;
     again.shape.elements.elements      = part.count;
     for (int i = 0; i < CHANGED; i++) {
         struct buffer *buffer = &buffers[changed[i]];
-        *buffer               = elements_of(setup, op, changed[i], part);
+        *buffer               = piece_buffer(setup, op, changed[i], part);
         if (buffer->data != NULL) {
             int64_t bytes = format_bytes(buffer->format, part.count);
             buffer->data  = space;
@@ -149,7 +151,7 @@ static bool repeat_part(const struct validation_setup *setup, const struct op *o
     step_run_elsewhere(setup->step, &again, buffers);
     for (int i = 0; i < CHANGED && is_same; i++) {
         struct digest found, expected;
-        struct buffer written = elements_of(setup, op, changed[i], part);
+        struct buffer written = piece_buffer(setup, op, changed[i], part);
         if (written.data != NULL) {
             step_digest_buffer(setup->step, &written, &found);
             step_digest_buffer(setup->step, &buffers[changed[i]], &expected);
@@ -159,14 +161,15 @@ static bool repeat_part(const struct validation_setup *setup, const struct op *o
     return is_same;
 }
 
-// Elements that fit in the activation memory.
+// Returns the number of elements that fit into activation memory.
 static int64_t part_elements(const struct validation_setup *setup)
 {
     int64_t each = CHANGED * (int64_t)sizeof(float);
     return (step_storage(setup->step, STORAGE_ACTIVATION).elements - CHANGED * PLAN_ALIGNMENT) / each / UNIT * UNIT;
 }
 
-// *next points to the saved inputs of this op. The function advances it to those saved for the next op.
+// Runs one AdamW op again on its piece. *next points to the saved inputs of the op, and advances to those for the next
+// one.
 static bool repeat_op(const struct validation_setup *setup, const struct op *op, struct piece piece, char **next)
 {
     int64_t maximum = part_elements(setup);
@@ -174,13 +177,13 @@ static bool repeat_op(const struct validation_setup *setup, const struct op *op,
     char   *begin[CHANGED];
     for (int i = 0; i < CHANGED; i++) {
         begin[i] = *next;
-        *next += is_read(op, changed[i]) ? bytes_of(setup->plan, op, changed[i], piece.count) : 0;
+        *next += is_read(op, changed[i]) ? operand_bytes(setup->plan, op, changed[i], piece.count) : 0;
     }
     for (int64_t done = 0; done < piece.count && maximum > 0 && is_same; done += maximum) {
         struct piece part = {piece.first + done, piece.count - done < maximum ? piece.count - done : maximum};
         char        *where[CHANGED];
         for (int i = 0; i < CHANGED; i++) {
-            where[i] = begin[i] + (is_read(op, changed[i]) ? bytes_of(setup->plan, op, changed[i], done) : 0);
+            where[i] = begin[i] + (is_read(op, changed[i]) ? operand_bytes(setup->plan, op, changed[i], done) : 0);
         }
         is_same = repeat_part(setup, op, part, where);
         validation_beat(setup);
@@ -191,14 +194,14 @@ static bool repeat_op(const struct validation_setup *setup, const struct op *op,
 int32_t sample_compare(struct sample *sample, const struct validation_setup *setup, int64_t *elements)
 {
     const struct plan *plan  = setup->plan;
-    double             share = share_of(plan, setup->sample_bytes);
+    double             share = find_share(plan, setup->sample_bytes);
     char              *next  = sample->data;
     int32_t            wrong = -1;
     *elements                = 0;
     for (int32_t i = 0; i < plan->op_count && wrong < 0; i++) {
         const struct op *op = &plan->ops[i];
         if (op->kind == OP_ADAMW) {
-            struct piece piece = piece_of(op, share, sample->taken);
+            struct piece piece = find_piece(op, share, sample->taken);
             wrong              = repeat_op(setup, op, piece, &next) ? -1 : i;
             *elements += piece.count;
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Runs a step twice and compares. The first run leaves out the optimizer, so weights need no copy; the second is the
-// timed step. Loss, gradient norm and gradients must match, and the optimizer must reproduce its output on a sample of
-// the weights (optimizer.c). If an op is nondeterministic, tensors that depend on it are compared by the norm of their
-// difference (spread.c). State is saved and restored tensor by tensor, because storages contain padding that no op
+// Runs a step twice and compares both runs. The first run leaves out the optimizer, so that weights need no copy; the
+// second is the timed step. Loss, gradient norm and gradients must be equal, and AdamW must produce the same output
+// again on a sample (optimizer.c). Tensors that depend on nondeterministic ops are compared by the norm of their
+// difference (spread.c). State is saved and restored tensor by tensor, because a storage also has padding that no op
 // writes.
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +18,8 @@ bool state_is_lasting(const struct plan *plan, int32_t tensor)
     return plan->tensors[tensor].whole == tensor && storage != STORAGE_INPUT && storage != STORAGE_ACTIVATION;
 }
 
-// Copies the small state (state_restore) to the host, or back; with validation->small NULL, neither. Returns its bytes.
+// Copies the state that state_restore restores to validation->small, or back. Without validation->small it copies
+// nothing. Returns the size of this state in bytes.
 static int64_t copy_small(const struct validation *validation, bool is_back)
 {
     const struct plan *plan  = validation->setup.plan;
@@ -43,16 +44,16 @@ void state_restore(const struct validation *validation)
     copy_small(validation, true);
 }
 
-// Every rank gets the error of the lowest rank that has one. Returns that rank, or -1. Collective.
-static int complaint_share(struct comm *comm, struct complaint *complaint)
+// Replaces each rank's error by the error of the lowest rank that has one. Returns that rank, or -1. Collective.
+static int share_error(struct comm *comm, struct rank_error *rank_error)
 {
-    int               ranks = comm->topology.ranks, found = -1;
-    struct complaint *all = comm_gather(comm, complaint, sizeof(*complaint));
+    int                ranks = comm->topology.ranks, found = -1;
+    struct rank_error *all = comm_gather(comm, rank_error, sizeof(*rank_error));
     for (int rank = ranks - 1; rank >= 0; rank--) {
         found = all[rank].text[0] != '\0' ? rank : found;
     }
     if (found >= 0) {
-        *complaint = all[found];
+        *rank_error = all[found];
     }
     free(all);
     return found;
@@ -96,7 +97,7 @@ static void take_digest(const struct validation_setup *setup, int32_t tensor, st
     validation_beat(setup);
 }
 
-// Whether both runs produce the tensor.
+// Returns whether both runs of a step produce the tensor.
 static bool is_compared(const struct validation *validation, int32_t tensor)
 {
     const struct plan *plan = validation->setup.plan;
@@ -104,7 +105,8 @@ static bool is_compared(const struct validation *validation, int32_t tensor)
            !validation->spread.is_unknown[tensor];
 }
 
-// First tensor whose bits changed since the previous step, although nothing writes it; -1: none.
+// Returns the first tensor whose bits have changed since the previous step, although no op writes between steps; -1:
+// none.
 static int32_t find_changed(const struct validation *validation)
 {
     const struct validation_setup *setup   = &validation->setup;
@@ -119,7 +121,7 @@ static int32_t find_changed(const struct validation *validation)
     return changed;
 }
 
-static void rehearse(struct validation *validation)
+static void run_first(struct validation *validation)
 {
     const struct validation_setup *setup    = &validation->setup;
     bool                           is_mixed = step_is_captured(setup->step);
@@ -148,18 +150,18 @@ void validation_begin(struct validation *validation, int64_t index, bool is_repe
     if (is_repeated) {
         validation->changed = validation->hashed == index - 1 ? find_changed(validation) : -1;
         sample_take(&validation->sample, setup);
-        rehearse(validation);
+        run_first(validation);
         state_restore(validation);
     }
 }
 
 static bool check_memory(const struct validation *validation, int64_t index)
 {
-    struct complaint found = {.text = ""};
+    struct rank_error found = {.text = ""};
     if (validation->changed >= 0) {
         plan_tensor_name(validation->setup.plan, validation->changed, found.text, sizeof(found.text));
     }
-    int rank = complaint_share(validation->setup.comm, &found);
+    int rank = share_error(validation->setup.comm, &found);
     if (rank >= 0) {
         result_note(validation->setup.result, WRONG("memory-changed", rank, index),
                     "rank %d: %.120s changed between steps %" PRId64 " and %" PRId64 ", when nothing writes it", rank,
@@ -168,22 +170,22 @@ static bool check_memory(const struct validation *validation, int64_t index)
     return rank < 0;
 }
 
-// Compares a tensor with its digest after the first run.
+// Compares a tensor after the second run with its digest after the first.
 static void judge(const struct validation *validation, int32_t tensor, const struct digest *now, struct found *found)
 {
     const struct digest *first = validation->first[tensor];
     double               bound = spread_bound(&validation->spread, tensor);
     char                 name[160];
-    if (bound == 0 && now->hash != first->hash && found->complaint.text[0] == '\0') {
-        snprintf(found->complaint.text, sizeof(found->complaint.text), "left different bits, first in %.120s",
+    if (bound == 0 && now->hash != first->hash && found->rank_error.text[0] == '\0') {
+        snprintf(found->rank_error.text, sizeof(found->rank_error.text), "left different bits, first in %.120s",
                  plan_tensor_name(validation->setup.plan, tensor, name, sizeof(name)));
     }
     if (bound == 0 || now->hash == first->hash) {
         return;
     }
     double share = digest_distance(now, first) / digest_norm(first);
-    if (!(share <= bound) && found->complaint.text[0] == '\0') {
-        snprintf(found->complaint.text, sizeof(found->complaint.text),
+    if (!(share <= bound) && found->rank_error.text[0] == '\0') {
+        snprintf(found->rank_error.text, sizeof(found->rank_error.text),
                  "left numbers that differ by %.2g of their norm, more than %.2g, first in %.100s", share, bound,
                  plan_tensor_name(validation->setup.plan, tensor, name, sizeof(name)));
     }
@@ -207,11 +209,11 @@ static bool check_runs(struct validation *validation, int64_t index)
     verification->repeat_bound               = fmax(verification->repeat_bound, comm_largest(setup->comm, bound));
     verification->repeat_difference =
         fmax(verification->repeat_difference, comm_largest(setup->comm, found.difference));
-    int rank = complaint_share(setup->comm, &found.complaint);
+    int rank = share_error(setup->comm, &found.rank_error);
     if (rank >= 0) {
         result_note(setup->result, WRONG("repeat-differs", rank, index),
                     "step %" PRId64 " run twice %.180s of rank %d: one of the two was wrong", index,
-                    found.complaint.text, rank);
+                    found.rank_error.text, rank);
     }
     return rank < 0;
 }
@@ -225,8 +227,9 @@ bool remakes_weights(const struct plan *plan)
     return remakes;
 }
 
-// Derives weights from the optimizer's output again and compares them.
-static int32_t find_other_weights(const struct validation *validation)
+// Computes the weights that follow from the optimizer's output again, and compares them. Returns the first one that
+// differs, or -1.
+static int32_t find_wrong_weights(const struct validation *validation)
 {
     const struct validation_setup *setup = &validation->setup;
     int32_t                        other = -1;
@@ -256,15 +259,15 @@ static int32_t find_other_weights(const struct validation *validation)
 static bool check_optimizer(struct validation *validation, int64_t index)
 {
     const struct validation_setup *setup = &validation->setup;
-    struct complaint               found = {.text = ""};
+    struct rank_error              found = {.text = ""};
     int64_t                        elements;
-    int32_t op = sample_compare(&validation->sample, setup, &elements), other = find_other_weights(validation);
+    int32_t op = sample_compare(&validation->sample, setup, &elements), other = find_wrong_weights(validation);
     if (op >= 0) {
         plan_op_name(setup->plan, op, found.text, sizeof(found.text));
     } else if (other >= 0) {
         plan_tensor_name(setup->plan, other, found.text, sizeof(found.text));
     }
-    int rank = complaint_share(setup->comm, &found);
+    int rank = share_error(setup->comm, &found);
     if (rank >= 0) {
         result_note(setup->result, WRONG("optimizer-differs", rank, index),
                     "step %" PRId64 ", rank %d: %.120s differs when the optimizer is repeated", index, rank,

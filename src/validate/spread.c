@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: MIT
-// Bounds the difference between two runs of a step with nondeterministic ops, and propagates it through the plan.
+// Bounds the difference between two runs of a step that has nondeterministic ops. Finds the part of each such op, and
+// propagates it through the plan.
 //
-// Source. A nondeterministic op adds n terms in fp32 in varying order, and stores the sum. Two such sums differ by at
-// most 2 (n - 1) u sum |x|, u = 2^-24. Rounding errors of n additions are a random walk, so sqrt(n) u of the largest
-// partial sum is typical. The gradients of a query's scores sum to zero, so their terms cancel; we therefore take n u
-// of the sum. Neighbours in bf16 are up to d = 2^-7 apart, relative to their size. Sums that differ by n u then round
-// differently in a share n u / d of the elements, by d each: a norm of sqrt(n u d). The bound allows SAFETY times this
-// variance, plus FEW such elements in a small tensor: SAFETY n u d + FEW d^2 / N, and at most d^2 if N >= FEW.
+// Source. A nondeterministic op adds n terms x in fp32 in varying order, and stores the sum. With u = 2^-24, two such
+// sums differ by at most 2 (n - 1) u sum |x|. Rounding errors of n additions are a random walk, so sqrt(n) u times the
+// largest partial sum is typical. In attention's gradients the terms cancel, because the gradients of a query's scores
+// sum to zero; so we take n u times the sum. Two neighbours in bf16 differ by up to d = 2^-7, relative to their size.
+// Sums that differ by n u then round differently in a fraction n u / d of the elements, by d each. The norm of this
+// difference is sqrt(n u d). The allowed variance, the square of the norm, is SAFETY n u d + FEW d^2 / N: SAFETY times
+// the expected one, plus FEW such elements in a tensor of N. It is at most d^2 if N >= FEW.
 //
-// Propagation. If an op's inputs differ by a variance v, its output differs by v + r^2. r is the rounding of both runs:
-// at most one unit roundoff of the format each, 0.4 of it on average. An op takes the maximum v of its inputs. The
-// result is capped at a difference of half the norm.
+// Propagation. If the inputs of an op differ by a variance v, its output differs by v + r^2. Here r is the rounding of
+// both runs: at most one unit roundoff of the format for each run, and 0.4 of that on average. v is the maximum over
+// the op's inputs. A difference never counts as more than half the norm.
 #include "internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAFETY = 16, FEW = 16, TILE = 64 };    // TILE: keys per block; the largest kernels use twice as many
+// TILE: keys per block of an attention kernel; the largest kernels use twice that
+enum { SAFETY = 16, FEW = 16, TILE = 64 };
 
 static const double UNIT = 0x1p-24, STEP = 0x1p-7, MAXIMUM = 0.25;
 
-static double limit(double variance)
+static double cap(double variance)
 {
     return variance < MAXIMUM ? variance : MAXIMUM;
 }
@@ -49,30 +52,31 @@ double spread_of_op(const struct plan *plan, const struct op *op)
     return sqrt(variance_of_op(plan, op));
 }
 
-// Square of the format's unit roundoff.
-static double rounding_of(enum format format)
+// Returns the square of the format's unit roundoff.
+static double squared_rounding(enum format format)
 {
     return format == FORMAT_I32 ? 0 : ldexp(1, -2 * (format_table[format].mantissa_bits + 1));
 }
 
+// The nondeterministic ops of the job.
 struct sources {
-    uint8_t phases[OP_COUNT];    // per op kind: 1 << phase if it is nondeterministic there on any rank
-    double  received;            // variance of activations and gradients from other pipeline stages
+    uint8_t phases[OP_COUNT];    // [op kind]: bit `phase` is set if the op is nondeterministic there on some rank
+    double  received;            // variance of data from other pipeline stages
 };
 
-// A reduction over n ranks rounds n times in each of the two runs.
+// Returns the variance of a reduction: over n ranks, each of the two runs rounds n times.
 static double variance_of_communication(const struct plan *plan, const struct op *op)
 {
     double ranks = (double)plan->groups[op->shape.communication.group].size;
-    return 2 * ranks * rounding_of(plan->tensors[op->operand[COMMUNICATION_OUT]].format);
+    return 2 * ranks * squared_rounding(plan->tensors[op->operand[COMMUNICATION_OUT]].format);
 }
 
-static bool varies(const struct sources *sources, const struct op *op)
+static bool is_nondeterministic(const struct sources *sources, const struct op *op)
 {
     return sources->phases[op->kind] >> op->tag.phase & 1;
 }
 
-// Whether any op up to and including the phase is nondeterministic.
+// Returns whether any op in this phase or an earlier one is nondeterministic.
 static bool may_receive(const struct sources *sources, int phase)
 {
     unsigned phases = 0;
@@ -82,8 +86,8 @@ static bool may_receive(const struct sources *sources, int phase)
     return (phases & ((2u << phase) - 1)) != 0;
 }
 
-static double input_of(const struct spread *spread, const struct plan *plan, const struct sources *sources,
-                       const struct op *op, bool *is_unknown)
+static double find_input_variance(const struct spread *spread, const struct plan *plan, const struct sources *sources,
+                                  const struct op *op, bool *is_unknown)
 {
     double variance = op->kind == OP_RECEIVE && may_receive(sources, op->tag.phase) ? sources->received : 0;
     for (int slot = 0; slot < op->operand_count; slot++) {
@@ -93,36 +97,37 @@ static double input_of(const struct spread *spread, const struct plan *plan, con
             *is_unknown |= spread->is_unknown[whole];
         }
     }
-    return op->kind == OP_SQUARE_SUM ? 4 * variance : variance;    // squaring doubles the relative difference
+    return op->kind == OP_SQUARE_SUM ? 4 * variance : variance;    // squares differ by twice as much
 }
 
-static void follow(const struct spread *spread, const struct plan *plan, const struct sources *sources, int32_t index)
+static void propagate(const struct spread *spread, const struct plan *plan, const struct sources *sources,
+                      int32_t index)
 {
     const struct op *op         = &plan->ops[index];
     bool             is_unknown = step_op_updates(plan, index);
-    double           variance   = input_of(spread, plan, sources, op, &is_unknown);
-    if (varies(sources, op)) {
+    double           variance   = find_input_variance(spread, plan, sources, op, &is_unknown);
+    if (is_nondeterministic(sources, op)) {
         variance += op_is_communication((enum op_kind)op->kind) ? variance_of_communication(plan, op)
                                                                 : variance_of_op(plan, op);
     }
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0 && (op->access[slot] & ACCESS_WRITE)) {
             const struct tensor *written     = &plan->tensors[op->operand[slot]];
-            double               more        = variance > 0 ? limit(variance + rounding_of(written->format)) : 0;
+            double               more        = variance > 0 ? cap(variance + squared_rounding(written->format)) : 0;
             spread->variance[written->whole] = fmax(spread->variance[written->whole], more);
             spread->is_unknown[written->whole] |= is_unknown;
         }
     }
 }
 
-// Returns the maximum variance sent to another pipeline stage.
-static double follow_all(const struct spread *spread, const struct plan *plan, const struct sources *sources)
+// Propagates the variances through the whole plan. Returns the maximum variance that is sent to another pipeline stage.
+static double propagate_all(const struct spread *spread, const struct plan *plan, const struct sources *sources)
 {
     double sent = 0;
     memset(spread->variance, 0, (size_t)plan->tensor_count * sizeof(double));
     memset(spread->is_unknown, 0, (size_t)plan->tensor_count * sizeof(bool));
     for (int32_t i = 0; i < plan->op_count; i++) {
-        follow(spread, plan, sources, i);
+        propagate(spread, plan, sources, i);
         if (plan->ops[i].kind == OP_SEND) {
             sent = fmax(sent, spread->variance[plan->tensors[plan->ops[i].operand[COMMUNICATION_IN]].whole]);
         }
@@ -156,11 +161,11 @@ void spread_open(struct spread *spread, const struct validation_setup *setup, bo
                               .is_unknown = memory_allocate((size_t)plan->tensor_count * sizeof(bool)),
                               .is_mixed   = is_mixed};
     find_sources(&sources, setup, is_mixed);
-    double sent = follow_all(spread, plan, &sources);
-    if (plan->mesh.size[AXIS_PP] > 1) {    // assumes the worst chunk for every chunk
+    double sent = propagate_all(spread, plan, &sources);
+    if (plan->mesh.size[AXIS_PP] > 1) {    // assume the maximum for every chunk
         double maximum   = comm_largest(setup->comm, sent);
-        sources.received = limit((double)plan->assignment.chunks * maximum);
-        follow_all(spread, plan, &sources);
+        sources.received = cap((double)plan->assignment.chunks * maximum);
+        propagate_all(spread, plan, &sources);
     }
 }
 
