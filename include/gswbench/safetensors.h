@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Streaming writer and validating reader of safetensors files.
+// Writes safetensors files piece by piece, and reads and validates them.
 #pragma once
 
 #include <stdbool.h>
@@ -12,25 +12,26 @@
 
 enum { SAFETENSORS_NAME_BYTES = 128 };
 
+// A tensor in a safetensors file.
 struct safetensor {
     char        name[SAFETENSORS_NAME_BYTES];
     enum format format;
     int32_t     dims;
     int64_t     dim[4];
-    int64_t     begin, bytes;    // offset in the data section, and size
-    uint64_t    checksum;        // XXH3 of the data
-    bool        has_checksum;    // when reading: the file has a checksum of this tensor
+    int64_t     begin, bytes;    // its offset in the data section, and its size
+    uint64_t    checksum;        // XXH3 hash of the data
+    bool        has_checksum;    // read from a file: whether the file has its checksum
 };
 
-// Writes a file. Data are appended in the order of tensors. Create fills begin and bytes, append the checksums, and
-// finish writes those into the header: tensors must stay valid until then.
+// Writes a file. create: fills begin and bytes of the tensors. append: adds data, in the order of the tensors, and
+// fills the checksums. finish: writes the checksums into the header. The tensors must stay valid until finish.
 struct safetensors_writer {
     struct output        output;
     struct safetensor   *tensors;
-    int32_t              count, current;    // current: the tensor that the next bytes belong to
+    int32_t              count, current;    // current: index of the tensor to which the next bytes belong
     int64_t              expected_bytes, written_bytes, file_bytes;
     uint64_t             header_checksum;    // valid after finish
-    struct XXH3_state_s *hash;               // of the current tensor's data so far
+    struct XXH3_state_s *hash;               // hash of the current tensor's data so far
 };
 status safetensors_create(struct safetensors_writer *writer, const char *path, struct safetensor *tensors,
                           int32_t count);
@@ -38,10 +39,12 @@ status safetensors_create_in(struct safetensors_writer *writer, const struct out
                              struct safetensor *tensors, int32_t count);
 status safetensors_append(struct safetensors_writer *writer, const void *data, int64_t bytes);
 status safetensors_finish(struct safetensors_writer *writer);
-void   safetensors_abandon(struct safetensors_writer *writer);    // removes the partial file; also safe after an error
+// removes the unfinished file; may be called after any error
+void safetensors_abandon(struct safetensors_writer *writer);
 
-// Reads a file. Open validates the header: sizes, offsets, overlaps, names, checksum. Read verifies a tensor's
-// checksum, if present, and rejects NaN and infinities. Errors are EXIT_CHECKPOINT with file and tensor.
+// Reads a file. safetensors_open validates its header: sizes, offsets, overlaps, names and checksum. safetensors_read
+// verifies the checksum of a tensor, if there is one, and rejects NaN and infinities. Errors are EXIT_CHECKPOINT, and
+// name file and tensor.
 struct safetensors_reader {
     FILE              *file;
     char               path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];

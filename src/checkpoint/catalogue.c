@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens a checkpoint: finds its folder, reads every header, and indexes the slices by tensor.
+// Opens a checkpoint: finds its folder, reads all headers, and sorts the slices by tensor.
 #include "catalogue.h"
 
 #include <inttypes.h>
@@ -29,7 +29,8 @@ static bool has_file(const char *folder, const char *name)
     return access(catalogue_join(folder, name, path), F_OK) == 0;
 }
 
-// A path with a manifest or config is a checkpoint; otherwise takes the newest complete one in it.
+// Finds the folder. A path with a manifest or config.json is the checkpoint itself; otherwise its newest complete
+// checkpoint is opened.
 static status find_folder(struct catalogue *catalogue, const char *path)
 {
     int64_t step = folders_newest(path);
@@ -56,7 +57,7 @@ static status add_file(struct catalogue *catalogue, const char *name)
     return OK;
 }
 
-// Fills tensor and rectangle from the entry. Returns the problem, or NULL.
+// Sets tensor and rectangle of a slice from its entry. Returns the problem, or NULL.
 static const char *describe(struct stored *stored, bool is_ours)
 {
     const struct safetensor *entry = &stored->entry;
@@ -94,7 +95,7 @@ static status add_slices(struct catalogue *catalogue, const struct safetensors_r
     return OK;
 }
 
-// Compares a file with its manifest entry, if any.
+// Compares a file with its entry in the manifest, if there is one.
 static status check_file(const struct safetensors_reader *reader, const struct manifest_file *said)
 {
     char checksum[CHECKSUM_BYTES];
@@ -180,7 +181,7 @@ static status open_named(struct catalogue *catalogue, const json_t *map, json_t 
     return OK;
 }
 
-// Each tensor must be in the file that the index names for it.
+// Opens the files that the index names. Each tensor must be in the file that the index names for it.
 static status open_indexed(struct catalogue *catalogue, const json_t *map)
 {
     if (!json_is_object(map)) {
@@ -216,13 +217,14 @@ static status open_foreign(struct catalogue *catalogue)
     return result;
 }
 
-// Checks that slices tile a tensor, row by row. An edge is a range of columns and the row up to which it is covered.
-// Without holes, the next slice starts on the first edge: lowest row, then leftmost column.
+// Slices are checked from the top of the tensor to the bottom. An edge is a range of columns, with the row up to which
+// slices cover them. If there are no holes or overlaps, the next slice starts at the first edge: the one with the
+// lowest row, and among these the leftmost.
 struct edge {
     int64_t row, column, columns;
 };
 
-// Binary heap; the first edge is at index 0.
+// Binary heap of edges; the first edge is at index 0.
 struct edges {
     struct edge *items;
     int64_t      count;
@@ -233,19 +235,19 @@ static bool is_before(const struct edge *a, const struct edge *b)
     return a->row < b->row || (a->row == b->row && a->column < b->column);
 }
 
-static void exchange(struct edge *a, struct edge *b)
+static void swap_edges(struct edge *a, struct edge *b)
 {
     struct edge kept = *a;
     *a               = *b;
     *b               = kept;
 }
 
-static void add(struct edges *edges, struct edge edge)
+static void add_edge(struct edges *edges, struct edge edge)
 {
     int64_t at       = edges->count++;
     edges->items[at] = edge;
     while (at > 0 && is_before(&edges->items[at], &edges->items[(at - 1) / 2])) {
-        exchange(&edges->items[at], &edges->items[(at - 1) / 2]);
+        swap_edges(&edges->items[at], &edges->items[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
 }
@@ -261,12 +263,12 @@ static struct edge take_first(struct edges *edges)
         if (minimum == at) {
             return first;
         }
-        exchange(&edges->items[at], &edges->items[minimum]);
+        swap_edges(&edges->items[at], &edges->items[minimum]);
     }
 }
 
-// Adds the next slice, which must cover the edges it starts on; of the last edge a part can remain.
-static enum tiling lay(struct edges *edges, const struct rectangle *at)
+// Adds the next slice. It must cover edges that start at its row and columns; a part of the last edge may remain.
+static enum tiling cover_edges(struct edges *edges, const struct rectangle *at)
 {
     int64_t end = at->column + at->columns;
     for (int64_t column = at->column; column < end;) {
@@ -280,22 +282,22 @@ static enum tiling lay(struct edges *edges, const struct rectangle *at)
         struct edge edge = take_first(edges);
         column += edge.columns;
         if (column > end) {
-            add(edges, (struct edge){edge.row, end, column - end});
+            add_edge(edges, (struct edge){edge.row, end, column - end});
         }
     }
-    add(edges, (struct edge){at->row + at->rows, at->column, at->columns});
+    add_edge(edges, (struct edge){at->row + at->rows, at->column, at->columns});
     return TILING_WHOLE;
 }
 
 enum tiling tiling_find(const struct stored_tensor *tensor, const struct stored **wrong)
 {
-    // A slice adds two edges at most.
+    // Each slice adds at most two edges.
     struct edges edges  = {.items = memory_allocate((size_t)(2 * tensor->count + 2) * sizeof(*edges.items))};
     enum tiling  tiling = TILING_WHOLE;
-    add(&edges, (struct edge){0, 0, tensor->columns});
+    add_edge(&edges, (struct edge){0, 0, tensor->columns});
     for (int64_t i = 0; i < tensor->count && tiling == TILING_WHOLE; i++) {
         *wrong = &tensor->slices[i];
-        tiling = lay(&edges, &tensor->slices[i].at);
+        tiling = cover_edges(&edges, &tensor->slices[i].at);
     }
     if (tiling == TILING_WHOLE && edges.items[0].row != tensor->rows) {
         tiling = TILING_HOLE;
@@ -304,7 +306,7 @@ enum tiling tiling_find(const struct stored_tensor *tensor, const struct stored 
     return tiling;
 }
 
-static int compare(const void *a, const void *b)
+static int order_slices(const void *a, const void *b)
 {
     const struct stored *x = a, *y = b;
     int                  order = strcmp(x->tensor, y->tensor);
@@ -312,8 +314,8 @@ static int compare(const void *a, const void *b)
     return order != 0 ? order : (x->at.column > y->at.column) - (x->at.column < y->at.column);
 }
 
-// The run of slices of one tensor that starts at `first`.
-static struct stored_tensor tensor_at(const struct catalogue *catalogue, int64_t first)
+// Returns the slices of one tensor, which are consecutive. first: index of the first.
+static struct stored_tensor find_tensor_at(const struct catalogue *catalogue, int64_t first)
 {
     struct stored_tensor tensor = {.slices = &catalogue->slices[first]};
     while (first + tensor.count < catalogue->count &&
@@ -346,7 +348,7 @@ static status check_tensor(const struct catalogue *catalogue, const struct store
 static status check_tensors(const struct catalogue *catalogue)
 {
     for (int64_t i = 0; i < catalogue->count;) {
-        struct stored_tensor tensor = tensor_at(catalogue, i);
+        struct stored_tensor tensor = find_tensor_at(catalogue, i);
         TRY(check_tensor(catalogue, &tensor));
         i += tensor.count;
     }
@@ -361,7 +363,7 @@ status catalogue_open(struct catalogue *catalogue, const char *path, bool verifi
     if (catalogue->count == 0) {
         return fail_as(EXIT_CHECKPOINT, "%s: has no tensors", catalogue->path);
     }
-    qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), compare);
+    qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), order_slices);
     return check_tensors(catalogue);
 }
 
@@ -379,7 +381,7 @@ struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum stat
         }
     }
     return begin < catalogue->count && strcmp(catalogue->slices[begin].tensor, tensor) == 0
-               ? tensor_at(catalogue, begin)
+               ? find_tensor_at(catalogue, begin)
                : (struct stored_tensor){.count = 0};
 }
 

@@ -1,100 +1,105 @@
 // SPDX-License-Identifier: MIT
-// Index of a checkpoint: every slice of every tensor, with its file and offset.
+// Index of a checkpoint: every slice of every tensor, with its file and its offset in the file. A slice is a rectangle
+// of a tensor that one rank has saved.
 #pragma once
 
 #include "gswbench/output.h"
 #include "manifest.h"
 #include "slices.h"
 
-// A slice in a file. In Hugging Face's layout it is a full tensor.
+// A slice in a file. In Hugging Face's layout a slice is a whole tensor.
 struct stored {
-    struct safetensor entry;    // as in the file's header
+    struct safetensor entry;    // its entry in the file's header
     int64_t           begin;    // offset of its data in the file
     struct rectangle  at;
     int32_t           file;
     char              tensor[SLICE_NAME_BYTES];
 };
 
-// All slices of one tensor; they tile it.
+// All slices of one tensor. They cover it without overlap.
 struct stored_tensor {
     const struct stored *slices;
     int64_t              count;
     int64_t              rows, columns;
 };
 
+// An open checkpoint.
 struct catalogue {
-    char            path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];    // a path above PATH_MAX does not open
+    char            path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];    // its folder
     bool            is_ours, verifies;
-    struct manifest manifest;    // empty for Hugging Face's layout
+    struct manifest manifest;    // empty in Hugging Face's layout
     char (*files)[64];
-    struct stored *slices;    // [count], sorted by tensor and rectangle
+    struct stored *slices;    // [count]: sorted by tensor, then row, then column
     int64_t        count;
     int32_t        file_count;
 
-    // State of reading.
-    int32_t              open_file;    // -1: none
-    int64_t             *ends;    // [file_count], offset after the last slice of each file; NULL until a file is opened
+    // State of the reader.
+    int32_t              open_file;    // index of the open file; -1: none
+    int64_t             *ends;         // [file_count]: end of the last slice in each file; NULL before a file is opened
     int                  descriptor;
-    int64_t              ahead;    // end of the region requested from the page cache
+    int64_t              ahead;    // end of the region that the page cache was asked to load
     const struct stored *last;
-    void                *data, *filled;    // filled: staging buffer for a tensor of this rank
-    int64_t              read_bytes;       // total so far
-    struct checkpoint_watch watch;         // progress callbacks
+    // destination: buffer for a tensor of this rank before it is copied to the device
+    void                   *data, *destination;
+    int64_t                 read_bytes;    // bytes read so far
+    struct checkpoint_watch watch;         // tells the watchdog about progress
 };
 
-// "FOLDER/NAME", for a file of the checkpoint.
+// Writes the path "FOLDER/NAME" of a file of the checkpoint.
 enum { CATALOGUE_PATH_BYTES = OUTPUT_PATH_BYTES + 2 * OUTPUT_NAME_BYTES };
 const char *catalogue_join(const char *folder, const char *name, char path[CATALOGUE_PATH_BYTES]);
 
-// Parses a JSON file of the checkpoint, and describes the file as a manifest does. The caller owns the reference.
+// Parses a JSON file of the checkpoint. found: its size and checksum, as in a manifest. The caller releases *json.
 status catalogue_load_json(const struct catalogue *catalogue, const char *name, json_t **json,
                            struct manifest_file *found);
 
-// Opens a checkpoint, or the newest complete one in a folder, and reads every header. Close it even after an error.
+// Opens a checkpoint, or the newest complete one in a folder of checkpoints, and reads all headers. Close it even after
+// an error.
 status catalogue_open(struct catalogue *catalogue, const char *path, bool verifies);
 void   catalogue_close(struct catalogue *catalogue);
 
-// Looks up a tensor by state and name; count is 0 if it is missing.
+// Finds a tensor by state and name; count is 0 if there is none.
 struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum state state, const char *name);
 
-// Type of exported weights: fp32 if some exist only as master weights.
+// Returns the type of exported weights. It is fp32 if some weights are stored only as masters.
 enum format catalogue_weight_format(const struct catalogue *catalogue);
 
-// Checks that the checkpoint has exactly the model's tensors, with the right shapes.
-bool   catalogue_has(const struct catalogue *catalogue, const char *name);    // weights or masters of that name
+// catalogue_has returns whether there are weights or masters of this name. catalogue_check fails unless the checkpoint
+// has exactly the model's tensors with the right shapes.
+bool   catalogue_has(const struct catalogue *catalogue, const char *name);
 status catalogue_check(const struct catalogue *catalogue, const struct plan *plan);
 
-// Returns the data of a slice, valid until the next call. rows: the requested rectangle, replaced by the one
-// that was read: if data is verified, the full slice, because the checksum covers all of it.
+// Reads data of a slice, which stay valid until the next call. rows: the requested rectangle, then the rectangle that
+// was read. If data are verified, this is the whole slice, because the checksum covers all of it.
 status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *rows,
                       const void **data);
 
-// Destination buffer: elements of a unit's range, starting at element first.
-struct filled {
+// A buffer for elements of an FSDP unit, from the element with index `first` on.
+struct destination {
     void       *data;
     enum format format;
     int64_t     first;
 };
 
-// Copies a slice of a tensor's state into the destination, rounded if the tensor has fewer bits. docs/checkpoint.md
-// describes how a missing state is derived.
+// Reads a slice of a state (weights, masters or moments) into the destination, and rounds it if the destination has
+// fewer bits. docs/checkpoint.md describes how a missing state is derived.
 status catalogue_fill(struct catalogue *catalogue, enum state state, const struct slice *wanted,
-                      const struct filled *filled);
+                      const struct destination *destination);
 
-// Reads a rectangle of a slice, row by row; it must be the full slice if verified.
+// Reads a rectangle of a slice. If data are verified, it must be the whole slice.
 status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
                            void *data);
 
-// load.c: router biases of every layer; zeros if the checkpoint has none.
+// load.c: reads the router biases of every layer; zeros if the checkpoint has none.
 status catalogue_read_biases(struct catalogue *catalogue, const struct plan *plan, float *values);
 
 // Closes the open file and frees the buffers for reading.
 void catalogue_end_reading(struct catalogue *catalogue);
 
-// "PATH: tensor 'NAME': PROBLEM"
+// Returns the error "PATH: tensor 'NAME': PROBLEM".
 status catalogue_refuse(const struct catalogue *catalogue, const char *tensor, const char *problem);
 
-// Checks that slices tile their tensor. Slices are sorted by row and column. wrong: a slice that overlaps an
-// earlier one. O(n log n).
+// Checks that slices cover their tensor without overlap. The slices must be sorted by row and column. wrong: a slice
+// that overlaps an earlier one. Takes O(n log n) for n slices.
 enum tiling { TILING_WHOLE, TILING_OVERLAP, TILING_HOLE };
 enum tiling tiling_find(const struct stored_tensor *tensor, const struct stored **wrong);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads slices in pieces that are checksummed in the CPU cache, with read-ahead.
+// Reads slices in pieces, so that each piece is checksummed while it is in the CPU cache. Also reads ahead.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -32,11 +32,11 @@ void catalogue_end_reading(struct catalogue *catalogue)
 {
     close_file(catalogue);
     free(catalogue->data);
-    free(catalogue->filled);
+    free(catalogue->destination);
     free(catalogue->ends);
     catalogue->ends = NULL;
-    catalogue->data = catalogue->filled = NULL;
-    catalogue->last                     = NULL;
+    catalogue->data = catalogue->destination = NULL;
+    catalogue->last                          = NULL;
 }
 
 static void find_ends(struct catalogue *catalogue)
@@ -48,7 +48,7 @@ static void find_ends(struct catalogue *catalogue)
     }
 }
 
-// Fails unless the file ends with its last slice, like the file whose header rank 0 read.
+// Fails unless the file ends with its last slice. Otherwise it is not the file whose header rank 0 has read.
 static status check_size(struct catalogue *catalogue, const char *path, const struct stat *about)
 {
     if (catalogue->ends == NULL) {
@@ -81,7 +81,7 @@ static status open_data(struct catalogue *catalogue, const struct stored *stored
     return check_size(catalogue, path, &about);
 }
 
-// Reads are usually sequential: fetches the next bytes while this slice is checksummed.
+// Asks the page cache to load the bytes after this slice while it is checksummed, because most reads are sequential.
 static void read_ahead(struct catalogue *catalogue, int64_t end)
 {
     int64_t from = catalogue->ahead > end && catalogue->ahead < end + AHEAD_BYTES ? catalogue->ahead : end;
@@ -120,7 +120,7 @@ static status read_run(struct catalogue *catalogue, const struct stored *stored,
     return OK;
 }
 
-// Reads a rectangle of a slice: full rows at once, because they are contiguous; parts of rows one by one.
+// Reads a rectangle of a slice. Whole rows are contiguous and are read at once; parts of rows are read row by row.
 static status read_runs(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
                         struct checksum_run *check, char *data)
 {
@@ -153,7 +153,7 @@ status catalogue_read_into(struct catalogue *catalogue, const struct stored *sto
     return failed(&result) ? result : verified;
 }
 
-// Reads the full slice if it must be verified, else the requested rectangle.
+// Reads the whole slice if it must be verified, else only the requested rectangle.
 status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *at, const void **data)
 {
     bool is_whole = stored->entry.has_checksum && catalogue->verifies;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lists and writes weights in Hugging Face's layout: safetensors shards, index and config.json.
+// Lists and writes weights in Hugging Face's layout: safetensors files (shards), their index, and config.json.
 #include "gswbench/checkpoint.h"
 
 #include <jansson.h>
@@ -17,11 +17,11 @@
 #include "internal.h"
 #include "slices.h"
 
-enum { NAME_BYTES = 64 };    // of a file in the folder
+enum { NAME_BYTES = 64 };    // size of a file name
 
-static const int64_t shard_bytes_default = 5000000000;    // same as Hugging Face's writer
+static const int64_t shard_bytes_default = 5000000000;    // the default of Hugging Face's writer
 
-// Lists the parts of weights, with their order and shard.
+// Returns the entry of a part of a weight in a safetensors file.
 static struct safetensor describe(const struct weight_part *part, enum format format)
 {
     struct safetensor tensor = {.format = format, .dims = part->is_vector ? 1 : 2, .dim = {part->rows, part->columns}};
@@ -32,24 +32,24 @@ static struct safetensor describe(const struct weight_part *part, enum format fo
     return tensor;
 }
 
-// Format of the list's tensors, and its last file.
-struct filling {
+// State while the list is made: the format of its tensors, and the size of its last file.
+struct shard_state {
     enum format format;
-    int64_t     shard_bytes, bytes_used;    // maximum and current data bytes of that file
+    int64_t     shard_bytes, bytes_used;    // maximum and current bytes of data in the last file
 };
 
 static void append(struct export_list *list, const struct weight_part *part, const struct plan_unit *unit,
-                   struct filling *filling)
+                   struct shard_state *shard_state)
 {
-    int64_t bytes = format_bytes(filling->format, part->rows * part->columns);
-    if (list->shards == 0 || filling->bytes_used + bytes > filling->shard_bytes) {
+    int64_t bytes = format_bytes(shard_state->format, part->rows * part->columns);
+    if (list->shards == 0 || shard_state->bytes_used + bytes > shard_state->shard_bytes) {
         list->shards++;
-        filling->bytes_used = 0;
+        shard_state->bytes_used = 0;
     }
-    filling->bytes_used += bytes;
+    shard_state->bytes_used += bytes;
     list->total_bytes += bytes;
     int32_t tensors = list->count;
-    LIST_APPEND(list->tensors, tensors, describe(part, filling->format));
+    LIST_APPEND(list->tensors, tensors, describe(part, shard_state->format));
     LIST_APPEND(list->exports, list->count,
                 (struct export){.part             = part,
                                 .shard            = list->shards - 1,
@@ -58,12 +58,12 @@ static void append(struct export_list *list, const struct weight_part *part, con
                                 .is_muon          = unit->is_muon});
 }
 
-static int64_t owners_of(const struct plan *plan)
+static int64_t count_owners(const struct plan *plan)
 {
     return mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }
 
-// Lists the holders, one rank per pipeline stage and expert-parallel rank, which together have all weights.
+// Makes the plans of the ranks that together have all weights: one per pipeline stage and expert-parallel rank.
 static void declare_holders(struct export_list *list, const struct plan *plan)
 {
     int64_t *ranks = memory_allocate((size_t)list->holder_count * sizeof(*ranks));
@@ -75,10 +75,11 @@ static void declare_holders(struct export_list *list, const struct plan *plan)
     free(ranks);
 }
 
-// Lists expert weights of every expert-parallel rank, others once per stage, and tied weights only at the original.
+// Returns whether a holder lists a unit. Expert weights are listed for every expert-parallel rank, other weights once
+// per pipeline stage, and tied weights only where the original is.
 static bool is_listed(const struct plan *plan, int64_t holder, const struct plan_unit *unit)
 {
-    return !unit->is_copy && (unit->is_experts || holder % owners_of(plan) == 0);
+    return !unit->is_copy && (unit->is_experts || holder % count_owners(plan) == 0);
 }
 
 int32_t exports_name_bias(const struct plan *plan, int32_t index, char name[SAFETENSORS_NAME_BYTES])
@@ -110,30 +111,30 @@ static void list_biases(struct export_list *list, const struct plan *plan)
     }
 }
 
-// Appends the weights of a holder's units at this place of the model.
-static void append_place(struct export_list *list, const struct plan *plan, int64_t holder, int64_t place,
-                         struct filling *filling)
+// Appends the weights of a holder's units that are at this place in the model's order.
+static void append_units(struct export_list *list, const struct plan *plan, int64_t holder, int64_t place,
+                         struct shard_state *shard_state)
 {
     const struct plan *of = list->holders != NULL ? &list->holders[holder] : plan;
     for (int32_t i = 0; i < of->weight_count; i++) {
         const struct weight    *weight = &of->weights[i];
         const struct plan_unit *unit   = &of->units[weight->unit];
         for (int32_t j = 0; j < weight->part_count && unit->place == place && is_listed(of, holder, unit); j++) {
-            append(list, &weight->part[j], unit, filling);
+            append(list, &weight->part[j], unit, shard_state);
         }
     }
 }
 
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes)
 {
-    struct export_list list    = {.holder_count = plan->mesh.size[AXIS_PP] * owners_of(plan)};
-    struct filling     filling = {.format = format, .shard_bytes = shard_bytes};
+    struct export_list list        = {.holder_count = plan->mesh.size[AXIS_PP] * count_owners(plan)};
+    struct shard_state shard_state = {.format = format, .shard_bytes = shard_bytes};
     if (list.holder_count > 1) {
         declare_holders(&list, plan);
     }
     for (int64_t place = 0; place < 4 * model_all_layers(&plan->model) + 2; place++) {
         for (int64_t holder = 0; holder < list.holder_count; holder++) {
-            append_place(&list, plan, holder, place, &filling);
+            append_units(&list, plan, holder, place, &shard_state);
         }
     }
     if (plan->router_bias >= 0) {
@@ -164,7 +165,8 @@ struct part_place exports_find(const struct plan *plan, const struct export *exp
     return (struct part_place){NULL, NULL};
 }
 
-// Reads this rank's optimizer share of a unit as fp32: masters, or weights without masters. The caller frees it.
+// Reads the elements of a unit that this rank's optimizer updates, as fp32: masters if there are any, else weights. The
+// caller frees them.
 static float *read_updated(const struct weight_source *source, const struct plan_unit *unit)
 {
     bool                 has_master = unit->master >= 0;
@@ -176,7 +178,8 @@ static float *read_updated(const struct weight_source *source, const struct plan
     }
     step_read(source->step, has_master ? unit->master : unit->weight, values);
     if (tensor->format == FORMAT_BF16) {
-        for (int64_t i = tensor->elements - 1; i >= 0; i--) {    // backwards: a float overwrites two later bf16 values
+        // from the end, because a float overwrites the next two bf16 values
+        for (int64_t i = tensor->elements - 1; i >= 0; i--) {
             bf16 low_precision;
             memcpy(&low_precision, (const char *)values + i * (int64_t)sizeof(low_precision), sizeof(low_precision));
             values[i] = bf16_to_float(low_precision);
@@ -189,8 +192,9 @@ static float *read_updated(const struct weight_source *source, const struct plan
     return values;
 }
 
-// Whether this rank, of all with the same values, provides a part. part is NULL if another pipeline stage has it.
-static bool contributes(const struct plan *plan, const struct part_place *place)
+// Returns whether this rank provides a part. Only the first of the ranks with the same values does. place->part is NULL
+// if another pipeline stage has the part.
+static bool provides_part(const struct plan *plan, const struct part_place *place)
 {
     const struct weight_part *part = place->part;
     if (part == NULL) {
@@ -201,13 +205,14 @@ static bool contributes(const struct plan *plan, const struct part_place *place)
     return !unit->is_copy && mesh_group_index(&plan->mesh, plan->rank, replica_axes) == 0;
 }
 
-// Copies the wanted elements that this rank owns; others stay zero. own: this rank's optimizer share of the unit.
+// Copies those wanted elements that this rank has; the other elements stay zero. own: what read_updated returns.
 static void copy_own(const struct part_place *place, const struct plan_unit *unit, const float *own,
                      struct plan_slice wanted, float *values)
 {
     const struct weight_part *part = place->part;
     for (int64_t row = 0; row < part->local_rows; row++) {
-        int64_t global = (part->first_row + row) * part->columns + part->first_column;    // of the row's first element
+        // index of the row's first element in the whole tensor
+        int64_t global = (part->first_row + row) * part->columns + part->first_column;
         int64_t local  = place->weight->first + part->offset + row * part->local_columns - unit->updated.first;
         int64_t begin  = number_max(number_max(wanted.first - global, 0), -local);
         int64_t end    = number_min(wanted.first + wanted.elements - global, part->local_columns);
@@ -219,7 +224,7 @@ static void copy_own(const struct part_place *place, const struct plan_unit *uni
     }
 }
 
-// Sums values over all ranks; at most one of them is nonzero per element.
+// Sums values over all ranks, which gathers them: for each element at most one rank has a value other than zero.
 static void gather_values(const struct weight_source *source, float *values, int64_t count)
 {
     int    ranks = source->comm->topology.ranks;
@@ -233,15 +238,15 @@ static void gather_values(const struct weight_source *source, float *values, int
     free(all);
 }
 
-// Rank 0 announces the next part, so other ranks do not wait for it after a failure.
-static bool call_next(struct comm *comm, bool follows)
+// Rank 0 tells the other ranks that a part follows. Without this, they would wait for a part after a failure of rank 0.
+static bool announce_next(struct comm *comm, bool follows)
 {
     int32_t answer = follows;
     comm->ops->share(comm, &answer, sizeof(answer), 0);
     return answer != 0;
 }
 
-// Collective: rank 0 passes a writer, the others NULL.
+// Writes a part of a running job's weights. Collective: rank 0 passes a writer, the other ranks NULL.
 static status append_present(struct safetensors_writer *writer, const struct weight_source *source,
                              const struct export *export)
 {
@@ -251,10 +256,10 @@ static status append_present(struct safetensors_writer *writer, const struct wei
     const struct plan_unit *unit     = place.part != NULL ? &source->plan->units[place.weight->unit] : NULL;
     int64_t                 elements = export->part->rows * export->part->columns;
     float                  *values   = memory_allocate(CHUNK * sizeof(*values));
-    float                  *own      = contributes(source->plan, &place) ? read_updated(source, unit) : NULL;
+    float                  *own      = provides_part(source->plan, &place) ? read_updated(source, unit) : NULL;
     status                  result   = OK;
     if (writer != NULL) {
-        call_next(source->comm, true);
+        announce_next(source->comm, true);
     }
     for (int64_t first = 0; first < elements; first += CHUNK) {
         int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
@@ -295,22 +300,23 @@ static status append_stored(struct safetensors_writer *writer, const struct weig
 {
     const struct weight_part *part    = export->part;
     int64_t                   maximum = SLICE_ELEMENTS_MAX / part->columns > 1 ? SLICE_ELEMENTS_MAX / part->columns : 1;
-    struct filled filled = {.data   = memory_allocate((size_t)format_bytes(source->format, maximum * part->columns)),
-                            .format = source->format};
-    status        result = OK;
+    struct destination        destination = {
+               .data   = memory_allocate((size_t)format_bytes(source->format, maximum * part->columns)),
+               .format = source->format};
+    status result = OK;
     for (int64_t row = 0; row < part->rows && !failed(&result); row += maximum) {
         int64_t      rows  = row + maximum < part->rows ? maximum : part->rows - row;
         struct slice slice = {.part = part, .at = {.row = row, .rows = rows, .columns = part->columns}};
-        result             = catalogue_fill(source->stored, STATE_WEIGHT, &slice, &filled);
+        result             = catalogue_fill(source->stored, STATE_WEIGHT, &slice, &destination);
         result             = failed(&result)
                                  ? result
-                                 : safetensors_append(writer, filled.data, format_bytes(source->format, rows * part->columns));
+                                 : safetensors_append(writer, destination.data, format_bytes(source->format, rows * part->columns));
     }
-    free(filled.data);
+    free(destination.data);
     return result;
 }
 
-// Every rank has all biases. They are zero initially and if a checkpoint lacks them.
+// Writes the router biases, which every rank has. They are zero initially, and if a checkpoint has none.
 static status append_biases(struct safetensors_writer *writer, const struct weight_source *source)
 {
     const struct tensor *tensor = &source->plan->tensors[source->plan->router_bias];
@@ -326,7 +332,7 @@ static status append_biases(struct safetensors_writer *writer, const struct weig
     return result;
 }
 
-// Names the file of a tensor; router biases are in the last one.
+// Returns the name of a tensor's file. Router biases are in the last file.
 static const char *name_shard(const struct export_list *list, int32_t tensor, char name[NAME_BYTES])
 {
     int32_t shard = tensor < list->count ? list->exports[tensor].shard : list->shards - 1;
@@ -334,7 +340,7 @@ static const char *name_shard(const struct export_list *list, int32_t tensor, ch
     return list->shards == 1 ? WEIGHTS_NAME : name;
 }
 
-// Writes exports begin .. end - 1 to their shard's file.
+// Writes the exports from begin to end - 1 to their file.
 static status write_shard(const struct weight_source *source, const struct export_list *list, int32_t begin,
                           int32_t end, const struct output_folder *folder)
 {
@@ -406,7 +412,7 @@ static status write_config(const struct weight_source *source, const struct outp
     return write_json(describe_model(&plan->model, plan->train.sequence, source->format), folder, CONFIG_NAME);
 }
 
-// Checks for room as if no file were larger than a shard. The writer checks the size of each file again.
+// Checks for space, as if no file were larger than shard_bytes_default. The writer checks the size of each file again.
 static status check_space(const struct plan *plan, enum format format, const struct output_folder *folder)
 {
     struct export_list list    = exports_list(plan, format, shard_bytes_default);
@@ -421,7 +427,7 @@ status checkpoint_check_space(const struct plan *plan, const struct output_folde
     return check_space(plan, FORMAT_F32, folder);
 }
 
-// config.json is written last: a folder that has it is complete.
+// config.json is written last, so a folder that has it is complete.
 status checkpoint_write_folder(const struct weight_source *source, const struct output_folder *folder,
                                int64_t shard_bytes)
 {
@@ -461,11 +467,11 @@ status checkpoint_write(const struct plan *plan, const struct step *step, struct
     struct weight_source source = {.plan = plan, .step = step, .comm = comm};
     if (comm->topology.rank == 0) {
         status result = checkpoint_write_folder(&source, folder, shard_bytes_default);
-        call_next(comm, false);
+        announce_next(comm, false);
         return result;
     }
     struct export_list list = exports_list(plan, FORMAT_F32, shard_bytes_default);
-    for (int32_t i = 0; call_next(comm, false); i++) {
+    for (int32_t i = 0; announce_next(comm, false); i++) {
         append_present(NULL, &source, &list.exports[i]);
     }
     exports_free(&list);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Builds and compares Hugging Face's config.json of a model.
+// Builds Hugging Face's config.json of a model, and compares a config.json with it.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,8 @@ static void set_count(json_t *json, const char *key, int64_t value)
     json_object_set_new(json, key, json_integer(value));
 }
 
-// transformers defaults a missing q_lora_rank to DeepSeek-V3's, so null is written explicitly.
+// Adds the keys of latent attention. A missing q_lora_rank would mean DeepSeek-V3's value in transformers, so null is
+// written.
 static void describe_latent(json_t *json, const struct model_config *model)
 {
     json_object_set_new(json, "q_lora_rank", model->q_rank > 0 ? json_integer(model->q_rank) : json_null());
@@ -28,7 +29,7 @@ static void describe_latent(json_t *json, const struct model_config *model)
     json_object_set_new(json, "rope_interleave", json_false());
 }
 
-// Keys of transformers' DeepseekV3Config and of DeepSeek's router. A router without groups has one.
+// Adds the keys of DeepseekV3Config in transformers, and of DeepSeek's router. A router without groups has one group.
 static void describe_deepseek(json_t *json, const struct model_config *model)
 {
     bool has_groups = model->router_groups > 0;
@@ -48,7 +49,7 @@ static void describe_deepseek(json_t *json, const struct model_config *model)
     set_count(json, "num_nextn_predict_layers", model->predicted_tokens);
 }
 
-// Keys of transformers' NemotronHConfig.
+// Adds the keys of NemotronHConfig in transformers.
 static void describe_mamba(json_t *json, const struct model_config *model)
 {
     set_count(json, "mamba_num_heads", model->mamba_heads);
@@ -59,7 +60,7 @@ static void describe_mamba(json_t *json, const struct model_config *model)
     set_count(json, "chunk_size", model->mamba_chunk);
 }
 
-// Settings without a Hugging Face key get our own keys.
+// Adds keys for settings that Hugging Face has no keys for. Their names are gswbench's own.
 static void describe_own(json_t *json, const struct model_config *model)
 {
     json_object_set_new(json, "architectures", json_pack("[s]", "GswbenchForCausalLM"));
@@ -104,7 +105,8 @@ static void describe_own(json_t *json, const struct model_config *model)
     }
 }
 
-// Qwen3 needs norm_topk_prob: gates are normalized over the chosen experts.
+// Adds the keys that depend on the model family. Qwen3 needs norm_topk_prob, because it normalizes gates over the
+// chosen experts.
 static void describe_family(json_t *json, const struct model_config *model)
 {
     const struct model_family *family = model_family_of(model);
@@ -133,7 +135,7 @@ static void describe_family(json_t *json, const struct model_config *model)
     set_text(json, "model_type", model->family);
 }
 
-// All MLPs of Mixtral are experts.
+// Returns intermediate_size. In Mixtral every MLP is an expert.
 static int64_t dense_ffn(const struct model_config *model)
 {
     return strcmp(model->family, "mixtral") == 0 ? model_expert_ffn(model) : model->ffn;
@@ -141,7 +143,7 @@ static int64_t dense_ffn(const struct model_config *model)
 
 json_t *describe_model(const struct model_config *model, int64_t sequence, enum format format)
 {
-    const int64_t original_context = 8192;    // of Llama 3.1's frequency scaling
+    const int64_t original_context = 8192;    // constant of Llama 3.1's RoPE scaling
 
     json_t *json    = json_object();
     int64_t context = sequence;
@@ -154,7 +156,8 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
     set_count(json, "num_key_value_heads", model->kv_heads);
     set_count(json, "head_dim",
               model->kv_rank > 0 ? model->rope_dim
-                                 : model->head_dim);    // MLA: transformers sets head_dim to the rotary width
+                                 // with latent attention, transformers expects the rotary width here
+                                 : model->head_dim);
     json_object_set_new(json, "rms_norm_eps", json_real(model->norm_epsilon));
     json_object_set_new(json, "rope_theta", json_real(model->rope_theta));
     if (model->rope_scaling != 1) {
@@ -172,8 +175,8 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
     return json;
 }
 
-// Whether a key may differ: it does not change the computation, or is checked elsewhere.
-static bool is_free(const char *key)
+// Returns whether a key may differ, because it does not change the computation, or is checked elsewhere.
+static bool may_differ(const char *key)
 {
     static const char *const free_keys[] = {"architectures",        "torch_dtype",
                                             "rope_scaling",         "max_position_embeddings",
@@ -192,7 +195,7 @@ static bool are_equal(const json_t *a, const json_t *b)
     return json_is_number(a) && json_is_number(b) ? fabs(x - y) <= 1e-9 * fabs(x) : json_equal(a, b) != 0;
 }
 
-static status refuse(const char *path, const char *key, const json_t *expected, const json_t *found)
+static status report_difference(const char *path, const char *key, const json_t *expected, const json_t *found)
 {
     char  *texts[] = {json_dumps(found, JSON_ENCODE_ANY), json_dumps(expected, JSON_ENCODE_ANY)};
     status result  = fail_as(EXIT_CHECKPOINT, "%.600s: %s is %.120s, but the job's model has %.120s", path, key,
@@ -202,7 +205,7 @@ static status refuse(const char *path, const char *key, const json_t *expected, 
     return result;
 }
 
-// Fails at the first key whose value differs. Keys that are missing in the file are not compared.
+// Compares the values of keys. A key that is missing in the file is not compared.
 static status compare_keys(const char *path, const json_t *expected, const json_t *found)
 {
     const char *key;
@@ -210,14 +213,14 @@ static status compare_keys(const char *path, const json_t *expected, const json_
     json_object_foreach((json_t *)expected, key, value)
     {
         const json_t *other = json_object_get(found, key);
-        if (!is_free(key) && other != NULL && !json_is_null(other) && !are_equal(value, other)) {
-            return refuse(path, key, value, other);
+        if (!may_differ(key) && other != NULL && !json_is_null(other) && !are_equal(value, other)) {
+            return report_difference(path, key, value, other);
         }
     }
     return OK;
 }
 
-// RoPE scaling, under "rope_parameters" in newer transformers versions; NULL: none.
+// Returns the settings of RoPE scaling, which newer versions of transformers have under "rope_parameters"; NULL: none.
 static const json_t *find_scaling(const json_t *config)
 {
     const json_t *scaling = json_object_get(config, "rope_scaling");
@@ -233,13 +236,14 @@ status describe_compare(const char *path, const json_t *expected, const json_t *
     const json_t *wanted = find_scaling(expected), *scaling = find_scaling(found);
     TRY(compare_keys(path, expected, found));
     if (json_object_get(expected, "rope_interleave") != NULL && json_object_get(found, "rope_interleave") == NULL) {
-        return refuse(path, "rope_interleave", json_false(), json_true());    // transformers defaults it to true
+        // if it is missing, transformers uses true
+        return report_difference(path, "rope_interleave", json_false(), json_true());
     }
     if (theta != NULL && !are_equal(json_object_get(expected, "rope_theta"), theta)) {
-        return refuse(path, "rope_theta", json_object_get(expected, "rope_theta"), theta);
+        return report_difference(path, "rope_theta", json_object_get(expected, "rope_theta"), theta);
     }
     if ((wanted == NULL) != (scaling == NULL)) {
-        return refuse(path, "rope_scaling", wanted, scaling);
+        return report_difference(path, "rope_scaling", wanted, scaling);
     }
     return compare_keys(path, wanted, scaling);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loads a checkpoint into this rank's tensors; the checkpoint may have any layout.
+// Loads a checkpoint into the tensors of this rank. The checkpoint may have been saved with another layout.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "gswbench/clock.h"
 #include "gswbench/format.h"
 
-// A range of an array: the elements of `data` from index `first` on.
+// A position in an array: the elements of `data` from index `first` on.
 struct elements {
     enum format format;
     void       *data;
@@ -30,37 +30,38 @@ static void copy_elements(const struct elements *to, const struct elements *from
     }
 }
 
-static void *place_of(const struct slice *wanted, const struct filled *filled)
+static void *find_destination(const struct slice *wanted, const struct destination *destination)
 {
-    return (char *)filled->data + format_bytes(filled->format, wanted->first - filled->first);
+    return (char *)destination->data + format_bytes(destination->format, wanted->first - destination->first);
 }
 
-// Copies the intersection of a stored slice and a wanted one.
+// Copies the elements that a stored slice and a wanted slice have in common.
 static status fill_common(struct catalogue *catalogue, const struct stored *stored, const struct slice *wanted,
-                          const struct filled *filled)
+                          const struct destination *destination)
 {
     struct rectangle common = rectangle_common(&stored->at, &wanted->at), at = common;
     const void      *data;
     if (common.rows == 0 || common.columns == 0) {
         return OK;
     }
-    if (stored->entry.format == filled->format && memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
-        return catalogue_read_into(catalogue, stored, &at, place_of(wanted, filled));
+    if (stored->entry.format == destination->format && memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
+        return catalogue_read_into(catalogue, stored, &at, find_destination(wanted, destination));
     }
     TRY(catalogue_read(catalogue, stored, &at, &data));
     for (int64_t row = common.row; row < common.row + common.rows; row++) {
-        int64_t place = wanted->first - filled->first + (row - wanted->at.row) * wanted->at.columns + common.column -
-                        wanted->at.column;
+        int64_t place = wanted->first - destination->first + (row - wanted->at.row) * wanted->at.columns +
+                        common.column - wanted->at.column;
         int64_t first = (row - at.row) * at.columns + common.column - at.column;
-        copy_elements(&(struct elements){filled->format, filled->data, place},
+        copy_elements(&(struct elements){destination->format, destination->data, place},
                       &(struct elements){stored->entry.format, (void *)data, first}, common.columns);
     }
     return OK;
 }
 
-// Finds the slices to load: for weights, weights of the same type, else masters; for missing masters, weights.
-static struct stored_tensor source_of(const struct catalogue *catalogue, enum state state, enum format format,
-                                      const char *name)
+// Finds the stored tensor from which to load a state. For weights these are weights of the same type, else masters. If
+// masters are missing, it returns the weights.
+static struct stored_tensor find_source(const struct catalogue *catalogue, enum state state, enum format format,
+                                        const char *name)
 {
     struct stored_tensor own = catalogue_find(catalogue, state, name);
     if (state != STATE_WEIGHT && state != STATE_MASTER) {
@@ -72,54 +73,55 @@ static struct stored_tensor source_of(const struct catalogue *catalogue, enum st
 }
 
 status catalogue_fill(struct catalogue *catalogue, enum state state, const struct slice *wanted,
-                      const struct filled *filled)
+                      const struct destination *destination)
 {
-    struct stored_tensor source = source_of(catalogue, state, filled->format, wanted->part->name);
-    if (source.count == 0) {    // moments before the first step
-        memset(place_of(wanted, filled), 0, (size_t)format_bytes(filled->format, wanted->at.rows * wanted->at.columns));
+    struct stored_tensor source = find_source(catalogue, state, destination->format, wanted->part->name);
+    if (source.count == 0) {    // moments are zero before the first step
+        memset(find_destination(wanted, destination), 0,
+               (size_t)format_bytes(destination->format, wanted->at.rows * wanted->at.columns));
     }
     for (int64_t i = 0; i < source.count; i++) {
-        TRY(fill_common(catalogue, &source.slices[i], wanted, filled));
+        TRY(fill_common(catalogue, &source.slices[i], wanted, destination));
     }
     return OK;
 }
 
-// Zeroes the padding between two slices.
-static void clear(const struct filled *filled, int64_t first, int64_t end)
+// Sets the padding between two slices to zero.
+static void clear_padding(const struct destination *destination, int64_t first, int64_t end)
 {
-    memset((char *)filled->data + format_bytes(filled->format, first - filled->first), 0,
-           (size_t)format_bytes(filled->format, end - first));
+    memset((char *)destination->data + format_bytes(destination->format, first - destination->first), 0,
+           (size_t)format_bytes(destination->format, end - first));
 }
 
 static status load_state(struct catalogue *catalogue, const struct plan *plan, const struct plan_unit *unit,
                          enum state state, struct step *step)
 {
-    int32_t           index  = state_tensor(unit, state);
-    struct plan_slice range  = state_range(unit, state);
-    struct slice_list list   = slices_of(plan, unit, range);
-    struct filled     filled = {.format = plan->tensors[index].format, .first = range.first};
-    status            result = OK;
-    int64_t           done   = range.first;
-    void             *own    = step_host_memory(step, index);
+    int32_t            index       = state_tensor(unit, state);
+    struct plan_slice  range       = state_range(unit, state);
+    struct slice_list  list        = slices_of(plan, unit, range);
+    struct destination destination = {.format = plan->tensors[index].format, .first = range.first};
+    status             result      = OK;
+    int64_t            done        = range.first;
+    void              *own         = step_host_memory(step, index);
     if (own == NULL) {
-        catalogue->filled = memory_resize(catalogue->filled, (size_t)plan->tensors[index].bytes);
+        catalogue->destination = memory_resize(catalogue->destination, (size_t)plan->tensors[index].bytes);
     }
-    filled.data = own != NULL ? own : catalogue->filled;
+    destination.data = own != NULL ? own : catalogue->destination;
     for (int64_t i = 0; i < list.count && !failed(&result); i++) {
         const struct slice *slice = &list.items[i];
-        clear(&filled, done, slice->first);
-        result = catalogue_fill(catalogue, state, slice, &filled);
+        clear_padding(&destination, done, slice->first);
+        result = catalogue_fill(catalogue, state, slice, &destination);
         done   = slice->first + slice->at.rows * slice->at.columns;
     }
-    clear(&filled, done, range.first + range.elements);
+    clear_padding(&destination, done, range.first + range.elements);
     if (own == NULL) {
-        step_write(step, index, filled.data);
+        step_write(step, index, destination.data);
     }
     free(list.items);
     return result;
 }
 
-// Reads a tensor that must be one fp32 slice of this size; else fails with the problem.
+// Reads a tensor that must be a single fp32 slice of this size. Otherwise fails with the problem.
 static status read_one(struct catalogue *catalogue, const char *name, int64_t bytes, const char *problem,
                        const void **data)
 {
@@ -136,7 +138,8 @@ static bool has_tensor(const struct catalogue *catalogue, const char *name)
     return catalogue_find(catalogue, STATE_WEIGHT, name).count > 0;
 }
 
-// Loads delayed scaling state, the same on every rank. Scaling starts fresh if the checkpoint has none.
+// Loads the state of delayed scaling, which is the same on every rank. If the checkpoint has none, scaling starts
+// afresh.
 static status load_scaling(struct catalogue *catalogue, const struct plan *plan, struct step *step)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];
@@ -201,6 +204,7 @@ static status load_biases(struct catalogue *catalogue, const struct plan *plan, 
     return result;
 }
 
+// A unit of a checkpoint, from which read_weight reads.
 struct stored_unit {
     struct catalogue       *catalogue;
     const struct plan      *plan;
@@ -209,14 +213,14 @@ struct stored_unit {
 
 static status read_weight(void *context, const struct weight *weight, float *values)
 {
-    const struct stored_unit *stored = context;
-    struct plan_slice         all    = {weight->first, weight->rows * weight->columns};
-    struct slice_list         list   = slices_of(stored->plan, stored->unit, all);
-    struct filled             filled = {.format = FORMAT_F32, .first = all.first, .data = values};
-    status                    result = OK;
-    memset(values, 0, (size_t)all.elements * sizeof(*values));    // padding
+    const struct stored_unit *stored      = context;
+    struct plan_slice         all         = {weight->first, weight->rows * weight->columns};
+    struct slice_list         list        = slices_of(stored->plan, stored->unit, all);
+    struct destination        destination = {.format = FORMAT_F32, .first = all.first, .data = values};
+    status                    result      = OK;
+    memset(values, 0, (size_t)all.elements * sizeof(*values));    // zero padding
     for (int64_t i = 0; i < list.count && !failed(&result); i++) {
-        result = catalogue_fill(stored->catalogue, STATE_WEIGHT, &list.items[i], &filled);
+        result = catalogue_fill(stored->catalogue, STATE_WEIGHT, &list.items[i], &destination);
     }
     free(list.items);
     return result;
@@ -227,7 +231,7 @@ static status load_unit(struct catalogue *catalogue, const struct plan *plan, co
 {
     bool is_adapters = model_is_frozen(&plan->model) && !unit->is_frozen;
     if (is_adapters && !catalogue_has(catalogue, plan->weights[unit->first_weight].part[0].name)) {
-        return OK;    // they keep their initial values
+        return OK;    // the adapters keep their initial values
     }
     if (unit->is_low_precision && unit->is_frozen) {
         struct stored_unit   stored = {catalogue, plan, unit};
@@ -253,7 +257,7 @@ status checkpoint_load(struct catalogue *catalogue, const struct plan *plan, str
     }
     result = failed(&result) ? result : load_scaling(catalogue, plan, step);
     result = failed(&result) ? result : load_biases(catalogue, plan, step);
-    catalogue_end_reading(catalogue);    // frees buffers before steps run
+    catalogue_end_reading(catalogue);    // frees its buffers before steps run
     checkpoint_enter(watch, NULL);
     double seconds = clock_seconds() - begun;
     *cost          = (struct checkpoint_cost){seconds, seconds, catalogue->read_bytes};
@@ -272,7 +276,7 @@ status checkpoint_open(struct catalogue **opened, const char *path, const struct
     return result;
 }
 
-enum { BROADCAST_BYTES = 1 << 30 };    // maximum of one broadcast
+enum { BROADCAST_BYTES = 1 << 30 };    // maximum bytes of one broadcast
 
 static void *share_items(struct comm *comm, void *items, size_t bytes)
 {
@@ -286,12 +290,12 @@ static void *share_items(struct comm *comm, void *items, size_t bytes)
     return items;
 }
 
-// Broadcasts the index from rank 0: a thousand ranks that read every header would open a million files.
+// Broadcasts the index from rank 0. If a thousand ranks read every header themselves, they would open a million files.
 static void share_catalogue(struct catalogue *catalogue, struct comm *comm)
 {
     struct catalogue told = *catalogue;
     comm->ops->share(comm, &told, sizeof(told), 0);
-    if (comm->topology.rank != 0) {    // without rank 0's private state
+    if (comm->topology.rank != 0) {    // rank 0's pointers and descriptors have no meaning here
         *catalogue                 = (struct catalogue){.is_ours    = told.is_ours,
                                                         .verifies   = told.verifies,
                                                         .count      = told.count,

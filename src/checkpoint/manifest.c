@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes and reads manifests, and creates, finds and removes the folders of checkpoints. A checkpoint is complete when
-// it has its manifest, so the manifest is written last and removed first.
+// Writes and reads manifests, and creates, finds and removes the folders of checkpoints. A checkpoint is complete if it
+// has its manifest. So the manifest is written last, and removed first.
 #include "manifest.h"
 
 #include <dirent.h>
@@ -31,7 +31,7 @@ static const struct json_field file_fields[] = {
     ROW_TEXT(manifest_file, "checksum", checksum),
     JSON_END
 };
-// The checksum comes first, because checksums_of_header covers the text with zeros in the first field named xxh3.
+// The checksum is first, because checksums_of_header hashes the text with zeros in the first field named xxh3.
 static const struct json_field fields[] = {
     ROW_TEXT(manifest, "xxh3", checksum),
     ROW_TEXT(manifest, "format", format),
@@ -124,7 +124,7 @@ status file_load(const char *path, char **text, size_t *bytes)
     return result;
 }
 
-// Rejects names that lead out of the folder.
+// Rejects file names that lead out of the checkpoint's folder.
 static status check_file(const struct manifest_file *file, const char *path)
 {
     bool is_plain = file->name[0] != '\0' && file->name[0] != '.' && strchr(file->name, '/') == NULL;
@@ -164,7 +164,7 @@ static status check(const struct manifest *manifest, const char *path)
         return fail_as(EXIT_CHECKPOINT, "%.600s: has format %s, but this program reads %s", path, manifest->format,
                        manifest_format);
     }
-    const int64_t maximum = 1000000000000;    // so that no sample count overflows
+    const int64_t maximum = 1000000000000;    // limit that keeps sample counts from overflowing
     if (manifest->origin.step < 0 || manifest->origin.samples < 0 || manifest->origin.step > maximum ||
         manifest->origin.samples > maximum) {
         return fail_as(EXIT_CHECKPOINT, "%.600s: a step or number of samples below 0 or above %" PRId64, path, maximum);
@@ -230,7 +230,7 @@ status manifest_model(const struct manifest *manifest, struct model_config *mode
 
 enum { PATH_BYTES = OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES };
 
-// Step of a checkpoint folder's name, or -1.
+// Returns the step in the name of a checkpoint's folder, or -1.
 static int64_t parse_step(const char *name)
 {
     char    again[64];
@@ -240,8 +240,8 @@ static int64_t parse_step(const char *name)
     return step >= 0 && strcmp(again, name) == 0 ? step : -1;
 }
 
-// Steps of complete checkpoints, oldest first. The caller frees them.
-static int64_t *list(const char *path, int64_t *count)
+// Returns the step of every complete checkpoint in a folder, oldest first. The caller frees them.
+static int64_t *list_steps(const char *path, int64_t *count)
 {
     DIR                 *folder = opendir(path);
     const struct dirent *entry;
@@ -266,14 +266,14 @@ static int64_t *list(const char *path, int64_t *count)
 int64_t folders_newest(const char *path)
 {
     int64_t  count;
-    int64_t *steps  = list(path, &count);
+    int64_t *steps  = list_steps(path, &count);
     int64_t  newest = count > 0 ? steps[count - 1] : -1;
     free(steps);
     return newest;
 }
 
-// Names that a save writes, including its temporary files.
-static bool is_ours(const char *name)
+// Returns whether a save writes files of this name, which includes temporary files.
+static bool is_save_file(const char *name)
 {
     size_t length       = strlen(name);
     bool   is_temporary = length > 4 && strcmp(name + length - 4, ".tmp") == 0;
@@ -282,14 +282,15 @@ static bool is_ours(const char *name)
                              strncmp(name, MANIFEST_NAME, strlen(MANIFEST_NAME)) == 0));
 }
 
-// Some file systems cannot sync a folder.
-static bool is_on_disk(int folder)
+// Syncs a folder to disk. Returns true also if the file system cannot sync folders.
+static bool sync_folder(int folder)
 {
     return fsync(folder) == 0 || errno == EINVAL || errno == ENOTSUP;
 }
 
-// Removes the manifest first: an interrupted removal leaves an incomplete checkpoint.
-static status clear(const struct output_folder *folder, const struct checkpoint_watch *watch)
+// Removes the files of a checkpoint. The manifest is first, so that an interrupted removal leaves an incomplete
+// checkpoint.
+static status remove_files(const struct output_folder *folder, const struct checkpoint_watch *watch)
 {
     int  descriptor = openat(folder->descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing    = descriptor < 0 ? NULL : fdopendir(descriptor);
@@ -298,9 +299,9 @@ static status clear(const struct output_folder *folder, const struct checkpoint_
     }
     const struct dirent *entry;
     bool                 is_bad = unlinkat(folder->descriptor, MANIFEST_NAME, 0) != 0 && errno != ENOENT;
-    is_bad                      = is_bad || !is_on_disk(folder->descriptor);
+    is_bad                      = is_bad || !sync_folder(folder->descriptor);
     while (!is_bad && (entry = readdir(listing)) != NULL) {
-        is_bad = is_ours(entry->d_name) && unlinkat(folder->descriptor, entry->d_name, 0) != 0;
+        is_bad = is_save_file(entry->d_name) && unlinkat(folder->descriptor, entry->d_name, 0) != 0;
         checkpoint_moved(watch);
     }
     status result = is_bad ? output_cannot("remove files of", folder->path) : OK;
@@ -355,12 +356,13 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
     TRY(output_open_folder(folder, path));
     status result = check_absent(folder, name);
     result        = failed(&result) ? result : output_make_folder(folder, name, &is_new);
-    if (!failed(&result) && !is_on_disk(folder->descriptor)) {    // before any older checkpoint is removed
+    // the folder must be on disk before an older checkpoint is removed
+    if (!failed(&result) && !sync_folder(folder->descriptor)) {
         result = fail_as(EXIT_OUTPUT, "cannot write %.900s to disk: %s", folder->path, strerror(errno));
     }
     result = failed(&result) ? result : output_enter_folder(folder, name);
     if (!failed(&result) && !is_new) {
-        result = clear(folder, watch);
+        result = remove_files(folder, watch);
     }
     if (failed(&result)) {
         output_close_folder(folder);
@@ -373,9 +375,9 @@ static status remove_step(const char *path, int64_t step, const struct checkpoin
     struct output_folder folder;
     TRY(folders_enter(&folder, path, step));
     checkpoint_enter(watch, folder.path);
-    status result = clear(&folder, watch);
+    status result = remove_files(&folder, watch);
     if (!failed(&result) && rmdir(folder.path) != 0 && errno != ENOTEMPTY &&
-        errno != EEXIST) {    // keep a folder with other files
+        errno != EEXIST) {    // a folder that has other files stays
         result = output_cannot("remove", folder.path);
     }
     output_close_folder(&folder);
@@ -396,7 +398,7 @@ static bool is_of_run(const char *path, int64_t step, const struct manifest *run
 status folders_prune(const char *path, int64_t kept, const struct manifest *saved, const struct checkpoint_watch *watch)
 {
     int64_t  count, own = 0;
-    int64_t *steps  = list(path, &count);
+    int64_t *steps  = list_steps(path, &count);
     status   result = OK;
     for (int64_t i = 0; i < count && steps[i] <= saved->origin.step; i++) {
         if (is_of_run(path, steps[i], saved)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Manifest of a checkpoint: training progress, model, and each file with size and checksum. A checkpoint without its
-// manifest is incomplete.
+// The manifest of a checkpoint: training progress, model, and each file with its size and checksum. A checkpoint
+// without manifest is incomplete.
 #pragma once
 
 #include "internal.h"
@@ -12,12 +12,13 @@
 #define SHARD_NAME    "rank-%05d-of-%05d.safetensors"
 
 struct manifest_file {
-    char    name[64];
-    char    checksum[CHECKSUM_BYTES];    // of a shard's header, which has its slices' checksums; else of the file
+    char name[64];
+    // Hash of the whole file; of a rank's file, hash of its header, which has the checksums of its slices.
+    char    checksum[CHECKSUM_BYTES];
     int64_t bytes;
 };
 
-// An option of [model].
+// An option of [model], as text.
 struct manifest_option {
     char key[32], value[128];
 };
@@ -32,40 +33,41 @@ struct manifest {
     int64_t                  model_count, file_count;
 };
 
-// Fills everything except the files, and allocates room for `files` of them.
+// Fills all fields except the files, and allocates `files` of them.
 void manifest_init(struct manifest *manifest, const struct plan *plan, const struct checkpoint_origin *origin,
                    int64_t files);
-void manifest_free(struct manifest *manifest);    // accepts a zeroed one
+void manifest_free(struct manifest *manifest);    // the manifest may be zeroed
 
-// Whether two checkpoints belong to the same run: model, sequence, seed and data.
+// Returns whether two checkpoints are of the same run: they have the same model, sequence, seed and data.
 bool manifest_is_same_run(const struct manifest *first, const struct manifest *second);
 
+// Sets the checksum and writes the manifest into the folder.
 status manifest_write(struct manifest *manifest, const struct output_folder *folder);
 
-// Reads a manifest and checks its checksum and values. Errors are EXIT_CHECKPOINT with the path.
+// Reads a manifest, and checks its checksum and values. Errors are EXIT_CHECKPOINT and name the path.
 status manifest_read(struct manifest *manifest, const char *path);
 
-// Restores the saved [model] section. Errors leave out the path.
+// Sets the model from the options in the manifest. Errors do not name the path.
 status manifest_model(const struct manifest *manifest, struct model_config *model);
 
-// Reads a full file; the caller frees it. Errors are EXIT_CHECKPOINT with the path.
+// Reads a whole file; the caller frees the text. Errors are EXIT_CHECKPOINT and name the path.
 status file_load(const char *path, char **text, size_t *bytes);
 
-// Subfolders of [checkpoint] save, one per saved step.
+// Name of the subfolder of [checkpoint] save for a saved step.
 #define FOLDER_NAME "step-%08" PRId64
 
-// Step of the newest complete checkpoint; -1: none.
+// Returns the step of the newest complete checkpoint; -1: there is none.
 int64_t folders_newest(const char *path);
 
-// Creates and enters that step's folder, and clears leftovers of an interrupted save. Fails if the checkpoint is
-// complete.
+// Creates the folder of a step and opens it. Removes files of an interrupted save. Fails if it has a complete
+// checkpoint.
 status folders_claim(struct output_folder *folder, const char *path, int64_t step,
                      const struct checkpoint_watch *watch);
 
-// Enters the existing folder of that step.
+// Opens the folder of a step, which must exist.
 status folders_enter(struct output_folder *folder, const char *path, int64_t step);
 
-// Removes all but the newest `kept` complete checkpoints of this run (same model, seed and data) up to the saved step.
+// Removes all but the newest `kept` complete checkpoints of a run (same model, seed and data), up to the saved step.
 // Checkpoints of other runs and of later steps stay.
 status folders_prune(const char *path, int64_t kept, const struct manifest *saved,
                      const struct checkpoint_watch *watch);

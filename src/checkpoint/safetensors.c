@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads safetensors files and validates the whole header before using any of it. Checksums in a file's metadata, of
-// each tensor and of the header, detect any flipped bit and swapped entries.
+// Reads safetensors files, and validates the whole header before it is used. A file's metadata can have checksums of
+// each tensor and of the header, which detect any flipped bit and swapped entries.
 #include "gswbench/safetensors.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 enum { HEADER_BYTES_MAX = 100000000, DIMS_MAX = 4 };
 
-// FP8 tensors are not stored.
+// dtype in a file. FP8 tensors are never in a file.
 const char *const safetensors_codes[] = {[FORMAT_F32] = "F32", [FORMAT_BF16] = "BF16", [FORMAT_I32] = "I32"};
 enum { FORMAT_CODES = sizeof(safetensors_codes) / sizeof(safetensors_codes[0]) };
 
@@ -41,7 +41,7 @@ static bool parse_dtype(const json_t *json, enum format *format)
     return false;
 }
 
-// Returns a non-negative integer, or -1.
+// Returns a JSON integer that is not negative, or -1.
 static int64_t parse_size(const json_t *json)
 {
     return json_is_integer(json) && json_integer_value(json) >= 0 ? json_integer_value(json) : -1;
@@ -70,13 +70,13 @@ static const char *parse_shape(struct safetensor *tensor, const json_t *shape)
     return NULL;
 }
 
-// Returns an entry's problem, or NULL. Overlaps are checked later.
+// Parses an entry. Returns its problem, or NULL. Overlaps are checked later.
 static const char *parse_entry(struct safetensor *tensor, const char *name, json_t *entry)
 {
     if (!text_copy(tensor->name, sizeof(tensor->name), name)) {
         return "names longer than 127 bytes are not supported";
     }
-    if (json_object_size(entry) != 3) {    // 0 if it is not an object
+    if (json_object_size(entry) != 3) {    // the size is 0 if it is not an object
         return "an entry has exactly dtype, shape and data_offsets";
     }
     if (!parse_dtype(json_object_get(entry, "dtype"), &tensor->format)) {
@@ -120,10 +120,11 @@ static int compare_begin(const void *a, const void *b)
     if (x->begin != y->begin) {
         return x->begin < y->begin ? -1 : 1;
     }
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes);    // an empty tensor sorts before the one at the same offset
+    // an empty tensor comes before another tensor with the same offset
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-// The tensors must tile the data section: no holes, overlaps or trailing bytes.
+// Checks that the tensors fill the data section without holes, overlaps or further bytes.
 static status check_tiling(struct safetensors_reader *reader, int64_t data_bytes)
 {
     qsort(reader->tensors, (size_t)reader->count, sizeof(*reader->tensors), compare_begin);
@@ -297,7 +298,7 @@ void checksum_print(uint64_t checksum, char text[CHECKSUM_BYTES])
     snprintf(text, CHECKSUM_BYTES, "%016" PRIx64, checksum);
 }
 
-static json_t *print(uint64_t checksum)
+static json_t *print_digits(uint64_t checksum)
 {
     char digits[CHECKSUM_BYTES];
     checksum_print(checksum, digits);
@@ -312,15 +313,15 @@ static void name_key(const struct safetensor *tensor, char key[KEY_BYTES])
 json_t *checksums_describe(const struct safetensor *tensors, int32_t count, uint64_t header_checksum)
 {
     char    key[KEY_BYTES];
-    json_t *metadata = json_pack("{s:s, s:o}", "format", "pt", header_key, print(header_checksum));
+    json_t *metadata = json_pack("{s:s, s:o}", "format", "pt", header_key, print_digits(header_checksum));
     for (int32_t i = 0; i < count; i++) {
         name_key(&tensors[i], key);
-        json_object_set_new(metadata, key, print(tensors[i].checksum));
+        json_object_set_new(metadata, key, print_digits(tensors[i].checksum));
     }
     return metadata;
 }
 
-// The header's checksum covers its text with zeros in the checksum field.
+// Returns the checksum of a header. It is computed with zeros in place of the checksum itself.
 uint64_t checksums_of_header(char *text, size_t bytes)
 {
     static const char before[] = "\"xxh3\":\"";
@@ -331,7 +332,7 @@ uint64_t checksums_of_header(char *text, size_t bytes)
     return XXH3_64bits(text, bytes);
 }
 
-static bool parse(const json_t *value, uint64_t *checksum)
+static bool parse_checksum(const json_t *value, uint64_t *checksum)
 {
     const char *text = json_string_value(value);
     char       *end;
@@ -358,10 +359,10 @@ static bool has_any(json_t *metadata)
 status checksums_read(struct safetensors_reader *reader, json_t *metadata, uint64_t header_checksum)
 {
     uint64_t written;
-    if (!has_any(metadata)) {    // a file of another program
+    if (!has_any(metadata)) {    // no checksums: another program wrote the file
         return OK;
     }
-    if (!parse(json_object_get(metadata, header_key), &written) || written != header_checksum) {
+    if (!parse_checksum(json_object_get(metadata, header_key), &written) || written != header_checksum) {
         return fail_as(EXIT_CHECKPOINT, "%s: the header differs from its checksum", reader->path);
     }
     reader->header_checksum = header_checksum;
@@ -369,7 +370,7 @@ status checksums_read(struct safetensors_reader *reader, json_t *metadata, uint6
         struct safetensor *tensor = &reader->tensors[i];
         char               key[KEY_BYTES];
         name_key(tensor, key);
-        tensor->has_checksum = parse(json_object_get(metadata, key), &tensor->checksum);
+        tensor->has_checksum = parse_checksum(json_object_get(metadata, key), &tensor->checksum);
         if (!tensor->has_checksum) {
             return safetensors_refuse(reader->path, tensor->name, "has no checksum, though the file has others");
         }
@@ -377,7 +378,8 @@ status checksums_read(struct safetensors_reader *reader, json_t *metadata, uint6
     return OK;
 }
 
-// An all-ones exponent carries into the sign bit, which is masked out. OR-ing needs no branch, so the loop vectorizes.
+// In a NaN or infinity all bits of the exponent are 1, so adding 1 to the exponent carries into the sign bit, which is
+// masked out before. The loop has no branch, so the compiler vectorizes it.
 bool checksum_is_finite(enum format format, const void *data, int64_t bytes)
 {
     const uint32_t *floats        = data;

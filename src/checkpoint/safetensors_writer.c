@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes safetensors files as data arrive.
+// Writes safetensors files piece by piece.
 #include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static json_t *describe_tensor(const struct safetensor *tensor)
                      (json_int_t)tensor->begin, (json_int_t)(tensor->begin + tensor->bytes));
 }
 
-// Fills begin and bytes of the tensors, which are contiguous.
+// Sets begin and bytes of the tensors, which follow each other without gaps.
 static status place_tensors(struct safetensor *tensors, int32_t count, const char *path, int64_t *data_bytes)
 {
     *data_bytes = 0;
@@ -41,7 +41,7 @@ static status place_tensors(struct safetensor *tensors, int32_t count, const cha
     return OK;
 }
 
-// Formats the header, padded so that data start at a multiple of 8. The caller frees it.
+// Formats the header as text, padded so that the data start at a multiple of 8 bytes. The caller frees it.
 static char *format_text(const struct safetensor *tensors, int32_t count, uint64_t checksum, size_t *header_bytes)
 {
     json_t *header = json_pack("{s:o}", "__metadata__", checksums_describe(tensors, count, checksum));
@@ -57,7 +57,8 @@ static char *format_text(const struct safetensor *tensors, int32_t count, uint64
     return text;
 }
 
-// The length does not depend on the checksums.
+// Formats the header twice: with zeros to compute its checksum, then with the checksum. Both texts have the same
+// length.
 static char *format_header(const struct safetensor *tensors, int32_t count, size_t *header_bytes, uint64_t *checksum)
 {
     char *text = format_text(tensors, count, 0, header_bytes);
@@ -66,7 +67,7 @@ static char *format_header(const struct safetensor *tensors, int32_t count, size
     return format_text(tensors, count, *checksum, header_bytes);
 }
 
-// Starts the next tensor that has data.
+// Starts the hash of the next tensor that has data.
 static void begin_tensor(struct safetensors_writer *writer)
 {
     XXH3_64bits_reset(writer->hash);

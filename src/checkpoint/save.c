@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Saves a checkpoint: each rank writes its slices to a file, then rank 0 writes the manifest. An asynchronous save
-// copies the slices to host memory, which a thread writes while steps run.
+// Saves a checkpoint: each rank writes its slices to a file, then rank 0 writes the manifest. In an asynchronous save,
+// the slices are first copied to host memory, and a thread writes them while steps run.
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,6 +17,7 @@
 
 enum { PIECE_BYTES = 1 << 20 };
 
+// A save in progress on this rank.
 struct checkpoint_save {
     const struct plan       *plan;
     const struct step       *step;
@@ -25,19 +26,20 @@ struct checkpoint_save {
     int64_t                  keep;
     struct checkpoint_watch  watch;
     struct checkpoint_origin origin;
-    float                   *magnitudes;    // FP8 amaxes, maximum over all ranks; NULL: none
+    float                   *magnitudes;    // amaxes of FP8, each the maximum over all ranks; NULL: none
     struct shard             shard;
     struct output_folder     folder;
-    double                   began, stalled;    // stalled: seconds until steps could continue
-    struct manifest_file     file;              // of this rank
+    double                   began, stalled;    // began: start time; stalled: seconds until steps could continue
+    struct manifest_file     file;              // this rank's file
     status                   written;
-    char                    *copy;    // copy of the shard's data; NULL: data come from the step's tensors
-    pthread_t                thread;
-    bool                     has_thread;
-    atomic_bool              is_written;
+    // copy of the data in host memory; NULL: the data are read from the step's tensors
+    char       *copy;
+    pthread_t   thread;
+    bool        has_thread;
+    atomic_bool is_written;
 };
 
-// Gathers the maximum of each FP8 amax over all ranks. Collective.
+// Finds the maximum of each FP8 amax over all ranks. Collective.
 static void gather_magnitudes(struct checkpoint_save *save)
 {
     int32_t tensor = save->plan->scaling.history >= 0 ? save->plan->scaling.amaxes : -1;
@@ -59,9 +61,11 @@ static int64_t entry_bytes(const struct safetensor *entry)
     return format_bytes(entry->format, entry->dim[0] * (entry->dims == 2 ? entry->dim[1] : 1));
 }
 
+// Consumes a piece of a slice's data.
 typedef status take_data(void *context, const void *data, int64_t bytes);
 
-// Passes an entry in pieces that stay in the CPU cache. Rejects NaN and infinities, as a load would.
+// Passes the data of an entry to `take`, in pieces that stay in the CPU cache. Rejects NaN and infinities, because a
+// load would reject them, too.
 static status pass_entry(const struct checkpoint_save *save, int32_t index, char *piece, take_data *take, void *context)
 {
     const struct shard_run  *run    = &save->shard.runs[index];
@@ -98,7 +102,7 @@ static status pass_data(const struct checkpoint_save *save, take_data *take, voi
     return result;
 }
 
-// Consumer that writes the shard to its file.
+// Context of take_to_file, which writes the data to this rank's file.
 struct shard_write {
     const struct checkpoint_save *save;
     struct safetensors_writer     writer;
@@ -111,7 +115,7 @@ static status take_to_file(void *context, const void *data, int64_t bytes)
     return safetensors_append(&write->writer, data, bytes);
 }
 
-// Consumer that copies the shard to host memory.
+// Context of take_to_copy, which copies the data to host memory.
 struct shard_copy {
     const struct checkpoint_save *save;
     char                         *end;
@@ -164,7 +168,8 @@ static void enter_file(const struct checkpoint_save *save, const char *name)
     checkpoint_enter(&save->watch, path);
 }
 
-// If no thread can be created, writes synchronously.
+// Copies the data to host memory and starts a thread that writes them. If no thread can be created, writes them at
+// once.
 static void start_write(struct checkpoint_save *save)
 {
     save->copy             = memory_allocate((size_t)save->shard.bytes + 1);
@@ -178,7 +183,7 @@ static void start_write(struct checkpoint_save *save)
     }
 }
 
-// Collective: fails on all ranks if any rank failed.
+// Fails on all ranks if any rank failed. Collective.
 static status agree(const struct checkpoint_save *save, status own)
 {
     int first;
@@ -186,7 +191,7 @@ static status agree(const struct checkpoint_save *save, status own)
     return comm_find_failed(save->comm, own, &first);
 }
 
-// Rank 0 creates the folder and checks for room; then the others enter it.
+// Opens the folder of the save. Rank 0 creates it and checks for space; then the other ranks open it.
 static status open_folder(struct checkpoint_save *save, int64_t whole_bytes)
 {
     status own = OK;
@@ -217,7 +222,7 @@ static status describe_config(const struct checkpoint_save *save, struct manifes
     return result;
 }
 
-// The manifest completes the checkpoint; only then older ones are removed.
+// Completes the checkpoint by writing its manifest. Only then removes older checkpoints.
 static status complete(const struct checkpoint_save *save, const struct manifest_file *shards)
 {
     int             ranks = save->comm->topology.ranks;

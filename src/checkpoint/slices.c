@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cuts a contiguous range of a unit into rectangles of full tensors. A range may start and end inside a row, so a
-// tensor can yield the end of a row, full rows, and the start of a row. Lists the slices that a rank saves.
+// Cuts a contiguous range of a unit into rectangles of whole tensors. A range may start and end within a row, so a
+// tensor can yield the end of a row, whole rows, and the start of a row. Also lists the slices that a rank saves.
 #include "slices.h"
 
 #include <inttypes.h>
@@ -21,7 +21,8 @@ const char *const state_prefixes[] = {[STATE_WEIGHT]        = "",
 int32_t state_tensor(const struct plan_unit *unit, enum state state)
 {
     const int32_t tensors[] = {[STATE_WEIGHT] =
-                                   unit->is_low_precision ? -1 : unit->weight,    // quantized from the masters
+                                   // the quantized weights follow from the masters
+                               unit->is_low_precision ? -1 : unit->weight,
                                [STATE_MASTER]        = unit->master,
                                [STATE_FIRST_MOMENT]  = unit->first_moment,
                                [STATE_SECOND_MOMENT] = unit->second_moment};
@@ -49,7 +50,8 @@ struct rectangle rectangle_common(const struct rectangle *a, const struct rectan
     return common;
 }
 
-// Appends elements begin .. end - 1 of a part's local block.
+// Appends slices for the elements begin to end - 1 of this rank's block of a part. first: index of the block in the
+// unit.
 static void append_run(struct slice_list *list, const struct weight_part *part, int64_t first, int64_t begin,
                        int64_t end)
 {
@@ -70,7 +72,7 @@ static void append_run(struct slice_list *list, const struct weight_part *part, 
     }
 }
 
-// Appends the slices of a part within the range. Padding rows belong to no tensor, so they have no slice.
+// Appends the slices of a part that are in the range. Padding rows belong to no tensor, so they are in no slice.
 static void append_part(struct slice_list *list, const struct weight *weight, const struct weight_part *part,
                         struct plan_slice range)
 {
@@ -80,7 +82,7 @@ static void append_part(struct slice_list *list, const struct weight *weight, co
                number_min(range.first + range.elements - first, rows * part->local_columns));
 }
 
-// only_owned: tensors that tp ranks hold in common are listed by the first of them.
+// Lists the slices of a unit in a range. only_owned: if tp ranks have the same tensor, only the first of them lists it.
 static struct slice_list list_slices(const struct plan *plan, const struct plan_unit *unit, struct plan_slice range,
                                      bool only_owned)
 {
@@ -124,7 +126,7 @@ void slice_name(const struct slice *slice, enum state state, char name[SLICE_NAM
              at->column + at->columns);
 }
 
-// Parses "FIRST:END", digits only, followed by the character `after`.
+// Parses "FIRST:END" in digits, which the character `after` must follow.
 static bool parse_run(const char **text, char after, int64_t *first, int64_t *count)
 {
     int64_t ends[2];
@@ -193,7 +195,7 @@ static void append_unit(struct shard *shard, const struct plan *plan, const stru
     free(list.items);
 }
 
-// The tensor is the same on all ranks and saved in full.
+// Appends a tensor that is the same on all ranks, as one slice.
 static void append_whole(struct shard *shard, const struct plan *plan, const char *name, int32_t index)
 {
     const struct tensor *tensor = &plan->tensors[index];
@@ -203,7 +205,7 @@ static void append_whole(struct shard *shard, const struct plan *plan, const cha
     shard->bytes += tensor->bytes;
 }
 
-// Amaxes of the current step are the maximum over all ranks.
+// Appends the state of delayed scaling. Of the current amaxes, a save writes the maximum over all ranks.
 static void append_scaling(struct shard *shard, const struct plan *plan)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];

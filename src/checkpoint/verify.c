@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checks that a checkpoint matches a model: exactly its tensors, with the right shapes. Verifies a checkpoint by
-// itself, and exports its weights to Hugging Face's layout.
+// Checks that a checkpoint has exactly the tensors of a model, with the right shapes. Also verifies all data of a
+// checkpoint, and exports its weights to Hugging Face's layout.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static status check_state(const struct catalogue *catalogue, const struct stored
                : catalogue_refuse(catalogue, stored->slices[0].tensor, "has a type that weights cannot have");
 }
 
-// Checks all states of a part and counts their slices.
+// Checks the states of a part, and adds the number of their slices to *slices.
 static status check_part(const struct catalogue *catalogue, const struct export *export, bool has_moments,
                          int64_t *slices)
 {
@@ -101,7 +101,7 @@ static bool is_known(const struct plan *plan, const struct export_list *list, co
     return is_of_all_layers(plan, tensor);
 }
 
-static status find_foreign(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
+static status find_unknown(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
 {
     for (int64_t i = 0; i < catalogue->count; i++) {
         const char *tensor = catalogue->slices[i].tensor;
@@ -113,7 +113,8 @@ static status find_foreign(const struct catalogue *catalogue, const struct plan 
     return OK;
 }
 
-// Whether a checkpoint has optimizer moments. gswbench always saves them; weights of other programs may lack them.
+// Returns whether a checkpoint must have optimizer moments. gswbench always saves them; weights of other programs may
+// have none.
 static bool has_any_moments(const struct catalogue *catalogue, const struct export_list *list)
 {
     bool has = catalogue->is_ours;
@@ -123,8 +124,8 @@ static bool has_any_moments(const struct catalogue *catalogue, const struct expo
     return has;
 }
 
-// Checks the state of delayed FP8 scaling. A checkpoint has either none or all four tensors, each in one fp32 slice:
-// equal numbers of scales, inverse scales and amaxes, and a history of each amax.
+// Checks the state of delayed FP8 scaling. A checkpoint has all four tensors or none, each as one fp32 slice. There are
+// equally many scales, inverse scales and amaxes, and a history of each amax.
 static status check_scaling(const struct catalogue *catalogue, const struct plan *plan)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];
@@ -145,7 +146,8 @@ static status check_scaling(const struct catalogue *catalogue, const struct plan
     return OK;
 }
 
-// Whether the checkpoint has the model's LoRA adapters, if any. Training can start from a checkpoint without them.
+// Returns whether the checkpoint has the model's LoRA adapters, or the model has none. Training can start from a
+// checkpoint without them.
 static bool has_adapters(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)
 {
     bool has = !model_is_frozen(&plan->model);
@@ -165,7 +167,7 @@ static status check_parts(const struct catalogue *catalogue, const struct plan *
             TRY(check_part(catalogue, export, has_moments && !export->is_frozen, &slices));
         }
     }
-    return slices == catalogue->count ? OK : find_foreign(catalogue, plan, list);
+    return slices == catalogue->count ? OK : find_unknown(catalogue, plan, list);
 }
 
 static status check_config(const struct catalogue *catalogue, const struct plan *plan)
@@ -227,7 +229,7 @@ status checkpoint_plan(struct plan *plan, const struct model_config *model, int6
     return plan_build(plan, &request);
 }
 
-// Checks against the manifest's model; an invalid model is an error of the checkpoint.
+// Opens a checkpoint and compares it with the model in its manifest. An invalid model is an error of the checkpoint.
 static status open_with_plan(struct catalogue *catalogue, const char *path, struct plan *plan)
 {
     struct model_config model;
@@ -244,17 +246,17 @@ static status open_with_plan(struct catalogue *catalogue, const char *path, stru
     return catalogue_check(catalogue, plan);
 }
 
-static int compare_place(const void *a, const void *b)
+static int compare_position(const void *a, const void *b)
 {
     const struct stored *x = a, *y = b;
     return x->file != y->file ? (x->file > y->file) - (x->file < y->file)
                               : (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-// Reads every slice, in file order. Afterwards the catalogue is no longer sorted by tensor.
+// Reads every slice, in the order of the files. Afterwards the slices are no longer sorted by tensor.
 static status read_all(struct catalogue *catalogue)
 {
-    qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), compare_place);
+    qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), compare_position);
     for (int64_t i = 0; i < catalogue->count; i++) {
         struct rectangle at = catalogue->slices[i].at;
         const void      *data;
