@@ -29,7 +29,7 @@ struct environment_cores {
     int64_t index;             // index of this rank among the sharers
 };
 
-// Devices of the job's ranks.
+// The device of this rank, and the device models of the job.
 struct environment_devices {
     int64_t sharers;                     // ranks that use this rank's device; 1 on the host backend
     int     kinds;                       // number of device models; 0: host backend
@@ -59,7 +59,7 @@ struct setting_kind {
 enum { SETTING_BYTES = 128, SETTING_TEXT_BYTES = 512 };
 struct setting {
     char                name[64], value[SETTING_BYTES];    // value: truncated for display
-    uint64_t            hash;                              // of the full value
+    uint64_t            hash;                              // hash of the full value
     struct setting_kind kind;
 };
 struct setting_list {

@@ -48,7 +48,7 @@ struct preflight_outlier {
     char    host[64], other_host[64];    // other_host: receiver of a link, or last rank of a group; "": none
     int64_t rank, other_rank;            // -1: none
     char    class_name[224];
-    double  percent;    // slowdown; NaN: wrong numbers
+    double  percent;    // slowdown in percent; NaN: wrong numbers
     char    text[400];
 };
 
@@ -72,7 +72,7 @@ struct preflight_report {
     struct preflight_rank    *ranks;
     struct preflight_class   *classes;
     struct preflight_outlier *outliers;
-    struct preflight_host    *drain;    // hosts that the scheduler should drain
+    struct preflight_host    *drain;    // hosts that the scheduler should take out of service
     int64_t                   rank_count, class_count, outlier_count, drain_count;
 };
 void preflight_free(struct preflight_report *report);

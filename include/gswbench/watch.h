@@ -13,7 +13,7 @@
 
 // Phase of a rank, in the order of the job. WATCH_STEP and WATCH_BETWEEN alternate.
 enum watch_phase {
-    WATCH_OPENING,    // setup and the first step: memory, communicators, algorithms
+    WATCH_OPENING,    // setup and first step, in which memory is allocated and communicators connect
     WATCH_STEP,
     WATCH_BETWEEN,    // after a step: waiting for all ranks in MPI collectives
     WATCH_CLOSING,    // after the last step: writing traces, weights and files

@@ -79,7 +79,7 @@ double turns_error(const struct turns *turns, int64_t rank)
 }
 
 enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5, DEVIATIONS = 3 };
-const double        flight_device_limit = 5.0;     // percent
+const double        flight_device_limit = 5.0;     // tolerated slowdown in percent
 static const double least_limit         = 3.5;     // percent, by which equal devices differ
 static const double shared_limit        = 6.0;     // percent: GEMMs of ranks that share cores
 static const double shared_error        = 1.0;     // percent: standard error that shared_limit covers

@@ -18,7 +18,7 @@ struct flight {
     const struct preflight *preflight;
     struct rank_environment environment;
     struct comm            *comm;     // owned by environment
-    struct watch           *watch;    // NULL: off
+    struct watch           *watch;    // the watchdog; NULL: off
     struct plan             plan;
     struct step_fault       fault;
     struct calibrate_setup  setup;

@@ -40,8 +40,8 @@ int64_t preflight_partner(int64_t players, int64_t player, int64_t round)
 struct traffic {
     struct plan     plan;
     struct assembly assembly;
-    struct step    *step;     // NULL until open
-    struct op_time *times;    // [plan.op_count], of the latest run
+    struct step    *step;     // NULL until traffic_open
+    struct op_time *times;    // [plan.op_count]: start and end of each op in the latest run
 };
 
 // A rank without a partner has size 0 and an empty plan, because all ranks must open a step.
@@ -107,10 +107,10 @@ struct samples {
 };
 
 struct links {
-    bool    between;    // true: between nodes; false: within each node
+    bool    between;    // measure links between nodes; false: between the ranks of each node
     int64_t players;    // nodes if `between`, else the maximum number of ranks per node
     int64_t first_class, bytes;
-    double  visit_seconds;    // duration of the longest visit so far
+    double  visit_seconds;    // duration of the longest visit (measurement of two ranks) so far
     double  share;            // part of the time budget after which the tournament ends
     int64_t tournaments;      // completed tournaments
 
@@ -257,8 +257,9 @@ static void gather_visits(struct flight *flight, struct links *links, const stru
     free(all);
 }
 
-// Whether this round includes an outlier link of the last judgement.
-static bool is_doubted(const struct flight *flight, const struct links *links, int64_t turn, int64_t round)
+// Returns whether two ranks meet in this round whose link is an outlier of the last batch. turn: local rank that
+// measures in this round; -1: all do.
+static bool has_slow_link(const struct flight *flight, const struct links *links, int64_t turn, int64_t round)
 {
     const struct preflight_report *report = &flight->report;
     for (int64_t i = 0; i < report->outlier_count; i++) {
@@ -277,19 +278,19 @@ static bool is_doubted(const struct flight *flight, const struct links *links, i
     return false;
 }
 
-// Measures links in one tournament. The first WHOLE tournaments visit all links, or fewer if time runs out; later ones
-// visit only links that the last judgement found slow.
+// Measures links in one tournament. The first WHOLE tournaments measure every link, or as many as time allows. Later
+// tournaments measure only links that were slow in the last batch.
 static status run_tournament(struct flight *flight, void *state)
 {
     struct links *links = state;
-    // On the host backend, a node's ranks share a network port and take turns.
+    // Without devices, the ranks of a node share a network port, so one local rank after the other measures.
     bool    is_shared = links->between && !flight->environment.backend.ops->is_device;
     int64_t turns = is_shared ? links->local_ranks : 1, rounds = preflight_rounds(links->players),
             met   = links->tournaments;
     bool is_whole = links->tournaments++ < WHOLE;
     for (int64_t i = 0; i < turns * rounds; i++) {
         int64_t turn = turns > 1 ? i / rounds : -1, round = i % rounds;
-        if ((!is_whole && !is_doubted(flight, links, turn, round)) ||
+        if ((!is_whole && !has_slow_link(flight, links, turn, round)) ||
             (met++ > 0 && !flight_has_time(flight, links->share))) {
             continue;
         }

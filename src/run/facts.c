@@ -84,7 +84,7 @@ void facts_describe_device(struct result *result, struct rank_environment *envir
     append_choice(result, environment->comm->choice);
 }
 
-// Adds the environment variables under their own names, except empty ones.
+// Adds the settings that were compared between ranks to the result's environment. Empty settings are left out.
 void facts_add_environment(struct result *result, const struct rank_environment *environment)
 {
     struct setting_list  own  = {.rows = NULL};

@@ -23,7 +23,7 @@ enum { FEW = 2, LOOK_NS = 10000000, GRACE_NS = 500000000 };
 
 // The ranks that answered a leader, and their states.
 struct responses {
-    struct slot *slots;    // [count]
+    struct slot *slots;    // [count]: states of the ranks that answered
     int64_t      count;
     bool        *has_answered;    // [ranks of the job]
 };

@@ -90,7 +90,8 @@ static struct in6_addr *find_addresses(int32_t *count, bool is_loopback)
     return found;
 }
 
-// Opens a dual-stack IPv6 socket, or an IPv4 socket if the system has no IPv6. Returns the port, or 0.
+// Opens an IPv6 socket that also receives IPv4, or an IPv4 socket if the system has no IPv6. Returns its port; 0:
+// failed.
 static uint16_t open_socket(struct channel *channel)
 {
     struct sockaddr_in6 wide  = {.sin6_family = AF_INET6};

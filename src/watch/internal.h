@@ -26,7 +26,7 @@ struct slot {
     int64_t            step;
     double             still;    // seconds without progress
     double             age;      // seconds since its watchdog last polled
-    char               state;    // process state from /proc (R, S, T, ...); '-': gone; '?': unknown
+    char               state;    // state letter of its process in /proc (R, S, T, ...); '-': it has ended; '?': unknown
     char               host[64];
     char               where[SHOWN_BYTES];    // position in words, from the last poll of its watchdog
     struct stream_slot streams[STREAM_COUNT];
@@ -57,7 +57,7 @@ struct segment {
     atomic_int  signal;        // the signal that a rank of this host has caught; 0: none
 
     // The first damage (damage_note) that a rank of this host has found, or that another host has sent to rank 0.
-    atomic_int   damage;    // 0: none; 1: being written; 2: set
+    atomic_int   damage;    // state of the fields below. 0: no damage; 1: a rank writes them; 2: they are set
     atomic_int   damaged_rank;
     atomic_llong damaged_step;
     _Atomic char damage_text[SHOWN_BYTES];
