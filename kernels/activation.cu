@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: MIT
-// MLP activations: out = f(gate) * up if gated, else f(x), and the gradients. Each thread handles packets of eight
-// elements, in one pass over memory. The fused variants feed the quantization kernels of quantize.cuh.
+// MLP activations and their gradients:
+//
+//   gated:  out = f(gate) up, d gate = f'(gate) up d out, d up = f(gate) d out
+//   plain:  out = f(x), d x = f'(x) d out
+//
+// f is SiLU, GELU or squared ReLU. A thread block handles one row at a time, and a thread eight adjacent elements at a
+// time, in one pass over memory. The _quantize functions compute the same values inside the FP8 quantization kernel of
+// quantize.cuh, so that the BF16 result is never stored.
 #include "gswbench/arithmetic.h"
 
 #include "activation.h"
@@ -101,7 +107,8 @@ __device__ inline packet<bf16> ones()
     return {{make_uint4(pair, pair, pair, pair)}};
 }
 
-// Source of forward outputs for quantization. to: gate and up. Without a gate, to[1] is unused and compute takes 1.
+// Computes the activation's output for the FP8 quantization kernel. fetch_row loads eight elements of gate (or x) and
+// of up. Without a gate it loads x twice, and compute multiplies by 1 instead of up.
 template <enum activation_function function> struct activated_source {
     struct activation_forward_args args;
     static constexpr int           parts = 1, operands = 2, together = width / 2;
@@ -124,9 +131,11 @@ template <enum activation_function function> struct activated_source {
     }
 };
 
-// Source of input gradients for quantization, for any row length. to: x (the gate), the output gradient, and up. A
-// gated row of input gradients is the gradient of gate, then of up. If columns are not whole packets, one packet may
-// contain the end of d gate and the start of d up. Where compute does not use up, to[2] may repeat x.
+// Computes the gradient of the activation's input for the FP8 quantization kernel. An output row is (d gate, d up) if
+// gated, else d x. For each output element, fetch_row loads the gate (or x), the output gradient and up. If the row
+// length is not a multiple of eight, one packet of eight outputs can contain the end of d gate and the start of d up,
+// so the elements are loaded one by one. d up and d x do not depend on up; for these, to[2] only repeats valid memory
+// and compute ignores it.
 template <enum activation_function function> struct differentiated_source {
     struct activation_backward_args args;
     static constexpr int            parts = 1, operands = 3, together = width / 4;
@@ -172,7 +181,8 @@ template <enum activation_function function> struct differentiated_source {
     }
 };
 
-// Source of the gradients of gate and up together, so that operands are read once. Rows consist of whole tiles.
+// Computes d gate and d up together for the FP8 quantization kernel, so that gate, up and the output gradient are read
+// once instead of twice. The row length must be a multiple of the tile width, 128.
 template <enum activation_function function> struct paired_source {
     struct activation_backward_args args;
     static constexpr int            parts = 2, operands = 3, together = width / 4;

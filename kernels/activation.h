@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // MLP activations, gated or plain, and their gradients. Memory-bound: in bf16, a gated activation moves 6 bytes per
-// output element forward and 10 backward, a plain one 4 and 6.
+// output element forward and 10 backward. A plain one moves 4 and 6.
 #pragma once
 
 #include "gswbench/format.h"
@@ -10,7 +10,7 @@ enum activation_function { ACTIVATION_FUNCTION_SILU, ACTIVATION_FUNCTION_GELU, A
 
 struct activation_forward_args {
     const void              *in;           // [rows, 2 columns] (gate, up) if gated, else [rows, columns]
-    void                    *out;          // [rows, columns]; NULL: computes only the magnitude
+    void                    *out;          // [rows, columns]; NULL: computes only the amax
     float                   *magnitude;    // [1]: amax of out as stored, or NULL
     int64_t                  rows, columns;
     enum activation_function function;
@@ -19,7 +19,7 @@ struct activation_forward_args {
 };
 KERNEL_FUNCTION int kernel_activation_forward(const struct activation_forward_args *args,
                                               const struct kernel_target           *target);
-// Quantizes the output without storing it.
+// Computes the output and stores only its FP8 copies.
 KERNEL_FUNCTION int kernel_activation_forward_quantize(const struct activation_forward_args *args,
                                                        const struct quantize_args           *copies,
                                                        const struct kernel_target           *target);
@@ -27,7 +27,7 @@ KERNEL_FUNCTION int kernel_activation_forward_quantize(const struct activation_f
 struct activation_backward_args {
     const void              *gradient;     // [rows, columns]
     const void              *in;           // as in the forward pass
-    void                    *out;          // like in; NULL: computes only the magnitude
+    void                    *out;          // like in; NULL: computes only the amax
     float                   *magnitude;    // as in the forward pass
     int64_t                  rows, columns;
     enum activation_function function;

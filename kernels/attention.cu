@@ -3,18 +3,20 @@
 //
 //   O = softmax(scale Q K^T) V, lse = log(sum(exp(scale Q K^T)))
 //
-// A block owns a tile of queries of one head and iterates over the visible key tiles. Key and value tiles are
-// double-buffered in shared memory; scores and O stay in registers.
+// A thread block owns a tile of queries of one head and iterates over the key tiles that these queries see. Keys and
+// values are double-buffered in shared memory. Scores and O stay in registers.
 #include "attention_tile.cuh"
 
 namespace
 {
-// Online softmax state of two rows of a thread: the maximum score, and the sum of exponentials relative to it.
+// Online softmax state of the two query rows that a thread holds: the maximum score so far, and the sum of the
+// exponentials relative to this maximum.
 struct row_pair {
     float largest[2], sum[2];
 };
 
-// Online softmax update: replaces scores by exponentials relative to the new maximum, and rescales out and the sums.
+// Online softmax step for a new key tile. Replaces the scores by their exponentials relative to the new maximum, and
+// rescales out and the sums from the old maximum to the new one.
 template <bool has_window, int keys_columns, int columns>
 __device__ inline void update_softmax(float (&scores)[keys_columns][4], float (&out)[columns][4], row_pair &rows,
                                       float factor)
@@ -23,8 +25,8 @@ __device__ inline void update_softmax(float (&scores)[keys_columns][4], float (&
     for (int half = 0; half < 2; half++) {
         float peak = rows.largest[half];
         each<keys_columns>([&](int i) { peak = fmaxf(peak, fmaxf(scores[i][2 * half], scores[i][2 * half + 1])); });
-        // Without a window, every row sees a key in the first tile, so its maximum is finite from then on. With a
-        // window, it may see its first key in a later tile; until then, shift 0 avoids -inf - -inf.
+        // Without a window, every row sees a key in its first tile, so its maximum is finite. With a window, a row may
+        // see its first key in a later tile. Until then a shift of 0 avoids computing -inf - -inf, which is NaN.
         peak               = row_maximum(peak);
         float shift        = has_window && peak == -INFINITY ? 0.0f : peak * factor;
         float keep         = power_of_two(rows.largest[half] * factor - shift);
@@ -98,7 +100,7 @@ __global__ void __launch_bounds__(THREADS) forward_kernel(const struct attention
             round_results(probabilities, scores);
             multiply_result<sides, size::columns, keys_columns, size::pitch>(out, probabilities, values);
         }
-        __syncthreads();    // the next copy overwrites this stage
+        __syncthreads();    // all warps have read this stage before the next copy overwrites it
     }
 
 #pragma unroll

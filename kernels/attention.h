@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: MIT
-// bf16 attention with mma.sync, for shapes without cuDNN support and as its reference. The backward pass sums in a
-// fixed order without atomics, so results are reproducible. Bound by tensor cores: 4 FLOPs forward and 14 backward per
-// visible (query, key) pair and element of a head, because both backward kernels recompute the scores.
+// BF16 attention with mma.sync, for shapes that cuDNN does not support, and as a reference for cuDNN. The backward pass
+// sums in a fixed order and uses no atomics, so results are reproducible. Bound by tensor cores: 4 FLOPs forward and 14
+// backward per visible (query, key) pair and element of a head. Backward needs 14 because both of its kernels recompute
+// the scores.
 #pragma once
 
 #include "launch.h"
 
-// Maximum head dimension. Smaller heads are zero-padded to 64, 128 or 256. If key and value dimensions differ, both are
-// padded to 256.
+// Maximum head dimension. Heads are zero-padded to 64, 128 or 256 elements. If keys and values have different
+// dimensions, both are padded to 256.
 enum { ATTENTION_HEAD_MAX = 256 };
 
-// Like struct attention_shape (op_shape.h), with keys = earlier + sequence.
+// Shape of one attention call. Queries are the last `sequence` of the `keys` positions.
 struct attention_kernel_shape {
     int64_t batch, sequence, keys, heads, kv_heads, head_dim, value_dim;
     float   scale;
     bool    is_causal;
     int64_t window;    // maximum number of most recent keys that a query sees; 0: all
 };
-// ALiBi: heads of the whole model (0: no ALiBi), index of the first local head, positions from the first key to the
-// first query. 32-bit and last in the arguments: nvcc spills registers in the forward kernel if these exceed 128 bytes.
+// ALiBi bias. heads: number of heads of the whole model, 0 without ALiBi. first_head: index of the first local head.
+// distance: positions from the first key to the first query. The fields are 32-bit and last in the arguments, because
+// nvcc spills registers in the forward kernel if its arguments exceed 128 bytes.
 struct attention_kernel_slopes {
     int32_t heads, first_head, distance;
 };
@@ -48,28 +50,28 @@ KERNEL_FUNCTION int kernel_attention_forward(const struct attention_forward_args
 KERNEL_FUNCTION int kernel_attention_backward(const struct attention_backward_args *args,
                                               const struct kernel_target           *target);
 
-// Shared memory per block in this pass; a device with less cannot run it.
+// Shared memory that one thread block needs in the forward or backward pass. A device with less cannot run the pass.
 KERNEL_FUNCTION int kernel_attention_shared_bytes(int64_t head_dim, int64_t value_dim, bool is_backward);
 
-// Combines two attention results of the same queries over different keys by their log-sum-exp, in fp32. Memory-bound:
-// 12 bytes per element.
+// Combines two attention results of the same queries over different keys. Their log-sum-exp values (statistics) weight
+// them. Computes in fp32. Memory-bound: 12 bytes per element.
 struct attention_merge_args {
     float       *out;                // [batch, sequence, heads, head_dim], updated
-    float       *statistics;         // [batch, heads, sequence], updated
+    float       *statistics;         // [batch, heads, sequence]: log-sum-exp, updated
     const float *part;               // like out
     const float *part_statistics;    // like statistics
     int64_t      batch, sequence, heads, head_dim;
 };
 KERNEL_FUNCTION int kernel_attention_merge(const struct attention_merge_args *args, const struct kernel_target *target);
 
-// Attention sinks: an extra score per head in the softmax denominator, without a value, and its gradient. Memory-bound:
-// forward reads and writes the output; backward reads the output and its gradient.
+// Attention sinks: each head has a learned score that is added to its softmax denominator and has no value vector.
+// Memory-bound: forward reads and writes the attention output; backward reads the output and its gradient.
 struct sink_args {
     const void *sinks;         // [heads]
     void       *out;           // [batch, sequence, heads, head_dim]; forward: updated
     const void *gradient;      // backward: like out
-    float      *statistics;    // [batch, heads, sequence]; forward: updated
-    void       *to;            // backward: [heads]
+    float      *statistics;    // [batch, heads, sequence]: log-sum-exp; forward: updated
+    void       *to;            // backward: [heads], gradient of the sinks
     float      *scratch;       // backward: kernel_sink_backward_scratch_bytes
     int64_t     batch, sequence, heads, head_dim;
     bool        accumulates;

@@ -4,13 +4,14 @@
 //   P  = exp(scale Q K^T - lse)    D  = rowsum(dO * O)    dS = P (dO V^T - D) scale
 //   dQ = dS K                      dK = dS^T Q            dV = P^T dO
 //
-// row_sum_kernel computes D. A block of query_kernel owns a tile of queries and iterates over keys; a block of
-// key_kernel owns a tile of keys and iterates over queries. Every sum has a fixed order.
+// row_sum_kernel computes D. Then each thread block of query_kernel owns a tile of queries, iterates over keys and
+// computes dQ. Each thread block of key_kernel owns a tile of keys, iterates over queries and computes dK and dV. Both
+// recompute P from the scores and the log-sum-exp. Every sum has a fixed order.
 #include "attention_tile.cuh"
 
 namespace
 {
-// Row sums of O * dO, one warp per row and head.
+// Computes D, the row sums of O * dO. One warp handles one head of a token.
 template <bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct attention_backward_args args)
 {
@@ -37,7 +38,8 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct at
     }
 }
 
-// Replaces the score by P, and the slope (dP) by dS.
+// Replaces a score by P and its slope, dP = dO V^T, by dS. factor includes log2(e) and shift is the log-sum-exp in base
+// 2, so that the exponential is one ex2 instruction.
 __device__ inline void differentiate(float &score, float &slope, float factor, float shift, float row_sum, float scale)
 {
     score = power_of_two(score * factor - shift);
@@ -127,8 +129,9 @@ __global__ void __launch_bounds__(THREADS) query_kernel(const struct attention_b
     }
 }
 
-// Two warps share the same keys. Each computes P and dS for half of the queries of a tile. Then each accumulates half
-// of the columns of dK and dV over all queries of the tile.
+// Computes dK and dV. Two warps own the same rows of keys. For each query tile, each of the two computes P and dS for
+// half of the queries and puts them in a shared buffer. Then each adds P^T dO and dS^T Q over all queries of the tile,
+// for half of the columns of dV and dK.
 template <int padded, bool has_window, bool has_slopes>
 __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention_backward_args args)
 {
@@ -175,7 +178,8 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
         copy_wait<1>();
         __syncthreads();
 
-        // Two warps that share keys must both skip a tile or both compute it, so the test is for all its queries.
+        // Both warps that own the same keys must skip or compute a tile together, because each reads the P and dS of
+        // the other. So the test covers all queries of the tile.
         visible_keys<has_window> visible =
             visible_keys_of<has_window>(shape, here.first + half * half_tile, first + warp_row);
         int      before   = half * half_tile;
@@ -210,7 +214,7 @@ __global__ void __launch_bounds__(key_threads) key_kernel(const struct attention
         if (has_work) {
             multiply_stored<sides, columns, steps, shared_pitch, pitch>(value_sums, exchanged, gradients + half * part);
         }
-        __syncthreads();    // dS overwrites P in the exchange buffer
+        __syncthreads();    // both warps have read P before dS overwrites it
         if (has_work) {
             share<sides, queries_columns, shared_pitch>(own_exchange, slopes_rounded);
         }

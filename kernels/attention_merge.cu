@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Combines attention parts a and b:
+// Combines the attention results a and b of the same queries over different keys:
 //
 //   lse = log(exp(lse_a) + exp(lse_b)), O = exp(lse_a - lse) O_a + exp(lse_b - lse) O_b
 //
-// One warp handles one head of a token, and overwrites the log-sum-exp after all lanes have read it.
+// One warp handles one head of a token. It overwrites lse_a only after all its lanes have read it.
 #include "attention.h"
 #include "device.cuh"
 #include "gswbench/arithmetic.h"

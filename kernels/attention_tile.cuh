@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Attention tiles: sizes, addresses, copies and masks. A warp owns rows of one operand and accumulates over the other
-// operand in registers while the next tile is copied. It owns 32 rows, or 16 if heads are larger than 128 and more
-// accumulators would not fit in registers.
+// Tile sizes, addresses, copies and masks of the attention kernels. A warp owns rows of one operand (queries or keys)
+// and keeps their sums in registers. It iterates over tiles of the other operand, and the next tile is copied to shared
+// memory during the computation. A warp owns 32 rows, or 16 if heads have more than 128 elements, because accumulators
+// for 32 such rows would not fit in registers.
 #pragma once
 
 #include "attention.h"
@@ -14,7 +15,7 @@ namespace
 constexpr int   WARPS = 4, THREADS = WARPS * LAUNCH_WARP;
 constexpr float LOG2_E = 1.44269504088896340736f;
 
-// Tile sizes for heads of at most `padded` elements, chosen so that accumulators fit in registers.
+// Tile sizes for heads padded to `padded` elements, chosen so that accumulators fit in registers.
 template <int padded> struct tile {
     static constexpr int pitch         = padded + MATRIX_GAP;
     static constexpr int columns       = padded / 8;    // mma results of 8 columns each
@@ -25,15 +26,16 @@ template <int padded> struct tile {
     static constexpr int keys          = padded <= 128 ? 64 : 32;    // per tile, forward
     static constexpr int gradient_keys = 32;                         // per tile in query_kernel, which also holds dP
     static constexpr int queries       = padded <= 128 ? 64 : 32;    // per tile in key_kernel
-    static constexpr int shared_pitch  = queries + MATRIX_GAP;       // row length of the exchange buffer between warps
+    static constexpr int shared_pitch  = queries + MATRIX_GAP;       // row length of the shared P and dS
     static constexpr int row_bytes     = pitch * (int)sizeof(bf16);
-    static constexpr int forward       = (rows + 4 * keys) * row_bytes;    // bytes of shared memory
+    static constexpr int forward       = (rows + 4 * keys) * row_bytes;    // shared memory, by kernel, in bytes
     static constexpr int by_query      = (2 * rows + 4 * gradient_keys) * row_bytes;
     static constexpr int by_key = (2 * rows + 4 * queries) * row_bytes + rows * shared_pitch * (int)sizeof(bf16) +
                                   4 * queries * (int)sizeof(float);
 };
 
-// Starts the copy of rows of one head into a tile. Rows and columns beyond the end become zero.
+// Starts the asynchronous copy of a tile of rows of one head to shared memory. Rows and columns beyond the matrix
+// become zero.
 template <int padded, int rows, int threads = THREADS>
 __device__ inline void copy_tile(bf16 *to, const bf16 *from, int stride, int rows_left, int head_dim)
 {
@@ -59,7 +61,8 @@ struct place {
     int     head_dim, value_dim;
 };
 
-// Only the 256 tile allows different key and value dimensions; smaller tiles save these registers.
+// Finds the offsets of one head. Keys and values may differ in size only if heads are padded to 256. Smaller tiles
+// assume equal sizes, which saves registers.
 template <int padded> __device__ inline place place_of(const attention_kernel_shape &shape, int64_t batch, int64_t head)
 {
     constexpr bool has_own = padded == ATTENTION_HEAD_MAX;
@@ -79,13 +82,13 @@ template <int padded> __device__ inline place place_of(const attention_kernel_sh
     return at;
 }
 
-// Number of leading keys that a query sees.
+// Number of keys, from the first on, up to the last one that a query sees.
 __device__ inline int64_t seen_by(const attention_kernel_shape &shape, int64_t row)
 {
     return shape.is_causal ? launch_minimum(shape.keys, shape.keys - shape.sequence + row + 1) : shape.keys;
 }
 
-// 2^x by the device instruction, which flushes subnormals to zero.
+// 2^x by the ex2 instruction, which flushes subnormals to zero.
 __device__ inline float power_of_two(float x)
 {
 #ifdef __CUDA_ARCH__
@@ -97,8 +100,9 @@ __device__ inline float power_of_two(float x)
 #endif
 }
 
-// The keys that queries see, with both counted from the warp's first query and key: query 0 sees `first` keys and each
-// later query `step` more, but none beyond `keys`; with a window, only the last `window` of these.
+// The keys that the queries of a warp's tile see. Queries and keys are counted from the first of the tile. Query 0 sees
+// keys below `first`, and each later query sees `step` keys more, but none sees a key from `keys` on. With a window, a
+// query sees only the last `window` of its keys.
 template <bool has_window> struct visible_keys {
     int first, step, keys, window;
 };
@@ -116,7 +120,8 @@ __device__ inline bool is_visible(const visible_keys<has_window> &visible, int q
     int end = visible.first + visible.step * query;
     return key < min(visible.keys, end) && (!has_window || key >= end - visible.window);
 }
-// False only if no query in the range sees a key in 0 .. last_key.
+// Returns false only if no query from first_query to last_query sees any key from 0 to last_key. The kernel then skips
+// the tile.
 template <bool has_window>
 __device__ inline bool any_visible(const visible_keys<has_window> &visible, int first_query, int last_query,
                                    int last_key)
@@ -124,7 +129,7 @@ __device__ inline bool any_visible(const visible_keys<has_window> &visible, int 
     return 0 < min(visible.keys, visible.first + visible.step * last_query) &&
            (!has_window || last_key >= visible.first + visible.step * first_query - visible.window);
 }
-// All queries up to last_query see all keys up to last_key.
+// Whether all queries up to last_query see all keys up to last_key. The kernel then skips the mask.
 template <bool has_window>
 __device__ inline bool all_visible(const visible_keys<has_window> &visible, int last_query, int last_key)
 {
@@ -195,7 +200,7 @@ __device__ inline void store_row_as(T *row, const float (&values)[columns][4], i
     }
 }
 
-// Stores one of a thread's two result rows, times factor; adds it if adds is set.
+// Stores one of a thread's two result rows, multiplied by factor. If adds is set, adds it to the stored values instead.
 template <int columns>
 __device__ inline void store_row(void *array, enum format type, int64_t at, const float (&values)[columns][4], int half,
                                  float factor, int width, bool adds)
@@ -207,7 +212,7 @@ __device__ inline void store_row(void *array, enum format type, int64_t at, cons
     }
 }
 
-// Reductions over the four threads that share a row.
+// Reductions over the four threads that hold elements of the same mma result row.
 __device__ inline float row_maximum(float value)
 {
     value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
@@ -219,7 +224,7 @@ __device__ inline float row_total(float value)
     return value + __shfl_xor_sync(0xffffffffu, value, 2);
 }
 
-// Copies a tile of keys and values into one of the two stages.
+// Copies a tile of keys and values into one of the two shared-memory buffers.
 template <int padded, int keys>
 __device__ inline void copy_keys(bf16 *stage, const bf16 *key_value, const place &at, int64_t first, int64_t all)
 {
@@ -244,7 +249,8 @@ __device__ inline int tiles_of(const attention_kernel_shape &shape, int64_t firs
     return (int)launch_groups(seen_by(shape, last), keys);
 }
 
-// Starts with the last queries, which see the most keys, so that the last blocks to finish are short.
+// First query of this thread block. The first blocks to run get the last queries, which see the most keys, so that the
+// last blocks to run are short.
 __device__ inline int64_t first_query(int rows)
 {
     return (int64_t)(gridDim.x - 1 - blockIdx.x) * rows;
@@ -252,9 +258,9 @@ __device__ inline int64_t first_query(int rows)
 
 template <typename Body> int with_width(int64_t head_dim, int64_t value_dim, Body body)
 {
-    bool is_alike = head_dim == value_dim;
-    return is_alike && head_dim <= 64    ? body(constant<64>())
-           : is_alike && head_dim <= 128 ? body(constant<128>())
+    bool is_equal = head_dim == value_dim;
+    return is_equal && head_dim <= 64    ? body(constant<64>())
+           : is_equal && head_dim <= 128 ? body(constant<128>())
                                          : body(constant<(int)ATTENTION_HEAD_MAX>());
 }
 
@@ -272,19 +278,20 @@ bool is_possible(const attention_kernel_shape &shape)
            shape.keys >= shape.sequence;
 }
 
-// One block per tile of rows, head and sequence.
+// Grid with one thread block per tile of rows, head and sequence of the batch.
 dim3 grid_of(int64_t rows, int64_t of_block, int64_t heads, int64_t batch)
 {
     return dim3((unsigned)launch_groups(rows, of_block), (unsigned)heads, (unsigned)batch);
 }
 
-// ALiBi: slope of a head, divided by the softmax scale because scores are scaled afterwards.
+// ALiBi slope of a head. It is divided by the softmax scale, because the kernel multiplies the scores by this scale
+// later.
 template <bool has_slopes, typename Args> __device__ inline float slope_of(const Args &args, int64_t head)
 {
     return has_slopes ? arithmetic_slope(args.slopes.first_head + head, args.slopes.heads) / args.shape.scale : 0.0f;
 }
 
-// Adds the ALiBi bias, slope * (key - query). distance is from the warp's first key to its first query.
+// Adds the ALiBi bias, slope * (key - query). distance: from the tile's first key to its first query.
 template <bool has_slopes, bool has_queries_as_rows, int sides, int columns>
 __device__ inline void add_alibi(float (&scores)[sides][columns][4], float slope, int64_t distance)
 {
@@ -301,13 +308,14 @@ __device__ inline void add_alibi(float (&scores)[sides][columns][4], float slope
     }
 }
 
-// Below: the loop of key_kernel (attention_backward.cu) over the query tiles that see a block of keys.
+// The following functions are used by key_kernel (attention_backward.cu), which iterates over the query tiles that see
+// a block of keys.
 constexpr int key_threads = 2 * THREADS;
 
-// Position in the query tiles of all heads that share these keys.
+// Position of key_kernel in its loop over query tiles. The loop visits every query head that shares the key head.
 struct walk {
-    int64_t head, first;    // current tile
-    int64_t from, heads;    // first query of each head; heads left
+    int64_t head, first;    // current head, and first query of the current tile
+    int64_t from, heads;    // query at which each head starts; heads left, with the current one
 };
 
 template <int padded>
@@ -328,7 +336,7 @@ __device__ inline void copy_queries(bf16 *stage, float *rows, const struct atten
     }
 }
 
-// Moves to the next tile; false after the last head.
+// Moves to the next query tile, and after a head's last tile to the next head. Returns false after the last head.
 __device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
 {
     at.first += queries;
@@ -340,7 +348,7 @@ __device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
     return at.heads > 0;
 }
 
-// End of the queries that see a key before `key`; at least begin + 1.
+// End of the queries that see any of the keys before `key`. At least begin + 1, so that the loop runs once.
 template <bool has_window>
 __device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64_t key, int64_t begin)
 {
@@ -348,7 +356,7 @@ __device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64
     return end > begin ? launch_minimum(end, shape.sequence) : begin + 1;
 }
 
-// Stores a warp's half of the queries for both warps that share the keys.
+// Stores P or dS, rounded to bf16, for this warp's half of the queries in the buffer that both warps read.
 template <int sides, int columns, int pitch>
 __device__ inline void share(bf16 *to, const uint32_t (&rounded)[sides][columns][2])
 {

@@ -3,7 +3,7 @@
 //
 //   bias += rate if the expert has less than the mean load of its layer, -rate if it has more
 //
-// One block per layer.
+// The biases balance the load of the experts without an auxiliary loss. One thread block handles one layer.
 #include "route.h"
 
 #include "gswbench/arithmetic.h"

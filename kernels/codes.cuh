@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the FP8 kernels: amax reduction, conversion of pairs, and 128 x 128 tiles transposed in shared memory.
+// Code that the FP8 kernels share: amax reduction, conversion to FP8, and 128 x 128 tiles that are transposed in shared
+// memory.
 #pragma once
 
 #include "gswbench/fp8.h"
@@ -7,11 +8,11 @@
 #include "device.cuh"
 
 constexpr int side  = SCALING_SIDE;
-constexpr int wide  = sizeof(uint4);    // codes per store
-constexpr int along = side / width;     // threads along a side of the tile
+constexpr int wide  = sizeof(uint4);    // FP8 codes per 16-byte store
+constexpr int along = side / width;     // threads along a side of the tile, eight elements each
 static_assert(width == 8, "a row of a thread's codes is two words");
 
-// A block handles one tile at a time, and a thread width x width elements of it.
+// A thread block handles one tile at a time, and each of its threads width x width (8 x 8) elements of it.
 enum { TILE_THREADS = along * along };
 
 GSWBENCH_INLINE int64_t tiles_of(int64_t rows, int64_t columns)
@@ -19,7 +20,7 @@ GSWBENCH_INLINE int64_t tiles_of(int64_t rows, int64_t columns)
     return launch_groups(rows, side) * launch_groups(columns, side);
 }
 
-// Launch configuration of a kernel with one tile per block at a time.
+// Launch configuration of a kernel in which a thread block handles one tile at a time.
 template <typename... Parameters>
 static struct launch launch_tiles(void (*kernel)(Parameters...), int64_t rows, int64_t columns,
                                   const struct kernel_target *target)
@@ -37,7 +38,8 @@ static __device__ inline float larger(float largest, const float (&values)[width
     return largest;
 }
 
-// Atomic maximum of non-negative floats by their bits. All threads of the block must call it.
+// Raises *magnitude to the maximum over all blocks. The atomic works on the bits, which sort like the values because
+// these are not negative. All threads of the block must call it.
 static __device__ inline void raise(float *magnitude, float largest)
 {
     largest = block_maximum(largest);
@@ -46,7 +48,8 @@ static __device__ inline void raise(float *magnitude, float largest)
     }
 }
 
-// Like raise, for values stored as T. Rounding is monotonic, so rounding the maximum is enough.
+// Like raise, for the amax of values after they are rounded to T. Rounding is monotonic, so the rounded maximum is the
+// maximum of the rounded values.
 template <typename T> static __device__ inline void raise_stored(float *magnitude, float largest)
 {
     T stored;
@@ -54,7 +57,7 @@ template <typename T> static __device__ inline void raise_stored(float *magnitud
     raise(magnitude, widen(stored));
 }
 
-// Clears the amax before kernels raise it.
+// Sets the amax to 0 before a kernel raises it.
 static inline int clear_magnitude(float *magnitude, const struct kernel_target *target)
 {
     return magnitude != NULL ? (int)cudaMemsetAsync(magnitude, 0, sizeof(*magnitude), target->stream) : 0;
@@ -135,8 +138,8 @@ static __device__ inline void turn(uint32_t (&words)[4])
     words[3] = __byte_perm(back[0], back[1], 0x7632);
 }
 
-// FP8 tile stored column by column. The packets of a column are swizzled by the column index to avoid bank conflicts of
-// both writes and reads.
+// FP8 tile in shared memory, stored column by column. The 16-byte packets of a column are swizzled by the column index,
+// so that neither writes nor reads have bank conflicts.
 struct turned_tile {
     uint4 packets[side][side / wide];
 
@@ -145,7 +148,7 @@ struct turned_tile {
         return packets[column][(row / wide) ^ (column / width % (side / wide))];
     }
 
-    // Writes width rows of codes, starting at this row and column.
+    // Stores an 8 x 8 patch of codes (codes[i]: row i of the patch) at this row and column of the tile.
     __device__ void put(int row, int column, const uint2 (&codes)[width])
     {
 #pragma unroll
@@ -166,13 +169,13 @@ struct turned_tile {
         }
     }
 
-    // Stores the transposed tile to `to`, [columns, rows]; first_row and first_column: the tile's place in the input.
-    // All threads of the block call it.
+    // Stores the transposed tile in the matrix `to` [columns, rows]. first_row and first_column: position of the tile
+    // in the input matrix [rows, columns]. All threads of the block must call it.
     template <bool is_wide>
     __device__ void store(uint8_t *to, int first_row, int first_column, int64_t rows, int64_t columns)
     {
         int thread = (int)threadIdx.x;
-        asm volatile("" : "+r"(thread));    // recomputed where needed, as in norm.cuh, to save registers
+        asm volatile("" : "+r"(thread));    // forces recomputation of indices, which saves registers
 #pragma unroll
         for (int pass = 0; pass < side * (side / wide) / TILE_THREADS; pass++) {
             int i      = thread + pass * TILE_THREADS;
@@ -185,12 +188,12 @@ struct turned_tile {
     }
 };
 
-// Part of a tile that one thread handles.
+// The patch of 8 x 8 elements of a tile that one thread handles.
 struct patch {
-    int     row, column;                // in the tile
-    int     first_row, first_column;    // of the tile
+    int     row, column;                // of the patch, in the tile
+    int     first_row, first_column;    // of the tile, in the matrix
     int     rows, columns;              // remaining rows and columns of the matrix; may exceed the patch or be <= 0
-    int64_t at;                         // index of its first element in the matrix
+    int64_t at;                         // index of the patch's first element in the matrix
 
     // pitch: elements from one row to the next; more than total_columns if tiles cover only the start of each row.
     __device__ patch(int64_t tile, int64_t total_rows, int64_t total_columns, int64_t pitch)

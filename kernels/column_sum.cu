@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Column sums of a matrix, and copies of a bias to each row of a matrix. For sums, each block adds every gridDim-th
-// row, eight columns per thread; then the partial sums of the blocks are added in order.
+// Column sums of a matrix (the gradient of a bias), and copies of a bias to each row of a matrix. For sums, each thread
+// block adds every gridDim-th row, and a thread eight columns. Then the partial sums of the blocks are added in order.
 #include "elements.h"
 
 #include "device.cuh"

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
-// MoE combine, one block per row, and its gradient, one block per slot (route.h defines choice and slot):
+// MoE combine and its gradient. A choice is one of the top_k experts of a token. Its slot is the row of the expert
+// output that belongs to it:
 //
 //   out = sum over choices of gate * in[slot]
 //   d in[slot] = gate * d out, d gate = dot(d out, in[slot])
+//
+// Forward, one thread block handles one token; backward, one slot.
 #include "device.cuh"
 #include "route.h"
 
 namespace
 {
-constexpr int batch = 4;    // choices with loads in flight together
+constexpr int batch = 4;    // choices of a token that are loaded together
 
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct combine_args args)
@@ -25,7 +28,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct co
                     bool    is_here = first + i < (row + 1) * args.top_k;
                     int64_t place   = is_here ? args.places[first + i] : -1;
                     gates[i]        = is_here && args.gates != NULL ? args.gates[first + i] : 1.0f;
-                    CHECK_INDEX(place + 1, args.slots + 1);    // -1: dropped
+                    CHECK_INDEX(place + 1, args.slots + 1);    // -1: the choice was dropped
                     if (place >= 0) {
                         raw[i] = fetch<is_wide>((const T *)args.in + place * args.columns + at, count);
                     }
@@ -48,7 +51,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct c
     for (int64_t slot = blockIdx.x; slot < args.slots; slot += gridDim.x) {
         int32_t choice   = args.sources[slot];
         bool    is_empty = choice < 0;
-        CHECK_INDEX(choice + 1, args.rows * args.top_k + 1);    // -1: empty slot
+        CHECK_INDEX(choice + 1, args.rows * args.top_k + 1);    // -1: the slot is empty
         float    gate     = is_empty ? 0.0f : args.gates[choice];
         const T *gradient = (const T *)args.gradient + (is_empty ? 0 : choice / args.top_k) * args.columns;
         const T *in       = (const T *)args.in + slot * args.columns;

@@ -6,15 +6,15 @@
 //   d x_t = sum over j of w_(taps-1-j) d s_(t+j)       input_kernel
 //   d w_(taps-1-j) = sum over t of d s_t x_(t-j)       weight_kernel
 //
-// One element per thread at a time. Neighbouring threads have neighbouring channels; the cache holds the inputs of the
-// previous positions.
+// A thread handles one element at a time. Adjacent threads handle adjacent channels. The inputs of the previous
+// positions come from the cache.
 #include "gswbench/arithmetic.h"
 #include "mamba.cuh"
 #include "sum_parts.cuh"
 
 namespace
 {
-// The sum before SiLU at a position of a channel.
+// The sum s at one position of a channel, before SiLU.
 template <typename T> __device__ inline float sum_at(const convolution_args &args, int64_t token, int64_t channel)
 {
     int64_t  position = token % args.sizes.sequence, taps = args.sizes.taps, width = packed_of(args.sizes);
@@ -60,8 +60,8 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) input_ke
     }
 }
 
-// Sums the weight and bias gradients over a part of the tokens. The partial sums follow d s in scratch: for the weight
-// [parts, channels, taps], then for the bias [parts, channels].
+// Sums the weight and bias gradients over a part of the tokens. Scratch holds d s, then the partial sums of the weight
+// gradient [parts, channels, taps] and of the bias gradient [parts, channels].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) weight_kernel(const convolution_args args)
 {
     int64_t channels = channels_of(args.sizes), channel = own_column(), taps = args.sizes.taps;

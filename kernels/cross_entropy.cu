@@ -3,9 +3,10 @@
 //
 //   loss = log(sum(exp(x))) - x[target], d loss / d x = softmax(x) - onehot(target)
 //
-// A block handles one row at a time. The first pass computes maximum and sum and keeps the logits in shared memory. The
-// second writes the gradient and already reads the block's next row. If the vocabulary is sharded, statistics_kernel
-// replaces the first pass, and entropy_kernel joins the statistics of all shards.
+// A thread block handles one row at a time. A first pass over the row computes maximum and sum and keeps the logits in
+// shared memory. A second pass writes the gradient, and at the same time does the first pass of the block's next row.
+// If the vocabulary is sharded, statistics_kernel does the first pass on each rank. entropy_kernel then combines the
+// statistics of the shards and does only the second pass.
 #include "cross_entropy.h"
 #include "device.cuh"
 
@@ -15,19 +16,20 @@ struct row_statistics {
     float maximum, sum, target;
 };
 
-// The target's column, or -1 if it is in another vocabulary shard. Args: of either kernel.
+// The target's column, or -1 if it is in another vocabulary shard. Both kernels use it, each with its own Args.
 template <typename Args> __device__ inline int local_target(const Args &args, int64_t row)
 {
     int64_t target = args.targets[row] - args.first;
     return target >= 0 && target < args.valid ? (int)target : -1;
 }
 
-// Packets whose loads are in flight together, in a read-only pass and in a read-write pass. The statistics kernel uses
-// the smaller number, so that two blocks fit on an SM: one reads while the other reduces.
+// Number of packets (eight logits) that a thread loads together: in a pass that only reads, and in one that also
+// writes. statistics_kernel uses the smaller number although it only reads. This saves registers, so two blocks fit on
+// an SM and one reads while the other reduces.
 template <typename T> constexpr int read_together    = 8 / sizeof(T);
 template <typename T> constexpr int written_together = 4 / sizeof(T);
 
-// Replaces the padding after the first `valid` values; few packets have any.
+// Replaces the values after the first `valid` ones, which are padding of the vocabulary. Most packets have none.
 __device__ inline void replace_padding(float (&values)[width], float value, int valid)
 {
     if (valid < width) {
@@ -35,7 +37,7 @@ __device__ inline void replace_padding(float (&values)[width], float value, int 
     }
 }
 
-// Adds the packet at an element to the online softmax; padding counts as -infinity.
+// Adds a packet of eight logits, the first at column `at`, to a thread's online softmax. Padding counts as -infinity.
 template <typename T, typename Args>
 __device__ inline void add_packet(struct softmax *part, const packet<T> &raw, int at, const Args &args)
 {
@@ -46,7 +48,7 @@ __device__ inline void add_packet(struct softmax *part, const packet<T> &raw, in
     softmax_add(part, values, width);
 }
 
-// A thread's part of a row. Keeps the first held packets in shared memory.
+// Reads a thread's part of a row into an online softmax, and keeps the row's first `held` packets in shared memory.
 template <typename T, bool is_wide, int batch, typename Args>
 __device__ inline struct softmax read_row(const T *logits, packet<T> *shared, int held, const Args &args)
 {
@@ -75,7 +77,8 @@ __device__ inline struct softmax read_row(const T *logits, packet<T> *shared, in
     return part;
 }
 
-// Reduces over the block. All threads have read the target's logit before it returns.
+// Combines the online softmax states of a block's threads. When it returns, every thread has read the target's logit,
+// so the caller may overwrite the row.
 template <typename T, typename Args>
 __device__ inline row_statistics join_threads(const struct softmax &part, const T *logits, int target, const Args &args)
 {
@@ -99,7 +102,7 @@ __device__ inline row_statistics join_parts(const struct cross_entropy_args &arg
     return joined;
 }
 
-// Replaces the packet's logits by their gradient.
+// Replaces a packet's logits by the gradient of the loss.
 __device__ inline void differentiate(float (&values)[width], int at, int target, const row_statistics &row,
                                      const struct cross_entropy_args &args)
 {
@@ -111,8 +114,8 @@ __device__ inline void differentiate(float (&values)[width], int at, int target,
     }
 }
 
-// Writes the gradient of a row and reads the next row, if any, into the same shared memory, where each thread uses only
-// its own packets. Returns the thread's maximum and sum of the next row.
+// Writes the gradient of a row and reads the block's next row, if any. Both rows use the same shared memory: each
+// thread reads and writes only its own packets there. Returns the thread's online softmax state of the next row.
 template <typename T, bool is_wide>
 __device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *shared, int held, int target,
                                           const row_statistics &row, const struct cross_entropy_args &args)
@@ -158,8 +161,8 @@ __device__ inline struct softmax turn_row(T *logits, const T *next, packet<T> *s
     return part;
 }
 
-// Maximum number of blocks per SM. An SM holds 1,536 threads for compute capability 8.6, 8.7, 8.9 and from 11.0 on,
-// else 2,048. ptxas rejects a larger launch bound.
+// Number of blocks per SM for the launch bound. ptxas rejects a bound that exceeds the threads of an SM: 1,536 for
+// compute capability 8.6, 8.7, 8.9 and from 11.0 on, else 2,048.
 #if defined(__CUDA_ARCH__) &&                                                                                          \
     (__CUDA_ARCH__ / 10 == 86 || __CUDA_ARCH__ / 10 == 87 || __CUDA_ARCH__ / 10 == 89 || __CUDA_ARCH__ >= 1100)
 enum { STATISTICS_BLOCKS = 1536 / CROSS_ENTROPY_THREADS };
@@ -189,7 +192,7 @@ __global__ void __launch_bounds__(CROSS_ENTROPY_THREADS) entropy_kernel(const st
 {
     packet<T>     *packets = dynamic_shared<packet<T>>();
     T             *all     = (T *)args.logits;
-    bool           is_here = args.statistics == NULL;    // not sharded
+    bool           is_here = args.statistics == NULL;    // the vocabulary is not sharded: this kernel does both passes
     struct softmax part    = SOFTMAX_EMPTY;
     if (is_here && blockIdx.x < args.rows) {
         part = read_row<T, is_wide, read_together<T>>(all + blockIdx.x * args.columns, packets, held, args);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Cross entropy with gradients in place of the logits, and softmax statistics for a sharded vocabulary. Memory-bound:
-// in bf16 4 bytes per logit, and 2 for the statistics. A block keeps its row in shared memory; the end of a row that
-// does not fit is read again from the L2 cache.
+// Cross entropy, whose gradient overwrites the logits, and softmax statistics for a sharded vocabulary. Memory-bound:
+// in bf16, cross entropy moves 4 bytes per logit and the statistics 2. A thread block keeps its row in shared memory.
+// If the row does not fit, its end is read again from the L2 cache.
 #pragma once
 
 #include <math.h>
@@ -17,7 +17,7 @@ struct logit_statistics_args {
     float         *out;        // [rows, 3] of x = multiplier * logits: maximum, sum of exp(x - maximum), x of the
                                // target or 0
     int64_t     rows, columns;
-    int64_t     valid;    // columns beyond are padding
+    int64_t     valid;    // columns from this one on are padding
     int64_t     first;    // vocabulary index of column 0
     float       multiplier;
     enum format type;
@@ -40,19 +40,19 @@ KERNEL_FUNCTION int kernel_cross_entropy(const struct cross_entropy_args *args, 
 // Bytes of a row that a block keeps in shared memory, in whole packets.
 static inline int64_t cross_entropy_held_bytes(int64_t columns, enum format type, int32_t shared_bytes)
 {
-    const int64_t reserved = 2048;    // for block reductions
+    const int64_t reserved = 2048;    // for the static arrays of block reductions
     int64_t       packet   = format_bytes(type, LAUNCH_WIDTH);
     return launch_minimum(launch_groups(columns, LAUNCH_WIDTH), (shared_bytes - reserved) / packet) * packet;
 }
 
-// State of an online softmax: the maximum so far and the sum of exp(x - maximum). Compiles as C and as CUDA. The
-// initial maximum is finite, so that the difference of two empty states is not NaN.
+// State of an online softmax: the maximum so far and the sum of exp(x - maximum). The initial maximum is finite, so
+// that the difference of two empty states is not NaN. Compiles as C and as CUDA.
 struct softmax {
     float maximum, sum;
 };
 #define SOFTMAX_EMPTY ((struct softmax){-3.402823466e+38f, 0.0f})
 
-// Adds count values and rescales the sum to the new maximum.
+// Adds values to the sum, after rescaling it to the new maximum.
 GSWBENCH_INLINE void softmax_add(struct softmax *softmax, const float *values, int count)
 {
     float maximum = softmax->maximum;
@@ -67,7 +67,7 @@ GSWBENCH_INLINE void softmax_add(struct softmax *softmax, const float *values, i
     softmax->sum     = sum;
 }
 
-// The sum relative to a maximum that is at least softmax.maximum.
+// The sum of exp(x - maximum) for another maximum, which must be at least softmax.maximum.
 GSWBENCH_INLINE float softmax_sum_at(struct softmax softmax, float maximum)
 {
     return softmax.sum * arithmetic_exp(softmax.maximum - maximum);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Vectorised loads and stores of fp32 and bf16, warp and block reductions, template dispatch by type, and kernel
-// launches.
+// Device code that all kernels share: vectorised loads and stores of fp32 and bf16, warp and block reductions, template
+// dispatch by type, and kernel launches.
 #pragma once
 
 #include <stdint.h>
@@ -8,12 +8,13 @@
 #include "gswbench/format.h"
 #include "launch.h"
 
-// Converts run-time values to template arguments: a launcher passes a lambda whose parameters carry them as types.
+// A template argument as a value. with_value, with_type and with_flag turn a run-time value into a constant and pass it
+// to a lambda, which uses constant::value as a template argument of a kernel.
 template <auto number> struct constant {
     static constexpr auto value = number;
 };
 
-// Calls the body with the constant that equals value; fails if there is none.
+// Calls the body with the constant that equals value. Returns an error if none does.
 template <auto first, auto... others, typename Value, typename Body> static int with_value(Value value, Body body)
 {
     if (value == first) {
@@ -42,14 +43,16 @@ template <typename Body> static int with_type(enum format format, Body body)
     }
 }
 
-// with_type and with_flag for kernels that load packets: the element type, and whether all packets are whole.
+// with_type and with_flag together, for kernels that load packets of eight elements. is_wide: all packets are whole and
+// aligned.
 template <typename Body> static int with_packets(enum format format, bool is_wide, Body body)
 {
     return with_type(format,
                      [&](auto type) { return with_flag(is_wide, [&](auto wide) { return body(type, wide); }); });
 }
 
-// Types of activations (and weights), and of weight gradients: fp32 gradients, or both the same type.
+// Passes the type of activations and the type of weight gradients to the body. Gradients are fp32 or have the type of
+// the activations.
 template <typename Body> static int with_types(enum format activation, enum format gradient, Body body)
 {
     if (gradient == FORMAT_F32) {
@@ -65,7 +68,7 @@ template <typename... Pointers> static uintptr_t addresses(Pointers... pointers)
     return (... | (uintptr_t)pointers);
 }
 
-// Dynamic shared memory available without opt-in: 48 KiB less static arrays.
+// Dynamic shared memory that every kernel can use without opt-in: 48 KiB minus 2 KiB for static arrays.
 constexpr int64_t every_device_has = 46 << 10;
 
 // Opts in to more dynamic shared memory if the kernel needs it.
@@ -76,7 +79,8 @@ template <typename... Parameters> static cudaError_t allow_shared(void (*kernel)
                : cudaSuccess;
 }
 
-// Blocks of a kernel that are resident on an SM, at least 1. An impossible launch fails in enqueue.
+// Number of blocks of a kernel that an SM runs at once. Returns at least 1: a launch that is not possible fails in
+// enqueue.
 template <typename... Parameters>
 static int resident_blocks(void (*kernel)(Parameters...), uint32_t threads, int64_t shared_bytes)
 {
@@ -107,7 +111,7 @@ static int enqueue(void (*kernel)(Parameters...), struct launch launch, int64_t 
     return enqueue_grid(kernel, dim3(launch.blocks), launch.threads, shared_bytes, target, arguments...);
 }
 
-// One block per row, one packet per thread at a time.
+// Launch with one block per row, in which a thread handles one packet of eight elements at a time.
 static inline struct launch launch_packets(int64_t rows, int64_t columns, const struct kernel_target *target)
 {
     return launch_rows(rows, launch_groups(columns, LAUNCH_WIDTH), LAUNCH_THREADS, target->multiprocessors);
@@ -138,7 +142,8 @@ __device__ inline void check_index(int64_t index, int64_t bound)
 #define CHECK_INDEX(index, bound) ((void)0)
 #endif
 
-// LAUNCH_WIDTH elements as stored. Fetch several packets before unpacking the first, to keep their loads in flight.
+// LAUNCH_WIDTH (8) adjacent elements in registers, as they are in memory. A kernel fetches several packets before it
+// unpacks the first, so that their loads are in flight together.
 template <typename T> struct packet {
     uint4 word[LAUNCH_WIDTH * sizeof(T) / sizeof(uint4)];
 };
@@ -152,7 +157,7 @@ static __device__ inline float widen(bf16 value)
     return bf16_to_float(value);
 }
 
-// Two bf16 in a word, the first in the low half, rounded to nearest even.
+// Rounds two values to bf16, to nearest even, and returns them in a word. The first is in the low half.
 static __device__ inline uint32_t low_precision_pair(float first, float second)
 {
 #ifdef __CUDA_ARCH__
@@ -210,14 +215,14 @@ template <typename T> static __device__ inline packet<T> pack(const float (&valu
     return to;
 }
 
-// Number of elements of a packet at `at` in an array of `total`.
+// Number of elements of the packet that starts at `at` in an array of `total` elements.
 template <bool is_wide> static __device__ inline int packet_elements(int64_t at, int64_t total)
 {
     return is_wide || total - at >= LAUNCH_WIDTH ? (int)LAUNCH_WIDTH : (int)(total - at);
 }
 
-// Loads the first count elements of a packet; the others become zero. is_wide: `from` is 16-byte aligned, and whole
-// packets use vector loads.
+// Loads the first count elements of a packet; the others become zero. is_wide: `from` is 16-byte aligned, and a whole
+// packet is loaded with vector loads.
 template <bool is_wide, typename T> static __device__ inline packet<T> fetch(const T *from, int count = LAUNCH_WIDTH)
 {
     if (is_wide && count == LAUNCH_WIDTH) {
@@ -231,8 +236,8 @@ template <bool is_wide, typename T> static __device__ inline packet<T> fetch(con
     return pack<T>(values);
 }
 
-// Stores the first count elements to global memory. The compiler may split a 16-byte assignment of values merged from
-// several branches into four stores; the intrinsic remains one instruction.
+// Stores the first count elements to global memory. __stwb keeps the store one instruction. For a plain 16-byte
+// assignment the compiler may emit four stores, if the values come from several branches.
 template <bool is_wide, typename T>
 static __device__ inline void put(T *to, const packet<T> &from, int count = LAUNCH_WIDTH)
 {
@@ -265,7 +270,7 @@ static __device__ inline void store(T *to, const float (&values)[LAUNCH_WIDTH], 
     put<is_wide>(to, pack<T>(values), count);
 }
 
-// Overwrites the elements, or adds to them and rounds once.
+// Overwrites the elements in memory, or adds the values to them in fp32 and rounds once.
 template <bool is_wide, typename T>
 static __device__ inline void store_sum(T *to, float (&values)[LAUNCH_WIDTH], int count, bool accumulates)
 {
@@ -277,7 +282,7 @@ static __device__ inline void store_sum(T *to, float (&values)[LAUNCH_WIDTH], in
     store<is_wide>(to, values, count);
 }
 
-// Prefetches bytes, a multiple of 16, into the L2 cache.
+// Prefetches this number of bytes, a multiple of 16, into the L2 cache.
 static __device__ inline void fetch_ahead(const void *from, int64_t bytes)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -306,8 +311,8 @@ static __device__ inline float warp_maximum(float value)
     return value;
 }
 
-// Sums each value over the block in an order that depends only on the block size; every thread receives the sums. All
-// threads must call it, and blocks must consist of whole warps.
+// Sums each of the values over the threads of the block; every thread receives the sums. The order depends only on the
+// block size. All threads must call it, and the block must consist of whole warps.
 template <typename T, int count> static __device__ inline void block_sum(T (&values)[count])
 {
     __shared__ T sums[count][LAUNCH_WARP];
@@ -344,7 +349,7 @@ static __device__ inline float block_maximum(float value)
     return warp_maximum(maxima[lane < (int)(blockDim.x / LAUNCH_WARP) ? lane : 0]);
 }
 
-// Dynamic shared memory of the launch.
+// Start of the block's dynamic shared memory.
 template <typename T> static __device__ inline T *dynamic_shared()
 {
     extern __shared__ uint4 dynamic_shared_words[];

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Tensor digest; gswbench/digest.h defines its terms. Thread i of a block handles the quad in bucket i of each chunk.
-// Then one block adds the digests of all blocks in order, so that a device repeats its digest exactly.
+// Digest of a tensor: a hash and a sketch with 256 buckets (formulas: gswbench/digest.h). A quad is 16 bytes; each
+// chunk of 256 quads adds one quad to every bucket. Thread i of a block handles the quad for bucket i of each chunk.
+// Then one block adds the digests of the blocks in order, so that a device always gets the same digest.
 #include "device.cuh"
 #include "elements.h"
 
 namespace
 {
-// Loads a quad; is_wide: the tensor is 16-byte aligned. bytes: size of the tensor.
+// Loads a quad (16 bytes), zero-padded at the end of the tensor. is_wide: the tensor is 16-byte aligned. bytes: size of
+// the tensor.
 template <bool is_wide> __device__ inline uint4 load_quad(const void *in, int64_t quad, int64_t bytes)
 {
     int64_t begin = quad * DIGEST_QUAD, count = launch_minimum(bytes - begin, DIGEST_QUAD);

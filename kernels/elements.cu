@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Casts, sums of squares, gradient clipping and scaled sums of flat arrays, eight elements per thread at a time. Sums
-// are reduced per block, and a single block adds the partial sums in order.
+// Casts, sums of squares, gradient clipping and scaled sums of flat arrays. A thread handles eight elements at a time.
+// For sums, each block writes a partial sum, and a single block then adds these in order.
 #include "gswbench/arithmetic.h"
 
 #include "elements.h"
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) square_kernel(const struct squ
     }
 }
 
-// Sums in one block; every thread returns the sum.
+// Sums an array with the threads of one block. Every thread returns the sum.
 template <typename T> __device__ inline double sum_all(const T *values, int64_t count)
 {
     double sum = 0;

@@ -26,7 +26,7 @@ struct square_sum_args {
 };
 KERNEL_FUNCTION int kernel_square_sum(const struct square_sum_args *args, const struct kernel_target *target);
 
-// Scratch holds the partial sum of each block, a double.
+// Scratch bytes of kernel_square_sum: one partial sum in double per block.
 GSWBENCH_INLINE int64_t square_sum_scratch_bytes(int64_t elements, const struct kernel_target *target)
 {
     int64_t packets = launch_groups(elements, LAUNCH_WIDTH);
@@ -42,7 +42,7 @@ struct clip_args {
 };
 KERNEL_FUNCTION int kernel_clip(const struct clip_args *args, const struct kernel_target *target);
 
-// out = factor * sum of in, or += if accumulates.
+// out = factor * sum of in; with accumulates, out += factor * sum of in.
 struct scaled_sum_args {
     const float *in;     // [elements]
     float       *out;    // [1]
@@ -52,14 +52,15 @@ struct scaled_sum_args {
 };
 KERNEL_FUNCTION int kernel_scaled_sum(const struct scaled_sum_args *args, const struct kernel_target *target);
 
-// Hyperparameters of a step, in device memory, so that a captured graph can be replayed in the next step.
+// Hyperparameters of one optimizer step. They are in device memory, so that the host can change them between replays of
+// a captured graph.
 struct adamw_hyper {
     float learning_rate, beta1, beta2, epsilon, decay;
     float correction1, correction2;    // 1 - beta^step
-    float key[2];                      // of stochastic rounding, unused here
+    float key[2];                      // of stochastic rounding in NVFP4 quantization; not read by AdamW
 };
 
-// AdamW on a range of a parameter group, in one launch. Memory-bound: 30 bytes per weight with fp32 gradients, master
+// AdamW on a range of a parameter group, in one kernel. Memory-bound: 30 bytes per weight with fp32 gradients, master
 // weights and moments.
 struct adamw_args {
     const struct adamw_hyper *hyper;
@@ -74,8 +75,8 @@ struct adamw_args {
 };
 KERNEL_FUNCTION int kernel_adamw(const struct adamw_args *args, const struct kernel_target *target);
 
-// Ops of Muon before and after its Newton-Schulz GEMMs. Memory-bound: momentum moves 16 bytes per weight with fp32
-// gradients and moments, normalization 6 into BF16, the update 12 with master weights.
+// The parts of Muon before and after its Newton-Schulz GEMMs. Memory-bound, in bytes per weight: momentum 16 with fp32
+// gradients and moments, normalization 6 with a BF16 result, the update 12 with master weights.
 struct momentum_args {
     const float *scale;       // [1]: gradient scale of clipping
     const void  *gradient;    // [elements], like all arrays below
@@ -108,8 +109,8 @@ struct muon_args {
 };
 KERNEL_FUNCTION int kernel_muon(const struct muon_args *args, const struct kernel_target *target);
 
-// Column sums of a matrix (the gradient of a bias), and a bias copied to every row (before a GEMM that accumulates).
-// Memory-bound: column sums read each element of the matrix once, copies write it once.
+// Column sums of a matrix (the gradient of a bias), and copies of a bias to every row of a matrix, to which a GEMM then
+// adds. Memory-bound: column sums read each element of the matrix once, copies write it once.
 struct column_sum_args {
     const void *in;         // [rows, columns]
     void       *out;        // [columns]
@@ -140,14 +141,14 @@ struct digest_args {
 };
 KERNEL_FUNCTION int kernel_digest(const struct digest_args *args, const struct kernel_target *target);
 
-// Maximum number of blocks for any tensor.
+// Maximum number of blocks that kernel_digest launches for a tensor of any size, for the size of `parts`.
 GSWBENCH_INLINE int64_t digest_blocks(int32_t multiprocessors)
 {
     return (int64_t)multiprocessors * (LAUNCH_RESIDENT_THREADS / DIGEST_BUCKETS);
 }
 
-// Random operands for benchmarks: the power of a GEMM depends on how many bits toggle, and clocks depend on power.
-// Bound by integer arithmetic; used only before steps.
+// Fills an operand of a benchmark with random numbers. Zeros would be too fast: the power of a GEMM depends on the
+// number of toggling bits, and the clock depends on the power. Bound by integer arithmetic; used only outside steps.
 struct random_fill_args {
     void       *out;    // [elements]
     int64_t     elements;

@@ -5,15 +5,15 @@
 //   d v = (g - n mean(g n)) / rms(v) with g = d out * weight, d in = d v * silu(z), d z = d v * in * silu'(z)
 //   d weight = sum over tokens of d out * n
 //
-// One warp handles a group of a token.
+// A group is a contiguous range of columns with its own norm. One warp handles one group of a token.
 #include "gswbench/arithmetic.h"
 #include "mamba.cuh"
 #include "sum_parts.cuh"
 
 namespace
 {
-// A group of columns of one token: its index, its first column, its first element in arrays [tokens, inner] and
-// [tokens, packed], and its width.
+// A group of columns of one token: its index, its first column, the index of its first element in arrays [tokens,
+// inner] and [tokens, packed], and its number of columns.
 struct place {
     int64_t group, column, at, packed, width;
 };
@@ -53,8 +53,8 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gated_no
     }
 }
 
-// Clears packed_gradient after z, so that the backward kernels of scan and convolution may each write only some of the
-// columns. Each group of the token clears a part.
+// Sets the columns of packed_gradient after z (x, B, C and dt) to zero. The backward kernels of convolution and scan
+// each write only some of these columns. The columns of a token are divided among its groups.
 template <typename T> __device__ inline void clear_share(const gated_norm_args &args, const place &place, int lane)
 {
     int64_t inner = inner_of(args.sizes), others = packed_of(args.sizes) - inner;
@@ -88,7 +88,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_slo
     }
 }
 
-// Writes partial sums over tokens of the weight gradient: [parts, inner].
+// Sums the weight gradient over a part of the tokens, and writes the partial sums to scratch [parts, inner].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_weight_kernel(const gated_norm_args args)
 {
     int64_t inner = inner_of(args.sizes), column = own_column(), groups = args.sizes.groups;

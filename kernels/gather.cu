@@ -3,7 +3,7 @@
 //
 //   out[i] = multiplier * in[(index[i] - first) / divisor], or 0 if the index is out of range
 //
-// One block per row.
+// One thread block handles one row of out.
 #include "device.cuh"
 #include "route.h"
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
-// RoPE of multi-head latent attention (formula: rope.cu). One block per token; threads handle packets of its heads.
-// Backward sums the shared key's gradient over heads: the n threads of a packet add every n-th head each, then their
-// sums are added in order.
+// RoPE of multi-head latent attention (MLA). rope.cu has the formula. One thread block handles one token, and its
+// threads packets of eight elements of its heads. All heads share one rotary key, so backward sums its gradient over
+// heads. The n threads with the same packet of the key each add every n-th head, and then their sums are added in
+// order.
 #include "rope.h"
 #include "rope_turn.cuh"
 
 namespace
 {
-constexpr int BANK_GAP = 4;    // row padding against bank conflicts: half of a rotary part of 64 is four packets
+constexpr int BANK_GAP = 4;    // padding of a row of sums against bank conflicts, for the usual rotary size of 64
 
-// Elements of a head (non-rotary part, half of the rotary part, values), and packets that hold them (of_...).
+// Sizes of the parts of a head, in elements: half of the rotary part, the part that does not rotate, and the value.
+// of_half, of_plain and of_value: number of packets of eight elements in each part.
 struct layout {
     int half, plain, value, of_plain, of_half, of_value;
 };
@@ -26,14 +28,15 @@ __host__ __device__ inline layout layout_of(const latent_rope_args &args)
     return its;
 }
 
-// Copies a packet from `up` to `out`; backward, from `out` to `up`.
+// Copies a packet from `up` (the output of the up-projection) to `out` (the input of attention). Backward copies from
+// `out` to `up`.
 template <typename T, bool is_wide, bool is_backward> __device__ inline void move(T *up, T *out, int at, int total)
 {
     int count = packet_elements<is_wide>(at, total);
     copy<T, is_wide>((is_backward ? up : out) + at, (is_backward ? out : up) + at, count);
 }
 
-// Sums the gradient of the rotary key over heads, and rotates it back.
+// Sums the gradient of the shared rotary key over heads, and rotates it back.
 template <typename T, bool is_wide>
 __device__ inline void sum_heads(T *shared_key, const T *keys, const latent_rope_args &args, const layout &its,
                                  const float *angles)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Launch configurations as functions of sizes alone: blocks, threads, and the width of memory accesses.
+// Launch configurations of kernels: number of blocks and threads, and whether memory accesses are vectorised. They
+// depend only on sizes and the device, so that sums have the same order in every run.
 #pragma once
 
 #include <stdbool.h>
@@ -13,18 +14,19 @@
 #define KERNEL_FUNCTION
 #endif
 
-// Where a kernel runs. Launch functions return 0 or a cudaError_t; they neither synchronize nor allocate.
+// The stream on which a kernel is enqueued, and properties of its device. Functions kernel_... return 0 or a
+// cudaError_t. They neither synchronize nor allocate.
 struct kernel_target {
     struct CUstream_st *stream;
     int32_t             multiprocessors;
-    int32_t             shared_bytes;    // maximum per block
+    int32_t             shared_bytes;    // maximum shared memory per block
 };
 
-// A thread handles LAUNCH_WIDTH adjacent elements at a time, a packet: 16 bytes of bf16 or 32 bytes of fp32.
+// A thread handles a packet of LAUNCH_WIDTH adjacent elements at a time: 16 bytes of bf16 or 32 bytes of fp32.
 enum { LAUNCH_WIDTH = 8, LAUNCH_WARP = 32, LAUNCH_THREADS = 256, LAUNCH_RESIDENT_THREADS = 2048 };
 
 struct launch {
-    uint32_t blocks, threads;    // never 0; without work one block runs and exits
+    uint32_t blocks, threads;    // at least 1; without work one block starts and exits
 };
 
 GSWBENCH_INLINE int64_t launch_minimum(int64_t a, int64_t b)
@@ -32,40 +34,42 @@ GSWBENCH_INLINE int64_t launch_minimum(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Number of groups of size needed for count.
+// Number of groups of `size` elements that cover `count` elements.
 GSWBENCH_INLINE int64_t launch_groups(int64_t count, int64_t size)
 {
     return count / size + (count % size > 0);
 }
 
-// Whether every row is 16-byte aligned, so that packets load as vectors. addresses: bitwise or of all array addresses.
+// Whether every row starts at a 16-byte boundary and consists of whole packets, so that vector loads are possible.
+// addresses: bitwise or of the array addresses.
 GSWBENCH_INLINE bool launch_is_wide(int64_t columns, uintptr_t addresses)
 {
     return columns % LAUNCH_WIDTH == 0 && addresses % 16 == 0;
 }
 
-// Threads for this number of items, in whole warps, at most max_threads.
+// Number of threads for `items` items, one item per thread, in whole warps and at most max_threads.
 GSWBENCH_INLINE uint32_t launch_threads(int64_t items, int64_t max_threads)
 {
     int64_t warps = launch_groups(launch_minimum(items, max_threads), LAUNCH_WARP);
     return (uint32_t)((warps > 0 ? warps : 1) * LAUNCH_WARP);
 }
 
-// Enough blocks for the work, but not more threads than the device holds. Each block handles every blocks-th piece.
+// Number of blocks: one per piece of work, but not more threads than the device holds. Each block then handles every
+// gridDim-th piece.
 GSWBENCH_INLINE uint32_t launch_blocks(int64_t pieces, int64_t threads, int32_t multiprocessors)
 {
     int64_t blocks = launch_minimum(pieces, multiprocessors * (LAUNCH_RESIDENT_THREADS / threads));
     return (uint32_t)(blocks > 0 ? blocks : 1);
 }
 
-// Enough blocks for the work, but not more than are resident at once, `resident` per SM. More would run in waves, and
-// the last wave would leave most of the device idle.
+// Number of blocks: one per piece of work, and at most the number that runs at once (`resident` per SM). More blocks
+// would run in waves, and in the last wave most of the device would be idle.
 GSWBENCH_INLINE uint32_t launch_resident_blocks(int64_t pieces, int32_t resident, int32_t multiprocessors)
 {
     return (uint32_t)launch_minimum(pieces > 0 ? pieces : 1, (int64_t)resident * multiprocessors);
 }
 
-// One block per row; items are divided evenly over its threads.
+// Launch with one block per row. The items of a row are divided evenly among the threads.
 GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t max_threads, int32_t multiprocessors)
 {
     int64_t  each    = launch_groups(items, max_threads);
@@ -73,14 +77,14 @@ GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t m
     return (struct launch){launch_blocks(rows, threads, multiprocessors), threads};
 }
 
-// One thread per item.
+// Launch with one thread per item.
 GSWBENCH_INLINE struct launch launch_items(int64_t items, int32_t multiprocessors)
 {
     int64_t pieces = launch_groups(items, LAUNCH_THREADS);
     return (struct launch){launch_blocks(pieces, LAUNCH_THREADS, multiprocessors), LAUNCH_THREADS};
 }
 
-// One warp per row.
+// Launch with one warp per row.
 GSWBENCH_INLINE struct launch launch_warps(int64_t rows, int32_t multiprocessors)
 {
     int64_t pieces = launch_groups(rows, LAUNCH_THREADS / LAUNCH_WARP);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Row widths and grids of the Mamba-2 kernels (mamba.h has the layout of packed rows).
+// Row widths and grids that the Mamba-2 kernels share. mamba.h has the layout of the rows.
 #pragma once
 
 #include "device.cuh"
@@ -24,7 +24,7 @@ __host__ __device__ inline int64_t tokens_of(const mamba_sizes &sizes)
     return sizes.batch * sizes.sequence;
 }
 
-// Grid of sums over tokens: one thread per column along x, and up to MAMBA_PARTS partial sums along y.
+// Grid of kernels that sum over tokens. Along x, one thread per column; along y, at most MAMBA_PARTS partial sums.
 enum { MAMBA_PARTS = 64 };
 
 inline int64_t parts_of(const mamba_sizes &sizes)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernels of Mamba-2: causal convolution, selective scan and gated norm, forward and backward. The input projection is
-// packed per token: z [inner], x [inner], B [groups, state], C [groups, state], dt [heads]; the convolution covers the
-// channels of x, B and C.
+// Kernels of Mamba-2: causal convolution, selective scan and gated norm, forward and backward. `packed` is the output
+// of the input projection, for each token: z [inner], x [inner], B [groups, state], C [groups, state], dt [heads]. The
+// convolution covers the channels, which are x, B and C.
 #pragma once
 
 #include "launch.h"
@@ -12,8 +12,8 @@ struct mamba_sizes {
 
 enum { MAMBA_TAPS_MAX = 16, SCAN_HEAD_MAX = 128, SCAN_STATE_MAX = 256 };
 
-// SiLU of the convolution of each channel. Memory-bound: reads and writes the channels; backward, it also writes the
-// gradient before SiLU to scratch in fp32 and reads it twice.
+// Causal convolution of each channel, then SiLU. Memory-bound: it reads and writes the channels. Backward also writes
+// the gradient before SiLU to scratch in fp32 and reads it twice.
 struct convolution_args {
     const void        *packed;                             // [tokens, packed]
     const void        *weight, *bias;                      // [channels, taps], [channels]
@@ -32,9 +32,9 @@ KERNEL_FUNCTION int     kernel_convolution_backward(const struct convolution_arg
 KERNEL_FUNCTION int64_t kernel_convolution_scratch_bytes(const struct mamba_sizes   *sizes,
                                                          const struct kernel_target *target);
 
-// Per head, with dt = softplus(dt + step_bias): S = exp(-exp(decay) dt) S + dt x B^T, out = S C + skip x. A block has a
-// head of a sequence and handles its positions one after the other, with the state in registers. Bound by the latency
-// of a position, not by memory. At most SCAN_HEAD_MAX elements per head and SCAN_STATE_MAX states.
+// Selective scan of a head: dt' = softplus(dt + step_bias), S = exp(-exp(decay) dt') S + dt' x B^T, out = S C + skip x.
+// One thread block handles a head of a sequence, one position after the other, with the state S in registers. Bound by
+// the latency of a position, not by memory. A head has at most SCAN_HEAD_MAX elements and SCAN_STATE_MAX states.
 struct scan_args {
     const void        *convolved, *packed;          // [tokens, channels], [tokens, packed]
     const void        *step_bias, *decay, *skip;    // [heads]
@@ -52,8 +52,8 @@ KERNEL_FUNCTION int     kernel_scan(const struct scan_args *args, const struct k
 KERNEL_FUNCTION int     kernel_scan_backward(const struct scan_args *args, const struct kernel_target *target);
 KERNEL_FUNCTION int64_t kernel_scan_scratch_bytes(const struct mamba_sizes *sizes);
 
-// RMS norm of each group of in * silu(z). Memory-bound: forward reads two arrays and writes one, backward reads three
-// and writes the gradient of in and all columns of packed_gradient.
+// RMS norm of in * silu(z), separately for each group of columns. Memory-bound: forward reads two arrays and writes
+// one. Backward reads three, and writes the gradient of `in` and all columns of packed_gradient.
 struct gated_norm_args {
     const void        *in, *packed, *weight;    // [tokens, inner], [tokens, packed], [inner]
     void              *out;                     // [tokens, inner]

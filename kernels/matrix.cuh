@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Warp-level mma.sync, ldmatrix and cp.async. Tiles are bf16 rows in shared memory with MATRIX_GAP elements of padding,
-// so that adjacent rows start in different banks.
+// Warp-level matrix multiplication with mma.sync, ldmatrix and cp.async. A tile is a matrix of bf16 rows in shared
+// memory. Each row is padded with MATRIX_GAP elements, so that adjacent rows start in different banks.
 #pragma once
 
 #include <stdint.h>
 
 #include "gswbench/format.h"
 
-// ldmatrix: loads four 8 x 8 matrices whose row addresses come from lanes 0-7, 8-15, 16-23 and 24-31. A lane receives
-// elements 2 (lane % 4) and the next of row lane / 4 of each matrix, or of column lane / 4 if transposed.
+// Loads four 8 x 8 matrices. The addresses of their rows come from lanes 0-7, 8-15, 16-23 and 24-31. Of each matrix a
+// lane receives two elements: columns 2 (lane % 4) and the next, of row lane / 4.
 static __device__ inline void matrix_load(uint32_t (&to)[4], const bf16 *row)
 {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
@@ -36,8 +36,8 @@ static __device__ inline void matrix_multiply(float (&c)[4], const uint32_t (&a)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Asynchronous 16-byte copies to shared memory. copy_mark ends a group; copy_wait<pending> returns when at most
-// `pending` groups are outstanding.
+// Starts an asynchronous 16-byte copy to shared memory. copy_mark ends a group of copies; copy_wait<pending> waits
+// until at most `pending` groups are unfinished.
 static __device__ inline void copy_start(void *to, const void *from)
 {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(to);
@@ -56,7 +56,8 @@ template <int pending> static __device__ inline void copy_wait()
 
 enum { MATRIX_GAP = 8, MATRIX_SIDE = 16 };
 
-// A thread's elements in a [16, 8] result: rows lane / 4 and 8 below, columns 2 (lane % 4) and the next.
+// First row and column of a thread's elements in a [16, 8] mma result. A thread has four: in this row and 8 rows below,
+// each in this column and the next.
 static __device__ inline int matrix_row()
 {
     return (int)(threadIdx.x % 32) / 4;
@@ -66,7 +67,8 @@ static __device__ inline int matrix_column()
     return (int)(threadIdx.x % 4) * 2;
 }
 
-// ldmatrix address of a lane in a tile, for a 16 x 16 left operand, and for a right operand that is 16 rows of b^T.
+// Address that a lane passes to ldmatrix: lane_of_left for a 16 x 16 left operand, lane_of_right for a right operand b
+// that is in memory as 16 rows of b^T.
 static __device__ inline const bf16 *lane_of_left(const bf16 *tile, int pitch)
 {
     return tile + threadIdx.x % 16 * pitch + threadIdx.x % 32 / 16 * 8;
@@ -77,12 +79,12 @@ static __device__ inline const bf16 *lane_of_right(const bf16 *tile, int pitch)
     return tile + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8;
 }
 
-// c [16 sides, 8 columns] += a b^T with a [16 sides, 16 steps] and b [8 columns, 16 steps] in shared memory.
+// c [16 sides, 8 columns] += a b^T. a [16 sides, 16 steps] and b [8 columns, 16 steps] are tiles in shared memory.
 template <int sides, int columns, int steps, int pitch>
 static __device__ inline void multiply_rows(float (&c)[sides][columns][4], const bf16 *a, const bf16 *b)
 {
     const bf16 *a_row = lane_of_left(a, pitch), *b_row = lane_of_right(b, pitch);
-#pragma unroll 1    // not unrolled: there are no registers for the next step's loads
+#pragma unroll 1    // not unrolled: loads of the next step would need more registers
     for (int step = 0; step < steps; step++) {
         uint32_t left[sides][4], right[4];
 #pragma unroll
@@ -101,7 +103,8 @@ static __device__ inline void multiply_rows(float (&c)[sides][columns][4], const
     }
 }
 
-// c [16 sides, 8 columns] += a b with b in shared memory; load(left, step) provides the part of a for 16 rows of b.
+// c [16 sides, 8 columns] += a b. b is a tile in shared memory. load(left, step) provides the 16 columns of a that are
+// multiplied with the 16 rows of b in this step.
 template <int sides, int columns, int steps, int pitch, typename Load>
 static __device__ inline void multiply_along(float (&c)[sides][columns][4], const bf16 *b, Load load)
 {
@@ -122,7 +125,7 @@ static __device__ inline void multiply_along(float (&c)[sides][columns][4], cons
     }
 }
 
-// multiply_along with a [16 sides, 8 inner], a result in registers rounded to bf16.
+// c += a b with a [16 sides, 8 inner] in registers: an mma result, rounded to bf16.
 template <int sides, int columns, int inner, int pitch>
 static __device__ inline void multiply_result(float (&c)[sides][columns][4], const uint32_t (&a)[sides][inner][2],
                                               const bf16 *b)
@@ -138,7 +141,7 @@ static __device__ inline void multiply_result(float (&c)[sides][columns][4], con
     });
 }
 
-// multiply_along with a [16 sides, 16 steps] in shared memory.
+// c += a b with a [16 sides, 16 steps] in shared memory.
 template <int sides, int columns, int steps, int a_pitch, int pitch>
 static __device__ inline void multiply_stored(float (&c)[sides][columns][4], const bf16 *a, const bf16 *b)
 {

@@ -5,7 +5,7 @@
 //   x = u / |u|                                          normalization by the Frobenius norm of the matrix
 //   w = (1 - rate * weight decay) w - rate * factor * x  update, with x after the iterations
 //
-// Eight elements per thread at a time.
+// The Newton-Schulz iterations between normalization and update are GEMMs. A thread handles eight elements at a time.
 #include "gswbench/arithmetic.h"
 
 #include "elements.h"

@@ -3,13 +3,13 @@
 //
 //   y = (x - mean) / deviation * weight + bias, x = in + branch
 //
-// with deviation = sqrt(mean of (x - mean)^2 + epsilon). RMS norm has mean 0 and no bias. One block per row; its
-// threads hold the row in registers, so memory is read once.
+// with deviation = sqrt(mean of (x - mean)^2 + epsilon). RMS norm uses mean = 0 and no bias. One thread block handles
+// one row at a time and holds it in registers, so that the row is read once.
 #include "norm.cuh"
 
 namespace
 {
-// x = in + branch, rounded to its stored type before it is normalised.
+// Computes x = in + branch, rounds it to its type in memory and stores it in sum. The norm uses the rounded x.
 template <typename T, bool is_wide>
 __device__ inline void add_branch(packet<T> (&x)[held], const packet<T> (&branch)[held], T *sum, int64_t columns)
 {
@@ -27,7 +27,7 @@ __device__ inline void add_branch(packet<T> (&x)[held], const packet<T> (&branch
     }
 }
 
-// Sum over the block of (x - mean)^power, power 1 or 2.
+// Sum of (x - mean)^power over a row, which is in the registers of the block. power: 1 or 2.
 template <int power, typename T, bool is_wide>
 __device__ inline float row_moment(const packet<T> (&x)[held], float mean, int64_t columns)
 {
@@ -47,7 +47,7 @@ __device__ inline float row_moment(const packet<T> (&x)[held], float mean, int64
     return block_sum(sum);
 }
 
-// Normalises count values of x at a column of a row with this mean and inverse deviation.
+// Normalises `count` values of a row, the first at `column`. mean and inverse (1 / deviation): statistics of the row.
 template <typename T, bool is_wide>
 __device__ inline void normalise(float (&values)[width], float mean, float inverse, int64_t column, int count,
                                  const struct norm_forward_args &args)
@@ -59,8 +59,9 @@ __device__ inline void normalise(float (&values)[width], float mean, float inver
     each([&](int j) { values[j] = (values[j] - mean) * inverse * (factor[j] + args.weight_offset) + offset[j]; });
 }
 
-// A launch bound above the block size limits registers to 64, so that an SM holds 1024 threads, for example two rows of
-// 16384 elements: one loads while the other reduces. fp32 rows would not fit in 64 registers.
+// Launch bound. 1,024 is above the block size: it limits a thread to 64 registers, so that an SM runs 1,024 threads.
+// For rows of 16,384 elements these are two blocks, and one loads while the other reduces. fp32 rows need more than 64
+// registers.
 template <typename T, bool is_wide>
 constexpr int max_threads = is_wide && sizeof(T) == sizeof(bf16) ? 1024 : NORM_THREADS_MAX;
 
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(max_threads<T, is_wide>) forward_kernel(const 
     }
 }
 
-// Source of normalised rows for quantization, recomputed from the stored statistics.
+// Computes normalised rows for the FP8 quantization kernel (quantize.cuh), from x and the statistics in memory.
 struct normalised_source {
     struct norm_forward_args args;
     static constexpr int     parts = 1, operands = 1, together = width;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Packets (eight elements) of a row that a thread of a norm kernel holds in registers, and weight gradients of a block.
+// Shared by the norm kernels: the packets (eight elements) of a row that a thread holds in registers, and a block's
+// partial sums of the weight gradient.
 #pragma once
 
 #include "norm.h"
@@ -7,9 +8,9 @@
 
 namespace
 {
-constexpr int held = NORM_HELD / width;    // packets per thread
+constexpr int held = NORM_HELD / width;    // maximum packets per thread
 
-// First element and size of a thread's packet; is_here is false beyond the row.
+// First element and number of elements of a thread's packet. is_here: whether the packet is within the row.
 struct place {
     int  at, count;
     bool is_here;
@@ -18,7 +19,7 @@ struct place {
 template <bool is_wide> __device__ inline place place_of(int i, int64_t columns)
 {
     int thread = (int)threadIdx.x;
-    asm volatile("" : "+r"(thread));    // forces recomputation: keeping the indices of all packets would take registers
+    asm volatile("" : "+r"(thread));    // forces recomputation: stored indices would take registers
     int at = (thread + i * (int)blockDim.x) * width;
     return {at, packet_elements<is_wide>(at, columns), at < columns};
 }
@@ -33,7 +34,7 @@ struct gradient_values {
     float gradient[width], normalised[width], product[width];
 };
 
-// Weight gradients in registers: element j of a thread's packet i.
+// Partial sums of the weight gradient in registers: of[i][j] belongs to element j of the thread's packet i.
 struct register_sums {
     float of[held][width];
 
@@ -57,8 +58,8 @@ struct register_sums {
     }
 };
 
-// Weight and optional bias gradients in shared memory. Element j of packet c is at j * packets + c, so that adjacent
-// threads access different banks. Threads do not share packets.
+// Partial sums of the weight gradient, and of the bias gradient if there is a bias, in shared memory. Element j of
+// packet c is at j * packets + c, so that adjacent threads access different banks. Each packet belongs to one thread.
 template <bool is_wide, bool has_bias> struct shared_sums {
     float *of;
     int    packets;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RMS norm and layer norm of rows with the residual sum before it, and its gradient. Memory-bound: in bf16, 4 bytes per
-// element forward (8 with a branch), 6 backward (8 with a residual).
+// RMS norm and layer norm of rows, with the residual sum before the norm, and the gradients. Memory-bound: in bf16, 4
+// bytes per element forward (8 if a branch is added first), 6 backward (8 if a residual gradient is added).
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 #include "gswbench/format.h"
 #include "quantize.h"
 
-// Maximum elements of a row that a thread holds in registers, and maximum threads per row.
+// Maximum elements of a row that a thread holds in registers, maximum threads per row, and maximum row length.
 enum { NORM_HELD = 32, NORM_THREADS_MAX = 640, NORM_COLUMNS_MAX = NORM_HELD * NORM_THREADS_MAX };
 
 struct norm_forward_args {
@@ -26,7 +26,8 @@ struct norm_forward_args {
 };
 KERNEL_FUNCTION int kernel_norm_forward(const struct norm_forward_args *args, const struct kernel_target *target);
 
-// Quantizes the output after kernel_norm_forward without storing it. It reads sum, or in, a second time.
+// Writes FP8 copies of the norm's output. Runs after kernel_norm_forward, reads its input (sum, or in) and statistics,
+// and does not store the output in bf16.
 KERNEL_FUNCTION int kernel_norm_quantize(const struct norm_forward_args *args, const struct quantize_args *copies,
                                          const struct kernel_target *target);
 
@@ -45,11 +46,12 @@ struct norm_backward_args {
 };
 KERNEL_FUNCTION int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target);
 
-// Scratch bytes for any types and alignments; sums is 2 with a bias.
+// Scratch bytes that suffice for all types and alignments. sums: 2 with a bias, else 1.
 KERNEL_FUNCTION int64_t kernel_norm_backward_scratch_bytes(int64_t rows, int64_t columns, int64_t sums,
                                                            const struct kernel_target *target);
 
-// Shared memory for the weight gradients of a block's rows if they do not fit in registers: fp32 [sums, whole packets].
+// Shared memory for a block's partial sums of the weight and bias gradients, if they do not fit in registers: fp32
+// [sums, columns], with columns rounded up to whole packets.
 GSWBENCH_INLINE int64_t norm_backward_shared_bytes(int64_t columns, int64_t sums)
 {
     return sums * launch_groups(columns, LAUNCH_WIDTH) * LAUNCH_WIDTH * (int64_t)sizeof(float);
@@ -60,7 +62,7 @@ GSWBENCH_INLINE struct launch norm_launch(int64_t rows, int64_t columns, int32_t
     return launch_rows(rows, launch_groups(columns, NORM_HELD), NORM_THREADS_MAX, multiprocessors);
 }
 
-// Only resident blocks: each block adds one row of partial sums.
+// Launch with at most as many blocks as run at once, because each block adds one row of partial sums.
 GSWBENCH_INLINE struct launch norm_backward_launch(int64_t rows, int64_t columns, int32_t resident,
                                                    int32_t multiprocessors)
 {

@@ -5,14 +5,14 @@
 //   d weight = sum over rows of d out * n
 //   d bias   = sum over rows of d out
 //
-// One block per row. Weight gradients are summed in two stages: each block over its rows, in registers or shared
-// memory, then the partial sums in order.
+// One thread block handles one row at a time. The weight gradient is summed in two stages: each block sums over its
+// rows, in registers or shared memory; then the partial sums of the blocks are added in order.
 #include "norm.cuh"
 #include "sum_parts.cuh"
 
 namespace
 {
-// Threads that fill an SM, because each uses more than 100 of its 65,536 registers.
+// A block of this many threads fills an SM, because each thread uses more than 100 of the SM's 65,536 registers.
 constexpr int BUSY_THREADS = 512;
 
 template <typename T, bool is_wide>
@@ -30,7 +30,8 @@ __device__ inline void read_values(gradient_values *values, const gradient_row<T
     }
 }
 
-// Adds the row to the weight gradients, and its g and g n to along[]. Elements beyond the row are zero.
+// Adds a row to the partial sums of the weight gradient, and adds this thread's g and g n to along[0] and along[1].
+// Elements beyond the row are zero.
 template <typename T, bool is_wide, typename Sums>
 __device__ inline void add_row(Sums &sums, float (&along)[2], const gradient_row<T> &row,
                                const struct norm_backward_args &args)
@@ -77,7 +78,8 @@ __device__ inline void write_row(const gradient_row<T> &row, const float (&along
     }
 }
 
-// If one row occupies an SM, no loads are in flight during its reduction, so the next operands are prefetched.
+// Prefetches the next row to L2. A block that fills an SM has no loads in flight while it reduces its row, so without
+// this the memory would be idle. is_early: residual is loaded together with gradient and x, not after the reduction.
 template <typename T>
 __device__ inline void fetch_next(int64_t begin, int64_t next, const struct norm_backward_args &args, bool is_early)
 {
@@ -136,7 +138,7 @@ __global__ void __launch_bounds__(NORM_THREADS_MAX) backward_kernel(const struct
     sums.write(args.scratch + blockIdx.x * (has_bias ? 2 : 1) * args.columns, args.columns);
 }
 
-// bf16 without a bias: the sums and all operands of a row fit in registers.
+// Variant for bf16 without a bias. The partial sums and all operands of a row fit in registers.
 __global__ void __launch_bounds__(BUSY_THREADS) plain_kernel(const struct norm_backward_args args)
 {
     register_sums sums(args.columns);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// FP8 quantization of matrices in memory. If the scale depends on the values, a first pass computes the amax. A
-// row-wise copy with a given scale needs no tiles and is handled as a flat array: master weights are one long row,
-// which would fill one of the 128 rows of a tile.
+// FP8 quantization of a matrix in memory: out = fp8(scale x). If one scale depends on all values, a first pass computes
+// the amax. If the scale is given and no transposed copy is needed, the matrix is handled as a flat array. This matters
+// for master weights: they are one long row, which would fill only 1 of the 128 rows of a tile.
 #include "quantize.cuh"
 #include "quantize.h"
 #include "spread.cuh"
 
 namespace
 {
-// GEMMs with row scales are refused; quantize_nv.cu has NV scaling.
+// Scalings that kernel_quantize supports. NVFP4 has its own kernel (quantize_nv.cu), and row scaling is not available
+// on devices.
 template <typename Body> int with_scaling(enum scaling scaling, Body body)
 {
     return with_value<SCALING_WHOLE, SCALING_1X128, SCALING_128X128, SCALING_MX>(scaling, body);

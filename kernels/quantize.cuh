@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: MIT
-// FP8 quantization in 128 x 128 tiles: out = fp8(x * scale), row-wise and, via a transpose in shared memory,
-// column-wise. The source of x is a template parameter: memory, or a computation from other operands.
+// FP8 quantization of a matrix x:
+//
+//   out = fp8(scale x), transposed = fp8(scale x)^T, scale = largest FP8 value / amax
+//
+// A scale belongs to the whole tensor or to a scaling block (1 x 128, 128 x 128, or MX: 1 x 32). A thread block handles
+// a 128 x 128 tile of x at a time, and each of its 256 threads a patch of 8 x 8 elements. The transposed copy goes
+// through shared memory, so that stores to it are contiguous. The template parameter Source loads x from memory, or
+// computes it from other tensors: then a norm or an activation and its quantization are one kernel.
 #pragma once
 
 #include "codes.cuh"
 #include "quantize.h"
 
-// One copy per including file.
+// Each file that includes this header has its own copy of the kernels.
 namespace
 {
-// Source of the matrix to quantize. fetch_row loads the operands of count elements of a row. compute returns these
-// elements, rounded to the type that stores them in memory; elements beyond count are arbitrary. parts: matrices side
-// by side, such as the gradients of gate and up; both functions handle the same position of each. operands: packets
-// per fetch_row. together: rows loaded at a time, limited by registers.
+// The simplest source: x is in memory. Every source has these members:
+//
+//   fetch_row   loads the operands that `count` adjacent elements of a row depend on
+//   compute     returns these elements, rounded to type T; elements beyond count are arbitrary
+//   parts       number of matrices side by side in a row, such as d gate and d up, which are computed together
+//   operands    packets (eight elements each) that fetch_row loads
+//   together    rows that a thread loads before it computes, limited by registers
 template <typename T> struct stored_source {
     const T             *in;
     static constexpr int parts = 1, operands = 1, together = width;
@@ -29,7 +38,7 @@ template <typename T> struct stored_source {
     }
 };
 
-// amax of each row of a thread's patch.
+// Computes the amax of each row of a thread's 8 x 8 patch.
 template <typename T> __device__ inline void find_magnitudes(float (&magnitudes)[width], const packet<T> (&raw)[width])
 {
 #pragma unroll
@@ -40,7 +49,7 @@ template <typename T> __device__ inline void find_magnitudes(float (&magnitudes)
     }
 }
 
-// Computes the scale of a 128 x 128 block from its amax, and stores the inverse scale.
+// Computes the scale of a 128 x 128 block from its amax, and stores its inverse for both copies.
 template <enum format format, typename T>
 __device__ inline float scale_square(const packet<T> (&raw)[width], const struct quantize_args &args, const patch &its)
 {
@@ -58,33 +67,34 @@ __device__ inline float scale_square(const packet<T> (&raw)[width], const struct
     return scale;
 }
 
-// Scaling with several scales per row, and the number of threads of a tile row that share one.
+// has_parts: a row of x has several scales. sharing: number of adjacent threads of a tile row that share one scale.
 template <enum scaling scaling> constexpr bool has_parts = scaling == SCALING_1X128 || scaling == SCALING_MX;
 template <enum scaling scaling> constexpr int  sharing   = scaling == SCALING_MX ? SCALING_BLOCK / width : along;
 
-// Computes the scale of a 1 x 128 or MX block from its amax. If `leaves`, stores the inverse scale for a matrix [rows,
-// columns]. There are no 1 x 128 scales beyond the matrix; MX tiles are padded with the scale of zeros.
+// Computes the scale of a 1 x 128 or MX block from its amax. If `stores`, stores the inverse scale for a matrix [rows,
+// columns]. MX scales are also stored for rows beyond the matrix, because their layout is padded to whole tiles; 1 x
+// 128 scales are not.
 template <enum format format, enum scaling scaling>
 __device__ inline float scale_part(float magnitude, void *factors, int64_t rows, int64_t columns, int64_t row,
-                                   int64_t column, bool leaves)
+                                   int64_t column, bool stores)
 {
-    bool    is_left = leaves && factors != NULL && (scaling == SCALING_MX || row < rows);
-    int64_t at      = scaling_inverse_at(scaling, rows, columns, row, column);
+    bool    is_stored = stores && factors != NULL && (scaling == SCALING_MX || row < rows);
+    int64_t at        = scaling_inverse_at(scaling, rows, columns, row, column);
     if constexpr (scaling == SCALING_MX) {
         uint8_t factor = fp8_block_factor(format, magnitude);
-        if (is_left) {
+        if (is_stored) {
             ((uint8_t *)factors)[at] = factor;
         }
         return fp8_block_scale(factor);
     }
     float scale = fp8_scale(format, magnitude);
-    if (is_left) {
+    if (is_stored) {
         ((float *)factors)[at] = 1 / scale;
     }
     return scale;
 }
 
-// Scales of a thread's rows in a row-wise copy; stores the inverse scales.
+// Computes the scale of each row of a thread's patch for the row-wise copy, and stores the inverse scales.
 template <enum format format, enum scaling scaling, typename T>
 __device__ inline void scale_rows(float (&scales)[width], const packet<T> (&raw)[width],
                                   const struct quantize_args &args, const patch &its)
@@ -102,7 +112,7 @@ __device__ inline void scale_rows(float (&scales)[width], const packet<T> (&raw)
     }
 }
 
-// Scales of a thread's columns in a column-wise copy; stores the inverse scales.
+// Computes the scale of each column of a thread's patch for the transposed copy, and stores the inverse scales.
 template <enum format format, enum scaling scaling, typename T>
 __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&raw)[width],
                                      const struct quantize_args &args, const patch &its)
@@ -142,12 +152,13 @@ __device__ inline void scale_columns(float (&scales)[width], const packet<T> (&r
     }
 }
 
-// Blocks per SM: 3 limit a thread to 80 registers, 2 to 128.
+// Blocks per SM for the launch bound: 3 limit a thread to 80 registers, 2 to 128.
 template <typename Source, enum scaling scaling, bool is_wide> constexpr int resident = 2;
 template <> constexpr int resident<stored_source<bf16>, SCALING_WHOLE, true>          = 3;
 template <> constexpr int resident<stored_source<bf16>, SCALING_128X128, true>        = 3;
 
-// Quantizes and stores a tile, one patch per thread. scales: per-tensor scale on input; raises largest to the amax.
+// Quantizes a tile and stores its copies; each thread handles its patch. scales: contains the scale on input if one
+// scale covers the tensor. *largest is raised to the amax.
 template <enum format format, enum scaling scaling, bool is_wide, typename T>
 __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[width], float (&scales)[width],
                                   float *largest, const struct quantize_args &args, const patch &its)
@@ -177,7 +188,7 @@ __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[wi
     if (args.transposed == NULL) {
         return;
     }
-    if constexpr (has_parts<scaling>) {    // the transpose has different blocks and scales
+    if constexpr (has_parts<scaling>) {    // scaling blocks of the transposed copy run along columns of x
         float of_columns[width];
         scale_columns<format, scaling>(of_columns, raw, args, its);
 #pragma unroll
@@ -190,13 +201,13 @@ __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[wi
             codes[i] = encode<format>(values);
         }
     }
-    __syncthreads();    // the previous tile has been read
+    __syncthreads();    // all threads have read the previous tile
     turned.put(its.row, its.column, codes);
     __syncthreads();
     turned.store<is_wide>(args.transposed, its.first_row, its.first_column, args.rows, args.columns);
 }
 
-// The first count elements; the others become zero.
+// Keeps the first count elements of a packet; the others become zero.
 template <typename T> __device__ inline packet<T> front(const packet<T> &from, int count)
 {
     float values[width];
@@ -208,8 +219,8 @@ template <typename T> __device__ inline packet<T> front(const packet<T> &from, i
     return pack<T>(values);
 }
 
-// Loads a thread's patch, zero outside the matrix. Several rows of whole packets are in flight together. Rows below the
-// matrix first repeat its last row, so that no branch separates the loads, and are zeroed at the end.
+// Loads a thread's patch; elements outside the matrix become zero. Whole packets of several rows are loaded together.
+// Rows below the matrix first repeat its last row, so that no branch separates the loads, and become zero at the end.
 template <bool is_wide, typename T, typename Source>
 __device__ inline void read_patch(packet<T> (&raw)[Source::parts][width], const Source &source, const patch &its,
                                   int64_t pitch)
@@ -240,14 +251,15 @@ __device__ inline void read_patch(packet<T> (&raw)[Source::parts][width], const 
     }
 }
 
-// Processes tiles in descending order: the previous pass left the end of the matrix in the cache.
+// Processes the tiles from the last to the first, because the pass before it left the end of the matrix in the L2
+// cache.
 template <typename T, typename Source, enum format format, enum scaling scaling, bool is_wide>
 __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling, is_wide>)
     quantize_kernel(const struct quantize_args args, const Source source)
 {
     __shared__ turned_tile turned;
     constexpr int          parts   = Source::parts;
-    int64_t                columns = args.columns / parts;    // of a part
+    int64_t                columns = args.columns / parts;    // of each part
 
     float largest = 0, scales[width];
     if constexpr (scaling == SCALING_WHOLE) {
@@ -284,7 +296,8 @@ inline bool copies_are_wide(const struct quantize_args *args)
            (args->transposed == NULL || args->rows % wide == 0);
 }
 
-// is_wide: the source loads whole packets; a source with several parts always does.
+// Enqueues the quantization of a matrix. is_wide: all packets that the source loads are whole and aligned. Sources with
+// several parts require this.
 template <enum scaling scaling, typename T, typename Source>
 int enqueue_quantize(const Source &source, const struct quantize_args *args, bool is_wide,
                      const struct kernel_target *target)
@@ -307,7 +320,7 @@ int enqueue_quantize(const Source &source, const struct quantize_args *args, boo
     });
 }
 
-// Quantizes a computed matrix, always bf16.
+// Enqueues the quantization of a matrix that the source computes in bf16.
 template <typename Source>
 int enqueue_fused(const Source &source, const struct quantize_args *args, bool is_wide,
                   const struct kernel_target *target)

@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: MIT
 // FP8 quantization of a matrix: row-wise, column-wise (transposed), or both.
 //
-// Memory-bound. From bf16 to both copies: 4 bytes per element if the scale is given, or if each block has a scale. If
-// one scale depends on all values, 6 bytes, because they are read twice; 4 if the producer has computed the amax. A
-// fused producer (norm.h, activation.h) adds only its own reads to the 2 bytes written.
+// Memory-bound. To write both copies of a bf16 matrix moves 4 bytes per element, if scales are given or belong to
+// scaling blocks. If one scale depends on all values, they are read twice: 6 bytes, or 4 if the op before has computed
+// the amax. A norm or activation that writes FP8 directly (norm.h, activation.h) adds only its own reads to the 2 bytes
+// written.
 #pragma once
 
 #include "gswbench/fp8.h"
 #include "launch.h"
 
 struct quantize_args {
-    const void  *in;                          // [rows, columns]; NULL if computed by the source
+    const void  *in;                          // [rows, columns]; NULL if a norm or activation computes it
     uint8_t     *out;                         // [rows, columns] or NULL
     uint8_t     *transposed;                  // [columns, rows] or NULL
-    void        *factor;                      // inverse scales, in the layout of fp8.h, or NULL
-    void        *transposed_inverse_scale;    // of the transposed copy, with block scaling
-    const float *scale;                       // [1]: given per-tensor scale; NULL: from the amax
+    void        *factor;                      // inverse scales of out, in the layout of fp8.h, or NULL
+    void        *transposed_inverse_scale;    // of transposed, if scaling blocks have scales; or NULL
+    const float *scale;                       // [1]: per-tensor scale; NULL: computed from the amax
     float       *magnitude;                   // [1] or NULL: raised to the amax
-    float       *scratch;                     // [1]: amax, for a per-tensor scale that is not given
-    bool         has_magnitude;               // the producer has written the amax to scratch
+    float       *scratch;                     // [1]: amax, if a per-tensor scale is computed from it
+    bool         has_magnitude;               // the op that wrote `in` has written the amax to scratch
     int64_t      rows, columns;
     enum scaling scaling;
     enum format  type, format;
 };
 KERNEL_FUNCTION int kernel_quantize(const struct quantize_args *args, const struct kernel_target *target);
 
-// NV scaling. A separate struct, because longer arguments make the FP8 kernels spill registers.
+// Quantization to NVFP4. A separate struct, because longer arguments would make the FP8 kernels spill registers.
 struct quantize_nv_args {
     struct quantize_args of;                                        // scratch has two elements
-    float               *tensor_scale, *transposed_tensor_scale;    // [1]: inverse scales of the copies
-    const float         *key;                                       // [2]: of stochastic rounding, in parts of 24 bits
-    int64_t              draw;    // number of the op, so that each op draws other numbers
+    float               *tensor_scale, *transposed_tensor_scale;    // [1]: inverse per-tensor scale of each copy
+    const float         *key;                                       // [2]: key of stochastic rounding, 24 bits each
+    int64_t              draw;    // number of the op; each op draws different random numbers
     bool                 transforms, is_stochastic;
 };
 KERNEL_FUNCTION int kernel_quantize_nv(const struct quantize_nv_args *args, const struct kernel_target *target);
 
-// alpha and beta of a GEMM with NV scaling: out[0] = scale * one * other, out[1] = keep. They are in device memory
-// because they depend on the tensor scales of both operands.
+// Computes alpha and beta of an NVFP4 GEMM: out[0] = scale * one * other, out[1] = keep. one and other: inverse
+// per-tensor scales of the operands. They are computed during the step, so alpha and beta must be in device memory.
 struct factors_args {
     const float *one, *other;    // [1]; NULL: 1
     float       *out;            // [2]
-    float        scale, keep;    // keep: factor of the previous output
+    float        scale, keep;    // keep: factor of the output before the GEMM
 };
 KERNEL_FUNCTION int kernel_factors(const struct factors_args *args, const struct kernel_target *target);
 
@@ -52,8 +53,8 @@ struct transpose_args {
 };
 KERNEL_FUNCTION int kernel_transpose(const struct transpose_args *args, const struct kernel_target *target);
 
-// amax of an array, and FP8 scales from an amax history (delayed scaling). Memory-bound: an array is read once; the
-// short histories are read and written.
+// amax of an array, and FP8 scales from a history of amax values (delayed scaling). Memory-bound: the array is read
+// once; the short histories are read and written.
 struct magnitude_args {
     const void *in;           // [elements]
     float      *magnitude;    // [1]: raised to the amax
@@ -63,7 +64,7 @@ struct magnitude_args {
 KERNEL_FUNCTION int kernel_magnitude(const struct magnitude_args *args, const struct kernel_target *target);
 
 struct rescale_args {
-    float  *magnitude;    // [slots]: amax of the step; reset to 0
+    float  *magnitude;    // [slots], one per tensor: amax of the step; reset to 0
     float  *history;      // [slots, history] or NULL: shifted by one, newest first
     float  *scale;        // [slots]: target / maximum of the history
     float  *factor;       // [slots]: 1 / scale

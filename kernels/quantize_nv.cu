@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 quantization in 64 x 64 tiles. Bound by memory: a first pass reads the matrix to find the amax of the row-wise
-// and the column-wise copy; a second reads it again and writes 9/16 bytes per element and copy. The first half of a
-// block's threads quantizes the rows of a tile, the second half its columns.
+// NVFP4 quantization of a matrix, row-wise and as a transposed copy:
+//
+//   code = fp4(x block_scale), inverse scale of a block = e4m3(amax of 16 elements * tensor_scale / 6)
+//
+// A thread block handles a 64 x 64 tile at a time. The first half of its threads quantizes the rows of the tile, the
+// second half its columns. Memory-bound: a first pass reads the matrix and finds the amax of each copy. A second reads
+// it again, and writes 9/16 bytes per element and copy.
 #include "gswbench/fp4.h"
 
 #include "codes.cuh"
@@ -11,7 +15,7 @@ namespace
 {
 constexpr int SIDE = 64, BLOCK = SCALING_NV_BLOCK, THREADS = 2 * SIDE;
 
-// Blackwell converts pairs of codes; the instruction rounds like fp4_from_float.
+// Rounds two values to FP4 codes in a byte. Blackwell has an instruction for this, which rounds like fp4_from_float.
 __device__ inline uint32_t nearest_pair(float first, float second)
 {
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL) || defined(__CUDA_ARCH_FEAT_SM103_ALL)
@@ -26,12 +30,12 @@ __device__ inline uint32_t nearest_pair(float first, float second)
 }
 
 template <typename T> struct tile {
-    T values[SIDE][SIDE + 4 / sizeof(T)];    // padded, so that a warp reads rows without bank conflicts
+    T values[SIDE][SIDE + 4 / sizeof(T)];    // padded, so that threads that read adjacent rows avoid bank conflicts
 
     // Loads a tile; values beyond the matrix are zero.
     __device__ void load(const T *in, int64_t first_row, int64_t first_column, int64_t rows, int64_t columns)
     {
-        __syncthreads();    // the previous tile has been read
+        __syncthreads();    // all threads have read the previous tile
         for (int i = (int)threadIdx.x; i < SIDE * SIDE; i += THREADS) {
             int64_t row = first_row + i / SIDE, column = first_column + i % SIDE;
             values[i / SIDE][i % SIDE] = row < rows && column < columns ? in[row * columns + column] : T(0);
@@ -40,7 +44,8 @@ template <typename T> struct tile {
     }
 };
 
-// Reads a block of a row of the tile, or of a column if is_transposed. A column block can be Hadamard-transformed.
+// Reads 16 adjacent elements of a row of the tile, or of a column if is_transposed. Applies the Hadamard transform to a
+// column if `transforms`.
 template <typename T>
 __device__ inline void fetch_block(float (&values)[BLOCK], const tile<T> &from, int row, int first, bool is_transposed,
                                    bool transforms)
@@ -61,7 +66,8 @@ __device__ inline float largest_of(const float (&values)[BLOCK])
     return largest;
 }
 
-// scratch[0], scratch[1]: amax of the rows and of the columns.
+// First pass: writes the amax of the row-wise copy to scratch[0] and of the transposed copy to scratch[1]. They differ
+// if columns are Hadamard-transformed.
 template <typename T> __global__ void __launch_bounds__(THREADS) magnitude_kernel(const struct quantize_nv_args args)
 {
     __shared__ tile<T> read;
@@ -80,7 +86,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) magnitude_kerne
     raise(args.of.scratch + 1, is_transposed ? largest : 0.0f);
 }
 
-// The copy that a thread works for.
+// The copy that a thread writes: row-wise or transposed.
 struct copy {
     uint8_t *codes, *factors;
     float    scale;
@@ -98,7 +104,8 @@ __device__ inline struct copy copy_of(const struct quantize_nv_args &args, bool 
             fp4_stream(args.draw, is_transposed)};
 }
 
-// Codes of a block, and its factor.
+// Encodes a block of 16 values with its inverse scale `factor`. index: number of the block in the copy, which selects
+// its random numbers.
 __device__ inline uint2 encode_block(const float (&values)[BLOCK], const struct quantize_nv_args &args,
                                      const struct copy &its, uint8_t factor, uint64_t index)
 {
@@ -168,7 +175,7 @@ struct launch launch_of(void (*kernel)(struct quantize_nv_args), const struct qu
     return {launch_resident_blocks(tiles, resident_blocks(kernel, THREADS, 0), target->multiprocessors), THREADS};
 }
 
-// Scales of blocks beyond the matrix are zero.
+// Sets the inverse scales to zero if their padded layout extends beyond the matrix.
 int clear_factors(void *factors, int64_t rows, int64_t columns, const struct kernel_target *target)
 {
     bool is_whole = rows % SCALING_SIDE == 0 && columns % SIDE == 0;

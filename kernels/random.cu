@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fills arrays with normal random numbers, one element per thread at a time.
+// Fills an array with normal random numbers. A thread handles one element at a time.
 #include "gswbench/fp4.h"
 
 #include "device.cuh"
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) fill_kernel(const struct rando
         case FORMAT_BF16:
             low_precision((bf16 *)args.out + at, value);
             break;
-        case FORMAT_E2M1:    // two codes of one number in a byte
+        case FORMAT_E2M1:    // two 4-bit codes share a byte; the even element writes it
             if (at % 2 == 0) {
                 ((uint8_t *)args.out)[at / 2] = (uint8_t)(fp4_from_float(value) * 0x11);
             }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transposes rows and parts, [rows, parts, width] to [parts, rows, width]. One block per part of a row.
+// Transposes the first two dimensions of [rows, parts, width] to [parts, rows, width]. One thread block handles one
+// part of a row at a time.
 #include "device.cuh"
 #include "rope.h"
 

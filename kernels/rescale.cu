@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// amax of an array, and the update of delayed scales:
+// amax of an array, and the update of delayed FP8 scales:
 //
 //   history = (amax, history without its oldest value), scale = target / max(history)
 //
-// amax: eight elements per thread at a time. Update: one block per tensor.
+// For the amax, a thread handles eight elements at a time. For the update, one block handles one tensor.
 #include "codes.cuh"
 #include "quantize.h"
 #include "spread.cuh"
@@ -23,7 +23,8 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) magnitude_kernel(const struct 
     raise(args.magnitude, largest);
 }
 
-// Shifts the history from its end, so every value is read before it is overwritten.
+// Adds the amax to each tensor's history and updates its scale. The history is shifted from its end, so that every
+// value is read before it is overwritten.
 __global__ void __launch_bounds__(LAUNCH_THREADS) rescale_kernel(const struct rescale_args args)
 {
     for (int64_t slot = blockIdx.x; slot < args.slots; slot += gridDim.x) {

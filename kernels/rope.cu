@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// RoPE for elements a = i and b = i + rotary / 2 of a head:
+// RoPE (rotary position embedding). Elements a = x[i] and b = x[i + rotary / 2] of a head rotate by the angle of the
+// position:
 //
 //   a' = a cos - b sin, b' = b cos + a sin
 //
-// Backward swaps the sign of sin. One block per token. A thread handles eight pairs (a, b) at a time, or eight elements
-// that do not rotate.
+// Backward swaps the sign of sin. One thread block handles one token. A thread handles eight pairs (a, b) at a time, or
+// eight elements that do not rotate.
 #include "rope.h"
 #include "rope_turn.cuh"
 

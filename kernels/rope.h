@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// RoPE, and ops that move parts of rows.
+// Kernels of RoPE, and kernels that split, join or transpose parts of rows.
 #pragma once
 
 #include "launch.h"
 
-// Splits packed q, k, v and rotates q and k by position; backward does the reverse. Memory-bound: in bf16, 4 bytes per
-// element of the packed rows; the table is read once per token.
+// Splits packed q, k, v, and rotates q and k by the angles of their position. Backward rotates back and packs.
+// Memory-bound: in bf16, 4 bytes per element of the packed rows; the table is read once per token.
 struct rope_args {
     const float *table;        // [sequence, rotary / 2, 2]: cosine, sine
     void        *packed;       // [tokens, heads + 2 kv_heads, head_dim]
@@ -18,8 +18,8 @@ struct rope_args {
 };
 KERNEL_FUNCTION int kernel_rope(const struct rope_args *args, const struct kernel_target *target);
 
-// Splits packed q, k, v, RMS-normalises each head of q and k and rotates it; backward does the reverse and computes the
-// norm weight gradients. Memory-bound: in bf16, 4 bytes per element of the packed rows forward, 6 backward.
+// Splits packed q, k, v, RMS-normalises each head of q and k, and rotates it. Backward does the reverse and computes
+// the gradients of the norm weights. Memory-bound: in bf16, 4 bytes per element of the packed rows forward, 6 backward.
 struct rope_norm_args {
     struct rope_args rope;
     const void      *scale;             // [2, head_dim]: norm weights of q and k
@@ -32,13 +32,13 @@ struct rope_norm_args {
 };
 KERNEL_FUNCTION int kernel_rope_norm(const struct rope_norm_args *args, const struct kernel_target *target);
 
-// Scratch bytes of the backward pass.
+// Scratch bytes that the backward pass of kernel_rope_norm needs.
 KERNEL_FUNCTION int64_t kernel_rope_norm_scratch_bytes(const struct rope_args     *rope,
                                                        const struct kernel_target *target);
 
-// RoPE of multi-head latent attention: builds queries and keys for attention. The last elements of each query head
-// rotate; one rotated key part is shared by all heads. Memory-bound: in bf16, 4 bytes per element of queries, keys and
-// values.
+// RoPE of multi-head latent attention (MLA): builds the queries and keys for attention from the up-projections. The
+// last `rotary` elements of each query head rotate. All heads share one rotated key part. Memory-bound: in bf16, 4
+// bytes per element of queries, keys and values.
 struct latent_rope_args {
     const float *table;           // [sequence, rotary / 2, 2]: cosine, sine
     void        *query_up;        // [tokens, heads, head_dim]
@@ -62,12 +62,12 @@ struct split_args {
 };
 KERNEL_FUNCTION int kernel_split(const struct split_args *args, const struct kernel_target *target);
 
-// Transposes rows and parts: [rows, parts, width] to [parts, rows, width]. Memory-bound: in bf16, 4 bytes per element.
+// Transposes [rows, parts, width] to [parts, rows, width]. Memory-bound: in bf16, 4 bytes per element.
 struct regroup_args {
     const void *in;     // [rows, parts, width]
     void       *out;    // [parts, rows, width]
     int64_t     rows, parts, width;
-    bool        folds_parts, folds_rows;    // reverse the rows of odd parts; reverse the parts of odd rows
+    bool        folds_parts, folds_rows;    // folds_parts: odd parts have reversed rows; folds_rows: odd rows, parts
     enum format type;
 };
 KERNEL_FUNCTION int kernel_regroup(const struct regroup_args *args, const struct kernel_target *target);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// RMS norm of each head of q and k, then RoPE (formulas: norm.cu, norm_backward.cu, rope.cu). A power-of-two group of
-// lanes holds one head in registers: each lane has packet pairs half the rotary part apart, which rotate together, or
-// single packets that do not. Weight gradients are summed in two stages: each block over its heads, then the partial
-// sums in order.
+// RMS norm of each head of q and k, then RoPE (formulas: norm.cu, norm_backward.cu, rope.cu). A group of lanes holds
+// one head in registers; their number is a power of two. RoPE rotates element i of a head with element i + rotary / 2,
+// so a lane holds pairs of packets (eight elements each) at this distance, or single packets that do not rotate. The
+// gradient of the norm weights is summed in two stages: each block sums over its heads; then the partial sums are added
+// in order.
 #include "gswbench/arithmetic.h"
 
 #include "rope.h"
@@ -10,11 +11,12 @@
 
 namespace
 {
-constexpr int HELD = 5;    // packets or packet pairs per lane of a full warp, for the widest head (1024)
+constexpr int HELD = 5;    // packets or pairs per lane, if a warp holds the widest head (1024)
 
 enum kind { QUERIES, KEYS, VALUES, KINDS };
 
-// How a head is divided over lanes. Its items are packet pairs that rotate, then single packets that do not.
+// How a head is divided among lanes. items: number of packet pairs that rotate (`pairs`, the first items) and of single
+// packets that do not.
 struct layout {
     int half, head_dim, pairs, items;
     int lanes;    // lanes per head, a power of two
@@ -48,7 +50,8 @@ template <bool is_wide> __device__ inline place place_of(int i, const layout &it
     return {at, packet_elements<is_wide>(at, is_pair ? its.half : its.head_dim), item < its.items, is_pair};
 }
 
-// A lane's share of a head, zero-padded.
+// The items of a head that one lane holds, in fp32. Items beyond the head, and the second packet of a single one, are
+// zero.
 template <int held> struct piece {
     float of[held][2][width];
 };
@@ -89,7 +92,8 @@ __device__ inline void write(T *head, const piece<held> &piece, const layout &it
     }
 }
 
-// direction -1 rotates back. angles: interleaved cosines and sines of the position.
+// Rotates a lane's packet pairs. direction: 1, or -1 to rotate back. angles: interleaved cosines and sines of the
+// position.
 template <int held, bool is_wide>
 __device__ inline void rotate(piece<held> &piece, const float *angles, float direction, const layout &its)
 {
@@ -109,7 +113,7 @@ __device__ inline void rotate(piece<held> &piece, const float *angles, float dir
     }
 }
 
-// Dot product over the head, returned on each of its lanes. All threads of a warp must call it.
+// Dot product of two heads, returned on each lane that holds them. All threads of a warp must call it.
 template <int held>
 __device__ inline float head_sum(const piece<held> &one, const piece<held> &other, const layout &its)
 {
@@ -134,7 +138,8 @@ template <int held> __device__ inline void multiply(piece<held> &x, const piece<
     each<held * 2 * width>([&](int i) { (&x.of[0][0][0])[i] *= (&by.of[0][0][0])[i]; });
 }
 
-// Heads of one kind as a flat sequence; a warp handles as many at a time as fit.
+// Every head of one kind (queries, keys or values) in every token, as one sequence of `total` heads. packed_at and
+// split_at return the index of head i in the packed rows and in the split arrays.
 template <typename T> struct heads {
     T       *packed, *split;
     const T *in;
@@ -163,7 +168,8 @@ template <typename T> struct heads {
     }
 };
 
-// Replaces the gradient after the norm by the gradient before it, and adds to the weight gradient.
+// Replaces the gradient of the norm's output by the gradient of its input x, and adds to the gradient of the norm
+// weights in sums.
 template <int held>
 __device__ inline void norm_gradient(piece<held> &gradient, piece<held> &x, piece<held> &sums, const piece<held> &scale,
                                      const layout &its, float epsilon)
@@ -178,7 +184,7 @@ __device__ inline void norm_gradient(piece<held> &gradient, piece<held> &x, piec
     }
 }
 
-// Sums over the head groups of a block into to [head_dim].
+// Sums the weight gradients over the block's groups of lanes, and writes the sums to `to` [head_dim].
 template <int held> __device__ inline void add_block(float *to, const piece<held> &sums, const layout &its)
 {
     float *space  = dynamic_shared<float>();
@@ -192,7 +198,7 @@ template <int held> __device__ inline void add_block(float *to, const piece<held
         }
         to[column] = sum;
     }
-    __syncthreads();    // the next kind reuses the space
+    __syncthreads();    // the next kind of heads reuses the shared memory
 }
 
 template <typename T, int held, bool is_wide, bool is_backward>
@@ -207,7 +213,8 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) rope_norm_kernel(const struct 
         if (kind != VALUES) {
             read<held, is_wide>(scale, (const T *)args.scale + kind * its.head_dim, its);
         }
-        // All lanes of a warp iterate together, because they reduce over each head with shuffles.
+        // All lanes of a warp run the same number of iterations, even without a head, because they reduce with
+        // shuffles.
         for (int64_t first = warp * groups; first < all.total; first += warps * groups) {
             int64_t i           = first + lane / its.lanes;
             bool    is_here     = i < all.total;
@@ -241,7 +248,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) rope_norm_kernel(const struct 
     }
 }
 
-// Enough blocks for all query heads.
+// Launch with enough blocks for every query head, and at most the number that the device runs at once.
 struct launch rope_norm_launch(const struct rope_args &args, const struct kernel_target *target)
 {
     int64_t heads = LAUNCH_THREADS / layout_of(args).lanes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rotation and copy of packets for the RoPE kernels.
+// Rotates and copies packets of eight elements for the RoPE kernels.
 #pragma once
 
 #include "gswbench/arithmetic.h"
@@ -13,7 +13,8 @@ template <typename T, bool is_wide> __device__ inline void copy(T *to, const T *
     put<is_wide>(to, fetch<is_wide>(from, count), count);
 }
 
-// Rotates two packets. angles: interleaved cosines and sines; direction -1 rotates back.
+// Rotates two packets of elements that form pairs. angles: interleaved cosines and sines. direction: 1, or -1 to rotate
+// back.
 template <bool is_wide>
 __device__ inline void turn(float (&first)[LAUNCH_WIDTH], float (&second)[LAUNCH_WIDTH], const float *angles,
                             float direction, int count)
@@ -28,7 +29,7 @@ __device__ inline void turn(float (&first)[LAUNCH_WIDTH], float (&second)[LAUNCH
     }
 }
 
-// turn for packets in memory, `half` elements apart.
+// Rotates two packets in memory, which are `half` elements apart.
 template <typename T, bool is_wide>
 __device__ inline void rotate(T *to, const T *from, int half, const float *angles, float direction, int count)
 {

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
-// MoE routing after the top-k selection (route_choose.cu). With a fixed capacity, drop_kernel finds by bisection which
-// choices fit, a block per expert and sequence. Without one, token_count_kernel counts rows, a block per expert.
-// place_kernel: a block per expert assigns slots to its local choices in row order. gate_kernel: a warp per row
-// computes its gates and auxiliary loss. total_kernel: one block sums dropped choices and auxiliary losses.
+// MoE routing after the top-k selection (route_choose.cu), in this order. A choice is one of a token's top-k experts; a
+// slot is a row of the buffer that experts read.
+//
+//   drop_kernel          one block per expert and sequence: counts choices, and drops those beyond the capacity
+//   token_count_kernel   one block per expert, dropless only: counts the rows of the expert
+//   place_kernel         one block per expert: assigns slots to its choices in row order
+//   gate_kernel          one warp per row: gates and auxiliary loss
+//   total_kernel         one block: sums dropped choices and auxiliary losses
 #include <assert.h>
 
 #include "route.h"
@@ -13,14 +17,14 @@ namespace
 constexpr int      expert_threads = 512;
 constexpr unsigned all_lanes      = 0xffffffffu;
 
-// Returns the number of earlier threads of the block with the flag set, and in *total the number in the whole block.
-// All threads must call it.
+// Prefix sum of a flag over the block: returns the number of earlier threads with the flag set. *total is the number in
+// the whole block. All threads must call it.
 __device__ inline int rank_in_block(bool flag, int *total)
 {
     __shared__ int counts[LAUNCH_WARP];
     int            lane = threadIdx.x % LAUNCH_WARP, warp = threadIdx.x / LAUNCH_WARP;
     unsigned       flags = __ballot_sync(all_lanes, flag);
-    __syncthreads();    // counts of the previous call have been read
+    __syncthreads();    // all threads have read the counts of the previous call
     if (lane == 0) {
         counts[warp] = __popc(flags);
     }
@@ -34,7 +38,7 @@ __device__ inline int rank_in_block(bool flag, int *total)
     return before;
 }
 
-// Lists the choices of one expert in one sequence, in row order; returns their number.
+// Lists the choices of one expert in one sequence in row order, and returns their number.
 __device__ inline int list_candidates(const struct route_forward_args &args, const struct route_scratch &scratch,
                                       int64_t sequence, int expert, struct route_candidate *candidates)
 {
@@ -63,8 +67,8 @@ __device__ inline int count_from(const struct route_candidate *candidates, int c
     return reaching;
 }
 
-// Drops all but the `taken` most probable candidates; ties keep the first. A binary search over the bits finds the
-// threshold: the largest probability that at least `taken` candidates reach.
+// Drops all but the `taken` most probable candidates; of equal ones, the first are kept. A binary search over the bits
+// of the probability finds the threshold: the largest value that at least `taken` candidates reach.
 __device__ inline void drop_least_probable(const struct route_candidate *candidates, int count, int taken,
                                            float *probabilities)
 {
@@ -85,7 +89,7 @@ __device__ inline void drop_least_probable(const struct route_candidate *candida
     }
 }
 
-// Number of rows of a sequence with this expert in their top-k by score.
+// Number of rows of a sequence that have this expert in their top-k by score alone, without bias and groups.
 __device__ inline int count_scored(const struct route_forward_args &args, const struct route_scratch &scratch,
                                    int64_t sequence, int expert)
 {
@@ -97,7 +101,8 @@ __device__ inline int count_scored(const struct route_forward_args &args, const 
     return block_sum(count);
 }
 
-// Drops the choices beyond capacity. A block handles one expert of one sequence, so no two blocks write one choice.
+// Counts the choices of one expert in one sequence, and drops the least probable ones beyond its capacity. Each block
+// handles one expert of one sequence, so that only one block writes a choice.
 __global__ void __launch_bounds__(expert_threads)
     drop_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
@@ -115,7 +120,8 @@ __global__ void __launch_bounds__(expert_threads)
     }
 }
 
-// Dropless: counts the rows of each expert, rounded up to the padding multiple. One block per expert.
+// Without capacity (dropless): counts the rows of each expert, rounded up to the padding multiple. One block per
+// expert.
 __global__ void __launch_bounds__(expert_threads)
     token_count_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
@@ -131,7 +137,8 @@ __global__ void __launch_bounds__(expert_threads)
     }
 }
 
-// First slot of an expert, and the end of its slots. The last expert's range includes all unused slots.
+// Returns the first slot of an expert and sets *end to the end of its slots. In dropless mode the last expert's range
+// also includes the unused slots at the end of the buffer.
 __device__ inline int64_t find_slots(const struct route_forward_args &args, int64_t expert, int64_t *end)
 {
     const struct route_shape &shape = args.shape;
@@ -149,7 +156,8 @@ __device__ inline int64_t find_slots(const struct route_forward_args &args, int6
     return before;
 }
 
-// Assigns the slots of one expert per block.
+// Assigns slots to the choices of one expert in row order; one block per expert. A dropped choice gets slot -1, and an
+// empty slot gets source -1.
 __global__ void __launch_bounds__(expert_threads)
     place_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
@@ -184,13 +192,15 @@ __global__ void __launch_bounds__(expert_threads)
     }
 }
 
-// Scores and scale of a row's gates; each lane evaluates the ones it needs.
+// Parameters of a row's gates. The gate of an expert is its score under `scores`, times scale. Each lane computes only
+// the gates that it needs.
 struct row_gates {
     row_scores scores;
     float      scale;
 };
 
-// Normalising the chosen softmax scores is the same as a softmax over their logits.
+// Finds these parameters for a row. Unless gates are absolute, they are divided by the sum of the chosen scores. For
+// softmax scores this equals a softmax over the chosen logits, so its maximum is taken over these only.
 __device__ inline row_gates gates_of(const struct route_shape &shape, const row_scores &scores, const float *logits,
                                      const int32_t *experts)
 {

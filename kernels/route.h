@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
-// MoE routing, and rows by index: gather, scatter and combine. A choice is one of the top_k experts of a row. A slot is
-// a row of the buffer that experts read. Owners are the ranks of the expert-parallel group.
+// MoE routing, and gather, scatter and combine of rows by index. A choice is one of the top_k experts of a row (token).
+// A slot is a row of the buffer that experts read. Owners: number of ranks in the expert-parallel group.
 #pragma once
 
 #include "launch.h"
 
-// MoE router: top-k experts, gates and dropped choices of each token, and the gradient of its logits. Bound by launch
-// latency: there are only a few numbers per token. Each expert's block reads all choices of a sequence once.
+// The MoE router computes for each token the top-k experts, their gates and the choices that exceed capacity. Backward
+// computes the gradient of the logits. Bound by launch latency, because a token has only a few numbers. The block of an
+// expert reads all choices of a sequence once.
 
-// Maximum numbers of experts and of expert groups: a lane has a 32-bit mask of its experts, and the score of one group.
+// Maximum number of experts and of expert groups. Each lane of a warp has a 32-bit mask of its experts and the score of
+// one group.
 enum { ROUTE_EXPERTS_MAX = LAUNCH_WARP * 32, ROUTE_GROUPS_MAX = LAUNCH_WARP };
 
-// Like struct routing_shape, which documents the fields.
+// Shape of the router. struct routing_shape (gswbench/op_shape.h) has the same fields and describes them.
 struct route_shape {
     int64_t rows, first, total, sequences, sequence_rows;
     int64_t experts, top_k, owners, capacity, taken, multiple, slots;
@@ -38,7 +40,7 @@ struct route_forward_args {
 };
 KERNEL_FUNCTION int kernel_route_forward(const struct route_forward_args *args, const struct kernel_target *target);
 
-// First kernel of kernel_route_forward.
+// Selects the top-k experts of every row. kernel_route_forward calls it first.
 KERNEL_FUNCTION int kernel_route_choose(const struct route_forward_args *args, const struct kernel_target *target);
 
 struct route_backward_args {
@@ -53,15 +55,16 @@ struct route_backward_args {
 };
 KERNEL_FUNCTION int kernel_route_backward(const struct route_backward_args *args, const struct kernel_target *target);
 
-// The auxiliary loss of a row is this factor times the sum over experts of probability * count, with the counts of the
-// row's sequence. The sum over N rows is auxiliary * experts * sum of f P, where f = count / (top_k N) is the fraction
-// of choices and P the mean probability of an expert.
+// Factor of the auxiliary loss. The loss of a row is factor * sum over experts of probability * count, where count is
+// the number of choices of the expert in the row's sequence. Over N rows this adds up to auxiliary * experts * sum over
+// experts of f P. f = count / (top_k N) is the fraction of choices and P the mean probability of an expert.
 GSWBENCH_INLINE double route_auxiliary_scale(float auxiliary, int64_t experts, int64_t top_k, int64_t rows)
 {
     return (double)auxiliary * (double)experts / ((double)top_k * (double)rows * (double)rows);
 }
 
-// A choice that competes for an expert's capacity. The bits of non-negative floats sort like the floats.
+// A choice that competes for an expert's capacity. It stores the bits of the probability, because bits of non-negative
+// floats sort like the floats.
 struct route_candidate {
     uint32_t probability_bits;
     int32_t  choice;
@@ -95,13 +98,15 @@ GSWBENCH_INLINE int64_t route_scratch_bytes(const struct route_shape *shape)
     return shape->total * shape->experts * (int64_t)sizeof(struct route_candidate) + words * (int64_t)sizeof(int32_t);
 }
 
-// With groups or a bias, the selected experts may differ from the top-k by score, which the auxiliary loss counts.
+// Whether the selected experts may differ from the top-k by score, because of expert groups or a bias. The auxiliary
+// loss then needs a second selection by score.
 GSWBENCH_INLINE bool route_is_chosen_apart(const struct route_forward_args *args)
 {
     return !args->shape.balanced && (args->shape.groups > 0 || args->bias != NULL);
 }
 
-// Slot order: by local expert, then by owner (2 owners with 2 experts each: 0 2 1 3). Expert to position, and back.
+// Position of an expert in the order of the slots: by local expert, then by owner. With 2 owners of 2 experts each, the
+// order of experts is 0 2 1 3. route_expert_at is the inverse.
 GSWBENCH_INLINE int64_t route_place(int64_t experts, int64_t owners, int64_t expert)
 {
     int64_t experts_per_owner = experts / owners;
@@ -113,13 +118,14 @@ GSWBENCH_INLINE int64_t route_expert_at(int64_t experts, int64_t owners, int64_t
     return place % owners * (experts / owners) + place / owners;
 }
 
-// The sequence of a row in [total].
+// Sequence of the microbatch to which a row of the `total` rows belongs.
 GSWBENCH_INLINE int64_t route_sequence(const struct route_shape *shape, int64_t row)
 {
     return row / shape->sequence_rows % shape->sequences;
 }
 
-// Index of a sequence's n-th choice in [total, top_k]. Each part of the microbatch has sequence_rows rows of it.
+// Index of the n-th choice of a sequence in [total, top_k]. The rows of a sequence are in runs of sequence_rows,
+// because each rank contributes a run of every sequence.
 GSWBENCH_INLINE int64_t route_choice(const struct route_shape *shape, int64_t sequence, int64_t n)
 {
     int64_t run = shape->sequence_rows * shape->top_k;
@@ -142,21 +148,22 @@ struct gather_args {
 KERNEL_FUNCTION int kernel_gather(const struct gather_args *args, const struct kernel_target *target);
 
 // Gradient of the embedding table: each table row sums the gradients of its tokens in order. Memory-bound: token rows
-// are read once and the table is written once (with accumulates, used rows are read and written). First, link_kernel
-// compares all pairs of tokens, 128 at a time; this is negligible up to a hundred thousand tokens.
+// are read once and the table is written once (with accumulates, used rows are read and written). A first kernel
+// compares all pairs of tokens to find equal ones, 128 at a time. This is negligible up to a hundred thousand tokens.
 struct scatter_args {
     const int32_t *tokens;      // [rows]
     const void    *gradient;    // [rows, columns]
     void          *table;       // [table_rows, columns]: tokens first .. first + table_rows - 1
     int32_t       *scratch;     // scatter_scratch_bytes
     int64_t        rows, columns, table_rows, first;
-    float          multiplier;    // scales each sum
+    float          multiplier;    // of each sum
     bool           accumulates;
     enum format    activation, table_type;
 };
 KERNEL_FUNCTION int kernel_scatter(const struct scatter_args *args, const struct kernel_target *target);
 
-// Scratch holds the next and the previous row of the same token for each row; -1: none.
+// Scratch bytes of kernel_scatter. For each row, scratch holds the next and the previous row with the same token, or
+// -1.
 GSWBENCH_INLINE int64_t scatter_scratch_bytes(int64_t rows)
 {
     return 2 * rows * (int64_t)sizeof(int32_t);
@@ -190,7 +197,7 @@ KERNEL_FUNCTION int kernel_combine_backward(const struct combine_backward_args *
 
 // Updates the router biases that balance expert load, once per step.
 struct balance_args {
-    const float *loads;    // [layers, experts + 2]: choices per expert, then two other statistics
+    const float *loads;    // [layers, experts + 2]: choices per expert, then two statistics that are not read here
     float       *bias;     // [layers, experts]
     const float *scale;    // gradient clipping factor; NaN: no update
     int64_t      layers, experts;

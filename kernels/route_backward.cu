@@ -5,7 +5,8 @@
 
 namespace
 {
-// Gradient of a logit, a sum with auxiliary scale a, probabilities p, counts c (constants), and gates g with sum s:
+// The gradient of a logit is a sum of the terms below. a is the auxiliary scale, p are probabilities, c the counts of
+// choices (constants), g the gates, and s their sum:
 //
 //   a p_e (c_e - sum p c)                  every expert e: auxiliary loss
 //   g_j (d g_j - sum g d g / s)            chosen expert j, if gates are normalised

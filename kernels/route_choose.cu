@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Top-k selection of the router: the experts with the largest score, plus bias if there are biases; with expert groups,
-// only from the top groups. One warp per row. Every rank selects for all rows, because ranks share capacity.
+// Top-k selection of the router: each row selects the experts with the largest score, or score plus bias. With expert
+// groups, it selects only from the top groups. One warp handles one row. Ranks that share an expert's capacity each
+// select for all their rows.
 #include "route.h"
 #include "route_scores.cuh"
 
@@ -8,8 +9,8 @@ namespace
 {
 constexpr unsigned all_lanes = 0xffffffffu;
 
-// Selection keys of a row. by_logits: compares logits instead of softmax scores. Their order is the same, but logits
-// also separate experts whose scores round to the same value.
+// Selection keys of a row: the values that experts are ranked by. by_logits: ranks by logits instead of softmax scores.
+// Both give the same order, but logits also separate experts whose scores round to the same value.
 struct row_keys {
     const float *logits, *bias;    // bias may be NULL
     row_scores   scores;
@@ -24,7 +25,7 @@ __device__ inline float key_of(const row_keys &row, int64_t expert)
     return score(row.scores, row.logits[expert]) + (row.bias != NULL ? row.bias[expert] : 0.0f);
 }
 
-// Returns the expert with the largest key that is not chosen yet; ties go to the lowest. chosen: one bit for each
+// Returns the expert with the largest key that is not chosen yet; of equal ones, the lowest. chosen: one bit for each
 // expert of this lane.
 __device__ inline int choose_next(const row_keys &keys, int experts, unsigned *chosen)
 {
@@ -46,14 +47,14 @@ __device__ inline int choose_next(const row_keys &keys, int experts, unsigned *c
             largest = other_key;
         }
     }
-    best = __shfl_sync(all_lanes, best, 0);    // lanes may disagree if a logit is NaN
+    best = __shfl_sync(all_lanes, best, 0);    // if a logit is NaN, lanes may differ; all use lane 0's
     if (best % LAUNCH_WARP == lane) {
         *chosen |= 1u << (best / LAUNCH_WARP);
     }
     return best;
 }
 
-// Sum of a group's two largest keys, on every lane.
+// Score of an expert group: the sum of its two largest keys, returned on every lane.
 __device__ inline float best_of_group(const row_keys &keys, int64_t first, int64_t experts)
 {
     float largest = -INFINITY, second = -INFINITY;
@@ -71,7 +72,7 @@ __device__ inline float best_of_group(const row_keys &keys, int64_t first, int64
     return largest + (experts > 1 ? second : 0.0f);
 }
 
-// Bit mask of the top groups; ties go to the first.
+// Bit mask of the top groups by score; of equal ones, the first.
 __device__ inline unsigned choose_groups(const struct route_shape &shape, const row_keys &keys)
 {
     int     lane = threadIdx.x % LAUNCH_WARP, better = 0;
@@ -88,7 +89,7 @@ __device__ inline unsigned choose_groups(const struct route_shape &shape, const 
     return __ballot_sync(all_lanes, lane < shape.groups && better < shape.top_groups);
 }
 
-// Marks this lane's experts outside the top groups as chosen.
+// Marks this lane's experts outside the top groups as chosen, so that choose_next skips them.
 __device__ inline unsigned leave_groups(const struct route_shape &shape, const row_keys &keys)
 {
     if (shape.groups == 0) {

@@ -8,8 +8,8 @@
 
 namespace
 {
-// Parameters of a row's scores: softmax exp(x - maximum) * factor, or sigmoids, whose sum becomes 1 when multiplied by
-// factor. Each lane evaluates only the scores that it needs.
+// Parameters of a row's scores, from which a lane computes the scores that it needs. Softmax: exp(x - maximum) *
+// factor. Sigmoid: sigmoid(x), and sigmoid(x) * factor is the probability, because factor is 1 / sum of the sigmoids.
 struct row_scores {
     float maximum, factor;
     bool  by_sigmoid;

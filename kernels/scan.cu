@@ -6,12 +6,12 @@
 //   d u_t = E_t B_t, d B_t = E_t^T u_t, d C_t = S_t^T d out_t
 //   G_t   = G_t+1 + d out_t . S_t C_t - u_t . d u_t                  (gradient of a dt_t, which affects later outputs)
 //
-// A block handles one head of one sequence and keeps its state in registers. Backward, repeat_kernel repeats the
-// forward pass and computes d C; reverse_kernel goes from the last position to the first with E and G.
+// A thread block handles one head of one sequence and keeps the state S in registers. Backward, repeat_kernel repeats
+// the forward pass and computes d C. reverse_kernel then goes from the last position to the first with E and G.
 //
-// The rounding errors of the sum G add up. At the last position t of each chunk, G_t+1 is therefore computed from the
-// states: exp(a dt_t+1) S_t . E_t+1. Gradients of B and C are stored per head in scratch, and pair_kernel adds the
-// heads of a group in order.
+// G is a running sum, so its rounding errors accumulate. At the last position t of each chunk, G_t+1 is therefore
+// recomputed from the states: exp(a dt_t+1) S_t . E_t+1. The heads of a group share B and C. Their gradients are first
+// stored per head in scratch, and pair_kernel adds them in order.
 #include "scan.cuh"
 #include "sum_parts.cuh"
 
@@ -36,9 +36,9 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
         }
     }
 }
-// Scratch: d B and d C, each [tokens, heads, state]; d out . S C [tokens, heads]; the gradients of bias, decay and skip
-// before their sum over the batch [3, batch, heads]; the states at the ends of chunks [batch, chunks, heads, head_dim,
-// state].
+// Offsets in scratch, which holds: d B and d C, each [tokens, heads, state]; d out . S C [tokens, heads]; the gradients
+// of bias, decay and skip per sequence [3, batch, heads]; the states at the ends of chunks [batch, chunks, heads,
+// head_dim, state].
 __host__ __device__ inline int64_t pair_elements(const mamba_sizes &sizes)
 {
     return tokens_of(sizes) * sizes.heads * sizes.state;
@@ -54,10 +54,10 @@ __host__ __device__ inline int64_t states_at(const mamba_sizes &sizes)
 }
 __host__ __device__ inline int64_t chunks_of(const mamba_sizes &sizes)
 {
-    return (sizes.sequence - 1) / sizes.chunk;    // without the last: its final state is not needed
+    return (sizes.sequence - 1) / sizes.chunk;    // not counting the last chunk, whose final state is not needed
 }
 
-// Address of the stored state after this position. NULL: the position ends no chunk, or it ends the sequence.
+// Address in scratch of the state after this position, or NULL if no chunk ends here or the sequence ends.
 __device__ inline float *state_after(const scan_args &args, const scan_block &block, int64_t position)
 {
     const mamba_sizes &sizes = args.sizes;
@@ -83,7 +83,7 @@ __device__ inline void keep_state(float *to, const float (&state)[rows][each], c
     }
 }
 
-// Sum over this warp's rows of a stored state times a gradient, elementwise.
+// Dot product of a stored state and a gradient, over this warp's rows.
 template <int each>
 __device__ inline float dot_state(const float *kept, const float (&slope)[rows][each], const scan_block &block)
 {
@@ -100,7 +100,7 @@ __device__ inline float dot_state(const float *kept, const float (&slope)[rows][
     return warp_sum(sum);
 }
 
-// Partial sums of this warp at position k (part_width in scan.cuh describes the layout).
+// Partial sums of this warp at position k of the tile: one per state, then three more.
 __device__ inline float *own_part(const scan_block &block, int k)
 {
     return block.part + ((k & 1) * block.warps + block.warp) * (block.state + 3);
@@ -115,7 +115,7 @@ __device__ inline float sum_part(const scan_block &block, int k, int column)
     return sum;
 }
 
-// Stores the sum of state * factor over this warp's rows as its partial sum for each state.
+// Sums state * factor over this warp's rows, and stores the partial sum of each state.
 template <int each>
 __device__ inline void put_states(const float (&state)[rows][each], const float *factor, const scan_block &block, int k)
 {
@@ -141,7 +141,7 @@ __device__ inline void store_states(float *to, const scan_block &block, int k)
     }
 }
 
-// Dot product of one and other over this warp's rows at position k.
+// Dot product of one and other (at position k of the tile) over this warp's rows.
 __device__ inline float dot_rows(const float (&one)[rows], const float *other, const scan_block &block, int k)
 {
     float sum = 0;
@@ -181,7 +181,7 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
     }
 }
 
-// Moves E, the gradient of the state (this warp's rows), one position back; d_u is its product with B.
+// Moves E, the gradient of the state, one position back for this warp's rows. d_u = E B is the gradient of u = dt x.
 template <int each>
 __device__ inline void retreat(float (&slope)[rows][each], float (&d_u)[rows], float keep, const scan_block &block,
                                int k)
@@ -203,13 +203,14 @@ __device__ inline void retreat(float (&slope)[rows][each], float (&d_u)[rows], f
     }
 }
 
-// Sums of a head, on the first thread of its block.
+// Gradients of a head's parameters, summed over positions by the first thread of the block.
 struct head_sums {
-    double exponent;    // gradient of a dt at the current position
+    double exponent;    // G: gradient of a dt at the current position
     float  bias, decay, skip;
 };
 
-// Stores the gradient of dt at a position. x_u: x . d u.
+// Stores the gradient of dt at a position, and adds to the gradients of bias, decay and skip. x_u: dot product of x and
+// d u.
 template <typename T>
 __device__ inline void add_position(head_sums &sums, const scan_args &args, const scan_block &block, int64_t token,
                                     int k)
@@ -288,7 +289,7 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
     }
 }
 
-// Adds the gradients of B and C over the heads of a group.
+// Sums the gradients of B and C over the heads of each group.
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) pair_kernel(const scan_args args)
 {
     int64_t state = args.sizes.state, half = args.sizes.groups * state, each = args.sizes.heads / args.sizes.groups;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A block of a scan: one head of one sequence. Each warp has `rows` elements of the head, and each lane every 32nd
-// state of each element. Positions are loaded in tiles.
+// Shared by the scan kernels. A thread block handles one head of one sequence. Each warp has `rows` elements of the
+// head, and each lane every 32nd state of these elements. Positions are loaded to shared memory in tiles.
 #pragma once
 
 #include "mamba.cuh"
@@ -13,7 +13,7 @@ struct scan_block {
     int64_t sequence, head, group, inner, channels, packed;
     int     head_dim, state, warps, warp, lane;
     float   rate, bias, skip;             // a = -exp(decay); bias of dt; factor of x in the output
-    float  *b, *c, *x, *d, *dt, *part;    // shared: [tile, state] twice, [tile, head_dim] twice, [tile], parts of sums
+    float  *b, *c, *x, *d, *dt, *part;    // shared memory: inputs of a tile, d out, and partial sums
 };
 
 __host__ __device__ inline int warps_of(const mamba_sizes &sizes)
@@ -21,8 +21,8 @@ __host__ __device__ inline int warps_of(const mamba_sizes &sizes)
     return (int)launch_groups(sizes.head_dim, rows);
 }
 
-// Width of a row of partial sums over the elements of a head: one sum per state and three more. Each warp has a row in
-// two buffers, for even and odd positions.
+// Number of partial sums of a warp: one per state and three more. Each warp has two such rows, for even and odd
+// positions.
 __host__ __device__ inline int64_t part_width(const mamba_sizes &sizes)
 {
     return sizes.state + 3;
@@ -66,13 +66,13 @@ __device__ inline int64_t token_of(const scan_block &block, const scan_args &arg
     return block.sequence * args.sizes.sequence + position;
 }
 
-// Loads count positions from first on, with the gradient of the output if has_gradient.
+// Loads B, C, x and dt of `count` positions, the first at `first`, to shared memory; also d out if has_gradient.
 template <typename T, bool has_gradient>
 __device__ inline void load_tile(const scan_block &block, const scan_args &args, int64_t first, int count)
 {
     const T *convolved = (const T *)args.convolved, *packed = (const T *)args.packed;
     int64_t  pairs = block.inner + block.group * block.state, half = args.sizes.groups * block.state;
-    __syncthreads();    // the tile before has been read
+    __syncthreads();    // all threads have read the previous tile
     for (int i = threadIdx.x; i < count * block.state; i += blockDim.x) {
         const T *row = convolved + token_of(block, args, first + i / block.state) * block.channels + pairs;
         block.b[i]   = widen(row[i % block.state]);
@@ -94,7 +94,7 @@ __device__ inline void load_tile(const scan_block &block, const scan_args &args,
     __syncthreads();
 }
 
-// The next state of this warp's rows, and its product with C: a value per row, the same on all lanes.
+// Advances the state of this warp's rows by position k. y: S C, one value per row, on all lanes.
 template <int each>
 __device__ inline void advance(float (&state)[rows][each], float (&y)[rows], const scan_block &block, int k)
 {
@@ -116,7 +116,7 @@ __device__ inline void advance(float (&state)[rows][each], float (&y)[rows], con
     }
 }
 
-// Each lane r stores values[r] of this warp's rows at a position of x or the output.
+// Stores the values of this warp's rows in x or the output; lane r stores values[r].
 template <typename T> __device__ inline void store_rows(T *to, const float (&values)[rows], const scan_block &block)
 {
 #pragma unroll

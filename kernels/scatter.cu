@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Embedding gradient. link_kernel links the rows of each token in order; sum_kernel follows the links with one block
-// per distinct token. So each table row has one writer and a fixed summation order.
+// Gradient of the embedding table. link_kernel links the rows with the same token in order. sum_kernel follows the
+// links with one block per distinct token, so each table row has one writer and a fixed order of summation.
 #include "device.cuh"
 #include "route.h"
 
 namespace
 {
-constexpr int SEARCHED = sizeof(int4) / sizeof(int32_t);    // rows compared together by a lane
+constexpr int SEARCHED = sizeof(int4) / sizeof(int32_t);    // rows that a lane compares together
 
-// Compares a lane's rows from `at` on with the token and returns a bit for each match after place.
+// Compares the tokens of a lane's SEARCHED rows, the first at `at`, with a token. Returns a bit for each equal one
+// after row `place`.
 __device__ inline unsigned find_token(const struct scatter_args &args, int64_t at, int64_t place, int32_t token)
 {
     unsigned equal = 0;
@@ -22,13 +23,13 @@ __device__ inline unsigned find_token(const struct scatter_args &args, int64_t a
     return equal;
 }
 
-// One warp per row finds the next row with the same token, and links the two. The caller has set befores to -1.
+// One warp per row finds the next row with the same token, and links the two rows. The caller has set `befores` to -1.
 __global__ void __launch_bounds__(LAUNCH_THREADS) link_kernel(const struct scatter_args args)
 {
     int32_t *nexts = args.scratch, *befores = args.scratch + args.rows;
     int64_t  warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
     int      lane  = threadIdx.x % LAUNCH_WARP;
-    // elements from the last 16-byte boundary to the first token
+    // Number of tokens that precede args.tokens in its 16-byte word, so that the loop starts at aligned addresses.
     int ahead = (int)((uintptr_t)args.tokens / sizeof(int32_t) % SEARCHED);
     for (int64_t place = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; place < args.rows;
          place += warps) {

@@ -4,7 +4,8 @@
 //   lse'   = log(exp(lse) + exp(sink)), O' = O exp(lse - lse')
 //   d sink = -sum over tokens of exp(sink - lse') dot(dO, O')
 //
-// One warp handles one head of a token. Backward, each block sums its tokens; then the partial sums are added in order.
+// One warp handles one head of a token. Backward, each block sums over its tokens; then the partial sums are added in
+// order.
 #include "attention.h"
 
 #include "device.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Splits the columns of a matrix in two, or joins them. One block per row.
+// Splits the columns of a matrix in two matrices, or joins two. One thread block handles one row at a time.
 #include "device.cuh"
 #include "rope.h"
 

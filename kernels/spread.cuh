@@ -4,13 +4,14 @@
 
 #include "device.cuh"
 
-// A thread's packet consists of two runs of four elements. Adjacent threads access adjacent runs, so that each warp
-// access fills the sectors it touches, for every type.
+// Position of a thread in a flat array. A thread handles two runs of four elements at a time, which together are a
+// packet. Adjacent threads access adjacent runs, so that each access of a warp uses whole memory sectors for every
+// type.
 struct spread {
     enum { RUN = LAUNCH_WIDTH / 2, STRIDE = RUN * LAUNCH_WARP };
     int64_t at, total;    // first element of the packet; size of the array
 
-    // First packet of this thread; advance moves to the next one.
+    // Starts at the first packet of this thread; advance moves to its next one.
     __device__ spread(int64_t elements)
         : at(((int64_t)blockIdx.x * blockDim.x + threadIdx.x / LAUNCH_WARP * LAUNCH_WARP) * LAUNCH_WIDTH +
              threadIdx.x % LAUNCH_WARP * RUN),
@@ -35,7 +36,7 @@ struct spread {
     }
 };
 
-// Copies a run of four elements to or from the packet's words.
+// Copy a run of four elements from memory to one half of a packet, or from the packet to memory.
 static __device__ inline void read_run(packet<float> *to, int half, const float *from)
 {
     to->word[half] = *reinterpret_cast<const uint4 *>(from);

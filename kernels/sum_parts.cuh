@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Adds the partial sums of blocks in an order that depends only on their number.
+// Adds the partial sums of thread blocks in an order that depends only on the number of blocks.
 #pragma once
 
 #include "device.cuh"
 
 namespace
 {
-// sums: [parts, kinds, columns]. Blocks of kind 0 write to[0], blocks of kind 1 to[1].
+// to[kind] = sum over parts of sums [parts, kinds, columns]. kinds: 1 or 2; each has its own output, such as a weight
+// and a bias gradient.
 struct part_sums_args {
     const float *sums;
     void        *to[2];
@@ -14,7 +15,7 @@ struct part_sums_args {
     bool         accumulates;
 };
 
-constexpr int shares = 32;    // warps of a block; each adds every 32nd part of the same LAUNCH_WARP columns
+constexpr int shares = 32;    // warps of a block, all for the same 32 columns; each adds every 32nd part
 
 template <typename T>
 __global__ void __launch_bounds__(LAUNCH_WARP *shares) sum_kernel(const struct part_sums_args args)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Transposes an FP8 matrix through shared memory. A block handles one tile of 128 x 128 (codes.cuh) at a time.
+// Transposes an FP8 matrix through shared memory. A thread block handles one 128 x 128 tile at a time.
 #include "codes.cuh"
 #include "quantize.h"
 
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(TILE_THREADS) transpose_kernel(const struct tr
             codes[i] = i < its.rows ? fetch_codes<is_wide>(args.in + its.at + i * args.columns, its.columns)
                                     : make_uint2(0, 0);
         }
-        __syncthreads();    // the previous tile has been read
+        __syncthreads();    // all threads have read the previous tile
         turned.put(its.row, its.column, codes);
         __syncthreads();
         turned.store<is_wide>(args.out, its.first_row, its.first_column, args.rows, args.columns);
