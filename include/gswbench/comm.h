@@ -21,7 +21,7 @@ struct comm_extras {
     int32_t registered;    // buffers that a member registered alone
     int32_t refused;       // buffers that the library refused to register
     int32_t copying;       // connections that may use copy engines instead of SMs
-    int32_t putting;       // those of `copying` whose ring shifts are one-sided puts
+    int32_t putting;       // the part of `copying` that consists of one-sided puts for ring shifts
     bool    exchanges;     // all-to-all is one library call, not sends and receives
     int32_t scalable;      // connections opened with several NCCL unique ids
     double  bytes;         // device memory of the library, as it reports it; NaN: unknown
