@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Backend registry: opens a backend by name and counts its allocations. Also lists which ops each backend refuses, so
-// that builds and machines without the backend can check a job for it.
+// Registry of backends: opens a backend by name and counts its allocations. It also knows which ops a backend does not
+// support. So a build or a machine without that backend can still check a job for it.
 #include "gswbench/backend.h"
 
 #include <stdio.h>
@@ -28,7 +28,8 @@
 const struct backend_ops *const backend_list[]  = {BACKENDS(LISTED) NULL};
 const char *const               backend_names[] = {"auto", BACKENDS(NAME) NULL};
 
-// Names the backends of this build. A known backend that this build lacks gets a pointer to the build documentation.
+// Error for an unknown backend name; lists the backends of this build. If the name is a backend that this build lacks,
+// the text refers to the build documentation.
 static status unknown_name(const char *name)
 {
     enum { NAMES_MAX = 8 };
@@ -54,7 +55,7 @@ static status unknown_name(const char *name)
     return error;
 }
 
-// Fails with the reason if the backend cannot be used.
+// Fails with the reason if the backend cannot be used on this machine for this job.
 static status check_use(const struct backend_ops *ops, const struct backend_setup *setup)
 {
     if (backend_lacks_fp32(ops->name) && setup->is_fp32) {
@@ -80,7 +81,8 @@ static status open_one(struct backend *backend, const struct backend_ops *ops, c
     return OK;
 }
 
-// Opens the first usable backend. A device that is present but fails to open is an error; "auto" does not fall back.
+// Opens the first usable backend of the list ("auto"). If a device is present but fails to open, that is an error, and
+// the next backend is not tried.
 static status open_best(struct backend *backend, const struct backend_setup *setup)
 {
     int best = 0;
@@ -203,15 +205,15 @@ static status check_device_op(const struct op *op, const struct buffer buffers[O
     return op->kind == OP_GEMM ? check_gemm(op, buffers) : OK;
 }
 
-// Limits of a backend. A backend without a row in `refusals` supports every op.
+// Limits of a backend. A backend that is not in `refusals` supports every op.
 struct refusal {
     const char           *name;
     bool                  lacks_fp32;    // attention in bf16 only
     struct backend_widths widths;
     status (*check)(const struct op *op, const struct buffer buffers[OP_OPERANDS]);    // NULL: supports every op
 };
-// ATTENTION_HEAD_MAX is also cuDNN's limit (https://docs.nvidia.com/cudnn/operations/Attention). Its frontend refuses
-// head dimensions that are not multiples of 8 (https://github.com/NVIDIA/cudnn-frontend).
+// cuDNN has the same maximum head dimension, ATTENTION_HEAD_MAX (https://docs.nvidia.com/cudnn/operations/Attention).
+// Its frontend refuses head dimensions that are not multiples of 8 (https://github.com/NVIDIA/cudnn-frontend).
 static const struct refusal refusals[] = {
     {"cuda", true, {ATTENTION_HEAD_MAX, NORM_COLUMNS_MAX, SCAN_HEAD_MAX, SCAN_STATE_MAX, true}, check_device_op}};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// null backend: computes nothing. It measures the overhead of the program per op, and tests use it to check op order.
-// Its memory, which the host backend shares, is host memory on huge pages.
+// The null backend computes nothing. It measures the overhead of the program per op, and tests use it to check the
+// order of ops. The host backend shares its memory functions, which allocate host memory on huge pages.
 #define _GNU_SOURCE    // madvise
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 enum { HUGE_PAGE_BYTES = 2 << 20, SMALL_ALIGNMENT = 256 };
 
-// Large allocations start on a huge page, which avoids most TLB misses.
+// Allocates host memory. Large allocations start on a huge page, which avoids most TLB misses.
 void *backend_memory_allocate(struct backend *backend, int64_t bytes)
 {
     (void)backend;

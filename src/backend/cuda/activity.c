@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Activity recording with CUPTI. An op's id is pushed around the calls that enqueue it. CUPTI records each call with
-// that id, and each kernel, copy and memset with its call. Both clocks are read at the start and end of a step, to
-// convert CUPTI's timestamps to host time.
+// Records with CUPTI when the kernels of each op run. The index of an op is pushed as an external correlation id around
+// the calls that enqueue the op. CUPTI then records each API call with this id, and each kernel, copy and memset with
+// its API call. Both clocks are read at the start and end of a step, to convert CUPTI's timestamps to host time.
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 
 enum { ACTIVITY_BUFFERS = 64 };
 
-// Buffers of records. CUPTI requests and returns them.
+// Buffers that CUPTI has filled with activity records.
 struct activity_buffers {
     int count;
     struct {
@@ -25,7 +25,7 @@ struct activity_buffers {
     } list[ACTIVITY_BUFFERS];
 };
 
-// One instant on both clocks.
+// The same moment on the host clock and on CUPTI's clock.
 struct activity_moment {
     double   seconds;
     uint64_t nanoseconds;    // CUPTI timestamp
@@ -34,7 +34,7 @@ struct activity_moment {
 struct activity_notes {
     const struct cupti     *cupti;
     struct activity_buffers buffers;
-    uint32_t                step;          // current step; records of other steps are ignored (activity_id)
+    uint32_t                step;          // current step; records of other steps are ignored
     struct activity_moment  begin, end;    // start and end of the step
 };
 
@@ -43,7 +43,7 @@ static uint64_t activity_id(uint32_t step, int32_t op)
     return (uint64_t)step << 32 | (uint32_t)op;
 }
 
-// Loads the CUPTI of the runtime's major version.
+// Loads the CUPTI library with the major version of the CUDA runtime.
 static status cupti_open(struct cupti *cupti)
 {
     char name[32];
@@ -54,7 +54,7 @@ static status cupti_open(struct cupti *cupti)
     return library_open(name, symbols, sizeof(symbols) / sizeof(symbols[0]));
 }
 
-// Error of a failed call, with the remedy.
+// Returns the error of a failed CUPTI call, with a remedy if there is one.
 static status cupti_failure(const struct cupti *cupti, const char *call, unsigned code)
 {
     const char *text   = NULL;
@@ -63,7 +63,7 @@ static status cupti_failure(const struct cupti *cupti, const char *call, unsigne
     return fail_as(EXIT_LAUNCH, "%s: %s (%u)%s", call, text != NULL ? text : "an error", code, remedy);
 }
 
-// Correlation records link an API call to an op; kernel, copy and memset records link device work to an API call.
+// An API call (CUPTI's correlation id) and the op that made it. CUPTI's correlation records provide these pairs.
 struct made_for {
     uint32_t call;
     int32_t  op;
@@ -121,7 +121,7 @@ static int compare_calls(const void *a, const void *b)
     return (first->call > second->call) - (first->call < second->call);
 }
 
-// Offset of the correlation id in a record of device work; 0: another kind of record.
+// Returns the offset of the correlation id in a record of a kernel, copy or memset, and 0 for other kinds of records.
 static size_t find_call(uint32_t kind)
 {
     switch (kind) {
@@ -156,7 +156,7 @@ static void see_work(struct reading *reading, const struct cupti_record *record)
     if (made == NULL) {
         return;
     }
-    if (record->begin == 0 || record->end == 0) {    // CUPTI ran out of space for its timestamps
+    if (record->begin == 0 || record->end == 0) {    // CUPTI had no space left for the timestamps
         reading->lost++;
         return;
     }
@@ -168,7 +168,7 @@ static void see_work(struct reading *reading, const struct cupti_record *record)
                                   .is_known = true};
 }
 
-// Fills spans[ops]; *lost counts the records without timestamps.
+// Computes the time span of each op from the records. *lost: number of records without timestamps.
 static status find_spans(const struct activity_notes *notes, struct backend_span *spans, int32_t ops, int64_t *lost)
 {
     struct reading reading = {.notes = notes, .spans = spans, .ops = ops};
@@ -185,7 +185,8 @@ static status find_spans(const struct activity_notes *notes, struct backend_span
 
 enum { BUFFER_BYTES = 8 << 20 };
 
-// Correlations map pushed ids to API calls; the other records refer to API calls.
+// The kinds of records to enable. Correlation records map pushed ids to API calls; the other records refer to API
+// calls.
 static const unsigned kinds[] = {CUPTI_KIND_EXTERNAL_CORRELATION,
                                  CUPTI_KIND_DRIVER,
                                  CUPTI_KIND_RUNTIME,
@@ -195,8 +196,8 @@ static const unsigned kinds[] = {CUPTI_KIND_EXTERNAL_CORRELATION,
                                  CUPTI_KIND_MEMSET};
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-// CUPTI is global to the process and its callbacks have no context, hence the static state. The mutex protects it
-// against CUPTI's own thread and against streams on separate threads.
+// State of the recording. It is static, because CUPTI is global to the process and its callbacks get no context. The
+// mutex protects it, because CUPTI's own thread and the threads of several streams use it.
 static struct {
     pthread_mutex_t             mutex;
     bool                        is_open;
@@ -205,7 +206,7 @@ static struct {
     status                      failure;    // first failure
     int                         lent;       // buffers in use by CUPTI
     struct activity_notes       notes;
-    struct activity_buffers     spare;    // from earlier steps, reused so that no step frees or maps memory
+    struct activity_buffers     spare;    // buffers of earlier steps, reused so that a step allocates nothing
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 #define CALL(function, ...) check(all.cupti.function(__VA_ARGS__), #function)
@@ -220,7 +221,7 @@ static bool check(unsigned code, const char *call)
     return code == CUPTI_CODE_SUCCESS;
 }
 
-// Without a buffer CUPTI drops the records and counts them.
+// Callback with which CUPTI requests a buffer. If it gets none, CUPTI drops the records and counts them.
 static void lend(uint8_t **buffer, size_t *bytes, size_t *records_max)
 {
     pthread_mutex_lock(&all.mutex);
@@ -287,7 +288,7 @@ static bool set_open(bool is_open)
     return was_open;
 }
 
-// Detaches CUPTI, so that later steps run at full speed.
+// Stops the recording and detaches CUPTI, so that later steps run at full speed.
 static void activity_close(struct backend *backend)
 {
     (void)backend;
@@ -310,7 +311,8 @@ static bool enable(void)
     return is_right;
 }
 
-// Subscribing fails if a profiler already holds CUPTI, which then must not be closed.
+// Loads CUPTI and subscribes to it. This fails if a profiler already holds the only subscription, which must then stay
+// open.
 static status attach(void)
 {
     TRY(cupti_open(&all.cupti));
@@ -336,7 +338,7 @@ static status activity_open(struct backend *backend)
     return attached;
 }
 
-// Reads both clocks several times and keeps the pair with the shortest interval.
+// Reads both clocks several times and keeps the reading that took the shortest time.
 static struct activity_moment read_clocks(void)
 {
     enum { READINGS = 5 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention on the device: cuDNN if it is installed, supports the shape and runs it; otherwise the built-in kernels.
-// The selection is made when the op is prepared and never changes.
+// Attention on the device. cuDNN computes it, if it is installed, supports the shape and its plan runs; otherwise the
+// built-in kernels do. The choice is made when the op is prepared, and is then final.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +18,9 @@ static bool is_backward(const struct op *op)
     return op->kind == OP_ATTENTION_BACKWARD;
 }
 
-// cuDNN writes bf16 and overwrites its outputs. An fp32 output or an accumulated gradient therefore goes to scratch
-// first, and a cast moves it. A forward op reserves this scratch even if its output is bf16, because all ops share one
-// scratch buffer and backward ops need more of it. Gradients are fp32 only if they accumulate.
+// Lists the outputs that cuDNN first writes to scratch. cuDNN writes bf16 and overwrites its outputs, so a cast then
+// moves an fp32 output, or adds a gradient that accumulates. A gradient is in fp32 only if it accumulates. A forward op
+// reserves scratch even for a bf16 output: backward ops need more, and all ops share one scratch buffer.
 enum { STAGED_MAX = 2 };
 static int list_staged(const struct op *op, int slots[STAGED_MAX])
 {
@@ -50,7 +50,7 @@ struct trial {
     struct buffer           buffers[OP_OPERANDS];
     void                   *data;    // all buffers, then scratch
     char                   *scratch;
-    status                  refusal;    // latest failure
+    status                  refusal;    // error of the plan that failed last
 };
 
 static int64_t max_scratch(struct cudnn_entry *entry)
@@ -64,7 +64,8 @@ static int64_t max_scratch(struct cudnn_entry *entry)
     return maximum;
 }
 
-// Lays out trial operands as cuDNN takes them: bf16, but fp32 for the log-sum-exp. Returns their bytes.
+// Assigns memory to the operands of a trial run, with the types that cuDNN expects: fp32 for the log-sum-exp, else
+// bf16. Returns the number of bytes.
 static int64_t place_operands(struct trial *trial)
 {
     bool    is_forward = trial->op->kind == OP_ATTENTION_FORWARD;
@@ -191,9 +192,10 @@ static status take_fastest(struct trial *trial)
     return OK;
 }
 
-// Selects the fastest of cuDNN's plans, timed on scratch operands now or in an earlier run. A plan must be run, because
-// a finalized plan may still fail to execute. In deterministic mode it selects the first one that runs. Fails if none
-// does; EXIT_MEMORY or EXIT_OUTPUT mean that plans could not be tried.
+// Selects the fastest of cuDNN's plans for a shape. The times come from trial runs on scratch operands, or from the
+// cache of an earlier run. Every plan must run once, because a finalized plan may still fail to execute. In
+// deterministic mode the first plan that runs is selected. Fails if none runs; EXIT_MEMORY or EXIT_OUTPUT mean that
+// plans could not be tried.
 static status try_plans(struct cuda *cuda, struct cudnn_attention *cudnn, struct cudnn_entry *entry,
                         const struct op *op)
 {
@@ -215,16 +217,17 @@ struct by_cudnn {
 struct attention {
     int64_t                 choice;     // enum attention_choice
     struct cudnn_attention *cudnn;      // NULL: unavailable
-    status                  refusal;    // why cuDNN is unavailable, or refused its first op
+    status                  refusal;    // why cuDNN is unavailable, or why it refused an op
     struct by_cudnn        *ops;
-    bool                    has_cudnn, has_own;    // prepared ops of each implementation
+    bool                    has_cudnn, has_own;    // whether an op uses cuDNN, and the built-in kernels
 };
 
 void cuda_attention_open(struct cuda *cuda, const struct backend_setup *setup)
 {
     struct attention *attention = memory_allocate(sizeof(*attention));
     *attention                  = (struct attention){.choice = setup->attention};
-    // cuDNN adds query gradients in arrival order, so deterministic runs with attention = auto do not use it.
+    // cuDNN's backward kernels add query gradients in arrival order, so results do not repeat bit by bit. A
+    // deterministic run with attention = auto therefore uses the built-in kernels.
     if (attention->choice == ATTENTION_OWN) {
         attention->refusal = fail("it was not asked for");
     } else if (attention->choice == ATTENTION_AUTO && setup->is_deterministic) {
@@ -251,7 +254,7 @@ void cuda_attention_close(struct cuda *cuda)
 
 static prepared_run run_cudnn;
 
-// Finds or creates cuDNN's entry for the op; fails with the refusal.
+// Finds or creates cuDNN's plan for the op. Fails with cuDNN's reason if it has none.
 static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by_cudnn **found)
 {
     struct attention   *attention = cuda->attention;
@@ -274,7 +277,7 @@ static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by
         return tried;
     }
     struct by_cudnn *made = memory_allocate(sizeof(*made));
-    // Backward results vary: key blocks add to the query gradients in arrival order.
+    // varies is true for backward ops: key blocks add to the query gradients in arrival order.
     *made          = (struct by_cudnn){{run_cudnn, is_backward(op)}, entry, op->kind, attention->ops};
     attention->ops = made;
     *found         = made;
@@ -294,7 +297,7 @@ status cuda_attention_prepare(struct backend *backend, const struct op *op, cons
         *prepared            = &chosen->prepared;
         return OK;
     }
-    // No plan could be tried, so it is unknown whether cuDNN supports the op.
+    // With these codes no plan could be tried, so it is unknown whether cuDNN supports the op.
     if (refusal.exit_code == EXIT_MEMORY || refusal.exit_code == EXIT_OUTPUT) {
         return refusal;
     }
@@ -347,7 +350,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
                       const struct buffer buffers[OP_OPERANDS])
 {
     const struct cuda     *cuda    = backend->state;
-    const struct by_cudnn *by      = (const struct by_cudnn *)prepared;    // first member
+    const struct by_cudnn *by      = (const struct by_cudnn *)prepared;    // prepared is its first member
     char                  *scratch = (char *)cuda->device.scratch + cuda_align(cudnn_attention_scratch(by->entry));
     bool                   stages  = is_backward(op) || buffers[ATTENTION_OUT].format == FORMAT_F32;
     struct buffer          bound[OP_OPERANDS];
@@ -368,7 +371,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
     }
 }
 
-// Lists the engines of every shape without repetition: "forward 2, backward 6".
+// Lists cuDNN's engine numbers for all shapes, each once: "forward 2, backward 6".
 static void name_engines(const struct attention *attention, char *text, size_t bytes)
 {
     for (const struct by_cudnn *op = attention->ops; op != NULL; op = op->next) {

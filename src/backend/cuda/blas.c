@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loads the cuBLASLt of the toolkit's major version.
+// Loads the cuBLASLt library with the major version of the CUDA toolkit.
 #include "blas.h"
 
 #include <stdio.h>

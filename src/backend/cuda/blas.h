@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt, loaded at run time: it takes half a gigabyte, and host runs do not need it.
+// cuBLASLt. It is loaded at run time, because it takes half a gigabyte of memory and runs on the host do not need it.
 #pragma once
 
 #include <cublasLt.h>
@@ -26,10 +26,10 @@ struct blas {
 status blas_open(struct blas *blas);
 void   blas_close(struct blas *blas);
 
-// "cuBLASLt 13.1.0"
+// Writes name and version: "cuBLASLt 13.1.0".
 enum { BLAS_VERSION_BYTES = 32 };
 void blas_version(const struct blas *blas, char text[BLAS_VERSION_BYTES]);
 
-// Ends the job if a call fails.
+// Calls a function of cuBLASLt, and ends the job if it fails.
 #define BLAS_CHECK(blas, call) blas_check((blas), (blas)->call, #call, __FILE__, __LINE__)
 void blas_check(const struct blas *blas, cublasStatus_t error, const char *call, const char *file, int line);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuda backend: the device, its memory, and the table of ops that enqueue on its streams.
+// The cuda backend: opens the device, manages its memory, and has the table of functions that enqueue ops on streams.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,14 +9,15 @@
 #include "gswbench/number.h"
 #include "gemm.h"
 
-// Memory kept free for kernels and workspaces that the runtime and the libraries load at first use.
+// Device memory that stays free. The CUDA runtime and libraries need it for kernels and workspaces that they load at
+// first use.
 static const int64_t reserve_bytes = INT64_C(768) << 20;
 
 #define ROW(kind, name) [kind] = device_##name,
 static op_run *const run[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
 
 // clang-format off
-static device_scratch *const scratch[OP_COUNT] = {    // NULL: none
+static device_scratch *const scratch[OP_COUNT] = {    // NULL: the op needs no scratch
     [OP_EMBEDDING_BACKWARD]  = device_embedding_backward_scratch,
     [OP_NORM_FORWARD]        = device_quantize_scratch,
     [OP_NORM_BACKWARD]       = device_norm_backward_scratch,
@@ -34,7 +35,8 @@ static device_scratch *const scratch[OP_COUNT] = {    // NULL: none
 };
 // clang-format on
 
-// The runtime returns the same error for a missing driver and for an old one.
+// Explains why no device is usable. The runtime returns the same error for a missing and for an outdated driver, so the
+// driver version is checked.
 static status explain_no_device(cudaError_t error)
 {
     int driver = 0;
@@ -50,8 +52,9 @@ static status explain_no_device(cudaError_t error)
                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 }
 
-// Gives each stream its own hardware queue. Otherwise a stream that waits for other ranks could block a stream that
-// they wait for. The driver reads the variable at initialisation.
+// Checks that there is a device. Before the driver is initialised, the environment variable gives each stream its own
+// hardware queue. If streams shared a queue, a collective that waits for other ranks could block a stream that these
+// ranks wait for.
 static status cuda_detect(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -63,7 +66,8 @@ static status cuda_detect(void)
     return error == cudaSuccess ? OK : explain_no_device(error);
 }
 
-// Fails if streams have to share hardware queues: they would then wait for each other even without an event.
+// Fails if there are fewer hardware queues than streams. Streams that share a queue wait for each other even without an
+// event.
 static status check_queues(void)
 {
     const char *queues = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
@@ -82,8 +86,8 @@ static int attribute_of(int device, enum cudaDeviceAttr attribute)
     return value;
 }
 
-// Assigns devices to local ranks round-robin. If the launcher shows each rank only its own device, there is one to
-// select.
+// Returns the device of a local rank; devices are assigned round-robin. If the launcher makes only one device visible
+// to each rank, this is device 0.
 static int find_device(int local_rank)
 {
     int count;
@@ -194,7 +198,8 @@ static int64_t cuda_available_bytes(struct backend *backend)
     return (int64_t)available > reserve_bytes ? (int64_t)available - reserve_bytes : 0;
 }
 
-// The driver stages pageable host memory. Synchronizing the stream also waits for the copy, unlike a plain cudaMemcpy.
+// Copies and waits. The driver stages pageable host memory. A plain cudaMemcpy may return before the copy is complete,
+// so the stream is synchronized.
 static void copy_and_wait(struct backend *backend, void *to, const void *from, int64_t bytes)
 {
     const struct cuda *cuda = backend->state;
@@ -248,7 +253,8 @@ static struct cudaDeviceProp properties_of(const struct backend *backend)
     return properties;
 }
 
-// The UUID in nvidia-smi's format. Ordinals are no substitute, because ranks may number devices differently.
+// Writes the device's UUID in the format of nvidia-smi. The ordinal would not do, because ranks may number devices
+// differently.
 static void cuda_device_id(struct backend *backend, char *text, size_t bytes)
 {
     const struct cudaDeviceProp properties = properties_of(backend);
@@ -265,7 +271,8 @@ static void cuda_device_name(struct backend *backend, char *text, size_t bytes)
     snprintf(text, bytes, "%s", properties_of(backend).name);
 }
 
-// The CUDA runtime is linked statically, and backend_attention reports the cuDNN version.
+// Lists the driver and cuBLASLt. The CUDA runtime is linked statically and needs no row; backend_attention reports
+// cuDNN.
 static int cuda_libraries(struct backend *backend, struct backend_library list[BACKEND_LIBRARIES])
 {
     const struct cuda *cuda = backend->state;
@@ -298,7 +305,8 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
              cuda->gemms->remembered, taken, cuda->gemms->cache.note[0] != '\0' ? "; " : "", cuda->gemms->cache.note);
 }
 
-// Names, finds and stores autotuning results, which ranks share: GEMM algorithms and attention engines.
+// The following functions name, find and store autotuning results (GEMM algorithms and attention engines), which ranks
+// share. Ops without autotuning get an empty name.
 static void name_choice(struct backend *backend, const struct op *op, const struct buffer *buffers,
                         char problem[GEMM_PROBLEM_BYTES])
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Declarations of the CUPTI functions and records in use, because toolkits install cupti.h in different places or omit
-// it. Later versions only append to these records. A test compares the declarations with cupti.h if it is installed.
+// Declarations of the CUPTI functions and records that the program uses. cupti.h is not included, because toolkits
+// install it in different places or omit it. Later CUPTI versions only append fields to these records. A test compares
+// the declarations with cupti.h if it is installed.
 #pragma once
 
 #include <stddef.h>
@@ -16,7 +17,7 @@ enum {
 enum { CUPTI_CUSTOM = 3 };          // correlation kind of our ids
 enum { CUPTI_FLUSH_FORCED = 1 };    // including incomplete records
 
-// Activity kinds. Driver and runtime calls carry the pushed correlation ids.
+// Kinds of activity records. Records of driver and runtime API calls carry the pushed correlation ids.
 enum {
     CUPTI_KIND_MEMCPY               = 1,
     CUPTI_KIND_MEMSET               = 2,
@@ -27,8 +28,8 @@ enum {
     CUPTI_KIND_EXTERNAL_CORRELATION = 39,
 };
 
-// The fields with which each record in use begins. The constants are the byte offsets of the correlation id in each
-// kind of record. Records are aligned to 8 bytes.
+// First fields of each record of a kernel, copy or memset. The constants are the byte offsets of the correlation id in
+// each kind of record. Records are aligned to 8 bytes.
 struct cupti_record {
     uint32_t kind, others[3];
     uint64_t begin, end;    // nanoseconds; 0: unknown
@@ -47,7 +48,8 @@ typedef void cupti_complete(struct CUctx_st *context, uint32_t stream, uint8_t *
                             size_t valid_bytes);
 typedef void cupti_callback(void *state, unsigned domain, uint32_t id, const void *data);
 
-// ROW(function, parameters). RECORD is a row with a parameter of our type cupti_record, where cupti.h has its own type.
+// ROW(function, parameters) declares a function. RECORD does the same for functions that take a record, which cupti.h
+// declares with its own type instead of cupti_record.
 // clang-format off
 #define CUPTI_FUNCTIONS(ROW, RECORD) \
     ROW(cuptiGetResultString, (unsigned code, const char **text)) \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GEMMs by cuBLASLt: FP4, FP8, bf16 or fp32 operands, fp32 accumulation. Descriptors and algorithms are created before
-// the first step; a step only looks them up.
+// GEMMs with cuBLASLt. Operands are FP4, FP8, bf16 or fp32, and sums are in fp32. Descriptors and algorithms are
+// created before the first step, and a step only looks them up.
 #include "gemm.h"
 
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 #include "kernels/elements.h"
 #include "kernels/quantize.h"
 
-// Values of cudaDataType_t and of cuBLASLt's scale modes that headers before CUDA 12.8 lack.
+// Values that headers before CUDA 12.8 lack: an enumerator of cudaDataType_t, and a scale mode of cuBLASLt.
 enum { TYPE_E2M1 = 33, SCALE_VEC16_UE4M3 = 1 };
 
-// Leaves at least one SM to the GEMM.
+// Number of SMs for GEMMs, at least 1, after sm_margin SMs are left to communication.
 static int leave_processors(const struct cuda *cuda, int sm_margin)
 {
     return sm_margin < cuda->device.processors ? cuda->device.processors - sm_margin : 1;
@@ -45,7 +45,8 @@ static void set_bias(const struct gemms *gemms, const struct gemm *gemm, const v
     }
 }
 
-// cuBLASLt sees our row-major matrices transposed. It adds the bias to each of its columns, which are our rows.
+// Adds the bias epilogue. cuBLASLt adds a bias to each column of a column-major matrix, which is a row of our row-major
+// matrix.
 static void describe_bias(const struct gemms *gemms, const struct gemm *gemm)
 {
     if (gemm->key.adds_bias) {
@@ -137,8 +138,9 @@ static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum form
     return layout;
 }
 
-// cuBLASLt reads the scale pointers when it selects an algorithm, so they point to the workspace until a run sets the
-// real addresses. FP4 GEMMs also multiply by two tensor scales. These are in device memory, hence the pointer mode.
+// Describes scales. cuBLASLt reads the scale pointers when it selects an algorithm, so they point to the workspace
+// until a run sets the real addresses. FP4 GEMMs also multiply by two per-tensor scales, which are in device memory;
+// this needs the device pointer mode.
 static void describe_low_precision(const struct gemms *gemms, const struct gemm *gemm)
 {
     const int8_t is_fast = gemm->key.sums_fast;
@@ -151,7 +153,8 @@ static void describe_low_precision(const struct gemms *gemms, const struct gemm 
     set_address(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, gemms->workspace);
 }
 
-// fp32 operands are multiplied in full precision: CUBLAS_COMPUTE_32F does not allow TF32.
+// Creates the descriptors of a GEMM. fp32 operands are multiplied in full precision: CUBLAS_COMPUTE_32F does not allow
+// TF32.
 static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
 {
     const struct blas *blas   = &cuda->gemms->blas;
@@ -183,7 +186,7 @@ static void gemm_free(const struct blas *blas, struct gemm *gemm)
     free(gemm);
 }
 
-// Writes the factors of an FP4 GEMM to device memory.
+// Writes alpha and beta of an FP4 GEMM to device memory, because they depend on the operands' per-tensor scales.
 static void multiply_scales(const struct cuda *cuda, const struct gemm_operands *operands, float scale, float keep)
 {
     const struct kernel_target target = device_stream_target(&cuda->device, STREAM_COMPUTE);
@@ -205,7 +208,7 @@ cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const 
     if (is_fp4) {
         multiply_scales(cuda, operands, scale, keep);
     }
-    if (format_is_low_precision(gemm->key.a)) {    // cuBLASLt's A is our B; the call copies the addresses
+    if (format_is_low_precision(gemm->key.a)) {    // cuBLASLt's A is our B; the descriptor copies the addresses
         set_address(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands->inverse_scale_b);
         set_address(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands->inverse_scale_a);
     }
@@ -231,7 +234,8 @@ void gemm_name(const struct backend *backend, const struct op *op, const struct 
     name_problem(cuda->gemms, &key, problem);
 }
 
-// Whether cuBLASLt accepts the algorithm, which may be from another problem, the cache file or another rank.
+// Whether cuBLASLt accepts gemm->algorithm for this GEMM. The algorithm may belong to another size, or come from the
+// cache file or another rank.
 static bool accepts(const struct cuda *cuda, const struct gemm *gemm)
 {
     const struct blas              *blas = &cuda->gemms->blas;
@@ -262,7 +266,8 @@ static status refused(const struct gemms *gemms, const struct gemm_key *key, con
                    answer == CUBLAS_STATUS_SUCCESS ? "none" : gemms->blas.cublasLtGetStatusString(answer), advice);
 }
 
-// Takes a known algorithm, or in deterministic mode the heuristic's first guess, or the fastest candidate.
+// Selects the algorithm of a GEMM: one from the cache or another rank if known, else the fastest of the timed
+// candidates. Deterministic runs take the heuristic's first guess instead of timing.
 static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
 {
     struct gemms      *gemms = cuda->gemms;
@@ -275,7 +280,7 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
         bool   is_others  = known->origin == GEMM_TAKEN;
         gemms->remembered += known->origin == GEMM_REMEMBERED;
         gemms->taken += is_others && !is_refused;
-        if (!is_refused || !is_others) {    // retune if this library refuses another rank's algorithm
+        if (!is_refused || !is_others) {    // if this library refuses another rank's algorithm, time candidates
             return taken;
         }
     }
@@ -298,9 +303,9 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
     return OK;
 }
 
-// Slot of a GEMM whose number of rows is known only in the step (dropless MoE). A step has hundreds of sizes, and most
-// recur. A size hashes to one of GEMM_SIZES slots and evicts another size from it. The evicted descriptors can be
-// freed: they are host memory, which a queued GEMM does not read any more.
+// Slot for the descriptors of a GEMM size that is known only during the step (dropless MoE). A step has hundreds of
+// sizes, and most recur. A size hashes to one of GEMM_SIZES slots and evicts the size that occupies it. The evicted
+// descriptors can be freed at once: they are host memory, which an enqueued GEMM no longer reads.
 static uint32_t place_of(const struct gemm *prepared, const struct gemm_shape *shape)
 {
     uint64_t mixed = (uint64_t)(uintptr_t)prepared / sizeof(*prepared);
@@ -312,7 +317,8 @@ static uint32_t place_of(const struct gemm *prepared, const struct gemm_shape *s
     return (uint32_t)(mixed % GEMM_SIZES);
 }
 
-// Uses the algorithm of the planned size if cuBLASLt accepts it, otherwise the heuristic's first guess.
+// Selects an algorithm for a size that is known only in the step: the one of the planned size if cuBLASLt accepts it,
+// otherwise the heuristic's first guess.
 static bool choose_for_size(const struct cuda *cuda, struct gemm *gemm, const cublasLtMatmulAlgo_t *planned)
 {
     cublasLtMatmulHeuristicResult_t result;
@@ -326,7 +332,7 @@ static bool choose_for_size(const struct cuda *cuda, struct gemm *gemm, const cu
     return is_found;
 }
 
-// Returns the prepared GEMM with the sizes of this step, and an algorithm for them. NULL: cuBLASLt has no algorithm.
+// Returns the prepared GEMM with the sizes of this step and an algorithm for them. NULL: cuBLASLt has no algorithm.
 static const struct gemm *find_size(struct cuda *cuda, const struct gemm *prepared, const struct gemm_shape *shape)
 {
     struct gemms   *gemms = cuda->gemms;
@@ -356,7 +362,7 @@ static void forget_sizes(struct gemms *gemms)
     }
 }
 
-// Fails if no device, or this device, supports the GEMM.
+// Fails if no device supports the GEMM, or if this device does not.
 static status check_device(const struct cuda *cuda, const struct gemm_key *key)
 {
     enum { FIRST_WITH_FP8 = 89, FIRST_WITH_BLOCKS = 100 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// GEMMs of the cuda backend: one entry per distinct problem, with its cuBLASLt descriptors and the algorithm that every
-// step uses.
+// GEMMs of the cuda backend. There is one entry per distinct problem, with its cuBLASLt descriptors and the algorithm
+// that every step uses.
 #pragma once
 
 #include "blas.h"
 #include "gswbench/gemm.h"
 #include "internal.h"
 
-// GEMM_SIZES: slots for GEMMs whose number of rows is only known in the step; a power of two.
+// GEMM_SIZES: slots for GEMMs with a number of rows that is known only during the step; a power of two.
 enum { GEMM_WORKSPACE_BYTES = 32 << 20, GEMM_SIZES = 4096 };
 
 struct gemm {
@@ -24,8 +24,8 @@ struct gemms {
     struct gemm      *list;
     struct gemm      *sizes[GEMM_SIZES];
     struct gemm_cache cache;
-    void             *workspace;    // used on the compute stream, the only one with GEMMs
-    float            *factors;      // [2] on the device: factors of an FP4 product and of the previous C
+    void             *workspace;    // for cuBLASLt; all GEMMs run on the compute stream
+    float            *factors;      // [2] on the device: alpha and beta of an FP4 GEMM
     char              device[256];
     bool              is_deterministic;
     int               timed, remembered, taken;
@@ -34,29 +34,30 @@ struct gemms {
 status gemms_open(struct cuda *cuda, const struct backend_setup *setup);
 void   gemms_close(struct cuda *cuda);
 
-// Device addresses of A, B, C and the inverse scales of low-precision operands.
+// Operands of one run of a GEMM: device addresses of A, B, C and of the inverse scales of low-precision operands.
 struct gemm_operands {
     const void  *a, *b;
     const float *inverse_scale_a, *inverse_scale_b;
-    const float *tensor_scale_a, *tensor_scale_b;    // FP4; NULL: 1, when the GEMM is timed
+    const float *tensor_scale_a, *tensor_scale_b;    // FP4 only; NULL when the GEMM is timed: 1
     void        *c;
-    const void  *addend;         // read instead of C; NULL: C
-    float        scale, keep;    // factors of the product, and of C or the addend
-    const void  *bias;           // NULL: the workspace, when the GEMM is timed
+    const void  *addend;         // matrix to add instead of C; NULL: C
+    float        scale, keep;    // alpha, and beta: factor of C or the addend
+    const void  *bias;           // NULL when the GEMM is timed: the workspace
 };
 
-// gemm.c: enqueues the GEMM with this algorithm. C is input and output unless there is an addend.
+// Enqueues the GEMM with this algorithm (gemm.c). C is input and output, unless there is an addend.
 cublasStatus_t gemm_run(const struct cuda *cuda, const struct gemm *gemm, const cublasLtMatmulAlgo_t *algorithm,
                         const struct gemm_operands *operands);
 
-// gemm.c: name of a GEMM in the cache.
+// Writes the name of a GEMM in the cache file (gemm.c).
 void gemm_name(const struct backend *backend, const struct op *op, const struct buffer buffers[],
                char problem[GEMM_PROBLEM_BYTES]);
 
-// The cuBLAS of this build supports block scaling.
+// Whether the cuBLAS headers of this build have block scaling (1 x 128 and 128 x 128).
 #define GEMM_SCALES_PARTS (CUBLAS_VERSION >= 120900)
 
-// gemm_tune.c: returns the candidates of the cuBLASLt heuristic, best guess first, and sets *answer to its status.
+// Returns candidate algorithms from the cuBLASLt heuristic, best guess first, and sets *answer to its status
+// (gemm_tune.c).
 int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted,
                     cublasLtMatmulHeuristicResult_t candidates[], cublasStatus_t *answer);
 
@@ -67,13 +68,13 @@ status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicRe
 // Times several implementations of the same work on the device and returns the fastest.
 struct tune {
     cudaStream_t stream;
-    // Enqueues one run of a candidate; false: it does not run.
+    // Enqueues one run of a candidate. Returns false if it cannot run.
     bool (*run)(void *work, int candidate);
     void *work;
     int   count;       // number of candidates, at most GEMM_CANDIDATES
-    bool  is_first;    // the device is idle and needs a long warm-up
+    bool  is_first;    // nothing was timed before, so the device needs a long warm-up
 };
 
-// Returns the candidate with the smallest median, or -1 if none runs. Fills times with the medians; a much slower
-// candidate has only one measurement.
+// Returns the candidate with the smallest median time, or -1 if none runs. Fills times with the medians. A candidate
+// that is much slower is measured only once.
 int tune_fastest(const struct tune *tune, struct gemm_times *times);

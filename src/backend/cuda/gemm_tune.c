@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Times the candidates of a GEMM. Operands are normal random numbers, because GEMMs of zeros run faster. Several sets
-// rotate so that operands are not in the L2 cache, as in a step.
+// Times the candidate algorithms of a GEMM. Operands are normal random numbers, because GEMMs of zeros run faster. Runs
+// rotate through several sets of operands, so that operands are not in the L2 cache, as in a step.
 #include "gemm.h"
 
 #include <stdio.h>
@@ -11,13 +11,13 @@
 
 enum { SETS_MAX = 64 };
 
-// One allocation with all sets of A, B and C, followed by the scales of A and B.
+// All sets of A, B and C in one allocation, followed by the inverse scales of A and B.
 struct operands {
     char   *data;
     int     sets;
-    int64_t bytes[3], offset[3];    // of A, B and C in a set
+    int64_t bytes[3], offset[3];    // of A, B and C within a set
     int64_t set_bytes;
-    float  *factors[2];    // scales of A and B
+    float  *factors[2];    // inverse scales of A and B
     int64_t inverse_scale_bytes;
 };
 
@@ -35,7 +35,8 @@ static void set_preference(const struct blas *blas, cublasLtMatmulPreference_t p
     BLAS_CHECK(blas, cublasLtMatmulPreferenceSetAttribute(preference, attribute, value, bytes));
 }
 
-// Allows split-K only with fp32 partial sums: rounding them to a bf16 output would lose the fp32 accuracy.
+// Creates the limits for cuBLASLt's heuristic. Split-K is allowed only with fp32 partial sums, because rounding these
+// to bf16 would lose accuracy.
 static cublasLtMatmulPreference_t create_preference(const struct blas *blas, const struct gemm_key *key)
 {
     static const uint64_t workspace = GEMM_WORKSPACE_BYTES;
@@ -47,7 +48,7 @@ static cublasLtMatmulPreference_t create_preference(const struct blas *blas, con
     BLAS_CHECK(blas, cublasLtMatmulPreferenceCreate(&preference));
     set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
     set_preference(blas, preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof(schemes));
-    set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &b, sizeof(b));    // B comes first
+    set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &b, sizeof(b));    // its A is our B
     set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &a, sizeof(a));
     set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof(c));
     set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof(c));
@@ -92,7 +93,8 @@ static status open_operands(struct timing *timing)
     operands->bytes[GEMM_B]           = format_bytes(key->b, shape->k * shape->n);
     operands->bytes[GEMM_C]           = format_bytes(key->c, shape->m * shape->n);
     for (int i = 0; i < 3; i++) {
-        // Operands are aligned exactly as in the step: algorithms may require or exploit a better alignment.
+        // Operands get exactly the alignment that they have in the step, because algorithms may require or exploit a
+        // better one.
         operands->offset[i] = operands->set_bytes + key->alignment[i] % CUDA_ALIGNMENT;
         operands->set_bytes += cuda_align(operands->bytes[i] + CUDA_ALIGNMENT);
     }
@@ -144,7 +146,7 @@ static void fill_operands(const struct timing *timing)
     CUDA_CHECK(kernel_random_fill(&factors, &target));
 }
 
-// Enqueues one run on the next set; false: cuBLASLt refuses the algorithm.
+// Enqueues one run on the next set of operands. Returns false if cuBLASLt refuses the algorithm.
 static bool run_once(void *work, int candidate)
 {
     struct timing         *timing   = work;

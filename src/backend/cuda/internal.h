@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the ops of the cuda backend, in addition to device/internal.h: the backend state and error checks.
+// Shared by the ops of the cuda backend: its state and error checks. device/internal.h has the part that does not call
+// CUDA.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,38 +14,39 @@ struct cuda {
     int               capability;    // 90: compute capability 9.0
     struct gemms     *gemms;
     struct attention *attention;
-    int               tuned;      // problems timed so far; 0: the device needs a warm-up
+    int               tuned;      // GEMM and attention problems timed so far; 0: the device needs a warm-up
     cudaGraphExec_t   graph;      // graph of the captured step, or NULL
-    struct digest    *digests;    // on the device: a digest and the blocks' partial digests, or NULL
+    struct digest    *digests;    // in device memory: a digest, then a partial digest per block; or NULL
 };
 
 enum { CUDA_ALIGNMENT = 256 };    // alignment of cudaMalloc
 
-// Size of a piece including padding.
+// Rounds a size up to CUDA_ALIGNMENT, so that the next piece of a buffer is aligned.
 static inline int64_t cuda_align(int64_t bytes)
 {
     return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
 }
 
-// Allocates temporary memory for trials before the first step; free it with cudaFree. If it does not fit, fails with
-// EXIT_MEMORY and "to PURPOSE: REMEDY".
+// Allocates device memory for trial runs before the first step; cudaFree frees it. If it does not fit, fails with
+// EXIT_MEMORY and a text with "to PURPOSE: REMEDY".
 status cuda_allocate_for(const char *purpose, const char *remedy, int64_t bytes, void **data);
 
-// Ends the job if a runtime call fails. While this thread captures a graph it only records the failure, since captured
-// calls are not executed; cuda_capture_end returns it.
+// Ends the job if a CUDA runtime call fails. While this thread captures a graph, it only records the failure, because
+// captured calls are not executed yet. cuda_capture_end returns it.
 #define CUDA_CHECK(call) cuda_check((int)(call), #call, __FILE__, __LINE__)
 void cuda_check(int error, const char *call, const char *file, int line);
 void cuda_failed(const char *reason, const char *call, const char *file, int line);
 
-// Start to record failures; stop, and return the first failure; return whether failures are being recorded.
+// cuda_capture_begin starts to record failures on this thread. cuda_capture_end stops, and returns the first one.
 void   cuda_capture_begin(void);
 status cuda_capture_end(void);
 bool   cuda_is_capturing(void);
 
 cudaStream_t cuda_stream(const struct backend *backend, const struct op *op);
 
-// gemm.c, attention.c: implement backend_ops.prepare. A prepared op only enqueues: it does not allocate, synchronize or
-// select an algorithm. Exception: a GEMM with a number of rows that the step has not had before.
+// Implementations of backend_ops.prepare in gemm.c and attention.c. A prepared op only enqueues: it does not allocate,
+// synchronize or select an algorithm. The exception is a GEMM with a number of rows that did not occur before (dropless
+// MoE).
 typedef status cuda_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                             const struct prepared **prepared);
 cuda_prepare   cuda_gemm_prepare, cuda_attention_prepare;

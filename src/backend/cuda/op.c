@@ -62,7 +62,7 @@ status cuda_allocate_for(const char *purpose, const char *remedy, int64_t bytes,
     cudaError_t error = cudaMalloc(data, (size_t)bytes);
     if (error == cudaErrorMemoryAllocation) {
         char text[32];
-        cudaGetLastError();    // resets the last error
+        cudaGetLastError();    // clears the error, so that later checks do not see it
         return fail_as(EXIT_MEMORY, "no %s of device memory to %s: %s", number_bytes(text, sizeof(text), (double)bytes),
                        purpose, remedy);
     }

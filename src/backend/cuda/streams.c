@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Streams, events and the CUDA graph of a captured step.
+// Functions of struct backend_streams for CUDA: streams, events, and the graph of a captured step.
 #include <stdlib.h>
 
 #include "internal.h"
@@ -75,8 +75,9 @@ static void copy(struct backend *backend, int stream, void *to, const void *from
     CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, handle(backend, stream)));
 }
 
-// With NCCL_LAUNCH_ORDER_IMPLICIT and a driver older than 12.9, NCCL serialises all communication in a graph, across
-// streams. A receive that is posted early would then block an op that its sender waits for.
+// Fails if a captured step could deadlock. With NCCL_LAUNCH_ORDER_IMPLICIT and a driver older than 12.9, NCCL
+// serialises all communication of a graph, across streams. A receive that is posted early would then block an op that
+// the sender waits for.
 static status check_order(void)
 {
     enum { DRIVER_MIN = 12090 };
@@ -97,14 +98,14 @@ static status capture_begin(struct backend *backend, int stream)
     const struct cuda *cuda  = backend->state;
     cudaError_t        error = cudaStreamBeginCapture(cuda->device.streams[stream], cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) {
-        cudaGetLastError();    // resets the last error
+        cudaGetLastError();    // clears the error, so that later checks do not see it
         return fail_as(EXIT_LOST, "cudaStreamBeginCapture: %s", cudaGetErrorString(error));
     }
     cuda_capture_begin();
     return OK;
 }
 
-// Instantiates the captured graph. A failed call has ended the capture.
+// Ends the capture and instantiates the graph. If a captured call failed, the capture is already invalid.
 static status capture_end(struct backend *backend, int stream)
 {
     struct cuda *cuda  = backend->state;
@@ -113,7 +114,7 @@ static status capture_end(struct backend *backend, int stream)
     status captured = cuda_capture_end();
     if (!failed(&captured)) {
         cuda_capture_begin();
-        // Without this flag the whole graph runs at the priority of the launch stream.
+        // Without this flag, all nodes of the graph run at the priority of the stream that launches it.
         CUDA_CHECK(cudaGraphInstantiate(&cuda->graph, graph, cudaGraphInstantiateFlagUseNodePriority));
         captured = cuda_capture_end();
     }

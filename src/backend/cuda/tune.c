@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Times candidates in interleaved rounds: each round runs every candidate once, so that clock changes affect all of
-// them equally. The first round drops slow candidates.
+// Times candidates in rounds. A round times every candidate, so that a change of clock affects all of them equally.
+// After the first round, slow candidates are dropped.
 #include "gemm.h"
 
 #include <math.h>
@@ -10,21 +10,21 @@
 
 enum { ROUNDS = 9, RUNS_MAX = 16 };
 
-// Runs shorter than this are repeated between two events, because the first run includes the launch latency on an empty
-// stream, a few microseconds.
+// Runs shorter than this are repeated between two events. The first run after an idle stream includes the launch
+// latency of a few microseconds.
 static const float short_milliseconds = 0.05f;
 
-// Candidates slower than this factor times the fastest in the first round are dropped.
+// After the first round, candidates are dropped if they take longer than this factor times the fastest.
 static const float dropped = 1.25f;
 
-// An idle device needs about one second until its power and clock are steady. Host work between two timings lets it
-// idle only briefly, so a shorter warm-up is enough then.
+// Duration of the warm-up. An idle device needs about a second until its power and clock are steady. Between two
+// timings the device idles only briefly, so a shorter warm-up is enough.
 static const double first_warm_up_seconds = 1, warm_up_seconds = 0.05;
 
 struct timing {
     const struct tune *tune;
     cudaEvent_t        begin, end;
-    int                runs;                              // of a candidate between two events
+    int                runs;                              // runs of a candidate between two events
     bool               is_timed[GEMM_CANDIDATES];         // candidate runs and is not dropped
     float              times[GEMM_CANDIDATES][ROUNDS];    // milliseconds per run; NaN: does not run
 };
@@ -53,7 +53,7 @@ static void warm_up(const struct tune *tune, int candidate)
     }
 }
 
-// Returns milliseconds per run, or NaN if the candidate does not run.
+// Times a candidate. Returns milliseconds per run, or NaN if the candidate cannot run.
 static float time_runs(const struct timing *timing, int candidate)
 {
     const struct tune *tune = timing->tune;
@@ -68,14 +68,14 @@ static float time_runs(const struct timing *timing, int candidate)
     return milliseconds_between(timing->begin, timing->end) / (float)timing->runs;
 }
 
-// Number of runs that together take 4 * short_milliseconds.
+// Number of runs of a candidate between two events, so that they take about 4 * short_milliseconds.
 static int runs_of(float milliseconds)
 {
     float runs = milliseconds >= short_milliseconds ? 1 : 4 * short_milliseconds / (milliseconds + 1e-6f);
     return runs < RUNS_MAX ? (int)runs : RUNS_MAX;
 }
 
-// Times every candidate that is not dropped, and returns the smallest time.
+// Times every candidate that is not dropped, and returns the smallest time of this round.
 static float time_round(struct timing *timing, int round)
 {
     float best = INFINITY;

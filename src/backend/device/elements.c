@@ -29,7 +29,8 @@ void device_clip(struct backend *backend, const struct op *op, const struct buff
                   .count = op->shape.elements.elements, .limit = op->shape.elements.limit);
 }
 
-// The kernel reads the array of hyperparameters (HYPER_COUNT floats) as struct adamw_hyper.
+// The AdamW kernel reads the array of HYPER_COUNT hyperparameters as struct adamw_hyper, so both must have the same
+// layout.
 _Static_assert(sizeof(struct adamw_hyper) == HYPER_COUNT * sizeof(float), "same number of floats");
 _Static_assert(offsetof(struct adamw_hyper, learning_rate) == HYPER_LEARNING_RATE * sizeof(float), "same order");
 _Static_assert(offsetof(struct adamw_hyper, beta1) == HYPER_BETA1 * sizeof(float), "same order");

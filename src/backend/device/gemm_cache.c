@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cache file of GEMM algorithms, one line each. Each line has a checksum, because a corrupted algorithm makes the
-// library compute garbage.
+// Cache file of GEMM algorithms, with one line per problem. Each line has a checksum, because the library computes
+// wrong results with a corrupted algorithm.
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -22,7 +22,7 @@
 
 static const char title[] = "gswbench gemm algorithms 1\n";
 
-// A line holds a checksum of its remainder, the algorithm words, and the problem.
+// Size of a line: a checksum of the other fields, the words of the algorithm, and the name of the problem.
 enum { DIGITS = 16, LINE_BYTES = (GEMM_ALGORITHM_WORDS + 1) * (DIGITS + 1) + GEMM_PROBLEM_BYTES + 2 };
 
 void gemm_problem_name(const struct gemm_key *key, const char *library, const char *device,
@@ -54,7 +54,7 @@ static void print_line(const struct gemm_choice *choice, char line[LINE_BYTES])
     line[DIGITS] = ' ';
 }
 
-// Parses a line. It is valid if printing the result reproduces it, checksum included.
+// Parses a line. The line is valid if printing the result gives the same text, with the checksum.
 static bool parse_line(const char *line, struct gemm_choice *choice)
 {
     if (strlen(line) < LINE_BYTES - GEMM_PROBLEM_BYTES) {
@@ -77,7 +77,7 @@ static void keep(struct gemm_cache *cache, const struct gemm_choice *choice)
     LIST_APPEND(cache->choices, cache->count, *choice);
 }
 
-// Writes a message to cache->note, unless an earlier message is there.
+// Writes a message to cache->note, unless it already has one.
 static void note(struct gemm_cache *cache, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void note(struct gemm_cache *cache, const char *format, ...)
 {
@@ -95,8 +95,7 @@ static void keep_nothing(struct gemm_cache *cache)
     cache->path = NULL;
 }
 
-// Reads all valid lines. A file of another version or program is never overwritten. An overlong line is read in pieces,
-// and each piece is skipped.
+// Reads all valid lines. A file that another version or program wrote is never overwritten. Overlong lines are skipped.
 static void read_file(struct gemm_cache *cache, FILE *file)
 {
     char line[LINE_BYTES];
@@ -118,7 +117,7 @@ static void read_file(struct gemm_cache *cache, FILE *file)
     }
 }
 
-// Returns NULL if the user has no cache folder.
+// Returns the path of the cache file, or NULL if the user has no cache folder.
 static char *find_path(const char *directory)
 {
     struct text_buffer path = {0};
@@ -136,7 +135,8 @@ static char *find_path(const char *directory)
     return path.text;
 }
 
-// Refuses a file that another user could have written: its author would choose the code that runs here.
+// Opens the cache file. Refuses a file that another user could have written, because its content selects the code that
+// runs here.
 static FILE *open_file(const char *path, status *refusal)
 {
     struct stat about;
@@ -249,7 +249,7 @@ static status create_folder(const struct gemm_cache *cache)
     return created;
 }
 
-// Inserts or replaces the choice of its problem. Returns true if the algorithm changed.
+// Inserts a choice, or replaces the choice for the same problem. Returns true if the algorithm changed.
 static bool put(struct gemm_cache *cache, const struct gemm_choice *choice)
 {
     for (int i = 0; i < cache->count; i++) {
@@ -284,7 +284,8 @@ void gemm_cache_take(struct gemm_cache *cache, const struct gemm_choice *choice)
     }
 }
 
-// Reads the file again, adds the new choices, and replaces the file if that changed it.
+// Reads the file again, because other processes may have changed it, adds the new choices, and replaces the file if it
+// changes.
 static status merge(const struct gemm_cache *cache, struct gemm_cache *disk)
 {
     bool is_changed = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Converts row-major GEMMs to column-major terms, and checks that cuBLASLt supports them.
+// Describes row-major GEMMs in the column-major terms of cuBLASLt, and checks that cuBLASLt supports them.
 #include "gswbench/gemm.h"
 
 #include <inttypes.h>
@@ -32,8 +32,9 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
            one->alignment[2] == other->alignment[2] && one->processors == other->processors;
 }
 
-// cuBLASLt combines 1 x 128 with 1 x 128 or 128 x 128 scaling, but not 128 x 128 with itself. MX blocks combine only
-// with MX blocks, NV blocks only with NV blocks. None of these allows fast accumulation.
+// Whether cuBLASLt supports the combination of scalings. 1 x 128 combines with 1 x 128 and 128 x 128, but 128 x 128
+// does not combine with itself. MX combines only with MX, and NVFP4 only with NVFP4. None of these allows fast
+// accumulation.
 static bool has_scaling(const struct gemm_key *key)
 {
     int32_t a = key->shape.scaling_a, b = key->shape.scaling_b;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by ops with built-in kernels: the device state and launch checks. This folder does not call CUDA directly, so
-// any backend with streams can use it.
+// Shared by ops that have built-in kernels: the state of the device and launch checks. This folder does not call CUDA
+// directly, so that another backend with streams can use it.
 #pragma once
 
 #include "gswbench/backend.h"
@@ -8,13 +8,13 @@
 #include "kernels/launch.h"
 #include "kernels/quantize.h"
 
-// First member of the state of such a backend.
+// State of a device. It is the first member of the state of every backend that uses this folder.
 struct device {
     void *streams[STREAM_COUNT];    // communication streams have high priority
     int   processors;               // number of SMs
     int   shared_bytes;             // maximum shared memory per block
-    void *scratch;                  // size: the largest scratch_bytes; used on the compute stream
-    // Ends the job if a call failed, or records the failure during capture.
+    void *scratch;                  // for ops on the compute stream; large enough for each op
+    // Ends the job if a call failed. During the capture of a graph it records the failure instead.
     void (*check)(int error, const char *call, const char *file, int line);
 };
 
@@ -24,8 +24,8 @@ static inline struct device *device_of(const struct backend *backend)
 }
 
 #define DEVICE_CHECK(call) device_of(backend)->check((call), #call, __FILE__, __LINE__)
-// DEVICE_LAUNCH enqueues kernel_NAME on the op's stream. The other arguments are designated initialisers of struct
-// NAME_args; DEVICE_LAUNCH_WITH takes the name of another struct.
+// DEVICE_LAUNCH(NAME, ...) enqueues kernel_NAME on the op's stream. The other arguments initialise struct NAME_args.
+// DEVICE_LAUNCH_WITH takes the name of another struct.
 #define DEVICE_LAUNCH(name, ...) DEVICE_LAUNCH_WITH(name, name##_args, __VA_ARGS__)
 #define DEVICE_LAUNCH_WITH(name, arguments, ...)                                                                       \
     device_of(backend)->check(                                                                                         \
@@ -35,7 +35,7 @@ static inline struct device *device_of(const struct backend *backend)
 // Address of an operand.
 #define DATA(slot) buffers[slot].data
 
-// Launch target: a stream, or the op's, and the device's size.
+// Target of a kernel launch: a stream (device_target: the op's stream) and the properties of the device.
 static inline struct kernel_target device_stream_target(const struct device *device, int stream)
 {
     return (struct kernel_target){device->streams[stream], device->processors, device->shared_bytes};
@@ -45,7 +45,8 @@ static inline struct kernel_target device_target(const struct backend *backend, 
     return device_stream_target(device_of(backend), op->stream);
 }
 
-// Common element type of operands, whose slots are listed; kernels support no mixed types here.
+// Element type that the listed operands have in common. Ends the job if they differ, because the kernel supports no
+// mixed types.
 #define DEVICE_TYPE(...)                                                                                               \
     device_type(op, buffers, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
 static inline enum format device_type(const struct op *op, const struct buffer buffers[], const int slots[],
@@ -61,13 +62,14 @@ static inline enum format device_type(const struct op *op, const struct buffer b
     return first;
 }
 
-// Arguments of the quantization fused to an op. in is the op's output and may be NULL.
+// Arguments of the FP8 quantization that is fused to an op. Their field `in`, the op's output, may be NULL.
 struct quantize_args device_fused_copies(struct backend *backend, const struct op *op,
                                          const struct buffer buffers[OP_OPERANDS]);
-// Where the op writes the amax of its output if the fused quantization needs it for the scale; otherwise NULL.
+// Address where the op writes the amax of its output. NULL: the fused quantization does not need it to compute the
+// scale.
 float *device_fused_magnitude(struct backend *backend, const struct op *op);
 
-// The ops, named after their kinds. They enqueue on the op's stream and never allocate, synchronize or select kernels.
+// Functions that enqueue an op of each kind on the op's stream. They never allocate, synchronize or select kernels.
 // device_gemm and device_clear use no built-in kernels; the backend implements them.
 #define DEVICE_OP(kind, name) op_run device_##name;
 OP_COMPUTE_KINDS(DEVICE_OP)

@@ -3,11 +3,11 @@
 #include "internal.h"
 #include "kernels/quantize.h"
 
-// Scratch for the amax, if the scale is computed from it.
+// Scratch bytes of a quantization: space for the amax, if the scale is computed from it.
 int64_t device_quantize_scratch(const struct op *op, const struct kernel_target *target)
 {
     (void)target;
-    return op_finds_scale(op) ? 2 * (int64_t)sizeof(float) : 0;    // of both copies, with NV scaling
+    return op_finds_scale(op) ? 2 * (int64_t)sizeof(float) : 0;    // NVFP4 has an amax for each of two copies
 }
 
 float *device_fused_magnitude(struct backend *backend, const struct op *op)

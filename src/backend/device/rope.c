@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches the RoPE kernels, and the kernels that move parts of rows.
+// Launches the RoPE kernels, and the kernels that split, join or transpose parts of rows.
 #include "internal.h"
 #include "kernels/rope.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches the kernels of MoE (routing, dispatch, combine) and of the embedding, which also move rows by index.
+// Launches the kernels of MoE (routing, dispatch, combine) and of the embedding. All of these move rows by index.
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 #include "internal.h"
@@ -66,7 +66,7 @@ void device_balance(struct backend *backend, const struct op *op, const struct b
                   .layers = op->shape.rows.rows, .experts = op->shape.rows.columns, .rate = op->shape.rows.scale);
 }
 
-// The step itself copies the counts to the host and synchronizes the stream.
+// Does nothing: src/step copies the token counts to the host and waits for them.
 void device_read_token_counts(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend, (void)op, (void)buffers;

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Blocked attention: a block of query rows times all keys that it sees. The key-value heads are divided among the
-// threads. One thread computes a whole head in a fixed order, so results do not depend on the number of threads.
+// Attention for a block of query rows at a time, over the keys that the block sees. Key-value heads are divided among
+// the threads. One thread computes a whole head in a fixed order, so results do not depend on the number of threads.
 #include <math.h>
 #include <string.h>
 
 #include "gswbench/arithmetic.h"
 #include "internal.h"
 
-// Query rows of a block: large enough for efficient GEMMs, small enough that the scores stay in the cache.
+// Query rows of a block: large enough for efficient GEMMs, and small enough that the scores of a block stay in the
+// cache.
 enum { BLOCK = 64 };
 
-// One key-value head, and a thread's scratch for one block of queries.
+// One key-value head, and the scratch of the thread that computes it.
 struct head {
     const struct loop            *loop;
     const struct attention_shape *shape;
-    int64_t                       batch, group;    // index of the head
+    int64_t                       batch, group;    // index of the sequence, and of the key-value head
     struct view                   key_view, value_view;
     struct panel                  key, value, key_gradient, value_gradient;    // [keys, head_dim or value_dim]
     float                        *scores, *score_gradient;                     // [BLOCK, keys]
@@ -24,8 +25,8 @@ struct head {
 // A block of queries of one head.
 struct block {
     int64_t     first;     // position in the sequence
-    int64_t     hidden;    // leading keys outside the window of every row
-    int64_t     keys;      // keys after these, up to the last visible one
+    int64_t     hidden;    // keys at the start that no row of the block sees, because of the window
+    int64_t     keys;      // number of keys after the hidden ones, up to the last visible one
     struct view query_view, out_view;
     int64_t     statistics_at;
     float       slope;    // ALiBi slope; 0: none
@@ -63,7 +64,7 @@ static int64_t count_heads(const struct op *op)
     return op->shape.attention.batch * op->shape.attention.kv_heads;
 }
 
-// Reads one key-value head and divides the thread's scratch.
+// Reads one key-value head, and divides the thread's scratch into the arrays of struct head.
 static struct head open_head(const struct loop *loop, int64_t index, int operand, float *space)
 {
     const struct attention_shape *shape = &loop->op->shape.attention;
@@ -113,7 +114,8 @@ static struct block open_block(const struct head *head, int64_t query_head, int6
     return block;
 }
 
-// Returns the number of the block's keys that a row sees, and the number of hidden keys before them.
+// Returns how many of the block's keys a row sees. *hidden: number of keys before them that the window hides from this
+// row.
 static int64_t visible(const struct head *head, const struct block *block, int64_t row, int64_t *hidden)
 {
     const struct attention_shape *shape = head->shape;
@@ -123,7 +125,7 @@ static int64_t visible(const struct head *head, const struct block *block, int64
 }
 
 // Adds the ALiBi bias to a row's scores.
-static void lean(const struct head *head, const struct block *block, int64_t row, float *scores, int64_t keys)
+static void add_alibi(const struct head *head, const struct block *block, int64_t row, float *scores, int64_t keys)
 {
     int64_t first = head->shape->distance + block->first + row - block->hidden;
     for (int64_t key = 0; key < keys && block->slope != 0.0f; key++) {
@@ -137,7 +139,7 @@ static struct panel seen_keys(const struct panel *panel, const struct block *blo
                           transposed};
 }
 
-// Zeroes the weights of hidden keys.
+// Zeroes the softmax weights of keys that a row does not see: the first `hidden`, and all after the next `seen`.
 static void hide(float *values, const struct block *block, int64_t hidden, int64_t seen)
 {
     memset(values, 0, sizeof(*values) * (size_t)hidden);
@@ -163,7 +165,7 @@ static void forward_block(const struct head *head, const struct block *block)
     for (int64_t row = 0; row < scores.rows; row++) {
         int64_t hidden, seen = visible(head, block, row, &hidden);
         float  *values = scores.data + row * scores.leading;
-        lean(head, block, row, values, hidden + seen);
+        add_alibi(head, block, row, values, hidden + seen);
         float maximum   = row_maximum(values + hidden, seen);
         sums[row]       = row_exponential(values + hidden, maximum, seen);
         statistics[row] = (float)((double)maximum + log(sums[row]));
@@ -201,7 +203,7 @@ static void forward_heads(const struct loop *loop, int64_t first, int64_t last, 
 
 const struct host_op host_attention_forward = {.body = forward_heads, .count = count_heads, .each = forward_floats};
 
-// With P the softmax weights and D the row sums of dO * O: dP = dO V^T and dS = P (dP - D).
+// Computes the gradient of the scores, dS = P (dP - D). P: softmax weights. dP = dO V^T. D: row sums of dO * O.
 static void differentiate_scores(const struct head *head, const struct block *block, const struct panel *out_gradient,
                                  const struct panel *out)
 {
@@ -213,7 +215,7 @@ static void differentiate_scores(const struct head *head, const struct block *bl
         float  *gradient = head->score_gradient + row * keys_of(head->shape);
         float   delta = (float)row_dot(out_gradient->data + row * out_gradient->leading, out->data + row * out->leading,
                                        block->out_view.columns);
-        lean(head, block, row, weights, hidden + seen);
+        add_alibi(head, block, row, weights, hidden + seen);
         row_exponential(weights + hidden, statistics[row], seen);
         for (int64_t i = hidden; i < hidden + seen; i++) {
             gradient[i] = weights[i] * (gradient[i] - delta) * head->shape->scale;
@@ -266,7 +268,7 @@ static void backward_heads(const struct loop *loop, int64_t first, int64_t last,
 
 const struct host_op host_attention_backward = {.body = backward_heads, .count = count_heads, .each = backward_floats};
 
-// Combines the attention results over two sets of keys, weighted by their sums of exponentials.
+// Combines attention results over two sets of keys. Each result is weighted by its sum of exponentials.
 static void merge_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     (void)thread;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Address space for OpenBLAS buffers. OpenBLAS maps one buffer for each concurrent thread at its first GEMM. If the
+// Reserves address space for OpenBLAS. OpenBLAS maps one buffer for each concurrent thread at its first GEMM. If the
 // limit on address space (ulimit -v) is too low, it retries forever, so the program checks the limit in advance.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 enum { BUFFER_BYTES = 128 << 20 };
 
-// Shared by ranks that are threads of one process.
+// The bytes that are reserved so far. Ranks that are threads of one process share them.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t         promised;
 
@@ -25,7 +25,7 @@ static bool is_limited(struct rlimit *limit)
     return getrlimit(RLIMIT_AS, limit) == 0 && limit->rlim_cur != RLIM_INFINITY;
 }
 
-// Uses system calls only, because stdio is not initialised before the libraries are.
+// Returns the address space in use. Uses system calls only, because stdio may not be initialised yet.
 static int64_t mapped_bytes(void)
 {
     char    text[64] = "";
@@ -41,15 +41,16 @@ static int64_t mapped_bytes(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-// A shared library must not have .preinit_array. gswbench_core is a shared library (gswbench_core_EXPORTS) only in
-// packed programs, which ship their own OpenBLAS and omit this check.
+// The following check runs before libraries are loaded. A shared library must not have a .preinit_array. gswbench_core
+// is a shared library (gswbench_core_EXPORTS) only in packed programs, which have their own OpenBLAS and do not need
+// the check.
 #if !defined(GSWBENCH_SANITIZED) && !defined(gswbench_core_EXPORTS)
 enum { LOADING_BYTES = BUFFER_BYTES + (32 << 20) };
 
 static char one_thread[] = "OPENBLAS_NUM_THREADS=1";
 
-// Returns only if OPENBLAS_NUM_THREADS is 1 already, or if exec fails.
-static void begin_again(char **arguments, char **variables)
+// Executes the program again with OPENBLAS_NUM_THREADS=1. Returns only if the variable is 1 already, or if this fails.
+static void execute_again(char **arguments, char **variables)
 {
     size_t count = 0, kept = 0;
     for (; variables[count] != NULL; count++) {
@@ -70,8 +71,8 @@ static void begin_again(char **arguments, char **variables)
     execve("/proc/self/exe", arguments, more);
 }
 
-// Newer OpenBLAS versions map a buffer for each of their threads at load time, before main. The program does not use
-// these threads. If address space is limited, it therefore re-executes itself with OPENBLAS_NUM_THREADS=1.
+// Newer OpenBLAS versions map a buffer for each of their threads when they are loaded, before main. The program does
+// not use these threads. If address space is limited, it therefore executes itself again with OPENBLAS_NUM_THREADS=1.
 // .preinit_array runs before any library constructor, when only system calls are safe.
 static void check_loading(int count, char **arguments, char **variables)
 {
@@ -82,7 +83,7 @@ static void check_loading(int count, char **arguments, char **variables)
     if (!is_limited(&limit)) {
         return;
     }
-    begin_again(arguments, variables);
+    execute_again(arguments, variables);
     if ((int64_t)limit.rlim_cur - mapped_bytes() < LOADING_BYTES) {
         ssize_t unused = write(STDERR_FILENO, message, sizeof(message) - 1);
         (void)unused;

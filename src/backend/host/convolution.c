@@ -7,8 +7,8 @@
 
 enum { BLOCK = 32, TAPS_MAX = 16 };
 
-// A block of channels at the current position of a sequence. The rings `in` and `slope` hold the inputs, and the
-// gradients before SiLU, of the last `taps` positions. Both are zero before the sequence begins.
+// A block of channels at the current position of a sequence. `in` and `slope` are ring buffers: they hold the inputs
+// and the gradients before SiLU of the last `taps` positions. Both start with zeros.
 struct block {
     const struct mamba_shape *shape;
     int64_t                   channel, count;
@@ -34,7 +34,7 @@ static void block_open(struct block *block, const struct mamba_shape *shape, int
     memmove(block->bias, b, (size_t)block->count * sizeof(*b));
 }
 
-// Elements before the block's channels in the row of a position.
+// Index of the block's first channel in the packed input rows.
 static int64_t packed_at(const struct block *block, int64_t token)
 {
     return token * mamba_packed(block->shape) + mamba_inner(block->shape) + block->channel;
@@ -45,7 +45,7 @@ static int64_t channels_at(const struct block *block, int64_t token)
     return token * mamba_channels(block->shape) + block->channel;
 }
 
-// Reads the input of a position and returns the convolution before SiLU.
+// Reads the input of a position, and computes the convolution before SiLU (sum).
 static void advance(struct block *block, const struct buffer *packed, int64_t sequence, int64_t position, float *sum)
 {
     int64_t      taps = block->shape->taps;
@@ -90,7 +90,7 @@ static void forward_blocks(const struct loop *loop, int64_t first, int64_t last,
 
 const struct host_op host_convolution_forward = {.body = forward_blocks, .count = count_blocks};
 
-// The gradient of the convolution at this position, and its parts of the gradients of weight and bias.
+// Computes the gradient before SiLU at a position, and adds its contribution to the gradients of weight and bias.
 static void add_position(struct block *block, const struct buffer *gradient, int64_t token, int64_t position,
                          const float *sum)
 {
@@ -107,7 +107,7 @@ static void add_position(struct block *block, const struct buffer *gradient, int
 }
 
 // Stores the gradient of the input at a position. The input affects the outputs at this position and the next taps - 1.
-// Slopes after the end of a sequence are zero.
+// After the end of a sequence `slope` is zero.
 static void store_input(struct block *block, const struct buffer *packed, int64_t sequence, int64_t position)
 {
     int64_t taps = block->shape->taps;

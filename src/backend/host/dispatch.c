@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MoE dispatch of tokens to expert slots and weighted combine of expert outputs, with gradients.
+// MoE dispatch, which copies tokens to the slots of their experts, and combine, which sums expert outputs with weights;
+// and their gradients.
 #include <string.h>
 
 #include "internal.h"
@@ -108,7 +109,7 @@ static void combine_backward_slots(const struct loop *loop, int64_t first, int64
     }
 }
 
-// A dropped choice has no slot, and its gate gradient stays zero.
+// Zeroes the gate gradients first, because the loop over slots does not reach dropped choices, which have no slot.
 static void combine_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct routing_shape *shape = &op->shape.routing;
@@ -118,5 +119,5 @@ static void combine_backward(struct backend *backend, const struct op *op, const
 
 const struct host_op host_combine_backward = {.run = combine_backward, .each = floats};
 
-// The host has nothing to copy: the counts are in its memory.
+// Does nothing: on the host backend, the token counts are already in host memory.
 const struct host_op host_read_token_counts = {.run = NULL};

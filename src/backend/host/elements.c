@@ -6,7 +6,7 @@
 #include "gswbench/arithmetic.h"
 #include "internal.h"
 
-// Chunk size: ADAMW_ROWS fp32 chunks fit in the L1 cache.
+// Elements of a chunk. ADAMW_ROWS chunks in fp32 fit in the L1 cache.
 enum { CHUNK = 1024, ADAMW_ROWS = 5 };
 
 static int64_t chunks_of(int64_t elements)
@@ -47,7 +47,7 @@ static void clear(struct backend *backend, const struct op *op, const struct buf
 
 const struct host_op host_clear = {.run = clear};
 
-// Writes the amax of each part to the first HOST_PARTS floats of scratch.
+// Writes the amax of each of HOST_PARTS parts to the start of scratch.
 static void magnitude_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct buffer *in    = loop->buffers;
@@ -83,7 +83,7 @@ static void find_magnitude(struct backend *backend, const struct op *op, const s
 
 const struct host_op host_magnitude = {.run = find_magnitude, .each = floats};
 
-// Writes the partial sums to the first HOST_PARTS doubles of scratch.
+// Writes the sum of squares of each of HOST_PARTS parts to the start of scratch, in double.
 static void square_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct buffer *in    = &loop->buffers[SQUARE_SUM_IN];
@@ -140,7 +140,7 @@ static struct arithmetic_adamw adamw_constants(const struct buffer buffers[])
     };
 }
 
-// Reads elements into a place where they can be modified.
+// Returns elements in fp32 that may be modified: in the buffer itself if it is fp32, else converted to `space`.
 static float *read_for_update(const struct buffer *buffer, int64_t at, int64_t count, float *space)
 {
     row_read(buffer, at, count, space);
@@ -253,8 +253,8 @@ static void muon(struct backend *backend, const struct op *op, const struct buff
 
 const struct host_op host_muon = {.run = muon, .each = floats};
 
-// Column sums (bias gradient). The columns are divided among the threads; each column is added in row order, in double.
-// Scratch per thread: a row, and the sums in double.
+// Column sums of a matrix (the gradient of a bias). Columns are divided among the threads, and each column is added in
+// row order in double. Scratch per thread: a row in fp32, and the sums in double.
 static int64_t column_sum_floats(const struct op *op)
 {
     return 3 * op->shape.rows.columns;

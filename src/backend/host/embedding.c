@@ -7,7 +7,7 @@
 #include "gswbench/status.h"
 #include "internal.h"
 
-// The token's row in the local shard of the table, or -1.
+// Returns the token's row in the local shard of the table, or -1 if it is in another shard.
 static int64_t local_token(const struct op *op, const int32_t *tokens, int64_t row)
 {
     const struct rows_shape *shape = &op->shape.rows;
@@ -20,7 +20,7 @@ static int64_t local_token(const struct op *op, const int32_t *tokens, int64_t r
     return local >= 0 && local < shape->valid_columns ? local : -1;
 }
 
-// Rows of the table are copied unchanged.
+// Whether rows of the table are copied unchanged, without conversion to fp32.
 static bool copies_rows(const struct op *op)
 {
     return !op->accumulates && op->shape.rows.multiplier == 1.0F;
@@ -36,13 +36,14 @@ static void put_product(const struct loop *loop, int64_t row, int64_t token, flo
     row_store(&loop->buffers[EMBEDDING_OUT], row * columns, columns, space, loop->op->accumulates);
 }
 
-// Scratch per thread: a row to scale or add.
+// Scratch per thread: a row in fp32, if it must be scaled or added.
 static int64_t forward_floats(const struct op *op)
 {
     return copies_rows(op) ? 0 : op->shape.rows.columns;
 }
 
-// Rows of tokens in other shards are zero, so the sum over shards is the embedding.
+// Copies the table row of each token. Tokens of other vocabulary shards get zeros, so that the sum over shards is the
+// embedding.
 static void forward_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const int32_t       *tokens  = loop->buffers[EMBEDDING_TOKENS].data;
@@ -63,8 +64,9 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
 
 const struct host_op host_embedding_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
-// Scratch per thread: the sum of a table row in double, and one row in fp32. Shared scratch: a linked list per table
-// row, with the rows of its token. It stores the first row of each list, then for each row the next one; -1: none.
+// Scratch per thread: the sum of a table row in double, and one row in fp32. Shared scratch: for each table row, a
+// linked list of the rows with its token. It holds the first row of each list, then the next row for each row; -1:
+// none.
 static int64_t row_floats(const struct op *op)
 {
     return 3 * op->shape.rows.columns + 16;
@@ -121,7 +123,8 @@ static void backward_table_rows(const struct loop *loop, int64_t first, int64_t 
     }
 }
 
-// One thread sums each table row in token order, so results do not depend on the number of threads.
+// Links the rows of each token, then sums each table row. One thread sums a table row in row order, so results do not
+// depend on the number of threads.
 static void run_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     struct loop    loop   = {.op = op, .buffers = buffers, .host = backend->state};

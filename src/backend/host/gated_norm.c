@@ -18,7 +18,7 @@ static int64_t count_groups(const struct op *op)
     return op->shape.mamba.groups;
 }
 
-// Scratch per thread: rows of a group, and sums in double.
+// Scratch per thread: ROWS rows of a group in fp32, and the sums of the weight gradient in double.
 static int64_t floats(const struct op *op)
 {
     return (ROWS + 2) * width_of(&op->shape.mamba);
@@ -52,7 +52,7 @@ static void forward_groups(const struct loop *loop, int64_t first, int64_t last,
 
 const struct host_op host_gated_norm_forward = {.body = forward_groups, .count = count_groups, .each = floats};
 
-// The gradients at one position. sums: gradient of the weight, so far.
+// Computes the gradients at one position of a group. sums: the gradient of the weight, to which it adds.
 static void backward_position(const struct loop *loop, int64_t token, int64_t group, const float *weight, double *sums)
 {
     const struct mamba_shape *shape   = &loop->op->shape.mamba;
@@ -78,7 +78,7 @@ static void backward_position(const struct loop *loop, int64_t token, int64_t gr
         float slope = scale * (product[i] - y[i] * gate * scale * mean);
         float d_z   = slope * y[i] * arithmetic_silu_slope(z[i]);
         product[i]  = slope * gate;
-        space[i]    = d_z;    // d[i] has been read
+        space[i]    = d_z;    // space may hold d; d[i] is no longer needed
     }
     row_store(&buffers[GATED_NORM_GRADIENT_IN], at, width, product, false);
     row_store(&buffers[GATED_NORM_GRADIENT_PACKED], packed, width, space, false);

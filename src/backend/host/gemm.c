@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// GEMMs by BLAS, or by gemm_packed.c on processors that multiply pairs of bf16 (AVX-512, AMX).
+// GEMMs with BLAS, or with gemm_packed.c on processors that have instructions for pairs of bf16 (AVX-512, AMX).
 //
-// BLAS may sum the edges of a matrix in another order than its interior. So the blocks of C passed to BLAS depend only
-// on the shape, and results do not depend on the number of threads. gemm_packed.c sums along k in one order for any
-// split of C.
+// Results must not depend on the number of threads. BLAS may sum the edges of a matrix in another order than its
+// interior, so the blocks of C that are passed to BLAS depend only on the shape. gemm_packed.c sums along k in the same
+// order for any division of C.
 #include "gswbench/format.h"
 #include "internal.h"
 
-// Blocks of low-precision operands are converted to fp32; the blocks fit in the cache.
+// Sizes of the blocks of low-precision operands, which are converted to fp32 and fit in the cache.
 enum { BLOCK_ROWS = 512, BLOCK_COLUMNS = 512, BLOCK_DEPTH = 512 };
 enum { MULTIPLE = 32, PARTS = 2 };
 
@@ -22,7 +22,8 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
     int64_t best_rows = 1, best_cost = INT64_MAX;
     for (int64_t rows = 1; rows <= threads; rows++) {
         int64_t columns = threads / rows;
-        // Cost of a thread: its products, plus a little for each row of A and column of B that it reads.
+        // Cost of a thread: proportional to the elements of C that it computes, plus a little for each row of A and
+        // column of B that it reads.
         int64_t height = shape->m / rows + 1, width = shape->n / columns + 1;
         int64_t cost = height * width * 64 + (height + width) * 32;
         if (rows * columns == threads && cost < best_cost) {
@@ -37,7 +38,7 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
     return rectangle;
 }
 
-// Scratch per thread, in fp32: a block of A, of B, of C, and of a partial sum for C.
+// Scratch per thread, in fp32: a block of A, of B and of C, and of a partial sum that is added to C.
 static int64_t floats(const struct op *op)
 {
     (void)op;
@@ -46,7 +47,8 @@ static int64_t floats(const struct op *op)
     return blocks > tiled ? blocks : tiled;
 }
 
-// Reads a block of an operand, rows x columns as the GEMM uses it; stored: row length of the buffer.
+// Reads a block of an operand. block: rows and columns as the GEMM uses them. stored: row length in the buffer, where
+// the operand may be transposed.
 static struct panel read_block(const struct buffer *buffer, const struct rectangle *block, int64_t stored,
                                bool transposed, float *space)
 {
@@ -84,7 +86,8 @@ static float factor_at(const struct buffer *factors, int64_t at)
     return element_read(factors->format, factors->data, at);
 }
 
-// NV scaling: multiplies a block of an operand, [rows, k], by the scales of its blocks of 16. The products are exact.
+// For NVFP4: multiplies a block of an operand, [rows, k], by the inverse scale of each 16 elements. The products are
+// exact in fp32.
 static void scale_blocks(const struct loop *loop, bool is_a, const struct panel *panel, int64_t row, int64_t k)
 {
     const struct gemm_shape *shape   = &loop->op->shape.gemm;
@@ -192,9 +195,9 @@ static int64_t block_side(int64_t size, int64_t minimum, int64_t maximum)
     return half < minimum ? minimum : host_minimum(maximum, half);
 }
 
-// Size of a block of C: half of each side of C, so that several threads get a block, but within limits. BLAS is slow
-// below the minimum. The maximum is smaller for low precision, because scratch holds the converted operands. Larger
-// fp32 blocks read the operands fewer times.
+// Size of a block of C: half of each side of C, so that several threads get a block, within limits. Below the minimum
+// BLAS is slow. Low precision has a smaller maximum, because scratch holds the converted operands. With larger fp32
+// blocks the operands are read fewer times.
 static struct rectangle first_block(const struct gemm_shape *shape, bool is_wide)
 {
     static const struct bounds {
@@ -233,7 +236,8 @@ static void multiply_blocks(const struct loop *loop, int64_t first, int64_t last
     }
 }
 
-// gemm_packed.c multiplies fp32 by fp32, and bf16 or FP8 by bf16 or FP8, but no FP4.
+// Whether gemm_packed.c supports these operands: fp32 with fp32, or bf16 and FP8 in any combination. It does not
+// support FP4.
 static bool can_be_packed(const struct buffer buffers[OP_OPERANDS])
 {
     enum format a = buffers[GEMM_A].format, b = buffers[GEMM_B].format;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
-// GEMMs with AVX-512 or AMX and fp32 accumulation. Both operands are first packed into tiles of words: a word is one
-// fp32, or two bf16 adjacent in k. bf16 represents every FP8 value exactly.
+// GEMMs C = A B with AVX-512 or AMX, with sums in fp32.
+//
+// Loops, from outside to inside: a thread handles a block of C (1024 x 512), then a range of k, then 256 rows of A. It
+// first packs its parts of A and B into tiles, converting FP8 to bf16, which is exact. The inner kernel then computes
+// 32 x 32 elements of C from two panels of A and two of B. A panel is 16 rows of A, or 16 columns of B, along the whole
+// range of k.
 #define _GNU_SOURCE    // syscall
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,33 +15,35 @@
 #if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
 #include <immintrin.h>
 
-// A tile is 16 rows of 16 words; a word is one fp32, or two bf16 adjacent in k. A tile of A has a row for each row of
-// A; a tile of B has a row for each word along k.
+// A tile is 16 x 16 words: 16 rows of A, or 16 columns of B, by 16 words along k. A word is one fp32, or two bf16 that
+// are adjacent in k. In a tile of A, each row of the tile is a row of A; in a tile of B, each row of the tile is one
+// word along k.
 enum { SIDE = 16, TILE_WORDS = SIDE * SIDE };
-// Each thread computes a block of C. It packs 256 rows of A at once, and 8 tiles along k per pass. The packed parts of
-// A and B stay in the L2 cache, and two panels of B in the L1 cache.
+// Block of C, rows of A that are packed together, and tiles along k per pass. The packed parts of A and B stay in the
+// L2 cache, and two panels of B in the L1 cache.
 enum { BLOCK_ROWS = 1024, BLOCK_COLUMNS = 512, PACKED_ROWS = 256, DEPTH_TILES = 8 };
 enum { BLOCK_FLOATS = BLOCK_ROWS * BLOCK_COLUMNS, PANEL_WORDS = DEPTH_TILES * TILE_WORDS };
 
-// Two panels of A and two of B, starting at some k; stride: words from one panel to the next.
+// Two adjacent panels of A and of B for the inner kernel. tiles: tiles of a panel. stride: words from one panel to the
+// next.
 struct panel_pairs {
     const uint32_t *a, *b;
     int64_t         tiles, stride;
-    bool            is_turned;    // tiles of A have one row for each word along k
+    bool            is_k_major;    // each row of a tile of A is one word along k, as in B
 };
 
-// c[32, 32] = a * b, or += if it accumulates. The rows of c are BLOCK_COLUMNS apart.
+// The inner kernel: c[32, 32] = a * b, or c += a * b if it accumulates. Rows of c are BLOCK_COLUMNS apart.
 typedef void multiply_panels(float *c, const struct panel_pairs *pairs, bool accumulates);
 
-// Products of bf16 pairs by AVX-512 or AMX. A thread calls begin before its first product and end after its last.
+// An implementation of the inner kernel for bf16. A thread calls begin before its first use and end after its last.
 struct host_pairs {
     const char      *name;
-    bool             takes_words;    // tiles of A may be turned
+    bool             takes_k_major;    // supports is_k_major; else tiles of A are transposed
     multiply_panels *multiply;
     void (*begin)(void), (*end)(void);
 };
 
-// Elements along k in a tile.
+// Number of elements along k in a tile.
 static int64_t tile_depth(const struct buffer *buffer)
 {
     return buffer->format == FORMAT_F32 ? SIDE : 2 * SIDE;
@@ -48,14 +54,14 @@ int64_t host_packed_floats(void)
     return BLOCK_FLOATS + (PACKED_ROWS + BLOCK_COLUMNS) / SIDE * PANEL_WORDS;
 }
 
-// Returns the numbers 0 to 15, without an array: gcc 14 loads a local array as if it were aligned to 64 bytes, and with
-// sanitizers it is not.
+// Returns a vector of the numbers 0 to 15. Does not load them from a local array, because gcc 14 assumes that it is
+// aligned to 64 bytes. With sanitizers it is not.
 static inline __m512i number_words(void)
 {
     return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
-// Transposes a 16 x 16 matrix of words by exchanging blocks of 8, 4, 2 and 1.
+// Transposes a tile by exchanging blocks of 8, 4, 2 and 1 words.
 static void transpose_words(uint32_t *tile)
 {
     const __m512i numbers = number_words();
@@ -81,7 +87,8 @@ static void transpose_words(uint32_t *tile)
     }
 }
 
-// Tables from the lower 7 bits of an FP8 code (without sign) to the low and the high byte of its value in bf16.
+// Tables that convert FP8 to bf16: the lower 7 bits of a code (without sign) select the low and the high byte of the
+// bf16 value.
 struct decoder {
     __m512i low[2], high[2];
 };
@@ -97,12 +104,13 @@ static void decoder_fill(struct decoder *decoder, enum format format)
     }
 }
 
-// Operand: (i, k) is element i * across + k * along, for i < size and k < depth. Tiles are zero-padded.
+// An operand in memory. i: row of A or column of B, below size; k is below depth. Element (i, k) is at i * across + k *
+// along. Its tiles are padded with zeros.
 struct source {
     const struct buffer *buffer;
     struct decoder       decoder;    // if the buffer is FP8
     int64_t              across, along, size, depth;
-    bool                 is_strided;       // k is not contiguous
+    bool                 is_strided;       // elements that are adjacent in k are not adjacent in memory
     bool                 is_transposed;    // tiles are transposed after the copy
 };
 
@@ -111,13 +119,13 @@ static uint32_t mask_of(int64_t elements)
     return elements >= 32 ? UINT32_MAX : elements <= 0 ? 0 : (1u << elements) - 1;
 }
 
-// Panels are multiplied in pairs, so a size is rounded up to whole pairs of panels.
+// Rounds a number of rows of A, or columns of B, up to pairs of panels, because the inner kernel uses two.
 static int64_t round_up(int64_t size)
 {
     return (size + 2 * SIDE - 1) / (2 * SIDE) * (2 * SIDE);
 }
 
-// Loads words from element at on; masked-out elements are zero.
+// Loads 16 words, from element `at` on, as fp32 or bf16. Elements that are not in the mask become zero.
 static __m512i load_words(const struct source *source, int64_t at, uint32_t mask)
 {
     const void *data = source->buffer->data;
@@ -128,7 +136,8 @@ static __m512i load_words(const struct source *source, int64_t at, uint32_t mask
         return _mm512_maskz_loadu_epi16(mask, (const bf16 *)data + at);
     }
     const struct decoder *decoder = &source->decoder;
-    // FP8 codes are widened to 16 bits. The upper byte is code 0, for which both tables have 0.
+    // FP8 codes are widened to 16 bits, and each byte is looked up. The upper byte is code 0, for which both tables
+    // have 0.
     __m512i codes = _mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8(mask, (const uint8_t *)data + at));
     __m512i low   = _mm512_permutex2var_epi8(decoder->low[0], codes, decoder->low[1]);
     __m512i high  = _mm512_permutex2var_epi8(decoder->high[0], codes, decoder->high[1]);
@@ -136,18 +145,19 @@ static __m512i load_words(const struct source *source, int64_t at, uint32_t mask
     return _mm512_or_si512(low, _mm512_slli_epi16(_mm512_or_si512(high, sign), 8));
 }
 
-// Rows of A or columns of B (start, size), and the tiles along k from element k on.
+// A part of an operand to pack: `size` rows of A or columns of B from `start` on, and `tiles` tiles along k from k on.
 struct range {
     int64_t start, size, k, tiles;
 };
 
-// The tile of element i of a range in packed panels.
+// Returns a tile of packed panels: the one with row (or column) i of the range, and this number along k.
 static uint32_t *tile_at(uint32_t *packed, const struct range *range, int64_t i, int64_t tile)
 {
     return packed + (i / SIDE * range->tiles + tile) * TILE_WORDS;
 }
 
-// Writes a tile row for each row of A or column of B. Inner loops of the copy functions read contiguous memory.
+// Packs an operand with contiguous k: one row of a tile for each row of A or column of B. The inner loops of the
+// packing functions read contiguous memory.
 static void copy_rows(uint32_t *packed, const struct source *source, const struct range *range)
 {
     for (int64_t row = 0; row < round_up(range->size); row++) {
@@ -160,7 +170,7 @@ static void copy_rows(uint32_t *packed, const struct source *source, const struc
     }
 }
 
-// Writes a tile row for each k.
+// Packs an fp32 operand with strided k: one row of a tile for each k.
 static void copy_columns(uint32_t *packed, const struct source *source, const struct range *range)
 {
     for (int64_t row = 0, k = range->k; row < range->tiles * SIDE; row++, k++) {
@@ -172,7 +182,8 @@ static void copy_columns(uint32_t *packed, const struct source *source, const st
     }
 }
 
-// Writes a tile row for each pair k, k + 1. A word holds the two bf16 of the pair.
+// Packs a bf16 or FP8 operand with strided k: one row of a tile for each pair k, k + 1, whose two values are joined in
+// a word.
 static void interleave_columns(uint32_t *packed, const struct source *source, const struct range *range)
 {
     // Permutation indices: word i takes element i of k in its low half, and of k + 1 (index 32 + i) in its high half.
@@ -205,14 +216,14 @@ static struct source source_of(const struct loop *loop, bool is_a)
                                            .size          = size,
                                            .depth         = shape->k,
                                            .is_strided    = is_strided,
-                                           .is_transposed = is_strided == is_a && !(is_a && pairs->takes_words)};
+                                           .is_transposed = is_strided == is_a && !(is_a && pairs->takes_k_major)};
     if (format_is_low_precision(buffer->format)) {
         decoder_fill(&source.decoder, buffer->format);
     }
     return source;
 }
 
-// Packs panels of SIDE rows of A or columns of B; their number is even.
+// Packs a part of an operand into an even number of panels.
 static void pack(uint32_t *packed, const struct source *source, const struct range *range)
 {
     if (!source->is_strided) {
@@ -234,12 +245,12 @@ static inline __attribute__((always_inline)) __m512 add_products(__m512 sum, __m
     return is_fp32 ? _mm512_fmadd_ps(a, b, sum) : _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 
-// Multiplies eight rows at a time, whose part of c stays in 16 registers.
+// The inner kernel with AVX-512. It computes eight rows of c at a time, which are in 16 registers.
 static inline __attribute__((always_inline)) void multiply_by_vectors(float *c, const struct panel_pairs *pairs,
-                                                                      bool accumulates, bool is_fp32, bool is_turned)
+                                                                      bool accumulates, bool is_fp32, bool is_k_major)
 {
     enum { ROWS = 8 };
-    const int64_t row_step = is_turned ? 1 : SIDE, word_step = is_turned ? SIDE : 1;
+    const int64_t row_step = is_k_major ? 1 : SIDE, word_step = is_k_major ? SIDE : 1;
     for (int64_t row = 0; row < 2 * SIDE; row += ROWS, c += ROWS * BLOCK_COLUMNS) {
         const uint32_t *a = pairs->a + row / SIDE * pairs->stride + row % SIDE * row_step, *b = pairs->b;
         __m512          left[ROWS], right[ROWS];
@@ -269,7 +280,7 @@ static inline __attribute__((always_inline)) void multiply_by_vectors(float *c, 
 
 static void multiply_floats(float *c, const struct panel_pairs *pairs, bool accumulates)
 {
-    if (pairs->is_turned) {
+    if (pairs->is_k_major) {
         multiply_by_vectors(c, pairs, accumulates, true, true);
     } else {
         multiply_by_vectors(c, pairs, accumulates, true, false);
@@ -278,7 +289,7 @@ static void multiply_floats(float *c, const struct panel_pairs *pairs, bool accu
 
 static void multiply_pairs(float *c, const struct panel_pairs *pairs, bool accumulates)
 {
-    if (pairs->is_turned) {
+    if (pairs->is_k_major) {
         multiply_by_vectors(c, pairs, accumulates, false, true);
     } else {
         multiply_by_vectors(c, pairs, accumulates, false, false);
@@ -286,7 +297,7 @@ static void multiply_pairs(float *c, const struct panel_pairs *pairs, bool accum
 }
 
 #ifdef __AMX_BF16__
-// Linux lets a process use AMX tiles after it has asked for permission.
+// Asks Linux for permission to use AMX tiles. Without it they trap.
 static bool enable_tiles(void)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };    // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -366,16 +377,16 @@ const char *host_pairs_name(const struct host_pairs *pairs)
     return pairs->name;
 }
 
-// A thread's work on the GEMM of a loop, and its scratch.
+// State of a thread during a GEMM: operands, inner kernel and scratch.
 struct work {
     const struct loop *loop;
     struct source      a, b;
     multiply_panels   *multiply;
-    float             *c;    // block of C
+    float             *c;    // block of C in fp32
     uint32_t          *packed_a, *packed_b;
 };
 
-// Multiplies panels with separate scales for each range of k.
+// Calls the inner kernel for a range of k whose scaling blocks have their own scales, and adds the scaled result to c.
 static void multiply_scaled(const struct work *work, const struct rectangle *place, int64_t k,
                             const struct panel_pairs *pairs, float *c)
 {
@@ -386,7 +397,7 @@ static void multiply_scaled(const struct work *work, const struct rectangle *pla
     host_gemm_scale_part(work->loop, &(struct depth_part){place, k, k > 0}, &from, &to);
 }
 
-// Multiplies packed rows by packed columns, over a range of k, for a part of a block of C.
+// Computes part of a block of C from packed rows of A and packed columns of B, over one range of k.
 static void multiply_packed(const struct work *work, const struct rectangle *part, const struct range *range, float *c)
 {
     bool    has_parts = host_gemm_scales_parts(work->loop);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The host backend, the numerical reference on CPU cores: opens it, describes it, and has its table of ops.
+// The host backend computes on CPU cores and is the numerical reference for other backends. This file opens and
+// describes it, and has its table of ops.
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,9 @@
 const struct host_op *const host_ops[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
 #undef ROW
 
-// The instruction sets that the compiler may use in this folder. It is constant data, because it is read before any
-// code of this folder runs. The compiler defines __AVX2__ and the like as 1 if it may use them, so the text of the
-// expanded name has one character.
+// The instruction sets that the compiler may use in this folder. This is constant data, because it is read before any
+// code of this folder runs. The compiler defines macros such as __AVX2__ as 1 for these instruction sets. FEATURE tests
+// this: the text of an expanded macro "1" has one character.
 #define TEXT(macro)        #macro
 #define TEXT_OF(macro)     TEXT(macro)
 #define FEATURE(name, ...) | (uint64_t)(sizeof(TEXT_OF(__##name##__)) == sizeof("1")) << PROCESSOR_##name
@@ -30,7 +31,8 @@ static status host_open(struct backend *backend, const struct backend_setup *set
     host->pool        = pool_open(setup->threads);
     host->pairs       = host_pairs_find();
     backend->state    = host;
-    // The pool splits every GEMM, so ranks that are threads of one process do not compete for OpenBLAS threads.
+    // OpenBLAS uses one thread, because the pool already divides every GEMM. Else ranks that are threads of one process
+    // would compete for OpenBLAS threads.
     openblas_set_num_threads(1);
     return OK;
 }
@@ -49,7 +51,7 @@ static void host_reserve_scratch(struct backend *backend, int64_t bytes)
     struct host *host = backend->state;
     backend_memory_release(backend, host->scratch);
     host->scratch = backend_memory_allocate(backend, bytes);
-    if (host->blas_bytes == 0) {    // the plan's memory is allocated by now
+    if (host->blas_bytes == 0) {    // first call: the plan's memory is already allocated
         host->blas_bytes = host_blas_reserve(pool_threads(host->pool));
     }
 }

@@ -12,7 +12,8 @@ struct host {
     const struct host_pairs *pairs;
 };
 
-// A loop over the parts of an op, for example its rows. body computes indices first .. last - 1 on one thread.
+// A loop over the parts of an op, for example its rows, which are divided among the threads. body computes parts first
+// .. last - 1 on one thread.
 struct loop;
 typedef void host_body(const struct loop *loop, int64_t first, int64_t last, int thread);
 struct loop {
@@ -22,9 +23,9 @@ struct loop {
     host_body           *body;
 };
 
-// How the host computes a kind of op, defined next to its code. An op that is one loop sets body and count; other ops
-// set run (read_token_counts sets none: it has nothing to do). Scratch is in floats per thread: `each`, or `all` if the
-// threads also share scratch; `all` includes a thread's part of the shared scratch.
+// How the host computes a kind of op. An op that is one loop sets body and count; other ops set run.
+// OP_READ_TOKEN_COUNTS sets neither, because it does nothing. Scratch is in floats per thread. `each`: scratch of a
+// thread. `all` replaces it if threads also share scratch, and includes a thread's part of this.
 struct host_op {
     op_run    *run;
     host_body *body;
@@ -36,40 +37,42 @@ struct host_op {
 OP_COMPUTE_KINDS(HOST_OP)
 extern const struct host_op *const host_ops[OP_COUNT];
 
-// Entries of the backend's table: compute an op of any kind, and return its scratch bytes.
+// Functions of the backend's table: run an op of any kind, and return its scratch bytes.
 op_run  host_run;
 int64_t host_scratch_bytes(struct backend *backend, const struct op *op);
 
-// Counts of indices that several ops use.
+// Functions for host_op.count that several ops use.
 int64_t host_count_rows(const struct op *op);
 int64_t host_count_tokens(const struct op *op);    // of attention
 
-// Distributes indices 0 .. count - 1 over the threads of the rank.
+// Runs body for indices 0 .. count - 1, divided among the threads of the rank.
 void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], host_body *body,
                    int64_t count);
 
-// Returns a thread's scratch, aligned to a cache line. Its floats: host_op.each of the op, or floats_per_thread.
+// Returns a thread's scratch, aligned to a cache line. Its size is host_op.each of the op, or floats_per_thread.
 float *host_space(const struct loop *loop, int thread);
 float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread);
 
-// Reserves address space for the buffers that OpenBLAS maps when this number of threads multiplies at once. Returns 0
-// without a limit on address space; fatal if the limit is too low.
+// Reserves address space for the buffers that OpenBLAS maps when this number of threads call it at the same time, and
+// returns its bytes. Returns 0 if address space is not limited. Ends the job if the limit is too low.
 int64_t host_blas_reserve(int threads);
 void    host_blas_release(int64_t bytes);
 
-// Number of partial sums, added in order, in sums whose value must not depend on the number of threads.
+// Number of partial sums that are added in order. It is fixed, so that a sum does not depend on the number of threads.
 enum { HOST_PARTS = 64 };
 
-// Reads elements from at on as fp32: returns a pointer into an fp32 buffer, or space with the converted elements.
+// Returns elements in fp32, from index `at` on: a pointer into the buffer if it is fp32, else to `space` with the
+// converted elements.
 const float *row_read(const struct buffer *buffer, int64_t at, int64_t count, float *space);
-// Returns where to write fp32 values: an fp32 buffer itself, or space. row_close rounds space into the buffer.
+// Returns where to write fp32 values: the buffer if it is fp32, else `space`. Then row_close rounds `space` into the
+// buffer.
 float *row_open(const struct buffer *buffer, int64_t at, float *space);
 void   row_close(const struct buffer *buffer, int64_t at, int64_t count, const float *values);
-// Overwrites the elements, or adds to them and rounds once.
+// Overwrites the elements in the buffer, or adds the values to them in fp32 and rounds once.
 void row_store(const struct buffer *buffer, int64_t at, int64_t count, const float *values, bool accumulates);
 void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from, int64_t from_at, int64_t count);
 
-// Reductions in double. deviation is the sum of (x - mean)^2.
+// Sums in double. row_deviation: sum of (x - mean)^2.
 double row_sum(const float *x, int64_t count);
 double row_dot(const float *x, const float *y, int64_t count);
 double row_deviation(const float *x, double mean, int64_t count);
@@ -79,60 +82,64 @@ void   row_scale(float *x, int64_t count, float factor);
 // Replaces x by exp(x - shift) and returns the sum.
 double row_exponential(float *x, float shift, int64_t count);
 
-// Matrix in a buffer: index of its first element, and elements from one row to the next.
+// A matrix within a buffer: index of its first element; leading: elements from one row to the next.
 struct view {
     int64_t at, leading, rows, columns;
 };
-// fp32 matrix in storage order; transposed: multiplied as its transpose.
+// An fp32 matrix in memory. transposed: a GEMM multiplies by its transpose.
 struct panel {
     float  *data;
     int64_t leading, rows, columns;
     bool    transposed;
 };
-// Returns a panel of an fp32 buffer itself, or a contiguous copy in space.
+// Returns the matrix as fp32: in the buffer if it is fp32, else a contiguous copy in `space`.
 struct panel panel_read(const struct buffer *buffer, const struct view *view, float *space);
 void panel_write(const struct buffer *buffer, const struct view *view, const struct panel *panel, bool accumulates);
-// out = factor * a * b + keep * out, by BLAS. With keep 0, out is not read.
+// Computes out = factor * a * b + keep * out with BLAS. If keep is 0, out is not read.
 void panel_multiply(const struct panel *out, const struct panel *a, const struct panel *b, float factor, float keep);
 
 int64_t host_minimum(int64_t a, int64_t b);
 
-// amax of a buffer. Overwrites the first HOST_PARTS floats of scratch and CHUNK more per thread.
+// Returns the amax of a buffer. Overwrites HOST_PARTS floats at the start of scratch, and CHUNK floats per thread after
+// them.
 float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in);
 
-// OP_QUANTIZE with NV scaling. It uses the scratch of the op.
+// OP_QUANTIZE to NVFP4. It uses the scratch of the op.
 op_run host_quantize_nv;
 
-// Part of C that one thread computes. It starts at multiples of 32 and may be empty.
+// The part of a GEMM's output C that one thread computes. It starts at multiples of 32 and may be empty.
 struct rectangle {
     int64_t row, column, rows, columns;
 };
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
-// host_gemm_scales_parts: whether FP8 operands have a scale per block or row. If not, host_gemm_inverse_scale is the
-// factor of the whole C.
+// host_gemm_scales_parts: whether FP8 operands have a scale per scaling block or row. If not, host_gemm_inverse_scale
+// is the factor of the whole product.
 bool host_gemm_scales_parts(const struct loop *loop);
-// Adds bias and addend to a rectangle of C before it is stored; leading: elements from one row to the next.
+// Adds the bias and the addend to a rectangle of C in fp32, before it is stored. leading: elements from one row of c to
+// the next.
 void  host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading);
 float host_gemm_inverse_scale(const struct loop *loop);
-// Partial sum over a range of k, for a rectangle of C.
+// The partial sum over a range of k, for a rectangle of C.
 struct depth_part {
     const struct rectangle *place;
     int64_t                 k;        // start of the range
-    bool                    keeps;    // adds to c
+    bool                    keeps;    // adds to c instead of overwriting it
 };
-// c = from * (scale of its row in A * scale of its column in B) for this range of k, or += if part->keeps.
+// Computes c = from * (scale of the row in A * scale of the column in B) for this range of k, or c += if part->keeps.
+// The scales are the inverse scales of the operands.
 void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part, const struct panel *from,
                           const struct panel *c);
 
-// Instructions that multiply pairs of bf16; NULL: CPU, kernel or compiler lack them.
+// Inner kernel of gemm_packed.c for bf16. NULL: the CPU, the Linux kernel or the compiler lacks its instructions.
 struct host_pairs;
 const struct host_pairs *host_pairs_find(void);
 const char              *host_pairs_name(const struct host_pairs *pairs);
 
-// GEMMs without BLAS where host->pairs is not NULL: both operands are fp32, or both bf16 or FP8.
+// GEMM of gemm_packed.c, if host->pairs is not NULL. Both operands are fp32, or both are bf16 or FP8.
 int64_t host_packed_floats(void);    // scratch per thread
 op_run  host_packed_gemm;
 
-// Rotates one head of one token; direction -1 rotates back. table holds (cosine, sine) pairs of the position.
+// Rotates one head of one token by RoPE. direction: 1, or -1 to rotate back. table: (cosine, sine) pairs of the
+// position.
 void rope_rotate(float *out, const float *in, const struct attention_shape *shape, const float *table, float direction);

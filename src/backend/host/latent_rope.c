@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// RoPE of multi-head latent attention (MLA): rotates the last elements of each query head, and one key shared by all
-// heads.
+// RoPE of multi-head latent attention (MLA): rotates the last elements of each query head, and the key part that all
+// heads share.
 #include "internal.h"
 
-// Scratch per thread: rotary rows in and out, and their sum over heads.
+// Scratch per thread, in rows of rotary elements: input, output, and the sum over heads.
 enum { LATENT_ROWS = 3 };
 
 static int64_t floats(const struct op *op)
@@ -11,7 +11,7 @@ static int64_t floats(const struct op *op)
     return LATENT_ROWS * op->shape.attention.rotary;
 }
 
-// Index of a token's head in each operand.
+// Index of the first element of a token's head in each operand.
 struct latent_place {
     int64_t query, up, key, value;    // up: in key_value_up; key and value: in key_value
 };
@@ -24,13 +24,14 @@ static struct latent_place place_of(const struct attention_shape *shape, int64_t
                                  pair + head * shape->head_dim, pair + shape->heads * shape->head_dim + head * value};
 }
 
-// A part of a buffer: the operand's slot, and the first element.
+// A part of an operand: its slot and the index of the first element.
 struct part {
     int     slot;
     int64_t at;
 };
 
-// Rotates a part of the upper projection into the operand of attention, or back.
+// Rotates the rotary part of a head from the output of the up-projection (up) to the input of attention (out).
+// Backward, rotates it back from out to up.
 static void rotate_part(const struct loop *loop, struct part up, struct part out, const float *angles, float *space)
 {
     bool                   forward = loop->op->kind == OP_LATENT_ROPE_FORWARD;
@@ -54,7 +55,8 @@ static void copy_part(const struct loop *loop, struct part up, struct part out, 
     }
 }
 
-// Sums the shared key's gradient over heads before it rotates back once; rotation is linear.
+// Sums the gradient of the shared key over heads and then rotates the sum back. The order does not matter, because
+// rotation is linear.
 static void sum_shared_key(const struct loop *loop, int64_t token, const float *angles, float *space)
 {
     const struct attention_shape *shape  = &loop->op->shape.attention;

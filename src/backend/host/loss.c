@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cross entropy with its gradient for a vocabulary shard, and the sum of losses.
+// Cross entropy and its gradient for one vocabulary shard, and the sum of losses.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static int64_t floats(const struct op *op)
     return op->shape.rows.columns;
 }
 
-// Softmax statistics of a row, combined from the vocabulary shards.
+// Softmax statistics of a row over the whole vocabulary.
 struct row_statistics {
     float  maximum;
     double sum;       // of exp(logit - maximum)
@@ -21,7 +21,7 @@ struct row_statistics {
 };
 enum { STATISTICS = 3 };
 
-// The target's column in the local shard, or -1.
+// Returns the target's column in the local shard, or -1 if it is in another shard.
 static int64_t local_target(const struct loop *loop, const int32_t *targets, int64_t row)
 {
     const struct rows_shape *shape  = &loop->op->shape.rows;
@@ -60,7 +60,7 @@ static void statistics_rows(const struct loop *loop, int64_t first, int64_t last
 
 const struct host_op host_logit_statistics = {.body = statistics_rows, .count = host_count_rows, .each = floats};
 
-// statistics: [parts, rows, STATISTICS].
+// Combines the statistics of a row from the vocabulary shards. statistics: [parts, rows, STATISTICS].
 static struct row_statistics join_parts(const float *statistics, const struct rows_shape *shape, int64_t row)
 {
     struct row_statistics joined = {.maximum = -INFINITY};
@@ -76,8 +76,8 @@ static struct row_statistics join_parts(const float *statistics, const struct ro
     return joined;
 }
 
-// loss = log(sum of exp(x)) - x[target] with x = multiplier * logits. The logits are replaced by their gradient,
-// d loss / d logits = multiplier * (softmax(x) - onehot(target)).
+// Computes loss = log(sum of exp(x)) - x[target] of each row, with x = multiplier * logits. Replaces the logits by
+// their gradient, multiplier * (softmax(x) - onehot(target)).
 static void cross_entropy_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct rows_shape *shape      = &loop->op->shape.rows;

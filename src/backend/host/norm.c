@@ -6,7 +6,7 @@
 #include "gswbench/op_shape.h"
 #include "internal.h"
 
-// Writes the factor of each column to factors: the weight, plus 1 for NORM_LAYER_1P.
+// Writes the factor of each column: the weight, plus 1 for NORM_LAYER_1P.
 static void read_factors(float *factors, const struct op *op, const struct buffer *weight)
 {
     int64_t      columns = op->shape.rows.columns;
@@ -17,7 +17,7 @@ static void read_factors(float *factors, const struct op *op, const struct buffe
     }
 }
 
-// x = in + branch, rounded to its stored format; or in if there is no branch.
+// Returns x, the row to normalise. With a branch, x = in + branch, rounded to its format and stored; else x = in.
 static const float *read_sum(const struct loop *loop, int64_t at, float *space, float *branch_space)
 {
     const struct buffer *sum     = &loop->buffers[NORM_SUM];
@@ -35,7 +35,7 @@ static const float *read_sum(const struct loop *loop, int64_t at, float *space, 
     return row_read(sum, at, columns, space);
 }
 
-// Scratch per thread: factors, bias, x, branch or out; each [columns].
+// Scratch per thread, each [columns]: factors, bias, x, and a row for branch and then out.
 static int64_t forward_floats(const struct op *op)
 {
     return 4 * op->shape.rows.columns;
@@ -71,10 +71,11 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
 
 const struct host_op host_norm_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
-// Scratch per thread: the rows of struct gradient_rows. Shared: partial sums in double of the weight and bias
-// gradients, [HOST_PARTS, 2, columns].
+// Scratch per thread: the rows of struct gradient_rows. Shared scratch: partial sums of the weight and bias gradients
+// in double, [HOST_PARTS, 2, columns].
 enum { BACKWARD_ROWS = 8 };
-// Rows summed in fp32 before they are added to the sums in double; summing in double is much slower.
+// Number of rows that are summed in fp32 before the sum is added in double. Adding every row in double would be much
+// slower.
 enum { GROUP_ROWS = 16 };
 
 static int64_t part_floats(const struct op *op)
@@ -166,7 +167,7 @@ static void backward_parts(const struct loop *loop, int64_t first, int64_t last,
     }
 }
 
-// Adds the parts of one sum in order, for a range of columns.
+// Adds the HOST_PARTS partial sums of the weight or the bias gradient in order, for a range of columns.
 static void add_parts(const struct loop *loop, int64_t first, int64_t last, int64_t offset, float *sums)
 {
     const struct buffer *to    = &loop->buffers[offset == 0 ? NORM_GRADIENT_WEIGHT : NORM_GRADIENT_BIAS];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Thread pool: a generation counter starts a loop, and a counter of pending threads ends it. Also runs ops as loops
-// over the pool, and divides the scratch among its threads.
+// Thread pool. Incrementing a generation counter starts a loop, and it ends when a counter of pending threads is 0.
+// This file also runs ops as loops over the pool, and divides scratch among the threads.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,10 +12,11 @@
 #include "gswbench/status.h"
 #include "internal.h"
 
-// Spins before a thread sleeps, because ops follow each other within microseconds.
+// Number of checks before a waiting thread sleeps. Threads spin first, because ops follow each other within
+// microseconds.
 enum { SPINS = 2000 };
 
-// Scratch is divided in whole cache lines.
+// Each thread gets whole cache lines of scratch.
 enum { FLOATS_PER_LINE = 16 };
 
 struct worker {
@@ -29,10 +30,10 @@ struct pool {
     struct worker  *workers;    // [threads - 1]
     pthread_mutex_t mutex;
     pthread_cond_t  started, finished;
-    atomic_uint     generation;    // of the current loop; incremented under the mutex
+    atomic_uint     generation;    // number of the current loop; incremented under the mutex
     atomic_int      pending;       // workers still running the current loop
 
-    // The current loop; body NULL ends the workers. Written before the generation increments.
+    // The current loop. It is written before the generation is incremented. If body is NULL, the workers exit.
     pool_body *body;
     void      *context;
     int64_t    count;
@@ -192,7 +193,8 @@ static int64_t scratch_floats(const struct host *host, const struct op *op)
     return whole_lines(floats) * threads;
 }
 
-// A fused op (op and quantization) can keep its output in scratch, after the larger scratch of the two.
+// Offset in scratch of the output of an op with a fused quantization, if the output is not stored elsewhere. It follows
+// the scratch of the op and of the quantization, which use the same memory.
 static int64_t floats_before_output(const struct host *host, const struct op *op)
 {
     struct op quantize = op_quantize_of(op);
@@ -223,8 +225,8 @@ void host_run_loop(struct backend *backend, const struct op *op, const struct bu
     pool_run(host->pool, run_part, &loop, count);
 }
 
-// Computes the rows of an op with a fused quantization. If the op has no output in memory, it writes the output to
-// scratch, where host_quantize reads it.
+// Runs an op and then the quantization that is fused to it. If the op's output has no memory in the plan, it is written
+// to scratch, from which the quantization reads it.
 static void run_fused(struct backend *backend, const struct op *op, const struct buffer buffers[])
 {
     const struct host    *host = backend->state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checks that this processor has the instructions that the host backend was compiled for. This file is compiled for any
-// processor, like everything that runs before the check.
+// Checks that this processor has the instructions that the host backend was compiled for. This file itself is compiled
+// for any processor, like all code that runs before the check.
 #include "processor.h"
 
 #include "gswbench/backend.h"
@@ -19,7 +19,7 @@ const char *processor_feature_name(enum processor_feature feature)
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-// Returns the registers that the kernel saves on a context switch: bits 1 and 2 are AVX, bits 5 to 7 AVX-512.
+// Returns the register sets that the Linux kernel saves on a context switch: bits 1 and 2 are AVX, bits 5 to 7 AVX-512.
 static uint64_t kept_registers(void)
 {
     uint32_t low = 0, high = 0, a, b, c, d;

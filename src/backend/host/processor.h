@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Instruction sets that the host backend can be compiled for (-march=native). Columns: name (as in /proc/cpuinfo, or
-// close to it), then leaf, subleaf, register and bit of cpuid.
+// Instruction sets that the compiler may use for the host backend (-march=native). Columns: name (as in /proc/cpuinfo,
+// or close to it), then leaf, subleaf, register and bit of cpuid.
 #pragma once
 
 #include <stdint.h>
@@ -36,14 +36,14 @@ enum processor_feature {
         PROCESSOR_FEATURE_COUNT
 };
 
-// host.c: the instruction sets that the host backend was compiled for. A test finds this struct in the program file by
-// its mark.
+// The instruction sets that the host backend was compiled for (defined in host.c). A test finds this struct in the
+// program file by its mark.
 struct processor_needs {
     char     mark[24];
     uint64_t features;    // 1 << PROCESSOR_...
 };
 extern const struct processor_needs processor_needs;
 
-// Returns the features that the processor has and its kernel supports.
+// Returns the instruction sets that the processor has and the Linux kernel supports.
 uint64_t    processor_features(void);
 const char *processor_feature_name(enum processor_feature feature);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Quantization of a matrix to FP8, with an optional transposed copy, and the scales. Also the byte transpose and the
-// scale update of delayed scaling.
+// Quantization of a matrix to FP8, with an optional transposed copy and the scales; the transpose of an FP8 matrix; and
+// the update of delayed scales.
 #include <math.h>
 #include <string.h>
 
 #include "gswbench/fp8.h"
 #include "internal.h"
 
-// Work unit: one 128 x 128 tile, which is one block of SCALING_128X128.
+// Elements of a 128 x 128 tile. A thread quantizes one tile at a time; it is also one block of SCALING_128X128.
 enum { TILE = SCALING_SIDE * SCALING_SIDE };
-// Tile of the byte transpose, large enough to fill whole cache lines of the output.
+// Tile of the transpose of an FP8 matrix, large enough to fill whole cache lines of the output.
 enum { TILE_ROWS = 64, TILE_COLUMNS = 256 };
 
 static int64_t tiles_of(int64_t count, int64_t tile)
@@ -23,13 +23,13 @@ static int64_t floats(const struct op *op)
     return HOST_PARTS + 2 * TILE;
 }
 
-// Two tiles per thread, after the shared first HOST_PARTS floats.
+// Returns a thread's scratch of two tiles. Scratch starts with HOST_PARTS floats that all threads share.
 static float *space_of_thread(const struct loop *loop, int thread)
 {
     return loop->host->scratch + HOST_PARTS + (int64_t)thread * 2 * TILE;
 }
 
-// Transposes a tile in groups of rows whose cache lines stay in the cache.
+// Transposes a tile. Works on groups of rows, so that the lines that it reads stay in the cache.
 static struct panel transpose(const struct panel *tile, float *space)
 {
     enum { GROUP = 16 };
@@ -44,7 +44,7 @@ static struct panel transpose(const struct panel *tile, float *space)
     return (struct panel){space, tile->rows, tile->columns, tile->rows, false};
 }
 
-// Row-wise or column-wise copy of the matrix.
+// An FP8 copy of the matrix: row-wise or transposed.
 struct copy {
     struct buffer codes, factors;
     int64_t       rows, columns;
@@ -87,7 +87,8 @@ static void store_codes(const struct buffer *codes, int64_t at, const float *val
     }
 }
 
-// Quantizes a tile with MX scales, which are stored by tiles of the same 128 x 128 elements.
+// Quantizes a tile with MX scales. The layout of MX scales has tiles for the same 128 x 128 elements, which are first
+// cleared.
 static void store_blocks(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
     memset((uint8_t *)copy->factors.data + scaling_block_at(copy->columns, row, column), 0, SCALING_TILE);
@@ -101,8 +102,8 @@ static void store_blocks(const struct copy *copy, const struct panel *tile, int6
     }
 }
 
-// Row scales are written before any tile is quantized. Rows of the transposed copy are columns of the input, so a
-// thread reads 128 adjacent columns at a time.
+// Stores the scale of a row (SCALING_ROWS). All row scales are stored before any tile is quantized. Rows of the
+// transposed copy are columns of the input, so a thread reads 128 adjacent columns at a time.
 static void store_factor(const struct copy *copy, int64_t row, float magnitude)
 {
     ((float *)copy->factors.data)[row] = 1 / fp8_row_scale(copy->codes.format, magnitude);
@@ -142,7 +143,7 @@ static void scale_columns(const struct loop *loop, int64_t first, int64_t last, 
     }
 }
 
-// Quantizes the tile at that row and column of the copy.
+// Quantizes the tile at this row and column of the copy.
 static void store_tile(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
     float scale = copy->scale;
@@ -168,7 +169,7 @@ static void store_tile(const struct copy *copy, const struct panel *tile, int64_
     }
 }
 
-// The per-tensor scale is the first float of scratch.
+// Quantizes tiles for both copies. The per-tensor scale is the first float of scratch.
 static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct quantize_shape *shape = &loop->op->shape.quantize;
@@ -191,7 +192,8 @@ static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last,
     }
 }
 
-// Per-tensor scale, and amax for delayed scaling.
+// Returns the per-tensor scale: the given one, or the one for the matrix's amax. Also updates the amax for delayed
+// scaling.
 static float choose_scale(struct backend *backend, const struct op *op, const struct buffer buffers[])
 {
     const float *given = buffers[QUANTIZE_SCALE].data;

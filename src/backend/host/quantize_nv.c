@@ -9,14 +9,14 @@
 
 enum { BLOCK = SCALING_NV_BLOCK, STRIP = 128 };
 
-// Row-wise or column-wise copy of the matrix.
+// An NVFP4 copy of the matrix: row-wise or transposed.
 struct copy {
     struct buffer        codes, factors;
     int64_t              rows, columns;
     bool                 is_transposed, transforms, is_square, is_stochastic;
-    float                scale;     // of the tensor
-    uint64_t             key;       // of the step's random bytes
-    uint64_t             stream;    // of the copy
+    float                scale;     // per-tensor scale
+    uint64_t             key;       // key of the step's random bytes
+    uint64_t             stream;    // random stream of this copy
     const struct buffer *in;
 };
 
@@ -41,7 +41,7 @@ static struct copy copy_of(const struct op *op, const struct buffer buffers[], b
     };
 }
 
-// Reads a block of a copy: the values at (row, column) and after, zero beyond the end. Returns their number.
+// Reads a block of 16 values of a copy, the first at (row, column), padded with zeros. Returns how many the matrix has.
 static int64_t read_block(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column, float *values)
 {
     int64_t end = copy->is_transposed ? tile->rows : tile->columns, count = host_minimum(BLOCK, end - column);
@@ -127,7 +127,7 @@ static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last,
     }
 }
 
-// amax of the transformed matrix in a share of the tiles, for one of HOST_PARTS parts.
+// Computes the amax of the Hadamard-transformed matrix for each of HOST_PARTS parts, which are sets of tiles.
 static void find_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct quantize_shape *shape = &loop->op->shape.quantize;
@@ -157,20 +157,21 @@ static float find_transformed(struct backend *backend, const struct op *op, cons
     return row_maximum(host->scratch, HOST_PARTS);
 }
 
-// The buffers of the tensor scales hold the amax until all tiles are quantized, then the inverse scale.
+// Quantizes a matrix to NVFP4. The buffers of the per-tensor scales hold the amax until all tiles are quantized, then
+// the inverse scale.
 void host_quantize_nv(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct quantize_shape *shape = &op->shape.quantize;
     float *own = buffers[QUANTIZE_TENSOR_SCALE].data, *other = buffers[QUANTIZE_TRANSPOSED_TENSOR_SCALE].data;
-    float  largest = own != NULL || !shape->transforms ? host_find_magnitude(backend, op, &buffers[QUANTIZE_IN]) : 0;
-    float  turned  = other == NULL ? 0 : shape->transforms ? find_transformed(backend, op, buffers) : largest;
+    float  largest    = own != NULL || !shape->transforms ? host_find_magnitude(backend, op, &buffers[QUANTIZE_IN]) : 0;
+    float  transposed = other == NULL ? 0 : shape->transforms ? find_transformed(backend, op, buffers) : largest;
     if (own != NULL) {
         *own = largest;
         memset(buffers[QUANTIZE_INVERSE_SCALE].data, 0,
                (size_t)scaling_inverses(SCALING_NV, shape->rows, shape->columns));
     }
     if (other != NULL) {
-        *other = turned;
+        *other = transposed;
         memset(buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE].data, 0,
                (size_t)scaling_inverses(SCALING_NV, shape->columns, shape->rows));
     }
@@ -179,6 +180,6 @@ void host_quantize_nv(struct backend *backend, const struct op *op, const struct
         *own = 1 / fp4_tensor_scale(largest);
     }
     if (other != NULL) {
-        *other = 1 / fp4_tensor_scale(turned);
+        *other = 1 / fp4_tensor_scale(transposed);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ops that move parts of rows: regroup permutes rows and their parts, split divides columns in two, join is its
-// inverse.
+// Ops that move parts of rows. Regroup permutes the parts of rows; split divides the columns of a matrix in two; join
+// is the inverse of split.
 #include "internal.h"
 
 static void move_parts(const struct loop *loop, int64_t first, int64_t last, int thread)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// RoPE: splits packed q, k, v and rotates q and k, after an optional RMS norm of each head. The backward pass rotates
-// back and packs, and with norms also computes the gradients of their weights.
+// RoPE: splits packed q, k, v, and rotates q and k, after an optional RMS norm of each head. The backward pass rotates
+// back and packs. With norms it also computes the gradients of their weights.
 #include <math.h>
 #include <string.h>
 
 #include "gswbench/arithmetic.h"
 #include "internal.h"
 
-// Scratch per thread: a head in, out and normalised, and the norm weights of q and k.
+// Scratch per thread, in heads: input, output, normalised input, and the norm weights of q and k.
 enum { ROPE_ROWS = 5 };
 
 static int64_t floats(const struct op *op)
@@ -29,7 +29,7 @@ void rope_rotate(float *out, const float *in, const struct attention_shape *shap
     }
 }
 
-// Index of a packed head in QUERY or KEY_VALUE.
+// Index of a head's first element in the operand QUERY or KEY_VALUE. head: its number in the packed row.
 static int64_t split_place(const struct attention_shape *shape, int64_t token, int64_t head)
 {
     int64_t place =
@@ -37,7 +37,7 @@ static int64_t split_place(const struct attention_shape *shape, int64_t token, i
     return place * shape->head_dim;
 }
 
-// RMS-normalises a head; returns 1 / rms.
+// RMS-normalises a head, and returns 1 / rms.
 static float normalise(float *out, const float *in, const struct attention_shape *shape)
 {
     double mean    = row_dot(in, in, shape->head_dim) / (double)shape->head_dim;
@@ -89,7 +89,7 @@ static void rotate_tokens(const struct loop *loop, int64_t first, int64_t last, 
 
 const struct host_op host_rope_forward = {.body = rotate_tokens, .count = host_count_tokens, .each = floats};
 
-// Scratch per thread: the rows of struct head_rows. Shared: partial sums in double of the weight gradients,
+// Scratch per thread: the rows of struct head_rows. Shared scratch: partial sums of the weight gradients in double,
 // [HOST_PARTS, 2, head_dim].
 enum { BACKWARD_ROWS = 8 };
 
@@ -114,7 +114,7 @@ static double *part_sums(const struct loop *loop, int64_t part)
 struct head_rows {
     const float *scales;    // [2, head_dim]
     float       *sums;      // [2, head_dim]: weight gradients of one token
-    float       *in, *turned, *x, *normalised;
+    float       *in, *rotated, *x, *normalised;
 };
 
 static void backward_head(const struct loop *loop, int64_t token, int64_t head, const struct head_rows *rows)
@@ -131,18 +131,18 @@ static void backward_head(const struct loop *loop, int64_t token, int64_t head, 
         return;
     }
     const float *in = row_read(split, split_place(shape, token, head), head_dim, rows->in);
-    rope_rotate(rows->turned, in, shape, angles, -1.0f);
+    rope_rotate(rows->rotated, in, shape, angles, -1.0f);
     const float *x       = row_read(&loop->buffers[ROPE_PACKED_IN], at, head_dim, rows->x);
     float        inverse = normalise(rows->normalised, x, shape);
     for (int64_t i = 0; i < head_dim; i++) {
-        rows->sums[of + i] += rows->turned[i] * rows->normalised[i];
-        rows->turned[i] *= rows->scales[of + i];
+        rows->sums[of + i] += rows->rotated[i] * rows->normalised[i];
+        rows->rotated[i] *= rows->scales[of + i];
     }
-    float along = (float)(row_dot(rows->turned, rows->normalised, head_dim) / (double)head_dim);
+    float along = (float)(row_dot(rows->rotated, rows->normalised, head_dim) / (double)head_dim);
     for (int64_t i = 0; i < head_dim; i++) {
-        rows->turned[i] = inverse * (rows->turned[i] - rows->normalised[i] * along);
+        rows->rotated[i] = inverse * (rows->rotated[i] - rows->normalised[i] * along);
     }
-    row_close(packed, at, head_dim, rows->turned);
+    row_close(packed, at, head_dim, rows->rotated);
 }
 
 static void backward_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
@@ -153,7 +153,7 @@ static void backward_parts(const struct loop *loop, int64_t first, int64_t last,
     struct head_rows              rows  = {.scales     = row_read(&loop->buffers[ROPE_SCALE], 0, 2 * head_dim, space),
                                            .sums       = space + 2 * head_dim,
                                            .in         = space + 4 * head_dim,
-                                           .turned     = space + 5 * head_dim,
+                                           .rotated    = space + 5 * head_dim,
                                            .x          = space + 6 * head_dim,
                                            .normalised = space + 7 * head_dim};
     for (int64_t part = first; part < last; part++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// MoE router: top-k experts of each token, gates, dropped choices and slots, the gradient of the logits, and the update
-// of the bias that balances expert load.
+// MoE router: selects the top-k experts of each token, computes gates, drops choices beyond capacity, and assigns
+// slots. Also the gradient of the logits, and the update of the bias that balances the load of the experts. A choice is
+// one of a token's top-k experts; a slot is a row of the buffer that experts read.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static void softmax(float *x, int64_t count)
     }
 }
 
-// Writes the scores of a row to scores [experts]. Returns the factor that makes them sum to 1.
+// Writes the scores of a row to `scores` [experts]. Returns the factor that turns them into probabilities with sum 1.
 static float scores_of(const struct routing_shape *shape, const float *logits, float *scores)
 {
     memcpy(scores, logits, sizeof(*scores) * (size_t)shape->experts);
@@ -45,7 +46,8 @@ static float scores_of(const struct routing_shape *shape, const float *logits, f
     return (float)(1 / row_sum(scores, shape->experts));
 }
 
-// Indices of the largest values in descending order; ties go to the lower index.
+// Finds the indices of the `wanted` largest values, in descending order of value. Of equal values, the lower index is
+// first.
 static void find_largest(const float *values, int64_t count, int64_t wanted, int32_t *places)
 {
     for (int64_t at = 0; at < count; at++) {
@@ -61,7 +63,8 @@ static void find_largest(const float *values, int64_t count, int64_t wanted, int
     }
 }
 
-// Keeps the experts of the top groups; a group's score is the sum of its two best.
+// Sets the values of experts outside the top groups to -infinity. The score of a group is the sum of its two best
+// experts.
 static void keep_best_groups(const struct routing_shape *shape, float *values)
 {
     int64_t experts = shape->experts / shape->groups, best_count = host_minimum(BEST_OF_GROUP, experts);
@@ -84,9 +87,9 @@ static void keep_best_groups(const struct routing_shape *shape, float *values)
     }
 }
 
-// Selects the top_k experts by score plus bias in descending order; ties go to the lower expert. bias may be NULL. A
-// softmax preserves the order of logits, so logits are compared: they also separate experts whose scores round to the
-// same value. space: [experts].
+// Selects the top_k experts by score plus bias (NULL: none), in descending order; of equal ones, the lower expert is
+// first. Without bias and groups it compares logits instead of softmax scores. The order is the same, but logits also
+// separate experts whose scores round to the same value. space: [experts].
 static void choose(const struct routing_shape *shape, const float *logits, const float *scores, const float *bias,
                    float *space, int32_t *experts)
 {
@@ -100,7 +103,8 @@ static void choose(const struct routing_shape *shape, const float *logits, const
     find_largest(space, shape->experts, shape->top_k, experts);
 }
 
-// Normalising the chosen softmax scores is the same as a softmax over their logits.
+// Computes the gates of a row. Unless gates are absolute, the chosen scores are divided by their sum. For softmax
+// scores this equals a softmax over the chosen logits.
 static void find_gates(const struct routing_shape *shape, const float *logits, const float *scores,
                        const int32_t *experts, float *gates)
 {
@@ -117,14 +121,15 @@ static void find_gates(const struct routing_shape *shape, const float *logits, c
     row_scale(gates, shape->top_k, scale);
 }
 
-// Expert counts of the sequence of a local row.
+// Returns the number of choices of each expert, in the sequence that a local row belongs to.
 static const float *counts_of(const struct routing_shape *shape, const struct buffer *counts, int64_t own_row)
 {
     int64_t sequence = (shape->first + own_row) / shape->sequence_rows % shape->sequences;
     return (const float *)counts->data + sequence * shape->experts;
 }
 
-// Choices of every row, [total, top_k]. Every rank computes all of them, because capacity is shared between the ranks.
+// Choices of every row, [total, top_k]. Each rank computes the choices of the rows of every rank, because ranks share
+// the capacity of an expert.
 struct choices {
     int32_t *experts;
     float   *probabilities;    // probability of the chosen expert; DROPPED if the choice is dropped
@@ -133,8 +138,8 @@ struct choices {
 };
 static const float DROPPED = -1.0f;
 
-// Scratch per thread: a row of scores, a row of selection values, and the candidates of a sequence. Shared: the
-// choices.
+// Scratch per thread: a row of scores, a row of selection values, and the candidates of a sequence. Shared scratch:
+// struct choices.
 static int64_t thread_floats(const struct routing_shape *shape)
 {
     return 2 * shape->experts + 2 * rows_per_sequence(shape);
@@ -160,7 +165,8 @@ static const float *bias_of(const struct loop *loop)
     return loop->buffers[ROUTE_BIAS].data;
 }
 
-// With groups or a bias, the selected experts may differ from the top-k by score.
+// Whether the selected experts may differ from the top-k by score, because of expert groups or a bias. The auxiliary
+// loss then needs a second selection by score.
 static bool is_chosen_apart(const struct loop *loop)
 {
     const struct routing_shape *shape = &loop->op->shape.routing;
@@ -192,7 +198,8 @@ static void choose_rows(const struct loop *loop, int64_t first, int64_t last, in
     }
 }
 
-// Lists the choices of one expert in one sequence, in row order; returns their number.
+// Lists the choices of one expert in one sequence in row order, and returns their number. index: sequence * experts +
+// expert.
 static int64_t list_candidates(const struct routing_shape *shape, const int32_t *experts, const float *probabilities,
                                int64_t index, struct route_candidate *candidates)
 {
@@ -218,8 +225,8 @@ static int64_t count_from(const struct route_candidate *candidates, int64_t coun
     return reaching;
 }
 
-// Drops all but the `taken` most probable candidates; ties keep the first. A binary search over the bits finds the
-// threshold: the largest probability that at least `taken` candidates reach.
+// Drops all but the `taken` most probable candidates; of equal ones, the first are kept. A binary search over the bits
+// of the probability finds the threshold: the largest value that at least `taken` candidates reach.
 static void drop_least_probable(struct choices *choices, const struct route_candidate *candidates, int64_t count,
                                 int64_t taken)
 {
@@ -236,7 +243,8 @@ static void drop_least_probable(struct choices *choices, const struct route_cand
     }
 }
 
-// Drops the choices beyond capacity. An index is one expert of one sequence, so no two threads write one choice.
+// Counts choices, and drops those beyond the capacity of an expert. Each index is one expert of one sequence, so no two
+// threads write the same choice.
 static void drop_choices(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
@@ -254,7 +262,8 @@ static void drop_choices(const struct loop *loop, int64_t first, int64_t last, i
     }
 }
 
-// Dropless: writes the number of rows of each expert, rounded up to the padding multiple, to token_counts.
+// Without capacity (dropless): writes the number of rows of each expert, rounded up to the padding multiple, to
+// token_counts.
 static void count_slots(const struct loop *loop)
 {
     const struct routing_shape *shape        = &loop->op->shape.routing;
@@ -283,7 +292,7 @@ static void find_slots(const struct loop *loop, int64_t expert, int64_t *begin, 
     *end = *begin + (shape->multiple == 0 ? shape->capacity : token_counts[expert]);
 }
 
-// Assigns slots to the local choices of each expert in row order.
+// Assigns slots to the local choices of each expert, in row order.
 static void place_experts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     (void)thread;
@@ -358,7 +367,7 @@ static void run_forward(struct backend *backend, const struct op *op, const stru
     struct loop loop = {.op = op, .buffers = buffers, .host = backend->state};
     if (shape->multiple > 0) {
         count_slots(&loop);
-        // -1 marks empty slots, also those after the last expert.
+        // -1 marks an empty slot, also after the slots of the last expert.
         memset(buffers[ROUTE_SOURCES].data, -1, sizeof(int32_t) * (size_t)routing_slots(shape));
     }
     host_run_loop(backend, op, buffers, place_experts, shape->experts);
@@ -375,8 +384,8 @@ static int64_t backward_floats(const struct op *op)
     return 2 * op->shape.routing.experts;
 }
 
-// Gradient of each score, times the score, without the derivative of a sigmoid. It is the sum of these terms, with
-// auxiliary scale a, probabilities p, counts c (constants), and gates g with sum s:
+// Computes the gradient of each logit; for a sigmoid, the caller multiplies by 1 - score. The gradient is the sum of
+// these terms, with auxiliary scale a, probabilities p, counts of choices c (constants), gates g, and their sum s:
 //
 //   a p_e (c_e - sum p c)                  every expert e: auxiliary loss
 //   g_j (d g_j - sum g d g / s)            chosen expert j, if gates are normalised
@@ -407,7 +416,7 @@ static void add_row(const struct loop *loop, int64_t row, const float *scores, f
     }
 }
 
-// The derivative of a sigmoid s is s (1 - s).
+// Computes the gradient of the logits. add_row already includes the factor s of a sigmoid's derivative, s (1 - s).
 static void backward_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct routing_shape *shape    = &loop->op->shape.routing;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Row and matrix primitives: conversion to and from fp32, reductions, GEMM.
+// Functions on rows and matrices that the ops of the host backend share: conversion to and from fp32, reductions, GEMM.
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
@@ -17,7 +17,7 @@ int64_t host_minimum(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Converts bf16, FP8 or FP4.
+// Converts elements in bf16, FP8 or FP4 to fp32.
 static void widen(float *to, const struct buffer *from, int64_t at, int64_t count)
 {
     if (from->format == FORMAT_BF16) {
@@ -97,7 +97,8 @@ void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from,
     }
 }
 
-// Vectors are passed by address: the ABI of passing them by value depends on the target CPU.
+// Loads a vector of fp32 as double. Vectors are passed by address, because the ABI for passing them by value depends on
+// the target CPU.
 static inline void load(lanes_double *lanes, const float *x)
 {
     lanes_float singles;

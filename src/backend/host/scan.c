@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Selective scan of Mamba-2 in chunks. The groups of heads are divided among the threads.
+// Selective scan of Mamba-2. A sequence is processed in chunks: GEMMs compute the effect of positions within a chunk,
+// and a state carries the effect of earlier chunks. The groups of heads are divided among the threads.
 //
-// With a = -exp(decay), D = skip, u = dt x, L_i = sum of dt a up to position i of the chunk, and S the state before it:
+// With a = -exp(decay), D = skip, u = dt x, L_i = sum of dt a up to position i of the chunk, and S the state before the
+// chunk:
 //
 //   y_i = sum over j <= i of exp(L_i - L_j) (C_i . B_j) u_j + exp(L_i) S C_i + D x_i
 //   S'  = exp(L_end) S + sum over j of exp(L_end - L_j) u_j B_j^T
@@ -11,7 +13,7 @@
 #include "gswbench/arithmetic.h"
 #include "internal.h"
 
-// One head of one sequence, and a chunk of it. Matrices are panels in the thread's scratch.
+// One head of one sequence, at the current chunk. The matrices are in the thread's scratch.
 struct head {
     const struct mamba_shape *shape;
     const struct buffer      *convolved, *packed;
@@ -19,14 +21,14 @@ struct head {
     float                     rate, bias, skip;                       // a, bias of dt, D
     float                    *dt, *sum;                               // [chunk]; sum: L
     struct panel              b, c, x, u, scores, state;
-    // Backward only.
+    // The following fields are for the backward pass.
     struct panel slope_state, dy, products, mixed, slope_u, slope_b, slope_c, across, leaving;
     float       *states;           // [chunks, head_dim, state]: states before the chunks
     float       *all_b, *all_c;    // [sequence, state]: gradients of B and C, summed over the heads of the group
     double      *slope_sum;        // [chunk]
 };
 
-// Gradients of the three numbers of a head.
+// Gradients of the three parameters of a head.
 struct head_sums {
     double bias, decay, skip;
 };
@@ -108,7 +110,7 @@ static struct panel transposed(struct panel panel)
     return panel;
 }
 
-// Sets the number of positions of the chunk in all panels.
+// Sets the number of positions of the chunk (rows) in all panels.
 static void set_count(struct head *head, int64_t count)
 {
     struct panel *panels[] = {&head->b,       &head->c,      &head->x,       &head->u,       &head->dy,
@@ -165,7 +167,7 @@ static int64_t column_of_c(const struct head *head)
     return column_of_b(head) + head->shape->groups * head->shape->state;
 }
 
-// Reads a chunk, and computes dt, L and u.
+// Reads a chunk of the inputs, and computes dt, L and u.
 static void open_chunk(struct head *head, int64_t chunk)
 {
     const struct mamba_shape *shape = head->shape;
@@ -186,7 +188,7 @@ static void open_chunk(struct head *head, int64_t chunk)
     }
 }
 
-// exp(L_i - L_j), for i >= j at most 1.
+// Returns exp(L_i - L_j), which is at most 1 if i >= j.
 static float decay(const struct head *head, int64_t i, int64_t j)
 {
     return expf(head->sum[i] - head->sum[j]);
@@ -197,7 +199,8 @@ static float decay_to_end(const struct head *head, int64_t j)
     return decay(head, head->count - 1, j);
 }
 
-// Multiplies each row by its decay from the state before the chunk, or to the end of the chunk.
+// Multiplies row i by exp(L_i), the decay since the state before the chunk; or if is_to_end, by exp(L_end - L_i), the
+// decay until the end of the chunk.
 static void scale_rows(const struct head *head, struct panel *panel, bool is_to_end)
 {
     for (int64_t i = 0; i < head->count; i++) {
@@ -206,7 +209,7 @@ static void scale_rows(const struct head *head, struct panel *panel, bool is_to_
     }
 }
 
-// The state after the chunk. Overwrites the rows of u.
+// Advances the state to the end of the chunk. Overwrites u.
 static void pass_state(struct head *head)
 {
     struct panel left = transposed(head->u);
@@ -271,8 +274,8 @@ static void forward_groups(const struct loop *loop, int64_t first, int64_t last,
 
 const struct host_op host_scan_forward = {.body = forward_groups, .count = count_groups, .each = forward_floats};
 
-// Computes mixed = exp(L_i - L_j) (C_i . B_j), and products = exp(L_i - L_j) (dy_i . u_j), which is the gradient of
-// C_i . B_j. Both are zero for j > i. Adds the gradient of L within the chunk to slope_sum.
+// Computes mixed = exp(L_i - L_j) (C_i . B_j), and products = exp(L_i - L_j) (dy_i . u_j), the gradient of C_i . B_j.
+// Both are zero for j > i. Adds the gradient of L from within the chunk to slope_sum.
 static void mix(struct head *head)
 {
     struct panel b = transposed(head->b), u = transposed(head->u);
@@ -296,7 +299,7 @@ static float *row_at(const struct panel *panel, int64_t row)
     return panel->data + row * panel->leading;
 }
 
-// Computes the gradients through the states: of C (across), of u (leaving), and of L (added to slope_sum).
+// Computes the gradients that pass through the state: of C (across), of u (leaving), and of L (added to slope_sum).
 static void cross(struct head *head)
 {
     struct panel slope_state = transposed(head->slope_state);
@@ -331,7 +334,8 @@ static void differentiate(struct head *head)
     panel_multiply(&head->slope_state, &dy, &head->c, 1.0f, expf(head->sum[head->count - 1]));
 }
 
-// Stores the gradients of x and dt. rows: d out of the chunk, because dy was scaled.
+// Stores the gradients of x and dt, and adds to the gradients of the head's parameters. d out is read again, because dy
+// was scaled.
 static void store_chunk(struct head *head, const struct buffer *buffers, struct head_sums *sums)
 {
     const struct mamba_shape *shape = head->shape;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Attention sinks: add the sink's exponential to the softmax denominator after attention over the keys.
+// Attention sinks: after attention over the keys, exp(sink) is added to the softmax denominator of each head.
 #include <math.h>
 
 #include "internal.h"
 
-// Scratch per thread: two rows of a head, and all sinks.
+// Scratch per thread: two rows of a head, and the sink of each head.
 static int64_t floats(const struct op *op)
 {
     return 2 * op->shape.attention.head_dim + op->shape.attention.heads;
 }
 
-// Index of a token and head 0 in the statistics [batch, heads, sequence].
+// Index of a token's head 0 in the log-sum-exp values (statistics) [batch, heads, sequence].
 static int64_t statistics_at(const struct attention_shape *shape, int64_t token)
 {
     return token / shape->sequence * shape->heads * shape->sequence + token % shape->sequence;
@@ -41,8 +41,8 @@ static void forward_tokens(const struct loop *loop, int64_t first, int64_t last,
 
 const struct host_op host_sink_forward = {.body = forward_tokens, .count = host_count_tokens, .each = floats};
 
-// The sink takes weight exp(sink - lse) from the values, so its gradient is -exp(sink - lse) * dot(dO, O), summed over
-// tokens.
+// Computes the gradients of the sinks. A sink takes exp(sink - lse) of the softmax weight, so its gradient is the sum
+// over tokens of -exp(sink - lse) * dot(dO, O).
 static void backward_heads(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct attention_shape *shape      = &loop->op->shape.attention;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Plans and executes cuDNN attention, one entry per shape. An entry keeps its plans or cuDNN's refusal.
+// Plans and executes attention with cuDNN. There is one entry per shape, which holds the plans, or cuDNN's error if
+// there are none.
 #include "../cudnn_attention.h"
 
 #include "../internal.h"
@@ -12,7 +13,8 @@
 #include "cudnn_graph.h"
 #include "gswbench/arena.h"
 
-// First version whose headers have device descriptors. Versions before 9.6 also need zeroed query gradient sums.
+// Oldest supported version, the first with device descriptors in its headers. (Versions before 9.6 also need zeroed
+// query gradient sums.)
 enum { OLDEST_VERSION = 90800 };
 
 struct cudnn_entry {
@@ -73,8 +75,8 @@ void cudnn_attention_version(const struct cudnn_attention *attention, char *text
     snprintf(text, bytes, "cuDNN %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
 }
 
-// Compares the properties that need separate plans. Accumulation is not one of them: the caller adds gradients.
-static bool is_alike(const struct attention_shape *a, const struct attention_shape *b)
+// Whether one plan fits both shapes. Accumulation does not matter, because the caller adds the gradients.
+static bool is_equal(const struct attention_shape *a, const struct attention_shape *b)
 {
     return a->batch == b->batch && a->sequence == b->sequence && a->heads == b->heads && a->kv_heads == b->kv_heads &&
            a->head_dim == b->head_dim && attention_value_dim(a) == attention_value_dim(b) && a->causal == b->causal &&
@@ -84,14 +86,15 @@ static bool is_alike(const struct attention_shape *a, const struct attention_sha
 static struct cudnn_entry *find(const struct cudnn_attention *attention, const struct op *op)
 {
     for (struct cudnn_entry *entry = attention->entries; entry != NULL; entry = entry->next) {
-        if (entry->kind == op->kind && is_alike(&entry->shape, &op->shape.attention)) {
+        if (entry->kind == op->kind && is_equal(&entry->shape, &op->shape.attention)) {
             return entry;
         }
     }
     return NULL;
 }
 
-// Scratch of an op: the plan's workspace, then for backward ops the row sums and the query gradient sums.
+// Offsets in an op's scratch: the plan's workspace is first. Backward ops then have the row sums of dO * O and the fp32
+// sums of the query gradients.
 static int64_t row_sum_offset(const struct cudnn_entry *entry)
 {
     return cuda_align(entry->plans[entry->taken].workspace_bytes);
@@ -150,7 +153,7 @@ int64_t cudnn_attention_engine(const struct cudnn_entry *entry)
     return entry->plans[entry->taken].engine;
 }
 
-// Tensor ids and pointers of one execution.
+// The tensors of one execution: an id of the graph and the pointer that is bound to it.
 struct binding {
     int64_t id[CUDNN_ATTENTION_ID_COUNT];
     void   *pointer[CUDNN_ATTENTION_ID_COUNT];
@@ -163,7 +166,7 @@ static void bind(struct binding *binding, enum cudnn_attention_id id, void *poin
     binding->pointer[binding->count++] = pointer;
 }
 
-// Keys and values, or their gradients, share the rows of one tensor.
+// Binds keys and values, or their gradients. They are in one tensor, and each row has the keys first.
 static void bind_pair(struct binding *binding, enum cudnn_attention_id key, enum cudnn_attention_id value,
                       const struct buffer *pair, const struct attention_shape *shape)
 {

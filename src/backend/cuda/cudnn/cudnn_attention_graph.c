@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Attention as a graph of cuDNN operations. Engines match whole graphs, so cuDNN prescribes the order and the types.
+// Builds attention as a graph of cuDNN operations. A cuDNN engine accepts only a graph that matches its pattern, so the
+// order of operations and their types are cuDNN's.
 #include "cudnn_graph.h"
 
-// Tensor layouts with dimensions [batch, heads, rows, columns] and strides of the actual memory order.
+// Layouts of the tensors. Dimensions are [batch, heads, rows, columns]; strides describe the order in memory.
 struct layouts {
     struct cudnn_layout query, out, key, key_transposed, value, value_transposed, scores, scores_transposed, rows,
         key_of_heads, value_of_heads, query_sum;
@@ -32,7 +33,7 @@ static struct layouts layouts_of(const struct attention_shape *shape)
     };
 }
 
-// Pointwise operation on one tensor, or two.
+// Appends a pointwise operation on one or two tensors.
 static cudnn_tensor apply(struct cudnn_graph *graph, cudnnPointwiseMode_t mode, cudnnDataType_t precision,
                           const cudnn_tensor in[2], cudnn_tensor out)
 {
@@ -40,7 +41,7 @@ static cudnn_tensor apply(struct cudnn_graph *graph, cudnnPointwiseMode_t mode, 
         graph, &(struct cudnn_pointwise){.mode = mode, .precision = precision, .x = in[0], .b = in[1], .out = out});
 }
 
-// fp32 pointwise operation with a virtual output.
+// Appends an fp32 pointwise operation, whose output is a virtual tensor: it stays inside the engine.
 static cudnn_tensor combine(struct cudnn_graph *graph, cudnnPointwiseMode_t mode, cudnn_tensor x, cudnn_tensor b,
                             const struct cudnn_layout *layout)
 {
@@ -59,7 +60,7 @@ static cudnn_tensor index_along(struct cudnn_graph *graph, int64_t axis, cudnn_t
                                          .out = cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0)});
 }
 
-// Adds a scalar to row or column indices.
+// Appends the sum of a scalar and a tensor of row or column indices.
 static cudnn_tensor shift(struct cudnn_graph *graph, cudnn_tensor index, enum cudnn_attention_id by,
                           const struct layouts *layouts)
 {
@@ -68,7 +69,7 @@ static cudnn_tensor shift(struct cudnn_graph *graph, cudnn_tensor index, enum cu
                  cudnn_graph_tensor(graph, CUDNN_DATA_INT32, &layouts->scores, 0));
 }
 
-// Sets scores to -infinity where a comparison of row and column fails.
+// Appends a mask: scores become -infinity where the comparison of row and column index is false.
 static cudnn_tensor keep_where(struct cudnn_graph *graph, cudnn_tensor scores, cudnnPointwiseMode_t comparison,
                                const cudnn_tensor compared[2], const struct layouts *layouts)
 {
@@ -84,7 +85,8 @@ static cudnn_tensor keep_where(struct cudnn_graph *graph, cudnn_tensor scores, c
                                          .out = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->scores, 0)});
 }
 
-// Causal and window mask. Earlier keys precede the queries, so they shift the row index.
+// Appends the causal mask and the window mask. If keys precede the first query (`earlier`), their number is added to
+// the row index.
 static cudnn_tensor mask(struct cudnn_graph *graph, cudnn_tensor scores, const struct layouts *layouts)
 {
     if (!layouts->is_causal) {
@@ -101,7 +103,7 @@ static cudnn_tensor mask(struct cudnn_graph *graph, cudnn_tensor scores, const s
     return scores;
 }
 
-// query key^T * scale
+// Appends scores = query key^T * scale.
 static cudnn_tensor scaled_scores(struct cudnn_graph *graph, cudnn_tensor query, cudnn_tensor key, cudnn_tensor scale,
                                   const struct layouts *layouts)
 {
@@ -133,23 +135,24 @@ static void describe_forward(struct cudnn_graph *graph, const struct layouts *la
                      cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->out, CUDNN_ATTENTION_OUT));
 }
 
-// Gradient of keys or values: scores^T x rows of queries, summed over the heads that share a key.
+// Appends the gradient of keys or values: scores^T times rows of the queries or output gradients, summed over the query
+// heads that share a key head.
 static void key_gradient(struct cudnn_graph *graph, cudnn_tensor scores, cudnn_tensor rows, enum cudnn_attention_id id,
                          const struct layouts *layouts)
 {
-    cudnn_tensor turned = cudnn_graph_reshape(
+    cudnn_tensor transposed = cudnn_graph_reshape(
         graph, scores, cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, &layouts->scores_transposed, 0));
     bool         is_value = id == CUDNN_ATTENTION_VALUE_GRADIENT;
     cudnn_tensor gradient =
         cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16, is_value ? &layouts->value : &layouts->key, id);
     if (layouts->is_grouped) {
         cudnn_tensor by_head =
-            cudnn_graph_gemm(graph, turned, rows,
+            cudnn_graph_gemm(graph, transposed, rows,
                              cudnn_graph_tensor(graph, CUDNN_DATA_BFLOAT16,
                                                 is_value ? &layouts->value_of_heads : &layouts->key_of_heads, 0));
         cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, by_head, gradient);
     } else {
-        cudnn_graph_gemm(graph, turned, rows, gradient);
+        cudnn_graph_gemm(graph, transposed, rows, gradient);
     }
 }
 
@@ -164,7 +167,7 @@ static void describe_backward(struct cudnn_graph *graph, const struct layouts *l
     cudnn_tensor statistics = cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, CUDNN_ATTENTION_STATISTICS);
     cudnn_tensor scale      = cudnn_graph_scalar(graph, CUDNN_DATA_FLOAT, CUDNN_ATTENTION_SCALE);
 
-    // Row sums of dO * O. They are complete even if some keys of the row are on other ranks.
+    // Row sums of dO * O. They cover all keys of a row, even if some keys are on other ranks, because O does.
     cudnn_tensor row_sum = combine(graph, CUDNN_POINTWISE_MUL, d_out, out, &layouts->out);
     row_sum              = cudnn_graph_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, row_sum,
                                               cudnn_graph_tensor(graph, CUDNN_DATA_FLOAT, &layouts->rows, 0));

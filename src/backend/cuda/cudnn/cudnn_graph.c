@@ -6,7 +6,7 @@
 
 #include "gswbench/library.h"
 
-// Loads the cuDNN of the headers' major version.
+// Name of the cuDNN library with the major version of the headers.
 #define TEXT_OF(number) #number
 #define NAME_OF(major)  "libcudnn.so." TEXT_OF(major)
 
@@ -201,8 +201,8 @@ static cudnnBackendDescriptor_t make_device(struct cudnn_graph *graph, const cha
     return device;
 }
 
-// Finalizes the graph and queries the engine heuristic, for the device of the handle, or for `device` if handle is
-// NULL.
+// Finalizes the graph and asks cuDNN's heuristic for engines. They are for the device of the handle, or for the device
+// descriptor `device` if handle is NULL.
 static cudnnBackendDescriptor_t propose(struct cudnn_graph *graph, cudnnHandle_t handle,
                                         cudnnBackendDescriptor_t device)
 {
@@ -279,7 +279,7 @@ status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct 
                                                  CUDNN_PLANS, &found, candidates));
     TRY(graph->result);
     status result = fail("cuDNN %zu proposes no engine", graph->cudnn->cudnnGetVersion());
-    for (int64_t i = 0; i < found && i < CUDNN_PLANS; i++) {    // found may exceed the room for candidates
+    for (int64_t i = 0; i < found && i < CUDNN_PLANS; i++) {    // cuDNN may find more than CUDNN_PLANS
         status planned = try_plan(graph, handle, candidates[i], &plans[*count]);
         *count += !failed(&planned);
         result = *count > 0 ? OK : planned;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Builder for a graph of cuDNN operations, and its plans. After a failure all functions do nothing, so callers check
-// only once: cudnn_graph_plan returns the first failure.
+// Builds a graph of cuDNN operations and plans for it. After a failure all functions do nothing, so callers check only
+// once: cudnn_graph_plan returns the first failure.
 #pragma once
 
 #include <cudnn.h>
@@ -25,7 +25,7 @@ struct cudnn {
 
 status cudnn_open(struct cudnn *cudnn);
 
-// cuDNN's error message of the last failure on this thread.
+// Returns cuDNN's error message for the last failure on this thread. what: the failed call.
 status cudnn_failure(const struct cudnn *cudnn, const char *what, cudnnStatus_t code);
 
 enum { CUDNN_GRAPH_DESCRIPTORS = 192, CUDNN_GRAPH_OPERATIONS = 32 };
@@ -42,8 +42,8 @@ struct cudnn_graph {
 
 typedef cudnnBackendDescriptor_t cudnn_tensor;
 
-// Four-dimensional tensor with strides in elements. id identifies the pointer that the caller binds; 0: a virtual
-// tensor.
+// Creates a four-dimensional tensor with strides in elements. id: the caller binds a pointer to this id at execution;
+// 0: a virtual tensor, which has no memory.
 struct cudnn_layout {
     int64_t dim[4], stride[4];
 };
@@ -51,8 +51,8 @@ cudnn_tensor cudnn_graph_tensor(struct cudnn_graph *graph, cudnnDataType_t type,
                                 int64_t id);
 cudnn_tensor cudnn_graph_scalar(struct cudnn_graph *graph, cudnnDataType_t type, int64_t id);    // host scalar
 
-// out = mode(x, b) computed in precision; b and selector are NULL if the mode does not use them. Each function returns
-// out.
+// Appends out = mode(x, b), computed in `precision`. b and selector are NULL if the mode does not use them. Each of
+// these functions returns out.
 struct cudnn_pointwise {
     cudnnPointwiseMode_t mode;
     cudnnDataType_t      precision;
@@ -65,7 +65,8 @@ cudnn_tensor cudnn_graph_reduce(struct cudnn_graph *graph, cudnnReduceTensorOp_t
                                 cudnn_tensor out);
 cudnn_tensor cudnn_graph_reshape(struct cudnn_graph *graph, cudnn_tensor x, cudnn_tensor out);
 
-// Number of engines that cuDNN proposes on the device described by device_json. It needs no device.
+// Counts the engines that cuDNN proposes for a device, which device_json describes. Works on a machine without a
+// device.
 status cudnn_graph_engines(struct cudnn_graph *graph, const char *device_json, int64_t *engines);
 
 enum { CUDNN_PLANS = 8 };
@@ -74,13 +75,13 @@ struct cudnn_plan {
     int64_t                  workspace_bytes;
     int64_t                  engine;    // cuDNN's engine number
 };
-// Makes plans of the proposed engines, best guess first, and sets *count. Fails if none works. The graph owns the
-// plans.
+// Makes plans from the proposed engines, best guess first, and sets *count. Fails if no engine works. The graph owns
+// the plans.
 status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct cudnn_plan plans[CUDNN_PLANS],
                         int *count);
 void   cudnn_graph_free(struct cudnn_graph *graph);
 
-// cudnn_attention_graph.c: the ids of the tensors of attention.
+// Ids of the tensors in the attention graph (cudnn_attention_graph.c).
 enum cudnn_attention_id {
     CUDNN_ATTENTION_QUERY = 1,
     CUDNN_ATTENTION_KEY,
@@ -101,5 +102,5 @@ enum cudnn_attention_id {
     CUDNN_ATTENTION_ID_COUNT
 };
 
-// Builds the op's graph. It needs no device.
+// Builds the attention graph of an op. Works on a machine without a device.
 void cudnn_attention_describe(struct cudnn_graph *graph, const struct op *op);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Replaces the cudnn folder in a build without cuDNN's headers.
+// Replaces the folder cudnn in a build without cuDNN's headers.
 #include "../cudnn_attention.h"
 #include "gswbench/fatal.h"
 
@@ -10,7 +10,7 @@ status cudnn_attention_open(struct cudnn_attention **attention)
     return fail("this build was made without cuDNN's headers");
 }
 
-// Functions that nothing calls, because cudnn_attention_open fails.
+// These functions are never called, because cudnn_attention_open fails.
 #define UNUSED(type, name, ...)                                                                                        \
     type name(__VA_ARGS__)                                                                                             \
     {                                                                                                                  \
