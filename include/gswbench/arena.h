@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arena allocator: pieces are freed all at once. Allocation failure is fatal.
+// Arena allocator: all allocations are freed together. A failed allocation ends the job.
 #pragma once
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ void *arena_allocate(struct arena *arena, size_t bytes);
 char *arena_format(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void  arena_free(struct arena *arena);
 
-// malloc of zeroed memory, and realloc. Failure is fatal; the caller frees.
+// malloc of zeroed memory, and realloc. A failure ends the job. The caller frees the memory.
 void *memory_allocate(size_t bytes);
 void *memory_resize(void *memory, size_t bytes);
 

@@ -105,8 +105,9 @@ GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
     return exp2f(-8.0f * (head < power ? (float)(head + 1) : (float)(head - power) + 0.5f) / (float)power);
 }
 
-// Artificial routing without a router: returns the expert that a token takes as its choice number `choice` (0 ..
-// top_k - 1). A fraction `hot` of the tokens, evenly spaced, takes experts 0 .. top_k - 1. Others cycle through all.
+// Assigns tokens to experts without a router: returns the expert for a token's choice number `choice` (0 .. top_k - 1).
+// A fraction `hot` of the tokens, evenly spaced, is assigned to experts 0 .. top_k - 1. The others cycle through all
+// experts.
 GSWBENCH_INLINE int64_t arithmetic_assign(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)
 {
     int64_t before = (int64_t)floor((double)row * hot), through = (int64_t)floor((double)(row + 1) * hot);
@@ -152,8 +153,8 @@ GSWBENCH_INLINE void arithmetic_adamw_update(const struct arithmetic_adamw *adam
     *weight           = *weight * adamw->keep - adamw->step_size * *first / denominator;
 }
 
-// Muon's Nesterov momentum of one element. Updates the moving average of its gradient. Returns the average that another
-// step with the same gradient would give.
+// Muon's Nesterov momentum of one element. Updates the moving average of its gradient, and returns the average that one
+// more step with the same gradient would give.
 GSWBENCH_INLINE float arithmetic_momentum(float gradient, float decay, float *momentum)
 {
     *momentum += (1.0f - decay) * (gradient - *momentum);

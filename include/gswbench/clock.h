@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Host clocks, a monotonic one for measuring and the wall clock; and the CPU cores of this process.
+// Host clocks: a monotonic one for measuring, and the wall clock. Also the number of CPU cores of this process.
 #pragma once
 
 double clock_seconds(void);         // monotonic, from an arbitrary origin
-double clock_wall_seconds(void);    // since the Unix epoch; jumps if somebody sets the clock
+double clock_wall_seconds(void);    // since the Unix epoch; jumps if the clock is set
 
 // The same instant on both clocks, in seconds.
 struct clock_moment {

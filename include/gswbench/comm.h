@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Communicators: collectives and send/receive between ranks, as a struct of function pointers and its state. comm.c has
-// the list. The communicators local and mpi sum in fp32 in rank order and round once, so both give the same bits in
-// every run. nccl uses the order and precision that NCCL chooses.
+// A communicator executes collectives, sends and receives between ranks. This header has its interface, a table of
+// functions, and its state; comm.c has the list. local and mpi sum in fp32 in rank order and round once, so both give
+// the same bits in every run. nccl uses the order and precision that NCCL chooses.
 #pragma once
 
 #include <stdbool.h>
@@ -12,9 +12,9 @@
 #include "gswbench/status.h"
 
 struct comm;
-struct comm_group;    // one communicator: the members of a group on one stream
+struct comm_group;    // the members of a group, on one stream
 
-// Optional features of the library that a job uses.
+// Optional features of the communication library that a job uses.
 struct comm_extras {
     bool    allocates;     // the library allocates the communication buffers
     int32_t windows;       // buffers registered as symmetric windows, by all members of a group
@@ -27,25 +27,25 @@ struct comm_extras {
     double  bytes;         // device memory of the library, as it reports it; NaN: unknown
 };
 
-// How the library executes a collective, in its own words, such as "RING", "LL128"; "": unknown. Ranks exchange this
-// struct byte by byte, so it has no padding.
+// How the library executes a collective, in its own words, such as "RING" and "LL128"; "": unknown. The struct has no
+// padding, because ranks exchange it byte by byte.
 struct comm_choice {
     char    algorithm[32], protocol[16];
     int64_t channels;    // 0: unknown
 };
 
-// A member's buffer for the group's communication ops.
+// A buffer that a member uses in the communication ops of a group.
 struct comm_buffer {
     void    *data;
     int64_t  bytes;
     uint64_t layout;    // hash of size and operand offsets, so members can compare them; 0: the group does not use it
 };
 
-// Device memory that the library allocates. It communicates faster from there than from other memory.
+// Functions for device memory that the library allocates. Communication from this memory is faster.
 struct comm_memory {
     void *(*allocate)(struct comm *comm, int64_t bytes);
     void (*release)(struct comm *comm, void *data);
-    // Registers buffers that the group uses until it is closed. Collective in the group.
+    // Registers buffers, which the group uses until it is closed. All members of the group call it.
     void (*share)(struct comm_group *group, const struct comm_buffer *buffers, int count);
 };
 
@@ -63,25 +63,25 @@ struct comm_ops {
     bool        sums_vary;      // a collective in a CUDA graph may sum in another order than one outside
     void (*close)(struct comm *comm);
 
-    // Opens the communicator of a group for one stream. Collective over all ranks of the job, in the same order on
-    // each. members lists the caller's group in rank order. Streams have separate communicators, so they never block
+    // Opens a group for one stream. All ranks of the job call it in the same order, each with its own group. members:
+    // ranks of the caller's group, in ascending order. Streams have separate communicators, so that they never block
     // each other. Only the two pipeline streams are paired: a send on one matches a receive on the other. processors:
-    // SM limit per op, the same for all members; 0: none.
+    // SM limit per op, equal on all members; 0: none.
     struct comm_group *(*group_open)(struct comm *comm, const int64_t *members, int64_t size, int stream,
                                      int processors);
     void (*group_close)(struct comm_group *group);
 
-    // Executes a communication op. Blocks until this rank's part is complete, unless the op is enqueued. Called from
-    // the stream's own thread, or from the one that enqueues every stream in list order. in and out are the operand
-    // buffers, in device memory if the op is enqueued, otherwise in host memory. in is NULL for receives and
-    // in-place kinds, out for sends.
+    // Executes a communication op. Blocks until this rank's part is complete, unless the op is enqueued. The caller is
+    // the stream's own thread, or the thread that enqueues the ops of every stream. in and out are the operands, in
+    // device memory if the op is enqueued, otherwise in host memory. in is NULL for receives and in-place ops, out for
+    // sends.
     void (*run)(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);
 
     struct comm_extras (*extras)(struct comm *comm);    // features of open connections; NULL: none
 
-    struct comm_choice (*chosen)(struct comm *comm);    // for ops since the previous call; NULL: unknown
+    struct comm_choice (*chosen)(struct comm *comm);    // choice for the ops since the previous call; NULL: unknown
 
-    // Control plane: host memory, outside timed regions, main thread only.
+    // Control plane, for data in host memory. Only the main thread uses it, outside timed regions.
     void (*barrier)(struct comm *comm);
     void (*gather_all)(struct comm *comm, const void *in, void *out, int64_t bytes);    // out: [ranks][bytes]
     void (*share)(struct comm *comm, void *data, int64_t bytes, int from);              // broadcast
@@ -98,13 +98,14 @@ struct comm {
     char                      choice[160];    // why "auto" chose this communicator and not nccl; "": no reason
 };
 
-// Ranks as threads of this process. The caller opens one hub, then a comm per thread.
+// For ranks that are threads of this process. The caller opens one hub, and then a communicator per thread.
 struct local_hub;
 struct local_hub *local_hub_open(int ranks);
 void              local_hub_close(struct local_hub *hub);
 void              comm_open_local(struct comm *comm, struct local_hub *hub, int rank);
 
-// One rank of a larger job, without the others. Collectives repeat this rank's data; receives return random numbers.
+// For one rank of a larger job, without the other ranks. Collectives repeat this rank's data; receives return random
+// numbers.
 void comm_open_alone(struct comm *comm);
 
 // Initialises MPI once; without a launcher, the job has one rank. Fails with EXIT_LAUNCH in a build without MPI.
@@ -112,9 +113,9 @@ void comm_open_alone(struct comm *comm);
 status comm_open_mpi(struct comm *comm);
 bool   comm_has_opened_mpi(void);
 
-// Opens NCCL for a backend with device streams. `control`, which is MPI, remains the control plane: it carries setup
-// and results, NCCL the communication ops. Close comm before control and backend. Collective; all ranks return the same
-// error. comm_detect_nccl returns why NCCL is unavailable.
+// Opens NCCL for a backend with device streams. `control`, an MPI communicator, remains the control plane for setup and
+// results; NCCL executes the communication ops. Close comm before control and backend. All ranks call it, and all
+// return the same error. comm_detect_nccl returns why NCCL is unavailable.
 struct backend;
 struct comm_nccl_setup {
     int  connect_seconds;             // timeout of a connection; the job then ends
@@ -127,21 +128,22 @@ status comm_detect_nccl(void);
 status comm_open_nccl(struct comm *comm, struct comm *control, struct backend *backend,
                       const struct comm_nccl_setup *setup);
 
-// Number of ranks from the launcher (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS); 0: no launcher or srun.
+// Returns the number of ranks from the launcher (OMPI_COMM_WORLD_SIZE, PMI_SIZE, SLURM_STEP_NUM_TASKS); 0: no launcher.
 int comm_launched_ranks(void);
 
-// Rank from the launcher; -1: no launcher.
+// Returns the rank from the launcher; -1: no launcher.
 int comm_launched_rank(void);
 
 // comm_check_launch fails if srun started several processes without PMIx or PMI-2: they could not connect, and each
-// would be a job by itself. With PMI-2, it fails if this MPI needs PMIx (comm_mpi_asks_for_pmix), as most builds of
-// Open MPI do, unless the user named a communicator (is_named). comm_launcher describes the launcher.
+// would run a job by itself. With PMI-2, it also fails if this MPI needs PMIx (comm_mpi_asks_for_pmix), as most builds
+// of Open MPI do, unless the user named a communicator (is_named). comm_launcher describes the launcher.
 status      comm_check_launch(bool is_named);
 const char *comm_launcher(void);
 bool        comm_mpi_asks_for_pmix(void);
 
-// Starts a thread that waits for the end of this rank's launcher, or of the launcher's daemon on this host. It then
-// prints a message (comm_has_lost_launcher is true) and ends the process two seconds later, so no rank runs on alone.
+// Starts a thread that waits until this rank's launcher ends, or the launcher's daemon on this host. Then the thread
+// prints a message (comm_has_lost_launcher is true), and ends the process two seconds later, so that no rank keeps
+// running alone.
 void comm_watch_launcher(void);
 bool comm_has_lost_launcher(void);
 
@@ -152,8 +154,8 @@ double comm_smallest(struct comm *comm, double own);
 // Gathers a value of every rank. Returns [ranks][bytes], which the caller frees. Collective, over the control plane.
 void *comm_gather(struct comm *comm, const void *own, size_t bytes);
 
-// Return, on every rank, the error of the lowest rank that failed, or OK. *first: that rank, or -1. comm_agree and
-// comm_agree_first prefix the text with "rank 3: ", except for rank 0. Collective, over the control plane.
+// These return, on every rank, the error of the lowest rank that failed, or OK. *first: that rank, or -1. comm_agree
+// and comm_agree_first prefix the text with "rank 3: ", except for rank 0. Collective, over the control plane.
 status comm_find_failed(struct comm *comm, status own, int *first);
 status comm_agree_first(struct comm *comm, status own, int *first);
 status comm_agree(struct comm *comm, status own);

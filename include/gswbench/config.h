@@ -108,7 +108,7 @@ bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
 bool   trace_config_lists(const struct trace_config *trace, int64_t rank);
 bool   trace_config_chooses(const struct trace_config *trace);    // communications = auto
 
-// [checkpoint]: where to load from, and when to save.
+// [checkpoint]: the folder to load from, and when to save.
 struct checkpoint_config {
     char    load[OPTION_PATH_BYTES], save[OPTION_PATH_BYTES];    // folders; "": none
     int64_t every, at_end, keep;    // every: steps between saves; keep: number of checkpoints to keep; 0: all
@@ -130,7 +130,8 @@ struct profile_config {
 };
 extern const struct option profile_options[];
 
-// Check that the profiled steps are less than `steps`, the number of steps, and the profiled ranks less than `world`.
+// Check that the profiled steps are below `steps`, the number of steps, and the profiled ranks below `world`, the
+// number of ranks.
 status profile_config_check_steps(const struct profile_config *profile, int64_t steps);
 status profile_config_check_ranks(const struct profile_config *profile, int64_t world);
 
@@ -205,7 +206,8 @@ struct config_row {
     char    variant[40];    // for published.variant; "": as in the file
 };
 enum { CONFIG_ROWS_MAX = 64 };
-// Lists the rows of a config's published table, sorted by ranks. In the rules, a section is one of [when ...]:
+// Lists the rows of a config's table of published results, sorted by ranks. The [when ...] sections of the config
+// define them:
 //
 // If sections name a gpu or a variant, each section with a published step time is a row. Otherwise each section with a
 // rank count and a precision is a row. A rank count that has no such section has a row with the file's precision, and
@@ -237,7 +239,8 @@ bool config_find_profile(const struct config *config, char *path, size_t bytes);
 bool   config_find_hardware(struct hardware_config *hardware, const char *device);
 int    config_is_file(const struct dirent *entry);    // scandir filter: NAME.ini
 size_t config_stem(const char *name);                 // length of a file's name without .ini
-// The names of all NAME.ini of a folder, sorted, then NULL. NULL: the folder cannot be read; errno says why.
+// Returns the names of a folder's NAME.ini files, sorted, then NULL. Returns NULL if the folder cannot be read; errno
+// says why.
 struct arena;
 const char **config_names(struct arena *arena, const char *folder);
 

@@ -42,7 +42,7 @@ GSWBENCH_INLINE uint32_t digest_signs(int64_t quad)
     return (uint32_t)digest_mix((uint64_t)quad ^ UINT64_C(0x5349474e53));
 }
 
-// Index in the tensor of the quad of a chunk that is added to a bucket.
+// Returns which quad of the tensor is added to a bucket for this chunk.
 GSWBENCH_INLINE int64_t digest_quad(int64_t chunk, int64_t bucket)
 {
     int64_t turn = (int64_t)(digest_mix((uint64_t)chunk) % DIGEST_BUCKETS);
@@ -74,7 +74,7 @@ GSWBENCH_INLINE bool digest_has_sketch(enum format format)
     return format == FORMAT_F32 || format == FORMAT_BF16;
 }
 
-// digest.c: computes the digest on the host.
+// Computes the digest on the host (src/format/digest.c).
 void digest_take(struct digest *digest, enum format format, const void *data, int64_t elements);
 
 // Estimated 2-norm of a tensor, and of the difference of two tensors; NaN if an element is NaN.

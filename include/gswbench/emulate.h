@@ -13,7 +13,7 @@
 #include "gswbench/plan_build.h"
 #include "gswbench/status.h"
 
-// Pipeline stages to execute, each by its first rank.
+// Pipeline stages to execute. The first rank of a stage represents it.
 enum emulate_stages {
     EMULATE_DISTINCT,    // stages with an op that no earlier stage has
     EMULATE_ALL,
@@ -43,7 +43,8 @@ void   emulate_free(struct emulation *emulation);
 // Adds an op that was measured elsewhere, such as a collective.
 void emulate_add(struct emulation *emulation, const struct measured_op *op);
 
-// Lists the median time per op_key of all ops that were executed or added. The caller frees it with measured_free.
+// Lists the median time of each distinct op (op_key) that was executed or added. The caller frees it with
+// measured_free.
 void emulate_list(const struct emulation *emulation, struct measured_ops *list);
 
 // Executes `repeats` steps of each stage, then simulates the job with the measured times and writes the result.

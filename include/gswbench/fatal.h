@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// FATAL prints location and reason of an error that the user cannot fix by editing the job, then ends the whole job.
-// DAMAGE ends the job if the step cannot continue with a corrupt number, such as an impossible row count.
+// FATAL ends the whole job after an error that the user cannot fix by editing the job, and prints its location and
+// reason. DAMAGE ends it if the step cannot continue because a number is corrupt, such as an impossible row count.
 #pragma once
 
 #include <stdnoreturn.h>
@@ -15,9 +15,9 @@ void fatal_set_rank(int rank);
 noreturn void fatal_at(const char *file, int line, int exit_code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-// Ends the job as an invalid run (EXIT_INVALID). First calls the hook with the calling thread's rank and the text (at
-// most 159 characters). The hook may end the process with a better explanation, such as which rank sent the number.
-// Without a hook, or 5 s after it returns, damage_at ends the job with the text.
+// Ends the job as an invalid run (EXIT_INVALID). Before that it calls the hook with the calling thread's rank and the
+// text (at most 159 characters). The hook may end the process with a better explanation, such as which rank sent the
+// number. If there is no hook, or 5 s after it returns, damage_at ends the job with the text.
 typedef void  damage_hook(void *context, int rank, const char *text);
 void          fatal_set_damage_hook(damage_hook *hook, void *context);
 noreturn void damage_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Number formats, one table row each, and conversion to and from bf16. The conversions compile as C and as CUDA, so
-// host and device round identically. fp8.h and fp4.h convert the formats of 8 and 4 bits.
+// Number formats: a table with one row per format, and conversion to and from bf16. The conversions compile as C and as
+// CUDA, so host and device round identically. fp8.h and fp4.h convert the formats of 8 and 4 bits.
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #define GSWBENCH_INLINE static inline
 #endif
 
-// Classes of peak FLOP/s, RATE(NAME, name). A GEMM of a format has the peak of the format's class. Formats of
+// Classes of peak FLOP/s, as RATE(NAME, name). A GEMM reaches at most the peak of its format's class. Formats with
 // RATE_NONE are never GEMM operands.
 #define RATES(RATE)                 RATE(FP32, fp32) RATE(BF16, bf16) RATE(FP8, fp8) RATE(FP4, fp4)
 #define RATE_ENUMERATOR(NAME, name) RATE_##NAME,
@@ -62,7 +62,7 @@ static inline const char *format_name(enum format format)
     return format_table[format].name;
 }
 
-// Low-precision formats need a scale.
+// Whether the format has fewer than 16 bits, so that a tensor needs a scale.
 static inline bool format_is_low_precision(enum format format)
 {
     return format_table[format].bits < 16;

@@ -11,7 +11,7 @@
 #include "gswbench/fp8.h"
 #include "gswbench/random.h"
 
-// Magnitudes: the largest of an E2M1 code, and 2688 = 6 * 448, the largest of a code times an E4M3 block scale.
+// Largest magnitudes: 6 for an E2M1 code, and 2688 = 6 * 448 for a code times an E4M3 block scale.
 #define FP4_LARGEST       6.0f
 #define FP4_TENSOR_TARGET 2688.0f
 
@@ -70,7 +70,8 @@ GSWBENCH_INLINE uint8_t fp4_block_factor(float magnitude, float tensor_scale)
     return fp8_from_float(FORMAT_E4M3, fminf(magnitude * (tensor_scale * (1.0f / FP4_LARGEST)), FLT_MAX));
 }
 
-// Factor from values of a block to codes: 1 / (inverse scale of the block * that of the tensor), at most FLT_MAX.
+// Returns the factor that converts the values of a block to codes: 1 / (inverse scale of the block * inverse scale of
+// the tensor), at most FLT_MAX.
 GSWBENCH_INLINE float fp4_block_scale(uint8_t factor, float tensor_scale)
 {
     return fminf(1.0f / (fp8_to_float(FORMAT_E4M3, factor) * (1.0f / tensor_scale)), FLT_MAX);

@@ -12,8 +12,8 @@
 
 #include "gswbench/format.h"
 
-// Scaling modes of FP8 and NVFP4 tensors, by the elements of a matrix [rows, columns] that share a scale. The scale is
-// in fp32 unless a format is named:
+// Scaling modes of FP8 and NVFP4 tensors. The table lists the elements of a matrix [rows, columns] that share a scale,
+// and the format of the scale if it is not fp32:
 //
 //   SCALING_WHOLE     the tensor
 //   SCALING_1X128      1 x 128
@@ -23,10 +23,11 @@
 //   SCALING_NV         1 x 16, E4M3 (NVFP4), and the tensor
 //   SCALING_NV_SQUARE 16 x 16, E4M3, and the tensor; stored like 1 x 16
 //
-// value = code * inverse scale. Inverse scales have cuBLASLt's layouts in memory. 1 x 128: [columns / 128, rows].
-// 128 x 128: [rows / 128, columns / 128], where each row of scales is padded to a multiple of 4. MX: a tile of 512
-// scales for each 128 rows and 128 columns, zero-padded at the matrix edge. In a tile, the scale of (row, column) is
-// byte (row % 32) * 16 + (row / 32) * 4 + column / 32. NV: the same with 64 columns and column / 16. ROWS: in order.
+// value = code * inverse scale. Inverse scales have cuBLASLt's layouts in memory. 1 x 128: [columns / 128, rows]. 128 x
+// 128: [rows / 128, columns / 128], where each row of scales is padded to a multiple of 4. MX: a tile of 512 scales for
+// each 128 rows and 128 columns, zero-padded at the matrix edge. In a tile, the scale of (row, column) is byte (row %
+// 32) * 16 + (row / 32) * 4 + column / 32. NV: as MX, but with 64 columns and column / 16. ROWS: one scale after the
+// other.
 enum scaling { SCALING_WHOLE, SCALING_1X128, SCALING_128X128, SCALING_MX, SCALING_ROWS, SCALING_NV, SCALING_NV_SQUARE };
 enum { SCALING_SIDE = 128, SCALING_BLOCK = 32, SCALING_NV_BLOCK = 16, SCALING_TILE = 512 };
 
@@ -35,7 +36,7 @@ GSWBENCH_INLINE bool scaling_is_nv(enum scaling scaling)
     return scaling == SCALING_NV || scaling == SCALING_NV_SQUARE;
 }
 
-// Elements along k that share a scale in 1 x 128, 128 x 128, MX and NV scaling.
+// Number of elements along k (columns) that share a scale in 1 x 128, 128 x 128, MX and NV scaling.
 GSWBENCH_INLINE int64_t scaling_depth(enum scaling scaling)
 {
     return scaling_is_nv(scaling) ? SCALING_NV_BLOCK : scaling == SCALING_MX ? SCALING_BLOCK : SCALING_SIDE;
@@ -46,7 +47,7 @@ GSWBENCH_INLINE enum format scaling_format(enum scaling scaling)
     return scaling_is_nv(scaling) ? FORMAT_E4M3 : scaling == SCALING_MX ? FORMAT_E8M0 : FORMAT_F32;
 }
 
-// Blocks of 128 that cover this number of elements.
+// Number of blocks of 128 that cover this number of elements.
 GSWBENCH_INLINE int64_t scaling_sides(int64_t elements)
 {
     return (elements + SCALING_SIDE - 1) / SCALING_SIDE;
@@ -82,7 +83,8 @@ GSWBENCH_INLINE int64_t scaling_inverse_at(enum scaling scaling, int64_t rows, i
                : row / SCALING_SIDE * ((scaling_sides(columns) + 3) / 4 * 4) + column / SCALING_SIDE;
 }
 
-// Scale that maps magnitude to target, at most FLT_MAX. If magnitude is 0, infinite or NaN: `scale`, the old one.
+// Returns the scale that maps magnitude to target, at most FLT_MAX. If magnitude is 0, infinite or NaN, returns
+// `scale`, the previous one.
 GSWBENCH_INLINE float scaling_renew(float scale, float target, float magnitude)
 {
     if (!(magnitude > 0.0f) || isinf(magnitude)) {
@@ -135,7 +137,8 @@ GSWBENCH_INLINE uint8_t fp8_from_float(enum format format, float value)
     return (uint8_t)((sign >> (mantissa + 1) | code) >> dropped);
 }
 
-// Scale that maps magnitude, the amax of a tensor, to the largest value of the format; 1 if it is 0, infinite or NaN.
+// Returns the scale that maps magnitude, the amax of a tensor, to the largest value of the format. Returns 1 if
+// magnitude is 0, infinite or NaN.
 GSWBENCH_INLINE float fp8_scale(enum format format, float magnitude)
 {
     return scaling_renew(1.0f, fp8_largest(format), magnitude);

@@ -11,7 +11,7 @@
 // Opens a regular file; the caller closes it. Errors are EXIT_CONFIG, without the path: "is a pipe, not a file".
 status input_open(const char *path, int *file, struct stat *about);
 
-// The same as a stream for reading.
+// Opens a regular file like input_open, as a stream for reading.
 status input_open_stream(const char *path, FILE **stream, struct stat *about);
 
 // Reads an open file in full; the caller frees the text. Returns NULL with errno on failure.
@@ -20,5 +20,5 @@ char *input_read(int file, size_t bytes);
 // Fails unless only this user and root can write the file.
 status input_check_owner(const struct stat *about);
 
-// Name of another file type: "a pipe".
+// Describes a file type that is not a regular file: "a pipe".
 const char *input_kind(mode_t mode);

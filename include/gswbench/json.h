@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Maps structs to JSON. A table with one row per key drives writing, reading and the schema, so they agree. Reals
-// round-trip (17 digits); NaN and infinities are null. Strings are made printable.
+// Converts structs to JSON and back. A table with one row per key drives writing, reading and the schema, so they
+// agree. Doubles are written with 17 digits, which restore the same value; NaN and infinities become null. Strings are
+// made printable.
 #pragma once
 
 #include <jansson.h>
@@ -44,7 +45,7 @@ struct json_field {
     bool   is_reference;    // the field is a pointer to the value; NULL becomes null; write-only
 };
 
-// Constructors of rows. JSON_PLACE describes element number `place` of an array. A table of one row with key ""
+// Constructors of table rows. JSON_PLACE describes element number `place` of an array. A table of one row with key ""
 // describes a plain value, not an object.
 // clang-format off
 #define JSON_ROW(key, kind, offset, size, names, fields, count_offset, value_offset) \
@@ -76,7 +77,7 @@ struct json_field {
 #define JSON_END                 JSON_ROW(NULL, JSON_FIELD_TEXT, 0, 0, NULL, NULL, 0, 0)
 // clang-format on
 
-// Builds an object; the caller owns the reference.
+// Converts a struct to an object. The caller owns the reference.
 json_t *json_from_struct(const struct json_field *fields, const void *from);
 
 // Returns the object's JSON Schema: all keys required, no others allowed. The caller owns the reference.

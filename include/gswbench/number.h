@@ -32,7 +32,7 @@ static inline int64_t number_max(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-// The smallest multiple that is not below the number.
+// Returns the smallest multiple of `multiple` that is not below the number.
 static inline int64_t number_round_up(int64_t number, int64_t multiple)
 {
     return (number + multiple - 1) / multiple * multiple;

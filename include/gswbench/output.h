@@ -16,7 +16,8 @@ enum { OUTPUT_PATH_BYTES = 4096, OUTPUT_NAME_BYTES = 256 };
 // Returns "cannot ACTION PATH: REASON", with the reason in errno.
 status output_cannot(const char *action, const char *path);
 
-// A folder held open by descriptor, so renaming its path does not redirect writes. A zeroed one is closed.
+// An open folder. Files are created relative to its descriptor, so renaming the path does not redirect them. Zeroed:
+// closed.
 struct output_folder {
     bool is_open;
     int  descriptor;
@@ -26,19 +27,22 @@ struct output_folder {
 // Creates missing folders of the path.
 status output_create_folders(const char *path);
 
-// Opens an existing folder; creates a folder, or requires it to be empty and not a link.
+// output_open_folder opens an existing folder. output_claim_folder creates the folder; if it exists, it must be empty
+// and not a link.
 status output_open_folder(struct output_folder *folder, const char *path);
 status output_claim_folder(struct output_folder *folder, const char *path);
 void   output_close_folder(struct output_folder *folder);
 
-// Creates a missing subfolder; replaces the open folder by its subfolder. Neither follows links.
+// output_make_folder creates a subfolder if it does not exist. output_enter_folder replaces the open folder by a
+// subfolder. Neither follows links.
 status output_make_folder(const struct output_folder *folder, const char *name, bool *is_new);
 status output_enter_folder(struct output_folder *folder, const char *name);
 
 // Creates or replaces the symbolic link NAME in the folder at path. Fails if NAME is not a link.
 status output_link(const char *path, const char *name, const char *target);
 
-// A file being written: finish or abandon it. Neither is needed after an error or for a zeroed struct.
+// A file that is being written. output_finish completes it and output_abandon discards it. Neither is needed after an
+// error, or for a zeroed struct.
 struct output {
     bool    is_open, replaces;                              // may replace an existing file
     int     folder, file;                                   // descriptors
@@ -69,7 +73,7 @@ status output_check_space(int folder, const char *path, int64_t bytes, int64_t l
 // Creates an append-only log; the caller closes the descriptor.
 status output_open_log(const struct output_folder *folder, const char *name, int *file);
 
-// Appends to a file, preferably in one write; for logs.
+// Appends to a log file, in one write if possible.
 status output_extend(const char *path, const void *data, size_t bytes);
 
 // Writes all bytes or fails with errno, which buffered stdio would lose.

@@ -9,7 +9,7 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 
-// Predicts the row's job and fills a zeroed result. The visitor of the row's explanation sees each stage. Returns
+// Predicts the job of a row and fills a zeroed result. The row's visitor is called for each pipeline stage. Returns
 // row->support if the job cannot be predicted.
 status predicted_compute(struct result *result, struct predict_row *row, bool wants_range);
 

@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Until signals_keep, a signal ends the process at once: no result is lost yet. Afterwards the run ends after the
-// current step and keeps its result; a second signal kills the process. signals_name(0) names the end of the launcher,
-// which has no signal.
+// Until signals_keep is called, a signal ends the process at once, because there is no result to lose. Afterwards the
+// run ends after the current step and keeps its result; a second signal kills the process. signals_name(0) names
+// another reason for the end, which has no signal: the launcher ended.
 void        signals_catch(bool is_first, int64_t seconds);    // seconds: time limit, 0 for none; only the first prints
-void        signals_keep(void);          // every rank calls it when libraries are loaded; it restores our handlers
+void        signals_keep(void);          // call it after libraries are loaded: it restores the handlers
 void        signals_release(void);       // restores the default actions
 int         signals_caught(void);        // the signal's number, or 0
 int         signals_caught_end(void);    // the same without SIGUSR1, which lets the current step end

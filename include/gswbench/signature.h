@@ -7,8 +7,8 @@
 
 #include "gswbench/status.h"
 
-// Signs with a private key, or with a public key whose private key the agent holds. Replaces FILE.sig; never asks for a
-// passphrase. Errors are EXIT_OUTPUT.
+// Signs a file with a private key, or with a public key whose private key is in the SSH agent. Replaces FILE.sig and
+// never asks for a passphrase. Errors are EXIT_OUTPUT.
 status signature_make(const char *path, const char *key);
 
 bool signature_exists(const char *path);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Statistics of a series. A value is NaN if the series is shorter than its n.
+// Statistics of a series of `count` values. A field is NaN if count is below the field's n.
 struct statistics {
     int64_t count;
     double  median, mean, minimum, maximum;
@@ -23,18 +23,18 @@ struct statistics {
 
 void statistics_compute(struct statistics *statistics, const double *values, int64_t count);
 
-// Longer side of the 95 % interval over the median; NaN below six values.
+// Returns the longer side of the median's 95 % interval, divided by the median; NaN below six values.
 double statistics_half_width(const double *values, int64_t count);
 
 void statistics_sort(double *values, int64_t count);
 
-// NaN if count is 0.
+// Returns the median; NaN if count is 0.
 double statistics_median(const double *values, int64_t count);
-// Median distance of the values from a center; NaN if count is 0.
+// Returns the median distance of the values from `center`; NaN if count is 0.
 double statistics_deviation(const double *values, int64_t count, double center);
-// The lower of two middle values; count >= 1.
+// Returns the median, or the lower of the two middle values; count >= 1.
 double statistics_lower_median(const double *values, int64_t count);
-// Lower confidence bound of the median: the true median is below it with a probability of at most `chance`. Assumes
+// Returns a lower confidence bound: the true median is below it with a probability of at most `chance`. Assumes
 // independent values; NaN if there are too few.
 double statistics_minimum_median(const double *values, int64_t count, double chance);
 
@@ -63,7 +63,7 @@ struct statistics_change {
     int64_t verdict;      // enum change_verdict
 };
 
-// Shorter series give CHANGE_AMBIGUOUS.
+// Minimum number of steps for a comparison. Shorter series give CHANGE_AMBIGUOUS.
 enum { CHANGE_COUNT_MIN = 11 };
 
 void statistics_compare(struct statistics_change *change, const struct statistics *first,

@@ -30,11 +30,12 @@ typedef struct status {
     char text[1020];
 } status;
 
-// Configuration error (EXIT_CONFIG), or another exit code. The text becomes one printable line.
+// Return an error: a configuration error (EXIT_CONFIG), or one with another exit code. The text becomes one printable
+// line.
 status fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 status fail_as(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Appends an error as a new line; the first exit code stays. Drops an error that does not fit, and OK.
+// Appends an error as a new line and keeps the first exit code. Ignores OK, and an error that does not fit.
 void status_add(status *errors, status error);
 // Appends a configuration error with this text if a rule is broken.
 void status_add_if(status *errors, bool is_broken, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-// Copies and terminates; returns false if the text was truncated.
+// Copies text and terminates it with 0. Returns false if it was truncated.
 bool text_copy(char *to, size_t bytes, const char *from);
 
 // Case-insensitive Levenshtein distance of the first 64 characters.

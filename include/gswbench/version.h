@@ -2,7 +2,8 @@
 // Version and build of the program.
 #pragma once
 
-// "0.1.0 (1a2b3c4)" with the commit, "0.1.0 (1a2b3c4+)" with local changes, "0.1.0" outside a git checkout.
+// The version: "0.1.0 (1a2b3c4)" with the commit, "0.1.0 (1a2b3c4+)" with local changes, "0.1.0" outside a git
+// checkout.
 extern const char version_text[];
 
 // Writes the GNU build id in hexadecimal, or "code" and a hash. It also differs between builds of one version.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arena allocator: a list of blocks, newest first, which serves all pieces.
+// Arena allocator. Allocations are cut from the newest block of a list; a new block is added when it is full.
 #include "gswbench/arena.h"
 
 #include <stdarg.h>

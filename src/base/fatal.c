@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints a fatal error and ends the job. Damage, such as impossible numbers from another rank, is first shown to a
-// hook, which may end the job with a better explanation.
+// Prints a fatal error and ends the job. If the cause is damage, such as an impossible row count from another rank, a
+// hook is called first, which may end the job with a better explanation.
 #include "gswbench/fatal.h"
 
 #include <pthread.h>
@@ -70,7 +70,7 @@ noreturn void damage_at(const char *file, int line, const char *format, ...)
     }
     pthread_mutex_unlock(&mutex);
     for (unsigned left = is_judged ? SECONDS_TO_JUDGE : 0; left > 0;) {
-        left = sleep(left);    // the launcher's SIGTERM interrupts it
+        left = sleep(left);    // sleep returns early if the launcher sends SIGTERM
     }
     fatal_at(file, line, EXIT_INVALID, "%s", text);
 }

@@ -19,7 +19,7 @@ const char *input_kind(mode_t mode)
                             : "a device";
 }
 
-// O_NONBLOCK, because opening a pipe would otherwise wait for its writer.
+// Uses O_NONBLOCK, because opening a pipe would otherwise wait until another process writes to it.
 status input_open(const char *path, int *file, struct stat *about)
 {
     *file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

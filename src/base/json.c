@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes and reads structs by their field tables, generates the schema of a table, and parses untrusted JSON.
+// Converts structs to JSON and back according to tables of their fields, generates the JSON Schema of a table, and
+// parses untrusted JSON.
 #include "gswbench/json.h"
 
 #include <math.h>
@@ -48,8 +49,8 @@ static json_t *from_text(const char *text)
     return value;
 }
 
-// Converts lists of names and values to JSON objects and back. "section.key" becomes a key in an object per section. A
-// string that prints the same as a number becomes a number.
+// The following functions convert lists of names and values to JSON objects and back. "section.key" becomes a key in a
+// nested object "section". A string that prints the same as a number becomes a number.
 enum {
     SECTION_BYTES = 64,
     NAME_BYTES    = 256,
@@ -87,7 +88,7 @@ static json_t *from_entry(const char *text)
     return from_text(text);
 }
 
-// Returns the object of a name's section, created if needed, and advances name past the dot.
+// Returns the nested object of a name's section, which is created if needed, and advances *name past the dot.
 static json_t *find_section(json_t *object, const char **name)
 {
     char        section[SECTION_BYTES];
@@ -245,7 +246,7 @@ static status to_entry(const struct json_field *field, char *to, const json_t *v
     return text_copy(to, bytes, number) ? OK : fail("%s has a number that is too long", field->key);
 }
 
-// Appends the members of map. section is "" at the top level.
+// Appends the members of `map` to a list. section: name of the nested object, "" at the top level.
 static status to_elements(const struct json_field *field, char **element, const char *section, json_t *map)
 {
     const char *name;
@@ -347,7 +348,7 @@ static status to_field(const struct json_field *field, void *to, json_t *value)
     case JSON_FIELD_MAP:
         return to_map(field, to, value);
     case JSON_FIELD_SCHEMA:    // the caller checks the schema name
-    case JSON_FIELD_COUNTS:    // write-only kinds
+    case JSON_FIELD_COUNTS:    // these kinds are never read
     case JSON_FIELD_LINES:
     case JSON_FIELD_ARRAY:
         break;
@@ -375,13 +376,13 @@ bool json_print(const json_t *document, FILE *file)
     return json_dumpf(document, file, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) == 0 && fputc('\n', file) != EOF;
 }
 
-// The JSON Schema of a field table.
+// The following functions return parts of the JSON Schema of a field table.
 static json_t *of_type(const char *name)
 {
     return json_pack("{s:s}", "type", name);
 }
 
-// NaN and infinities are null.
+// A number, or null for NaN and infinities.
 static json_t *of_real(void)
 {
     return json_pack("{s:[s, s]}", "type", "number", "null");
@@ -447,16 +448,17 @@ json_t *json_schema(const struct json_field *fields)
                      "additionalProperties", 0);
 }
 
-// Parses untrusted JSON. Three bytes of text can become 300 bytes of heap, so the memory is estimated before parsing.
+// The following functions parse untrusted JSON. Three bytes of text can become 300 bytes of heap, so the memory is
+// estimated before parsing.
 //
-// Costs are upper bounds of heap bytes per value. An element is a pointer in an array that doubles, with the old array
-// still allocated.
+// Costs are upper bounds of heap bytes per value. An element is a pointer in an array that grows by doubling, while the
+// old array is still allocated.
 enum { OBJECT_COST = 240, LIST_COST = 136, TEXT_COST = 112, NUMBER_COST = 32, ELEMENT_COST = 24 };
 
-// Memory limit of a document: TIMES_MAX times its text plus MORE_BYTES.
+// Memory limit of a document: TIMES_MAX times the bytes of its text, plus MORE_BYTES.
 enum { TIMES_MAX = 10, MORE_BYTES = 128 << 20 };
 
-// Index of the closing quote of the string whose opening quote is at `at`.
+// Returns the index of the closing quote of a string. at: index of its opening quote.
 static size_t skip_text(const char *text, size_t bytes, size_t at)
 {
     for (at++; at < bytes && text[at] != '"'; at++) {

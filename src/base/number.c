@@ -17,7 +17,8 @@ static bool multiply(int64_t *value, int64_t factor)
     return true;
 }
 
-// Appends digits, with single underscores between, to value. Returns false without digits or on overflow.
+// Reads digits, which may have single underscores between them, and appends them to *value. Returns false if there are
+// no digits or the value overflows.
 static bool read_digits(const char **text, int64_t *value, int *count)
 {
     const char *at = *text;
@@ -101,7 +102,7 @@ bool number_parse_integer(const char *text, int64_t *value)
     return true;
 }
 
-// Checks the grammar first: strtod alone also accepts hexadecimal, "inf", "nan" and leading space.
+// Checks the grammar before it calls strtod, which also accepts hexadecimal, "inf", "nan" and leading space.
 bool number_parse_real(const char *text, double *value)
 {
     const char *at = text;
@@ -133,7 +134,7 @@ const char *number_bytes(char *text, size_t size, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     size_t                   unit    = 0;
-    // 1024.00 is printed in the next unit.
+    // A value that would print as 1024.00 is printed in the next unit.
     while (fabs(bytes) >= (unit == 0 ? 1024 : 1023.995) && unit + 1 < sizeof(units) / sizeof(units[0])) {
         bytes /= 1024;
         unit++;
@@ -145,7 +146,7 @@ const char *number_bytes(char *text, size_t size, double bytes)
 const char *number_count(char *text, size_t size, double count)
 {
     static const char suffixes[] = " KMBT";
-    // Rounds first, so 999.96 thousand prints as a million.
+    // Rounds before it selects the unit, so that 999.96 thousand prints as a million.
     char scientific[32];
     snprintf(scientific, sizeof(scientific), "%.3e", count);
     double rounded = strtod(scientific, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parses and prints option values by their rows.
+// Parses and prints the values of options, as the rows of their table describe them.
 #include "gswbench/option.h"
 
 #include <assert.h>
@@ -57,7 +57,7 @@ const char *const *option_words(const struct option *option)
     return option->type == OPTION_BOOLEAN ? yes_or_no : option->names != NULL ? option->names : none;
 }
 
-// "a, b or c"
+// Lists names as "a, b or c"; last: the separator " or ".
 static void list_names(const char *const *names, const char *last, char *text, size_t bytes)
 {
     text[0] = '\0';
@@ -125,7 +125,7 @@ static bool counts_seconds(const struct option *option)
     return strcmp(option->key, "time_limit") == 0 || (length > 8 && strcmp(option->key + length - 8, "_seconds") == 0);
 }
 
-// "90", "90s", "5m", "2h", "1d"
+// Parses a duration: "90", "90s", "5m", "2h", "1d".
 static bool parse_seconds(const char *text, int64_t *value)
 {
     static const char    units[]   = "smhd";
@@ -179,8 +179,8 @@ static bool set_percent(const struct option *option, double *field, const char *
     return set_real(option, field, number);
 }
 
-// Returns whether a rate lacks its prefix, such as 989 instead of 989T: no device does less than a million of anything
-// per second.
+// Returns whether a rate seems to lack its prefix, as in 989 instead of 989T. No device has a rate below a million per
+// second.
 static bool is_too_small(const struct option *option, double value)
 {
     return option->maximum >= 1e15 && value > 0 && value < 1e6;
@@ -194,7 +194,7 @@ static bool set_quantity(const struct option *option, struct quantity *field, co
         return false;
     }
     if (length > 3 && strcmp(option->key + length - 3, "_gb") == 0 && quantity.value >= 1e9) {
-        quantity.value /= 1e9;    // "80GB" of an option in GB
+        quantity.value /= 1e9;    // the unit of the option is GB, so "80GB" is 80
     }
     if (is_too_small(option, quantity.value) || quantity.value < option->minimum || quantity.value > option->maximum) {
         return false;
@@ -216,7 +216,7 @@ static bool set_name(const char *const *names, int64_t count, int64_t *field, co
     return true;
 }
 
-// Comma-separated names; blanks around them are ignored.
+// Parses comma-separated names, with blanks around them, to a bit mask.
 static bool set_mask(const struct option *option, int64_t *field, const char *text)
 {
     int64_t mask = 0;
@@ -244,7 +244,7 @@ static bool set_mask(const struct option *option, int64_t *field, const char *te
     }
 }
 
-// Rejects text that an INI file cannot hold, so every value survives being written and read.
+// Copies a text value. Rejects text that an INI file cannot contain, so that every value can be written and read back.
 static bool set_text(const struct option *option, char *field, const char *text)
 {
     char   printable[OPTION_PATH_BYTES];
@@ -266,7 +266,7 @@ static bool set_text(const struct option *option, char *field, const char *text)
     return true;
 }
 
-// Returns the name meant by a synonym or a misspelling, or NULL.
+// Returns the name that the user probably meant by a synonym or a misspelling, or NULL.
 static const char *find_meant(const char *text, const char *const *names)
 {
     static const struct {
@@ -296,14 +296,15 @@ static const char *find_meant(const char *text, const char *const *names)
                 }
             }
             if (synonyms[i].name == NULL) {
-                return NULL;    // nothing similar exists
+                return NULL;    // the program has no such feature
             }
         }
     }
     return text_closest(text, names);
 }
 
-// Returns false if the option does not accept the text; the field is then unchanged.
+// Parses text into the option's field. Returns false, and leaves the field unchanged, if the option does not accept the
+// text.
 static bool set(const struct option *option, void *section, const char *text)
 {
     switch (option->type) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes files under a temporary name and renames them; creates and opens output folders. Uses descriptors and system
-// calls, so every error has its errno.
+// Writes files under a temporary name and renames them; creates and opens output folders. Uses file descriptors and
+// system calls instead of stdio, so that every error has its errno.
 #define _GNU_SOURCE    // sync_file_range
 #include "gswbench/output.h"
 
@@ -28,7 +28,7 @@ status output_cannot(const char *action, const char *path)
     return fail_as(EXIT_OUTPUT, "cannot %s %.900s: %s", action, path, strerror(errno));
 }
 
-// Writes at an offset of the file, or for -1 at its end.
+// Writes all bytes at an offset of the file, or at its end if offset is -1.
 static bool put_at(int file, const void *data, size_t bytes, int64_t offset)
 {
     for (size_t done = 0; done < bytes;) {
@@ -48,7 +48,7 @@ bool output_put(int file, const void *data, size_t bytes)
     return put_at(file, data, bytes, -1);
 }
 
-// The final name must be free, or be a regular file that may be replaced.
+// Checks the final name: it must not exist yet, or must be a regular file that may be replaced.
 static status check_name(const struct output *output)
 {
     struct stat about;
@@ -63,7 +63,8 @@ static status check_name(const struct output *output)
     return output->replaces ? OK : output_cannot("write", output->path);
 }
 
-// Skips names taken by another process or left by a killed one.
+// Creates the temporary file. Tries other names if one exists already, from another process or from one that was
+// killed.
 static status create_temporary(struct output *output)
 {
     enum { TRIES = 100, SUFFIX_BYTES = 16 };
@@ -86,7 +87,7 @@ static status create_temporary(struct output *output)
     return output_cannot("write", output->path);
 }
 
-// Takes ownership of the folder's descriptor.
+// Starts a file in output->folder. Takes ownership of this descriptor.
 static status begin(struct output *output, const char *name)
 {
     if (!text_copy(output->name, sizeof(output->name), name)) {
@@ -128,7 +129,8 @@ status output_begin_in(struct output *output, const struct output_folder *folder
     return output->folder >= 0 ? begin(output, name) : output_cannot("write", output->path);
 }
 
-// Starts writeback in pieces, so the final fsync is short and progress is visible. Errors surface in fsync.
+// Starts writing data to disk piece by piece, so that the final fsync is short and progress is visible. fsync reports
+// the errors.
 static void send_to_disk(struct output *output, int64_t bytes)
 {
     output->appended += bytes;
@@ -175,7 +177,7 @@ static status settle(const struct output *output)
     return check_name(output);
 }
 
-// File systems that cannot sync a folder return EINVAL, which is ignored.
+// Ignores EINVAL from fsync of the folder, which file systems return if they cannot sync a folder.
 status output_finish(struct output *output)
 {
     status result = settle(output);
@@ -347,7 +349,7 @@ void output_close_folder(struct output_folder *folder)
     }
 }
 
-// "FOLDER/NAME"
+// Returns the path "FOLDER/NAME", or NULL if it is too long.
 static const char *join(const struct output_folder *folder, const char *name, char path[OUTPUT_PATH_BYTES])
 {
     int bytes = snprintf(path, OUTPUT_PATH_BYTES, "%s/%s", folder->path, name);
@@ -380,7 +382,7 @@ status output_enter_folder(struct output_folder *folder, const char *name)
     return OK;
 }
 
-// Renaming a temporary link replaces the older one atomically.
+// Creates a temporary link and renames it, because this replaces an existing link atomically.
 status output_link(const char *path, const char *name, const char *target)
 {
     char        at[OUTPUT_PATH_BYTES], temporary[OUTPUT_PATH_BYTES];

@@ -34,7 +34,8 @@ static bool parse_percent(char *word, double *percent)
     return number_parse_real(word, percent) && *percent >= 0.0;
 }
 
-// A number with a prefix from k to P and a unit: 80GB, 900GB/s, 400Gb/s (bits, an eighth of bytes), 989T, 989TFLOP/s.
+// Parses a number with a prefix from k to P and a unit, such as 80GB, 900GB/s, 989T or 989TFLOP/s. Bits are converted
+// to bytes: 400Gb/s.
 static bool parse_value(const char *word, double *value)
 {
     static const char prefixes[] = "kMGTP", *const units[] = {"", "B", "B/s", "FLOP/s", "FLOPS", "b/s", "bit/s"};

@@ -10,7 +10,8 @@
 static atomic_int  caught;    // any thread may run the handler
 static atomic_bool is_asked, is_kept, is_mute;
 
-// Exits at once while there is no data to keep, since opening devices may block.
+// Handler of signals that end the run. Exits at once while there is no result to keep, because opening devices may
+// block.
 static void catch_end(int number)
 {
     static const char early[] = "gswbench: stopped by a signal before anything was measured\n";
@@ -38,7 +39,7 @@ static void set_handlers(void)
         sigaction(ends[i], &end, NULL);
     }
     sigaction(SIGUSR2, &question, NULL);
-    // A write to a closed pipe then fails with EPIPE, which is reported, instead of ending the process silently.
+    // A write to a closed pipe then fails with EPIPE and is reported. Otherwise SIGPIPE would end the process silently.
     signal(SIGPIPE, SIG_IGN);
 }
 
@@ -53,7 +54,7 @@ void signals_keep(void)
 {
     is_kept = true;
     if (caught == 0) {
-        set_handlers();    // libraries opened by MPI install their own: UCX takes SIGHUP for its debugger
+        set_handlers();    // libraries of MPI may have replaced them: UCX uses SIGHUP
     }
 }
 

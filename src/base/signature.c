@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs ssh-keygen. It reads the file from standard input and prints the signature, so FILE.sig is written like other
-// outputs. In its own session, without a terminal, it cannot ask for a passphrase.
+// Makes and verifies signatures with ssh-keygen. It reads the file from standard input and prints the signature, so
+// that FILE.sig is written like other outputs. It runs in its own session without a terminal, so that it cannot ask for
+// a passphrase.
 #include "gswbench/signature.h"
 
 #include <errno.h>
@@ -42,7 +43,7 @@ static void become_keygen(const char *const arguments[], const char *input, int 
     _exit(127);
 }
 
-// Keeps the first SAID_BYTES and drains the pipe, so ssh-keygen never blocks.
+// Reads ssh-keygen's output until its end, so that ssh-keygen never blocks, and keeps the first SAID_BYTES.
 static void read_said(int file, char said[SAID_BYTES])
 {
     char    piece[512];
@@ -57,7 +58,7 @@ static void read_said(int file, char said[SAID_BYTES])
     said[length] = '\0';
 }
 
-// The error is the first line of ssh-keygen's output.
+// Runs ssh-keygen. If it fails, the error is the first line of its output.
 static status run_keygen(const char *const arguments[], const char *input, char said[SAID_BYTES])
 {
     int ends[2], outcome = 0;

@@ -14,7 +14,7 @@ enum {
     INTERVAL_COUNT_MIN   = 6,
     PERCENTILE_COUNT_MIN = 20,
     DRIFT_COUNT_MIN      = 10,
-    DRIFT_COUNT_MAX      = 1024,    // longer series are thinned, as pairs grow quadratically
+    DRIFT_COUNT_MAX      = 1024,    // longer series are thinned, because the number of pairs is quadratic
     BLOCKS               = 8,
     SHORT_COUNT_MAX      = 29,    // longest series whose swing ignores the two extremes
     NEIGHBOURS           = 3,
@@ -23,7 +23,7 @@ enum {
 // Quantiles of the normal distribution, and its standard deviation divided by its median absolute deviation.
 static const double two_sided_95 = 1.96, two_sided_99 = 2.576, deviations_per_median = 1.4826;
 
-// Limit of clipping, in standard deviations from the median.
+// Values are clipped to this number of standard deviations from the median.
 static const double clipped_at = 3;
 
 // Upper limit of an estimated autocorrelation: at 1 the error would be infinite.
@@ -35,7 +35,7 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// values sorted; count >= 1.
+// Returns the median of sorted values; count >= 1.
 static double median_of(const double *sorted, int64_t count)
 {
     return count % 2 == 1 ? sorted[count / 2] : 0.5 * (sorted[count / 2 - 1] + sorted[count / 2]);
@@ -86,7 +86,8 @@ static double minimum_of(const double *slopes, int64_t pairs, int64_t points)
     return slopes[rank - 1] > 0 ? slopes[rank - 1] : fmin(0, slopes[pairs - rank]);
 }
 
-// Theil-Sen slope: the median slope of the pairs.
+// Returns the Theil-Sen slope, the median of the slopes between pairs of values. *lowest: the end of its confidence
+// interval that is nearest to 0.
 static double slope_of(const double *values, int64_t count, double *lowest)
 {
     int64_t stride = (count + DRIFT_COUNT_MAX - 1) / DRIFT_COUNT_MAX;
@@ -269,7 +270,7 @@ static int64_t count_outliers(const double *values, int64_t count)
     return outliers;
 }
 
-// sorted: the values in ascending order.
+// Computes the median's error and confidence interval. sorted: the values in ascending order.
 static void bracket(struct statistics *statistics, const double *values, const double *sorted, int64_t count)
 {
     double median = median_of(sorted, count), correlation = 0, reach = 1;
@@ -349,7 +350,7 @@ void statistics_compute(struct statistics *statistics, const double *values, int
     free(sorted);
 }
 
-// Required distance of two medians, in standard errors.
+// Distance of two medians that counts as a difference, in standard errors.
 static const double errors_apart = 3.5;
 
 const char *const statistics_change_names[] = {[CHANGE_SAME]      = "same",

@@ -8,7 +8,7 @@
 
 #include "gswbench/text.h"
 
-// Makes the text printable: it quotes foreign input, which may contain terminal escapes.
+// Formats an error and makes its text printable, because it may quote foreign input with terminal escapes.
 static status fail_list(int exit_code, const char *format, va_list arguments)
 {
     status result = {.exit_code = exit_code};

@@ -29,7 +29,7 @@ struct progress progress_begin(const char *what, int64_t total)
     return (struct progress){.what = what, .total = total, .began = clock_seconds(), .is_live = draws(stderr)};
 }
 
-// "2 h 5 min", "4 min 10 s", "12 s".
+// Prints a duration: "2 h 5 min", "4 min 10 s", "12 s".
 static const char *print_time(char *text, int size, double seconds)
 {
     int64_t whole = (int64_t)(seconds + 0.5);

@@ -60,7 +60,7 @@ bool text_split_assignment(char *line, char **name, char **value)
     return **name != '\0';
 }
 
-// row[j] is the distance of a's first i characters to b's first j.
+// Computes the distance row by row: row[j] is the distance of the first i characters of a from the first j of b.
 int text_distance(const char *a, const char *b)
 {
     size_t a_length = strnlen(a, DISTANCE_MAX_LENGTH);
@@ -83,8 +83,8 @@ int text_distance(const char *a, const char *b)
     return row[b_length];
 }
 
-// Returns the shortest name that starts with the word, else the name with the fewest edits; NULL: none is close. At
-// most a third of the word's characters, rounded up, may need an edit, and never all of them.
+// Returns the shortest name that starts with the word, else the name with the fewest edits; NULL if none is close. A
+// name is close if at most a third of the word's characters, rounded up, needs an edit, and not all of them.
 const char *text_closest(const char *word, const char *const *names)
 {
     int         length  = (int)strnlen(word, DISTANCE_MAX_LENGTH);
@@ -157,7 +157,7 @@ void text_stream_close(struct text_stream *stream)
     stream->file = NULL;
 }
 
-// Length of the UTF-8 character at text; 0 if invalid (overlong, surrogate, beyond U+10FFFF).
+// Returns the bytes of the UTF-8 character at `text`; 0 if it is invalid (overlong, surrogate, beyond U+10FFFF).
 static size_t character_bytes(const unsigned char *text)
 {
     static const struct {
@@ -183,9 +183,9 @@ static size_t character_bytes(const unsigned char *text)
     return 0;
 }
 
-// Finds characters that terminals or editors obey instead of showing. They include C1 controls U+0080..U+009F;
-// bidirectional controls U+061C, U+200E, U+200F, U+202A..U+202E and U+2066..U+2069; and line separators U+2028 and
-// U+2029.
+// Whether a character is one that terminals or editors obey instead of showing it. These include C1 controls
+// U+0080..U+009F; bidirectional controls U+061C, U+200E, U+200F, U+202A..U+202E and U+2066..U+2069; and line separators
+// U+2028 and U+2029.
 static bool is_control(const unsigned char *text)
 {
     if (text[0] == 0xe2 && text[1] == 0x80) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs one rank of a job without the other ranks, for emulation. Collectives copy this rank's data where data of other
-// ranks would be; sums keep this rank's part. A pipeline receive returns normally distributed numbers, so that ops see
-// realistic values.
+// A communicator for emulation, which runs one rank of a job without the others. Collectives fill the parts of other
+// ranks with copies of this rank's data; reductions return this rank's data. A pipeline receive returns normally
+// distributed numbers, so that ops see realistic values.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -71,7 +71,7 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
         comm_copy(out, in, part);
         break;
     case OP_ALL_TO_ALL:
-        if (op->shape.communication.parts != NULL) {    // out has the counts that this rank sent itself
+        if (op->shape.communication.parts != NULL) {    // counts of the rows that come back to this rank
             bytes = format_bytes(format, comm_rows_before(op->shape.communication.parts->out, group->size) *
                                              op->shape.communication.parts->row);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads the launcher's variables, and has the functions that all communicators share, with stubs for communicators that
-// the build lacks.
+// Reads the environment variables of launchers. Also has functions that all communicators share, and stubs for
+// communicators that this build lacks.
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// Returns the first variable that holds a number of at least minimum, and sets the number; NULL and -1: none.
+// Returns the name of the first environment variable with a number of at least `minimum`, and sets *found to the
+// number. If there is none, returns NULL and sets -1.
 static const char *find_variable(const char *const *names, long minimum, int *found)
 {
     for (; *names != NULL; names++) {
@@ -62,7 +63,7 @@ status comm_check_launch(bool is_named)
         return fail_as(EXIT_LAUNCH, "srun started %d processes without PMIx, so MPI cannot connect them: %s", ranks,
                        remedy);
     }
-    if (comm_mpi_asks_for_pmix() && !is_named) {    // MPI would end the process before we can print an error
+    if (comm_mpi_asks_for_pmix() && !is_named) {    // MPI would end the process without a clear message
         return fail_as(EXIT_LAUNCH,
                        "srun started %d processes with PMI-2 instead of PMIx, which few builds of Open MPI support: "
                        "%s; or force it with --comm mpi",
@@ -167,7 +168,7 @@ status comm_agree_first(struct comm *comm, status own, int *first)
     }
     status named  = {.exit_code = error.exit_code};
     int    length = snprintf(named.text, sizeof(named.text), "rank %d: ", *first);
-    text_copy(named.text + length, sizeof(named.text) - (size_t)length, error.text);    // keeps further lines
+    text_copy(named.text + length, sizeof(named.text) - (size_t)length, error.text);    // keeps line breaks
     return named;
 }
 

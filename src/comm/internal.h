@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Shared by the communicators: partitioning of buffers, order of reductions, pairing of streams.
+// Shared by the communicators: how buffers are divided, the order of reductions, and which streams share a
+// communicator.
 #pragma once
 
 #include <stdint.h>
 
 #include "gswbench/comm.h"
 
-// First element of a slice, for elements divided into size slices as evenly as possible.
+// First element of a slice, if elements are divided into `size` slices as evenly as possible.
 int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice);
 
-// Rows before member index, for an all-to-all with per-member row counts.
+// Number of rows before the part of member `index`, in an all-to-all with a row count per member.
 int64_t comm_rows_before(const int64_t *parts, int64_t index);
 
-// index modulo size, also for a negative index.
+// Member of a ring: index modulo size, where index may be negative.
 int64_t comm_ring_member(int64_t index, int64_t size);
 
-// Copy of a group's members, which the caller frees.
+// Copies the ranks of a group's members. The caller frees the copy.
 int64_t *comm_copy_members(const int64_t *members, int64_t size);
 
-// memcpy that allows to == from, for in-place ops.
+// memcpy, but `to` may equal `from` (in-place ops).
 void comm_copy(void *to, const void *from, int64_t bytes);
 
 // Reduces the contributions of count members. out may be one of in.
@@ -26,11 +27,11 @@ typedef void    comm_reduction(void *out, const void *const *in, int64_t count, 
 comm_reduction  comm_sum;    // in[0] + in[1] + ..., accumulated in this order in fp32 and rounded once; i32 wraps
 comm_reduction *comm_reduction_of(enum op_kind kind);
 
-// The stream whose communicator a stream uses: pipeline sends and receives share one.
+// Returns the stream whose communicator a stream uses. Pipeline sends and receives share one, so that they can match.
 int comm_rendezvous_stream(int stream);
 
-// Returns the environment variable that holds this process's rank; NULL: no launcher.
+// Returns the name of the environment variable with this process's rank; NULL: no launcher.
 const char *comm_rank_variable(void);
 
-// Fills in ranks, rank and host, for a single host.
+// Returns the topology of a job on one host.
 struct comm_topology comm_one_host(int rank, int ranks);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Notices when the launcher of this process ends, and ends the process. A killed mpirun does not end its ranks, and MPI
-// libraries react differently to the lost connection.
+// Ends this process when its launcher ends. A killed mpirun does not end its ranks, and MPI libraries react differently
+// to the lost connection.
 //
-// A rank watches its nearest ancestor that is not part of the rank: mpirun on its own host, its daemon (orted, prted,
-// hydra_pmi_proxy, slurmstepd) on others. A script that starts the rank has the same rank in its environment and is
-// skipped.
+// A rank watches its nearest ancestor process that does not belong to the rank. On mpirun's host this is mpirun, on
+// other hosts its daemon (orted, prted, hydra_pmi_proxy, slurmstepd). A script that starts the rank has the same rank
+// in its environment, and is skipped.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>
@@ -50,8 +50,8 @@ static char *read_file(long number, const char *name, size_t maximum, size_t *by
     return text;
 }
 
-// Reads /proc/NUMBER/stat; false: no such process. The fields follow the last closing parenthesis, because the
-// program's name before it is in parentheses and may contain any character.
+// Reads /proc/NUMBER/stat. Returns false if there is no such process. The fields are read after the last closing
+// parenthesis, because the program's name is in parentheses and may contain any character.
 static bool read_process(struct process *process, long number)
 {
     size_t bytes;
@@ -72,8 +72,8 @@ static bool is_same(const struct process *process)
     return read_process(&now, process->number) && now.started == process->started && strchr("ZXx", now.state) == NULL;
 }
 
-// Returns whether a process has the same rank in its environment. The environment of another user's process cannot be
-// read; such a process is the launcher's.
+// Returns whether a process has this process's rank in its environment. If the environment cannot be read, the process
+// belongs to another user and is part of the launcher.
 static bool has_rank(long number, const char *variable)
 {
     size_t      bytes;
@@ -89,7 +89,7 @@ static bool has_rank(long number, const char *variable)
     return has;
 }
 
-// Returns false if no ancestor is visible, as for the first process of a container.
+// Finds the ancestor to watch. Returns false if no ancestor is visible, as for the first process of a container.
 static bool find_launcher(struct process *launcher, const char *variable)
 {
     long parent = getppid();
@@ -105,7 +105,7 @@ static bool find_launcher(struct process *launcher, const char *variable)
     return false;
 }
 
-// Opens a descriptor that becomes readable when the process ends. Returns -1 before Linux 5.3.
+// Opens a descriptor that becomes readable when the process ends. Returns -1 on Linux before 5.3.
 static int open_process(long number)
 {
 #ifdef SYS_pidfd_open

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ranks as threads of one process. The members of a group publish their buffers, synchronize, do their share of the
-// work directly on the buffers of other members, and synchronize again. Waiting threads sleep.
+// The communicator for ranks that are threads of one process. The members of a group publish the addresses of their
+// buffers, synchronize, do their share of the work directly on each other's buffers, and synchronize again. Waiting
+// threads sleep.
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
 
 enum { PIECE = 1 << 14, STREAM_CONTROL = STREAM_COUNT };
 
-// A member's arguments to a collective. kind, elements, format and peer must agree in the group.
+// A member's arguments to a collective. kind, elements, format and peer must be equal on all members.
 struct slot {
     enum op_kind kind;
     enum format  format;
@@ -22,10 +23,10 @@ struct slot {
     void        *out;
 
     const struct communication_parts *parts;    // NULL: equal parts
-    const struct op                  *op;       // NULL: control plane
+    const struct op                  *op;       // NULL: a collective of the control plane, not of the step
 };
 
-// A pending send of a member.
+// A send whose receiver has not copied the data yet.
 struct message {
     bool        is_waiting;
     int32_t     to, channel;
@@ -33,7 +34,7 @@ struct message {
     const void *data;
 };
 
-// The rendezvous of a group on one stream. Freed with the hub.
+// Where the members of a group meet for their ops on one stream. Freed when the hub closes.
 struct rendezvous {
     struct rendezvous *next;
     int64_t           *members;    // [size]
@@ -44,7 +45,7 @@ struct rendezvous {
     int64_t            arrived;
     uint64_t           generation;
     struct slot       *slots;       // [size]
-    struct message    *messages;    // [size], by sender
+    struct message    *messages;    // [size]: pending send of each member
 };
 
 struct comm_group {
@@ -89,7 +90,7 @@ void local_hub_close(struct local_hub *hub)
     free(hub);
 }
 
-// Finds the rendezvous of these members on a stream; the first caller creates it.
+// Returns the rendezvous of these members on a stream. The first caller creates it.
 static struct rendezvous *rendezvous_find(struct local_hub *hub, const int64_t *members, int64_t size, int stream)
 {
     pthread_mutex_lock(&hub->mutex);
@@ -134,7 +135,7 @@ static void group_close(struct comm_group *group)
     free(group);
 }
 
-// Barrier of the members.
+// Waits until all members have called it.
 static void meet(struct rendezvous *rendezvous)
 {
     pthread_mutex_lock(&rendezvous->mutex);
@@ -150,7 +151,7 @@ static void meet(struct rendezvous *rendezvous)
     pthread_mutex_unlock(&rendezvous->mutex);
 }
 
-// Publishes the caller's arguments, waits for every member's, and checks that they agree.
+// Publishes the caller's arguments, waits until every member has published its own, and checks that they agree.
 static void publish(struct comm_group *group, const struct slot *own)
 {
     struct rendezvous *rendezvous   = group->rendezvous;
@@ -169,7 +170,8 @@ static void publish(struct comm_group *group, const struct slot *own)
     }
 }
 
-// Each member reduces one slice and writes it to every member, so no two members write the same bytes.
+// Each member reduces one slice of the buffers and writes it to every member's buffer. No two members write the same
+// bytes.
 static void all_reduce(struct comm_group *group, const struct slot *own)
 {
     const struct rendezvous *rendezvous = group->rendezvous;
@@ -198,7 +200,7 @@ static void reduce_scatter(struct comm_group *group, const struct slot *own)
     comm_sum(own->out, group->sources, rendezvous->size, count, own->format);
 }
 
-// Copies bytes at offset in each member's input to out, in member order.
+// Copies the bytes at `offset` of each member's input to `out`, in member order.
 static void gather(const struct comm_group *group, void *out, int64_t offset, int64_t bytes)
 {
     const struct rendezvous *rendezvous = group->rendezvous;
@@ -207,8 +209,8 @@ static void gather(const struct comm_group *group, void *out, int64_t offset, in
     }
 }
 
-// All-to-all of dropless experts, with a row count per pair of ranks: copies the rows that each member has for the
-// caller to out.
+// All-to-all of dropless experts, with a row count per pair of ranks. Copies to `out` the rows that each member has for
+// the caller.
 static void gather_parts(const struct comm_group *group, const struct slot *own)
 {
     const struct rendezvous *rendezvous = group->rendezvous;

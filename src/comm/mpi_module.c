@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Loads the MPI module when a launcher or the configuration asks for it, so that the program starts without MPI.
+// Loads the shared library with the mpi communicator if a launcher or the configuration asks for it. So the program
+// starts without MPI.
 #include "mpi_module.h"
 
 #ifdef GSWBENCH_MPI

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Interface of the module that is linked with MPI.
+// Interface of the shared library that is linked with MPI.
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@ bool   mpi_module_asks_for_pmix(void);
 
 struct mpi_link;
 
-// Messages are split into message_bytes, because MPI counts are int and transports differ beyond 2 GiB.
+// Messages are divided into pieces of message_bytes, because MPI counts are int, and transports differ beyond 2 GiB.
 enum { MPI_MESSAGE_BYTES = 1 << 28 };
 struct mpi_state {
     struct mpi_link *links;

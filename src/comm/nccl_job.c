@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checks that the ranks can connect with NCCL, chooses the creators of unique ids, and lays out the ring of a pipeline.
+// Checks that the ranks can connect with NCCL, selects the members that create unique ids, and finds the neighbours in
+// the ring of a pipeline.
 #include "nccl_job.h"
 
 #include <stdio.h>
@@ -13,8 +14,8 @@ const char *nccl_print_version(int version, char text[NCCL_TEXT_BYTES])
     return text;
 }
 
-// maxCTAs in ncclConfig_t needs 2.17; older libraries ignore it silently. commName is newer, but optional. The newest
-// required function is ncclCommInitRankConfig (2.14).
+// Oldest supported version. maxCTAs in ncclConfig_t needs 2.17; older libraries ignore it silently. commName is newer,
+// but optional. The newest function that is required, ncclCommInitRankConfig, is older (2.14).
 enum { VERSION_MIN = 21700 };
 
 status nccl_check_version(int version)

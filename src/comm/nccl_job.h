@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// NCCL's requirements on a job's ranks, and the connections of a pipeline. Needs no NCCL.
+// NCCL's requirements on the ranks of a job, and the connections of a pipeline. This module does not call NCCL.
 #pragma once
 
 #include <stdint.h>
 
 #include "gswbench/status.h"
 
-// Data that ranks exchange before they connect.
+// Data about a rank that all ranks exchange before they connect.
 struct nccl_seat {
     int  version;    // of the NCCL library
     char host[64];
     char device[64];     // unique id of the device across hosts
-    char host_id[64];    // NCCL_HOSTID; tests set different ones to share a device; "": not set
+    char host_id[64];    // NCCL_HOSTID or ""; different ids let tests share a device
 };
 
-// "2.28.9"
+// Prints a version number: "2.28.9".
 enum { NCCL_TEXT_BYTES = 16 };
 const char *nccl_print_version(int version, char text[NCCL_TEXT_BYTES]);
 
@@ -24,21 +24,21 @@ status nccl_check_version(int version);
 // Fails with EXIT_LAUNCH if NCCL versions differ, or if ranks share a device and a host id.
 status nccl_check_seats(const struct nccl_seat *seats, int ranks);
 
-// nccl_ids returns the number of unique ids for a group: one per ranks_per_id ranks, but one in all if the group has
-// fewer than 2 * ranks_per_id ranks or ranks_per_id is 0. nccl_id_owner returns the member that creates an id. These
-// members are evenly spaced, because ranks connect to the creator of their id.
+// nccl_ids returns the number of unique ids for a group: one per ranks_per_id ranks. It is 1 if the group has fewer
+// than 2 * ranks_per_id ranks, or if ranks_per_id is 0. nccl_id_owner returns the member that creates an id. Owners are
+// evenly spaced, because each rank connects to the owner of its id.
 int     nccl_ids(int64_t size, int ranks_per_id);
 int64_t nccl_id_owner(int64_t size, int ids, int id);
 
 // The members of a pipeline group form a ring. NCCL executes the ops of a communicator in order, but sends and receives
-// are on two streams. So each member has one communicator per neighbour for its sends, and receives on the
-// communicators that the neighbours send on.
+// are on two streams. So each member has one communicator for its sends to each neighbour, and receives on the
+// communicators that its neighbours send on.
 enum nccl_direction { NCCL_NEXT, NCCL_BEFORE, NCCL_DIRECTIONS };
 
-// Number of directions: one if two members are each other's only neighbour.
+// Number of directions of the ring: 1 if it has two members, which are each other's only neighbour.
 int nccl_directions(int64_t size);
 
 int64_t nccl_receiver(int64_t size, int64_t sender, enum nccl_direction direction);
 
-// The direction from sender to receiver. Ends the job if they are not neighbours.
+// Returns the direction from sender to receiver. Ends the job if they are not neighbours.
 enum nccl_direction nccl_direction(int64_t size, int64_t sender, int64_t receiver);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parses the choice of algorithm from NCCL's log (NCCL_DEBUG_SUBSYS = TUNING). Rank 0 of a communicator writes a line
-// when it enqueues a collective. The format is not documented, so unknown lines are ignored.
+// Reads from NCCL's log (NCCL_DEBUG_SUBSYS = TUNING) which algorithm it chose for a collective. Rank 0 of a
+// communicator writes a line when it enqueues a collective. The format is not documented, so unknown lines are ignored.
 #define _GNU_SOURCE
 #include "nccl_log.h"
 
@@ -36,7 +36,7 @@ status nccl_log_open(int *file)
     return OK;
 }
 
-// Expands the name as NCCL does: %h is the host name up to its first dot, %p the process.
+// Expands a file name as NCCL does: %h is the host name up to its first dot, and %p the process id.
 static void expand(char *path, size_t bytes, const char *named)
 {
     char   host[256] = "";
@@ -58,8 +58,8 @@ static void expand(char *path, size_t bytes, const char *named)
     }
 }
 
-// By default NCCL logs to stdout, which would mix with the program's output. NCCL truncates a log file, so stderr is
-// used only if it is a pipe or terminal; otherwise each process gets its own file.
+// Selects where NCCL writes its log. By default this is stdout, where it would mix with the program's output. NCCL
+// truncates a log file, so stderr is used only if it is a pipe or a terminal; otherwise each process gets its own file.
 status nccl_log_choose_file(void)
 {
     struct stat about;
@@ -74,7 +74,7 @@ status nccl_log_choose_file(void)
         return OK;
     }
     if (named != NULL && (strncmp(named, "/dev/", 5) == 0 || strncmp(named, "/proc/self/fd/", 14) == 0)) {
-        return OK;    // symbolic links of the system, including the file of nccl_log_open
+        return OK;    // links of the system, such as the file of nccl_log_open
     }
     char path[1024], opened[48];
     expand(path, sizeof(path), named != NULL ? named : "nccl.%h.%p.log");
@@ -89,7 +89,8 @@ status nccl_log_choose_file(void)
     return OK;
 }
 
-// Versions before 2.24 print numbers, later ones names.
+// Converts an algorithm or protocol of a log line to its name. NCCL before 2.24 prints a number, later versions the
+// name.
 static void name(char *text, size_t bytes, const char *word, const char *const *names, int count)
 {
     char *end;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Partitioning of buffers and reductions in a fixed order, for the local and mpi communicators.
+// Divides buffers and reduces them in a fixed order, for the communicators local and mpi.
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 #include "internal.h"
 
 enum { BLOCK = 1024 };    // elements whose fp32 sums fit in the L1 cache
 
-// Accumulators of one block.
+// Sums of one block: fp32 for floating point, `whole` for integers.
 union sums {
     float    real[BLOCK];
     uint32_t whole[BLOCK];

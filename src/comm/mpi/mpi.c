@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranks as MPI processes: startup, topology, control plane, and collectives. Collectives are non-blocking messages
-// between pairs of ranks; reductions run here, in rank order.
+// The communicator for ranks that are MPI processes: startup, topology, control plane and collectives. Collectives are
+// non-blocking messages between pairs of ranks. Reductions run in this file, in rank order.
 #include <inttypes.h>
 #include <limits.h>
 #include <mpi.h>
@@ -16,7 +16,7 @@
 #include "../mpi_module.h"
 
 enum {
-    PIECE_BYTES = 1 << 24,    // reductions run in pieces, to bound the receive buffer
+    PIECE_BYTES = 1 << 24,    // reductions run in pieces, to limit the receive buffer
     TAGS        = 32749,      // a prime below every MPI's tag limit
     EAGER_POLLS = 512,
     PAUSE_NS    = 50000,
@@ -24,7 +24,7 @@ enum {
 
 #define MPI_CHECK(call) check((call), #call, __FILE__, __LINE__)
 
-// Ends the job unless error is MPI_SUCCESS.
+// Ends the job if an MPI call failed.
 static void check(int error, const char *call, const char *file, int line)
 {
     if (error != MPI_SUCCESS) {
@@ -35,8 +35,8 @@ static void check(int error, const char *call, const char *file, int line)
     }
 }
 
-// Waits for all requests. Polls with yields, then with sleeps, so that other streams and ranks get the core. Sets
-// statuses if the result is MPI_ERR_IN_STATUS.
+// Waits until all requests are complete. Polls, and between polls yields, later sleeps, so that other streams and ranks
+// can use the core. Sets `statuses` if the result is MPI_ERR_IN_STATUS.
 static int test_all(MPI_Request *requests, int count, MPI_Status *statuses)
 {
     static const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -59,7 +59,7 @@ static void wait_all(MPI_Request *requests, int count)
     MPI_CHECK(test_all(requests, count, MPI_STATUSES_IGNORE));
 }
 
-// The MPI communicator of these members on a stream, shared by paired streams.
+// The MPI communicator of a group on one stream. The two pipeline streams share one.
 struct mpi_link {
     struct mpi_link *next;
     int64_t         *members;    // [size]
@@ -69,7 +69,7 @@ struct mpi_link {
     MPI_Comm         communicator;
 };
 
-// Data sent to and received from one member.
+// Data to send to and to receive from one member.
 struct exchange {
     const char *from;
     char       *to;
@@ -92,7 +92,7 @@ struct comm_group {
     char             *scratch;      // receive buffer for one piece
 };
 
-// Finds the communicator of these members on a stream; the first caller creates it.
+// Returns the communicator of these members on a stream. The first caller creates it.
 static struct mpi_link *link_open(struct mpi_state *state, const int64_t *members, int64_t size, int stream)
 {
     struct mpi_link *link = state->links;
@@ -168,15 +168,15 @@ static void group_close(struct comm_group *group)
     free(group);
 }
 
-// Size of the next message, after done of bytes.
+// Bytes of the next message, after `done` of `bytes` are sent.
 static int message_bytes(int64_t bytes, int64_t done, int maximum)
 {
     int64_t left = bytes - done;
     return left <= 0 ? 0 : left < maximum ? (int)left : maximum;
 }
 
-// Waits for the messages of an all-to-all with row counts. Sender and receiver count the rows independently, so a
-// message of an unexpected size shows corrupted counts and ends the job.
+// Waits for the messages of an all-to-all with row counts. Sender and receiver compute the counts independently. A
+// message of an unexpected size therefore means that counts are corrupt, and ends the job.
 static void wait_for_parts(struct comm_group *group, int count)
 {
     int error = test_all(group->requests, count, group->statuses);
@@ -200,14 +200,14 @@ static void wait_for_parts(struct comm_group *group, int count)
     }
 }
 
-// Sends and receives group->exchanges[i] to and from every other member i. Ignores the caller's own entry.
+// Sends and receives the data in group->exchanges[i], for every other member i.
 static void exchange_all(struct comm_group *group, bool are_parts)
 {
     MPI_Comm communicator = group->link->communicator;
     int      count = 1, maximum = group->state->message_bytes;
     for (int64_t done = 0; count > 0; done += maximum) {
         count = 0;
-        // Each member starts with the next one, so that they do not all send to the same member at once.
+        // Each member starts with the member after itself, so that they do not all send to the same one at once.
         for (int64_t i = 1; i < group->size; i++) {
             int                    peer     = (int)((group->index + i) % group->size);
             const struct exchange *exchange = &group->exchanges[peer];
@@ -233,7 +233,8 @@ static void exchange_all(struct comm_group *group, bool are_parts)
     }
 }
 
-// Sends every member its part, exchanges[member].from, and reduces the parts received for the own slice.
+// Sends every member its slice (exchanges[member].from), receives the other members' values of the own slice, and
+// reduces them.
 static void reduce_own(struct comm_group *group, void *out, int64_t elements, enum format format)
 {
     int64_t bytes = format_bytes(format, elements);
@@ -293,7 +294,7 @@ static void reduce_scatter(struct comm_group *group, const char *in, char *out, 
     }
 }
 
-// Sends in + i * in_stride to member i, and receives its part into out + i * bytes.
+// Sends the data at in + i * in_stride to member i, and receives its data at out + i * bytes.
 static void scatter_and_gather(struct comm_group *group, const char *in, int64_t in_stride, char *out, int64_t bytes)
 {
     for (int64_t i = 0; i < group->size; i++) {
@@ -304,7 +305,7 @@ static void scatter_and_gather(struct comm_group *group, const char *in, int64_t
     exchange_all(group, false);
 }
 
-// Parts are contiguous, with the row counts in parts.
+// All-to-all in which the parts for each member are contiguous, with the row counts in `parts`.
 static void exchange_parts(struct comm_group *group, const struct communication_parts *parts, const char *in, char *out,
                            enum format format)
 {
@@ -362,8 +363,9 @@ static void pass(struct comm_group *group, const struct op *op, const char *in, 
     exchange_all(group, false);
 }
 
-// Message tag of an op, so that ops do not take each other's messages. If a rank skips an op, the job then hangs, and
-// the watchdog names this rank. With one tag for all ops, a rank without fault would report a wrong message size.
+// Message tag of an op. It differs between ops, so that one does not receive the message of another. If a rank skips an
+// op, the job then hangs and the watchdog names this rank. With equal tags, another rank would report a wrong message
+// size instead.
 static int tag_of(const struct op *op, enum format format)
 {
     const struct communication_shape *shape = &op->shape.communication;
@@ -464,7 +466,7 @@ static const struct comm_ops mpi_ops = {
     .share       = share,
 };
 
-// Finds the caller's local rank and its host's number. Hosts are numbered by their lowest rank.
+// Finds the caller's local rank and the number of its host. Hosts are numbered in the order of their lowest ranks.
 static void find_node(struct comm_topology *topology)
 {
     MPI_Comm node, leaders;
@@ -484,7 +486,8 @@ static void find_node(struct comm_topology *topology)
     topology->nodes = where[1];
 }
 
-// Shortens "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n..." to the text before a comma or newline.
+// Stores the library's name and version. Shortens "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n..." at
+// the first comma or newline.
 static void name_library(struct comm *comm)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING];
@@ -520,7 +523,8 @@ status mpi_module_open(struct comm *comm)
     return OK;
 }
 
-// Assumes that every Open MPI needs PMIx: version 5 requires it, and builds of version 4 with PMI-2 are rare.
+// Whether this MPI library needs PMIx. Assumes it for every Open MPI: version 5 requires PMIx, and builds of version 4
+// with PMI-2 are rare.
 bool mpi_module_asks_for_pmix(void)
 {
 #ifdef OPEN_MPI

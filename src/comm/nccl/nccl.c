@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NCCL between processes with one device each. Ops are enqueued on the backend's streams. The control plane is another
-// communicator. The library is loaded at run time.
+// The communicator with NCCL, for processes with one device each. Ops are enqueued on the backend's streams. A second
+// communicator, over MPI, is the control plane. The library is loaded at run time.
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include "../nccl_job.h"
 #include "nccl_internal.h"
 
-// Fails with EXIT_LAUNCH if the library is missing.
+// Loads the library. Fails with EXIT_LAUNCH if it is missing.
 static status nccl_library_open(struct nccl_library *nccl)
 {
     TRY(nccl_log_choose_file());
@@ -127,7 +127,8 @@ status comm_detect_nccl(void)
     return nccl_check_version(version);
 }
 
-// Collective: all ranks return the same status.
+// Checks that the ranks can connect with NCCL: equal versions, and no shared device. All ranks call it and return the
+// same status.
 static status check_ranks(struct nccl_state *state)
 {
     struct comm     *control = state->control;
@@ -149,7 +150,7 @@ static status open_state(struct comm *comm, struct nccl_state *state)
     char   text[NCCL_TEXT_BYTES];
     status own = state->setup.tells ? nccl_log_open(&state->log) : OK;
     own        = failed(&own) ? own : nccl_library_open(&state->library);
-    TRY(comm_agree(state->control, own));    // one rank's environment may differ
+    TRY(comm_agree(state->control, own));    // all ranks fail if one fails; their environments may differ
     NCCL_CHECK(&state->library, ncclGetVersion(&state->version));
     TRY(check_ranks(state));
     snprintf(comm->library, sizeof(comm->library), "NCCL %s", nccl_print_version(state->version, text));

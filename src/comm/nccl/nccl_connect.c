@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Opens NCCL communicators: distributes unique ids over the control plane, and sets the configuration. A thread
-// monitors the communicators, so that the job does not hang: calls block while ranks connect, and NCCL reports later
-// failures only if polled. Polling reads host memory only, so it does not disturb stream capture.
+// Opens NCCL communicators: distributes unique ids over the control plane, and sets the configuration. A monitoring
+// thread ends the job if ranks do not connect in time or a communicator fails later. Without it the job would hang:
+// calls block while ranks connect, and NCCL reports later failures only if polled. Polling reads only host memory, so
+// it does not disturb stream capture.
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,9 +14,10 @@
 
 enum { PERIOD_NS = 100000000, SECOND_NS = 1000000000 };
 
-// Many ranks notice a lost rank at the same time, in unrelated groups. To get one error message, they report one after
-// the other, and the first report ends the job. Ranks 0 to 7 report first, 0.5 s apart. Other ranks follow in the order
-// of their index in the group, 4 s apart: in this time even a busy machine ends all processes.
+// Whether this rank reports a lost connection now. Many ranks notice a lost rank at the same time, in different groups.
+// To get one error message, they report at different times, and the first report ends the job. Ranks 0 to 7 report
+// first, 0.5 s apart. Other ranks follow in the order of their index in the group, 4 s apart, which is enough for a
+// busy machine to end all processes.
 static bool is_my_turn(double seconds_since, int rank, int index)
 {
     static const double turn_seconds = 0.5, group_turn_seconds = 4, last_seconds = 30;
@@ -137,7 +139,7 @@ ncclUniqueId nccl_create_id(const struct nccl_state *state)
     return id;
 }
 
-// Headers before 2.28 have the field, but not this value.
+// Value of ncclConfig_t.CTAPolicy. Headers before 2.28 have the field, but not this value.
 enum { CTA_POLICY_ZERO = 2 };
 
 static ncclConfig_t configure(const struct nccl_state *state, struct nccl_connection *connection)
@@ -155,14 +157,15 @@ static ncclConfig_t configure(const struct nccl_state *state, struct nccl_connec
     return config;
 }
 
-// Blocks until both members have joined.
+// Connects a pair of ranks. Blocks until both have joined.
 void nccl_join_pair(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id)
 {
     ncclConfig_t config = configure(state, connection);
     NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, 2, id, connection->index, &config));
 }
 
-// Every rank of an id connects to the member that created it, so in a large group several members create ids.
+// Connects a large group with several unique ids. Every rank connects to the member that created its id, so several
+// members share this work.
 static void join_by_many(const struct comm_group *group, struct nccl_connection *connection, int count)
 {
     struct nccl_state *state  = group->state;
@@ -182,7 +185,7 @@ static void join_by_many(const struct comm_group *group, struct nccl_connection 
     free(all);
 }
 
-// Blocks until all members have joined.
+// Connects the members of a group. Blocks until all have joined.
 void nccl_join(const struct comm_group *group, struct nccl_connection *connection)
 {
     struct nccl_state *state = group->state;

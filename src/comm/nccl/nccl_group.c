@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Groups and collectives over NCCL. Each group has a connection per stream. Its members exchange the unique id over the
-// control plane, so opening a group involves no other rank.
+// Groups and collectives over NCCL. Each group has a connection (an NCCL communicator) per stream. Its members exchange
+// the unique id over the control plane, so opening a group involves no other rank.
 //
-// The pipeline streams have a connection per pair of neighbours and direction, which keeps the order of the sender's
-// stream. Plan verification ensures that receives have the same order.
+// The pipeline streams have one connection per pair of neighbours and direction. NCCL executes its ops in the order in
+// which the sender enqueues them. The plan is verified to have the receives in the same order.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static ncclDataType_t type_of(enum format format)
     return format == FORMAT_F32    ? ncclFloat32
            : format == FORMAT_BF16 ? ncclBfloat16
            : format == FORMAT_I32  ? ncclInt32
-                                   : ncclUint8;    // FP8 is moved, never summed
+                                   : ncclUint8;    // FP8 data is sent, never reduced
 }
 
 static const struct nccl_buffer *find_window(const struct nccl_connection *connection, const char *data, int64_t bytes)
@@ -37,13 +37,13 @@ static void await(const struct comm_group *group, int member)
     NCCL_CHECK(&group->state->library, ncclWaitSignal(1, &one, group->connection->handle, group->cuda_stream));
 }
 
-// Ring shift by one-sided puts. Returns false if it is unsupported; all members return the same, because they have the
-// same windows. Within a node, copy engines move the data and the stream itself waits for signals, so no SM is used.
-// Send and receive would be kernels.
+// Ring shift with one-sided puts. Returns false if it is not supported; all members then return false, because they
+// have the same windows. Within a node, copy engines move the data and the stream itself waits for signals, so no SM is
+// used. A send and a receive would be kernels.
 //
 // A put does not check that the target memory is free. So each member first signals the member that it receives from,
-// and waits for this signal from its own target. All members take these steps in the same order on one stream, so
-// signals between two members pair.
+// and waits for this signal from the member that it sends to. All members take these steps in the same order on one
+// stream, so signals between two members match.
 static bool put_round(const struct comm_group *group, const struct communication_shape *shape, const void *in,
                       const void *out, enum format format)
 {
@@ -94,8 +94,9 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     return connection;
 }
 
-// NCCL connects two ranks at the first use and blocks both meanwhile. So each pair uses its connection now, in the same
-// order on all ranks. During a step, ranks would connect in the order of their plans and could deadlock.
+// Uses a pair's connection once, before the first step. NCCL connects two ranks at the first use, and blocks both until
+// then. Here all ranks use their connections in the same order. During a step, they would connect in the order of their
+// plans and could deadlock.
 static void pass_first(const struct nccl_state *state, const struct nccl_connection *connection, bool sends)
 {
     struct backend *backend     = state->backend;
@@ -112,7 +113,7 @@ static void pass_first(const struct nccl_state *state, const struct nccl_connect
     backend_release(backend, data, bytes);
 }
 
-// The sender is rank 0 of the connection.
+// Opens the connection from one pipeline neighbour to another. The sender is rank 0 of the connection.
 static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId id, int64_t sender, int64_t receiver,
                                          int processors)
 {
@@ -129,7 +130,8 @@ static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId 
     return connection;
 }
 
-// Both members of a pair open the connection. All members go through the pairs in the same order, to avoid a deadlock.
+// Opens the connections of a pipeline. Both members of a pair open theirs, and all members visit the pairs in the same
+// order, to avoid a deadlock.
 static void open_links(struct nccl_state *state, struct nccl_links *links, const struct comm_group *group,
                        const ncclUniqueId *ids)
 {
@@ -177,7 +179,7 @@ static struct nccl_links *find_links(const struct nccl_state *state, const int64
     return links;
 }
 
-// Closes in the order of opening, since closing may wait for the other member.
+// Closes the connections of a pipeline in the order of opening, because closing may wait for the other member.
 static void release_links(struct nccl_state *state, struct nccl_links *links)
 {
     if (--links->users > 0) {
@@ -260,7 +262,7 @@ static void all_to_all(const struct comm_group *group, const char *in, char *out
     NCCL_CHECK(&group->state->library, ncclGroupEnd());
 }
 
-// All-to-all with row counts per member. Skips empty messages.
+// All-to-all with a row count per member. Sends no empty messages.
 static void exchange_parts(const struct comm_group *group, const struct communication_parts *parts, const char *in,
                            char *out, enum format format)
 {

@@ -9,8 +9,8 @@
 #include "../internal.h"
 #include "../nccl_job.h"
 
-// The library is loaded at run time, so that the program starts without it. The struct is the argument of
-// ncclWaitSignal, declared here because older headers lack it: the number of signals to wait for from a peer.
+// NCCL is loaded at run time, so that the program starts without it. This struct is the argument of ncclWaitSignal: the
+// number of signals to wait for from a peer. It is declared here, because older headers lack it.
 struct nccl_signals {
     int count, peer, signal, context;
 };
@@ -21,8 +21,8 @@ struct nccl_signals {
     X(ncclCommInitRankConfig) X(ncclCommDestroy) X(ncclCommGetAsyncError)                   \
     X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) X(ncclBroadcast)                 \
     X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
-// Functions that are newer than the oldest supported library. Some are newer than the oldest header, so prototypes are
-// declared here.
+// Functions that are newer than the oldest supported library. Their prototypes are declared here, because some are also
+// newer than the oldest supported header.
 #define NCCL_OPTIONAL(X)                                                                                               \
     X(ncclMemAlloc, (void **data, size_t bytes))                                                             /* 2.19 */ \
     X(ncclMemFree, (void *data))                                                                                       \
@@ -52,11 +52,11 @@ struct nccl_library {
 #undef NCCL_MEMBER
 };
 
-// Ends the job if a call fails.
+// Calls a function of NCCL, and ends the job if it fails.
 #define NCCL_CHECK(nccl, call) nccl_check((nccl), (nccl)->call, #call, __FILE__, __LINE__)
 void nccl_check(const struct nccl_library *nccl, ncclResult_t error, const char *call, const char *file, int line);
 
-// Registered memory: a symmetric window of the whole group, or a buffer of one member.
+// A registered buffer: a symmetric window that all members registered, or a buffer that this member registered alone.
 enum { NCCL_BUFFERS = 8 };
 struct nccl_buffer {
     void        *handle;
@@ -65,7 +65,7 @@ struct nccl_buffer {
     int64_t      bytes;
 };
 
-// An NCCL communicator.
+// A connection: one NCCL communicator.
 struct nccl_connection {
     struct nccl_connection *next;    // list of monitored connections
     ncclComm_t              handle;
@@ -73,21 +73,21 @@ struct nccl_connection {
     int                     index;                      // this rank's index among the members
     int                     processors;                 // SM limit per op; 0: none
     bool                    is_near;                    // all members are on one node
-    bool                    is_copying, is_scalable;    // zero-CTA; opened with several ids
+    bool                    is_copying, is_scalable;    // uses copy engines (zero-CTA); has several ids
     bool                    puts;                       // has executed one-sided ring shifts
-    int                     refused;                    // storages that NCCL did not register
+    int                     refused;                    // number of buffers that NCCL did not register
     double                  lost_seconds;               // when the failure was found; 0: no failure
     int                     buffer_count;
     struct nccl_buffer      buffers[NCCL_BUFFERS];
 };
 
-// A rank's connections in one pipeline, shared by both pipeline streams.
+// A rank's connections to its pipeline neighbours. Both pipeline streams use them.
 struct nccl_links {
     struct nccl_links      *next;
     int64_t                *members;    // [size]
     int64_t                 size;
     int                     users;
-    struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // indexed by the sender's direction
+    struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // index: direction for the sender
     struct nccl_connection *opened[2 * NCCL_DIRECTIONS];                         // the same, in order of opening
     int                     opened_count;
 };
@@ -116,7 +116,7 @@ struct nccl_watch {
 
 struct nccl_state {
     struct nccl_library    library;
-    struct comm           *comm;    // the comm of this state
+    struct comm           *comm;    // the communicator that has this state
     struct comm           *control;
     struct backend        *backend;
     struct comm_nccl_setup setup;
@@ -129,26 +129,26 @@ struct nccl_state {
     struct nccl_watch      watch;
 };
 
-// nccl_connect.c: a thread that ends the job if a connection fails or is not opened in time.
+// The thread in nccl_connect.c that ends the job if a connection fails or is not opened in time.
 void nccl_watch_open(struct nccl_state *state);
 void nccl_watch_close(struct nccl_state *state);
 void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t index);
 void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection);
 
-// NCCL communicators. nccl_exchange runs a broadcast from the first member, or an all-gather, of 4-byte
-// words in host memory. nccl_disconnect may wait for the other members.
+// Functions to open and close connections. nccl_exchange broadcasts from the first member, or all-gathers, 4-byte words
+// in host memory. nccl_disconnect may wait for the other members.
 void         nccl_exchange(const struct comm_group *group, enum op_kind kind, int64_t words, const void *in, void *out);
 ncclUniqueId nccl_create_id(const struct nccl_state *state);
 void         nccl_join(const struct comm_group *group, struct nccl_connection *connection);
 void         nccl_join_pair(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id);
 void         nccl_disconnect(struct nccl_state *state, struct nccl_connection *connection);
 
-// nccl_memory.c: nccl_memory_open fails with EXIT_LAUNCH if the library lacks a required feature. Call
-// nccl_memory_forget before a connection closes.
+// Registered memory (nccl_memory.c). nccl_memory_open fails with EXIT_LAUNCH if the library lacks a required feature.
+// Call nccl_memory_forget before a connection closes.
 status nccl_memory_open(struct comm *comm, struct nccl_state *state);
 void   nccl_memory_forget(struct nccl_state *state, struct nccl_connection *connection);
 
-// nccl_group.c
+// Groups and their ops (nccl_group.c).
 struct comm_group *nccl_group_open(struct comm *comm, const int64_t *members, int64_t size, int stream, int processors);
 void               nccl_group_close(struct comm_group *group);
 void nccl_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Device memory allocated by NCCL and registered with its communicators. If all members of a group have the same layout
-// of a buffer, it is registered as a symmetric window: a member finds other members' data at its own offset. Otherwise
-// each member registers its own buffer, which still saves copies. Members register windows in the same order.
+// Device memory that NCCL allocates, and that is registered with its communicators. If all members of a group have the
+// same layout of a buffer, it is registered as a symmetric window: a member finds other members' data at the same
+// offset as its own. Otherwise each member registers its buffer alone, which still saves copies. All members register
+// windows in the same order.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -23,7 +24,7 @@ static void release(struct comm *comm, void *data)
 }
 
 // Registers a buffer with a communicator, as a symmetric window or for this member alone. If NCCL cannot register the
-// memory, it returns no handle and no error.
+// memory, it returns no error, but also no handle.
 static void register_buffer(struct nccl_state *state, struct nccl_connection *connection,
                             const struct comm_buffer *buffer, bool is_window)
 {
@@ -87,7 +88,7 @@ static void share(struct comm_group *group, const struct comm_buffer *buffers, i
         share_with_all(group, buffers, count);
         return;
     }
-    // Pipeline stages have different layouts, so windows are not possible.
+    // Buffers of pipeline stages have different layouts, so they cannot be windows.
     struct nccl_connection *const *ends =
         group->stream == STREAM_PIPELINE_SEND ? group->links->send : group->links->receive;
     for (int i = 0; i < count; i++) {
@@ -113,7 +114,7 @@ void nccl_memory_forget(struct nccl_state *state, struct nccl_connection *connec
 
 status nccl_memory_open(struct comm *comm, struct nccl_state *state)
 {
-    enum { VERSION_ZERO = 22800 };    // zero-CTA collectives, which no optional function indicates
+    enum { VERSION_ZERO = 22800 };    // first version with zero-CTA collectives
     const struct nccl_library *nccl      = &state->library;
     bool                       registers = nccl->ncclCommWindowRegister != NULL || nccl->ncclCommRegister != NULL;
     if (state->setup.must_register && (nccl->ncclMemAlloc == NULL || !registers)) {
