@@ -50,8 +50,8 @@ static void list_settings(struct text_buffer *settings, const char *name, const 
     }
 }
 
-// Returns the time that a job's model FLOPs take at peak FLOP/s. To compare jobs, all use the same FLOP convention and
-// the peak of [hardware], whatever their publications use.
+// Returns the seconds that a job's model FLOPs take at peak FLOP/s. All jobs use the same FLOP convention and the peak
+// of [hardware], so that they can be compared, even if their publications use others.
 static double ideal_seconds(const struct job *job)
 {
     struct job plain       = *job;
@@ -59,7 +59,8 @@ static double ideal_seconds(const struct job *job)
     return job_ideal_seconds(&plain);
 }
 
-// Copies each value with a spread: the value, its spread, and the change of the step time for one spread.
+// Copies each uncertain value of [hardware] and [software]: the value, its spread, and the change of the step time if
+// it changes by one spread.
 static void keep_effects(struct atlas_row *kept, struct predict_row *row)
 {
     for (int i = 0; i < row->range.effect_count; i++) {
@@ -68,7 +69,7 @@ static void keep_effects(struct atlas_row *kept, struct predict_row *row)
         void                *section = is_hard ? (void *)&row->job.config.hardware : (void *)&row->job.config.software;
         const struct option *option  = option_find(is_hard ? hardware_options : software_options, effect->key);
         if (option == NULL) {
-            continue;    // the effect of measured op times, which are not an option
+            continue;    // measured op times also have an effect, but are not an option
         }
         const struct quantity *quantity     = option_quantity(option, section);
         kept->effects[kept->effect_count++] = (struct atlas_effect){effect->section, effect->key, quantity->value,
@@ -122,7 +123,7 @@ static status add_row(void *state, const struct job_selection *selection, const 
     if (failed(&row.support)) {
         text_append(errors, "%s at %" PRId64 " ranks, %s: %s\n", config->name, row.job.request.mesh.world,
                     precision_compute_names[config->precision.compute], row.support.text);
-        collection->left_out++;    // the atlas continues with the next row
+        collection->left_out++;    // not an error: the atlas continues with the next row
     } else {
         keep_row(&collection->atlas, &row);
     }

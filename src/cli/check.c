@@ -19,7 +19,8 @@ const struct flag check_flags[] = {
     END_FLAGS,
 };
 
-// Computes the memory that the framework of [software] needs: the job may fit there even if it does not in gswbench.
+// Computes the memory that the job needs in the framework of [software]. The job may fit there even if it does not fit
+// in gswbench.
 static status find_program(struct proved_job *proved)
 {
     const struct config *config  = &proved->job.config;
@@ -48,12 +49,12 @@ static status describe_unfit(const struct proved_job *proved)
                          remark);
 }
 
-// Number of rows checked, and the sum of their proofs.
+// Totals over the checked rows.
 struct sum {
     struct progress  progress;
     int              rows, verified;
     struct job_proof proof;
-    status           unfit;    // why the only row cannot run; OK: it can
+    status           unfit;    // error if there is one row and it cannot run
 };
 
 static void add_proof(struct sum *sum, const struct job_proof *proof)
@@ -67,7 +68,7 @@ static void add_proof(struct sum *sum, const struct job_proof *proof)
     sum->proof.communications += proof->communications;
 }
 
-// Prints the totals. The caller does this only if every row passed.
+// Prints the totals. Called only if every row passed.
 static void print_sum(const struct sum *sum)
 {
     const struct job_proof *proof = &sum->proof;
@@ -76,8 +77,8 @@ static void print_sum(const struct sum *sum)
            sum->verified, sum->rows, proof->world, proof->built, proof->distinct, proof->ops, proof->communications);
 }
 
-// Checks all rows (jobs) of a configuration, reports the errors of each, and returns the status of the last row that
-// failed. list receives the rows as JSON; NULL: rows are printed.
+// Checks all rows (jobs) of a configuration and reports the errors of each. Returns the status of the last row that
+// failed. list: receives the rows as JSON; NULL: rows are printed.
 static status check_rows(const struct arguments *options, json_t *list, struct sum *sum, struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
@@ -112,7 +113,7 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
     return result;
 }
 
-// State of check --all, which continues after a failure to report the errors of every configuration.
+// State of check --all, which reports the errors of every configuration and does not stop at the first.
 struct tour {
     const struct arguments *options;
     struct sum             *sum;

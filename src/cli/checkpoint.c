@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gswbench data, weights, checkpoint and verify: tokens, initial weights and checkpoints as files that other programs
-// read.
+// Runs the commands data, weights, checkpoint and verify of gswbench. They handle files that other programs read:
+// tokens, initial weights and checkpoints.
 #include "gswbench/checkpoint.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Has the list of commands, runs the one that the command line names, and prints the help. A configuration without a
-// command means run.
+// Lists the commands, runs the one that the command line names, and prints the help. If the command line names a
+// configuration but no command, the command is run.
 #include "gswbench/cli.h"
 
 #include <stdlib.h>
@@ -63,7 +63,7 @@ const struct command cli_commands[] = {
 // clang-format on
 enum { COMMANDS = sizeof(cli_commands) / sizeof(cli_commands[0]) - 1 };
 
-// Returns the command that other programs call by this name, or NULL.
+// Returns the command to which other programs give this name, or NULL.
 static const char *find_synonym(const char *name)
 {
     static const char *const synonyms[][2] = {{"version", "--version"}, {"list", "configs"}, {"bench", "run"},
@@ -131,8 +131,8 @@ static bool asks_for_help(int count, char *const words[])
     return false;
 }
 
-// Appends to an error the lines of the configuration that set the options it names. Such an error appears only with a
-// device or a plan, after the configuration was read.
+// Appends to an error where the options that it names were set (file and line). Needed for errors that appear only with
+// a device or a plan, after the configuration was read.
 static status name_places(status error, const struct command *command, const struct arguments *arguments)
 {
     struct text_buffer places = {.text = NULL};

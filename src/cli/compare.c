@@ -22,7 +22,7 @@ const struct flag compare_flags[] = {
     END_FLAGS,
 };
 
-// Reads the smallest relative change that counts.
+// Parses --fail-on: the smallest relative change that counts.
 static status read_threshold(const char *fail_on, double *threshold)
 {
     static const char word[] = "slower:";
@@ -52,7 +52,7 @@ static status write_comparison_page(const char *path, const struct comparison *l
     return output_save(&page, "%s", path);
 }
 
-// Returns the worst status of the comparisons.
+// Returns the most severe status of the comparisons.
 static status gate_all(const struct comparison *list, int64_t count, double threshold)
 {
     status gravest = OK;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Shell completion. Shells call the program for candidates, so these always match its commands, flags, options and
-// installed configurations.
+// Completes words of a shell's command line. The shell calls this program for candidates, so these always match its
+// commands, flags, options and installed configurations.
 #include <string.h>
 
 #include "internal.h"
 
-// Prints candidates that start with `begun`, the last word of the command line. before: the part of the word in front
-// of a candidate, such as "--flag=" in "--flag=value".
+// Describes which candidates are printed, and where. begun: the last word of the command line; only candidates that
+// start with it are printed. before: the part of this word that precedes the candidate, such as "--flag=" in
+// "--flag=value".
 struct offer {
     const char *begun, *before;
     FILE       *file;
@@ -36,7 +37,7 @@ static status offer_config(void *state, const char *name, const char *path, stru
     return OK;
 }
 
-// Offers nothing if no configuration is installed.
+// Offers the names of installed configurations.
 static void offer_configs(struct offer *to)
 {
     cli_visit_configs(offer_config, to, NULL);
@@ -52,7 +53,7 @@ static void offer_option(const struct offer *to, const struct option *option)
     text_free(&words);
 }
 
-// Offers "section.key=", and after the equals sign the values of that option.
+// Offers the names of options as "section.key=", and after the equals sign the values of this option.
 static void offer_settings(const struct offer *to)
 {
     const char  *typed  = to->begun + strlen(to->before);
@@ -76,7 +77,8 @@ static void offer_settings(const struct offer *to)
     }
 }
 
-// Offers the words of an alternative such as "text|markdown|csv". A value in capitals, such as FILE, is a placeholder.
+// Offers the words of a flag's value such as "text|markdown|csv". Offers nothing for a placeholder, which is in
+// capitals, such as FILE.
 static void offer_alternatives(const struct offer *to, const char *value)
 {
     char words[128];
@@ -154,7 +156,7 @@ void completion_print_words(int count, char *const words[], FILE *file)
     }
 }
 
-// Bash splits words at each = and replaces only the part after the last one.
+// In this script: bash splits words at each = and replaces only the part after the last one.
 static const char bash[] = "# Completion of gswbench in bash, by the program that is typed.\n"
                            "_gswbench() {\n"
                            "    local line=${COMP_LINE:0:COMP_POINT} words word last\n"

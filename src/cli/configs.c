@@ -21,7 +21,7 @@ struct listing {
     struct shown_config      shown;    // the current configuration
 };
 
-// Adds a row that matches the filter, and prints it if there is no list.
+// Adds a row if it matches the filter. Prints it, unless rows are collected in a list.
 static status add_row(void *state, const struct job_selection *selection, const struct config_row *row,
                       struct text_buffer *errors)
 {
@@ -48,7 +48,7 @@ static bool is_of_atlas(const char *path)
     return file != NULL && (size_t)(file - path) >= length && strncmp(file - length, folder, length) == 0;
 }
 
-// Adds a configuration with its matching rows to the list, or prints it.
+// Adds a configuration with its matching rows to the list, or prints it if there is no list.
 static status list_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
     struct listing      *listing = state;

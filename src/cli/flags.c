@@ -12,7 +12,7 @@ enum { FLAGS_MAX = 64 };
 
 static const char CONFIG[] = "--config";
 
-// State of the parser, and the arguments that it fills.
+// State of the parser: the words of the command line, the current one, and the arguments that it fills.
 struct parser {
     const struct command *command;
     int                   count, place;
@@ -31,7 +31,7 @@ const struct flag *flags_find(const struct command *command, const char *name, s
     return NULL;
 }
 
-// Returns the value of an unknown flag: the text after '=', or the next word.
+// Returns the value that the user gave to an unknown flag: the text after '=', or the next word.
 static const char *wanted_value(const struct parser *parser)
 {
     const char *equals = strchr(parser->words[parser->place], '=');
@@ -39,7 +39,7 @@ static const char *wanted_value(const struct parser *parser)
     return equals != NULL ? equals + 1 : next[0] != '-' ? next : "VALUE";
 }
 
-// Returns the SECTION.KEY of an option with this name, or NULL.
+// Returns "SECTION.KEY" of the option with the name of this flag, or NULL.
 static const char *find_key(const struct parser *parser, const char *flag)
 {
     char word[64];
@@ -55,7 +55,8 @@ static const char *find_key(const struct parser *parser, const char *flag)
     return NULL;
 }
 
-// Returns the --set argument that has the flag's meaning here or in another program, or NULL.
+// Returns the --set argument with the meaning that an unknown flag has as an option of this program or in another
+// program, or NULL.
 static const char *find_setting(const struct parser *parser, const char *flag)
 {
     const char *key = find_key(parser, flag);
@@ -72,7 +73,7 @@ static const char *find_setting(const struct parser *parser, const char *flag)
     return arena_format(parser->arena, "%s=%s", key, value);
 }
 
-// Returns this command's flag for another program's flag, or NULL.
+// Returns this command's flag for a flag that other programs have, or NULL.
 static const char *find_synonym(const struct parser *parser, const char *word)
 {
     static const struct {
@@ -96,7 +97,7 @@ static const char *find_synonym(const struct parser *parser, const char *word)
     return NULL;
 }
 
-// Returns what to do in place of a flag that has no counterpart, or NULL.
+// Returns advice for a flag that has no counterpart here, or NULL.
 static const char *find_advice(const char *word)
 {
     static const struct {
@@ -172,7 +173,7 @@ static status set_integer(const struct flag *flag, const char *text, int64_t *va
     return OK;
 }
 
-// Sets the configuration, which is given by --config or as an operand.
+// Sets the configuration from --config or an operand. Fails if there are two.
 static status set_config(const struct parser *parser, const char *value, const char **name)
 {
     if (*name != NULL) {
@@ -224,7 +225,7 @@ static status take_operand(const struct parser *parser)
     return set_flag(parser, config, word);
 }
 
-// Parses a flag and its value, which follows '=' or is the next word.
+// Parses a flag and its value. The value follows '=' or is the next word.
 static status take_flag(struct parser *parser)
 {
     const char        *word   = parser->words[parser->place];
@@ -264,7 +265,7 @@ static int flag_width(const struct flag *flag)
                : (int)strlen(flag->name) + (flag->value == NULL ? 0 : 1 + (int)strlen(flag->value));
 }
 
-// Prints words from column on, in lines that start at this column.
+// Prints text in several lines, each starting at this column.
 static void print_wrapped(const char *text, int column, FILE *file)
 {
     int at = column;

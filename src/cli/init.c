@@ -49,7 +49,8 @@ static status read_import(struct config *config, const struct job_selection *sel
     return OK;
 }
 
-// Reads the configuration and names its subject for the first line of the file.
+// Reads the configuration to write, and describes its subject (a model, a job or this machine) for the first line of
+// the file.
 static status read_config(struct config *config, struct job_selection *selection, struct text_buffer *subject,
                           struct text_buffer *errors)
 {
@@ -70,7 +71,7 @@ static status read_config(struct config *config, struct job_selection *selection
     return job_choose(config, selection, &found, errors);
 }
 
-// Contents of the first lines of the file. is_of_model: it was made for a model, not for this machine.
+// Contents of the file's first lines. is_of_model: the file is for a model, not for this machine.
 struct introduction {
     const char *path, *subject;
     int64_t     ranks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the configurations of commands: installed ones, with a filter of their rows (jobs), and standard input.
+// Finds the configurations that commands read: installed ones, with a filter for their rows (jobs), and standard input.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ status cli_count_rows(int64_t *count, const struct job_selection *selection, str
                                    : cli_visit_rows(selection, count_row, count, errors);
 }
 
-// Returns the number of configurations; negative: the folder cannot be read.
+// Visits the configurations of a folder. Returns their number, or a negative number if the folder cannot be read.
 static int visit_folder(config_visitor *visit, void *state, const char *folder, status *result,
                         struct text_buffer *errors)
 {
@@ -87,7 +87,7 @@ bool cli_wants_row(const struct row_filter *filter, const struct config *config)
            (filter->precision == NULL || strcasecmp(precision, filter->precision) == 0);
 }
 
-// Copies standard input to an unnamed file, since a configuration is read more than once.
+// Copies standard input to an unnamed file in memory, because a configuration is read more than once.
 status cli_read_stdin(const char **path, struct arena *arena)
 {
     enum { BYTES_MAX = 1 << 20 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Internal interface of the commands. A command is a table of flags and a function; cli.c lists them.
+// Shared by the files of the command line. A command is a table of flags and a function; cli.c has the list.
 #pragma once
 
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-// Filter for published rows. NULL: no restriction.
+// Filter for the rows of published results. NULL: no restriction.
 struct row_filter {
     const char *gpu, *model, *precision, *software;
 };
@@ -95,7 +95,7 @@ struct command {
     const char *name;
     const char *heading;    // printed above the command in the help; NULL: none
     status (*run)(const struct arguments *arguments, struct text_buffer *errors);
-    bool               meets;      // processes of one launch form one job
+    bool               meets;      // the processes of one launch form one job (MPI)
     const struct flag *flags;      // ends with END_FLAGS
     const char        *help;       // one line
     const char        *example;    // a command line
@@ -111,24 +111,25 @@ extern const struct flag accept_flags[], atlas_flags[], calibrate_flags[], check
     predict_flags[], preflight_flags[], report_flags[], run_flags[], schema_flags[], suite_flags[], table_flags[],
     verify_flags[], weights_flags[];
 
-// cli.c: all commands in the order of the help; ends with a NULL name. cli_find_command returns NULL for an unknown
+// All commands, in the order of the help; ends with a NULL name (cli.c). cli_find_command returns NULL for an unknown
 // name.
 extern const struct command cli_commands[];
 const struct command       *cli_find_command(const char *name);
 
-// completion.c: prints candidates for the last word of a command line, one per line; and a shell's completion script
-// (false: unknown shell).
+// completion_print_words prints candidates for the last word of a command line, one per line. completion_print prints a
+// shell's completion script, and returns false for an unknown shell (completion.c).
 void completion_print_words(int count, char *const words[], FILE *file);
 bool completion_print(const char *shell, FILE *file);
 
-// flags.c: fills the command's zeroed arguments from words. Errors are EXIT_USAGE. arena holds composed strings.
+// Fills the zeroed arguments of a command from words of the command line (flags.c). Errors are EXIT_USAGE. arena
+// receives the strings that it composes.
 status flags_parse(const struct command *command, int count, char *const words[], struct arguments *arguments,
                    struct arena *arena);
 void   flags_print_help(const struct command *command, FILE *file);
 // Returns the flag with this name and length, or NULL.
 const struct flag *flags_find(const struct command *command, const char *name, size_t length);
 
-// inputs.c: copies standard input to a file that can be read more than once.
+// Copies standard input to a file that can be read more than once (inputs.c).
 status cli_read_stdin(const char **path, struct arena *arena);
 
 // Visits the installed configurations, the atlas last, until a visitor fails. cli_visit_rows visits the rows (jobs) of
@@ -141,5 +142,5 @@ status         cli_visit_rows(const struct job_selection *selection, row_visitor
                               struct text_buffer *errors);
 status         cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors);
 
-// Whether the filter takes a row.
+// Whether a row passes the filter.
 bool cli_wants_row(const struct row_filter *filter, const struct config *config);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gswbench accept, preflight and calibrate measure this machine on all ranks; doctor examines this host.
+// Runs the commands accept, preflight and calibrate of gswbench, which measure this machine on all ranks, and doctor,
+// which examines this host.
 #include <stdlib.h>
 
 #include "gswbench/calibrate.h"
@@ -8,7 +9,7 @@
 #include "gswbench/show.h"
 #include "internal.h"
 
-// Reads the job and calls the rank function on every rank. benchmark belongs to state.
+// Reads the job and calls the function `rank` on every rank. benchmark is a part of state.
 static status measure(const struct arguments *arguments, struct benchmark *benchmark, launch_rank *rank,
                       const void *state, struct text_buffer *errors)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gswbench options and schema: list every option, the JSON Schemas, manual pages and completion scripts, all from the
-// tables that the program itself uses.
+// Runs the commands options and schema of gswbench. They print every option, the JSON Schemas, manual pages and
+// completion scripts, all from the tables that the program itself uses.
 #include <string.h>
 
 #include "gswbench/calibrate.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gswbench predict: predicts the step time on the machine of [hardware], which need not be present; with --sweep, for
-// all layouts that fit at the job's number of ranks. Warns about settings that no published job has.
+// gswbench predict: predicts the step time on the machine of [hardware], which may be another one. With --sweep,
+// predicts all layouts that fit on the job's number of ranks. Warns about settings that no published job has.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ static bool has_experts(const struct config *config)
     return config->model.experts > 0;
 }
 
-// Counts a published row for the machine only if its model and the job's both have experts, or neither has.
+// Counts a published row. For the machine, it counts only if the row's model and the job's model both have experts, or
+// neither has.
 static status count_row(void *state, const struct job_selection *selection, const struct config_row *row,
                         struct text_buffer *errors)
 {
@@ -94,7 +95,7 @@ static void write_gaps(const struct evidence *evidence, const struct job *job, s
     }
 }
 
-// Adds a line per respect in which the job differs from all published rows.
+// Adds a warning for each property (program, machine, both, ranks) that no published row shares with the job.
 static status warn_unchecked(const struct job *job, struct text_buffer *warnings, struct text_buffer *errors)
 {
     struct evidence evidence = {.config = &job->config};
@@ -209,7 +210,7 @@ static status sweep_print(const struct arguments *arguments, struct text_buffer 
     }
     TRY(job_read_open(&table.job, &arguments->config, errors));
     if (arguments->output != NULL) {
-        TRY(output_create_folders(arguments->output));    // fails before the search if the folder cannot be written
+        TRY(output_create_folders(arguments->output));    // before the search, to fail early
     }
     status result = measured_read_profile(&measured, &table.job.config);
     if (!failed(&result)) {
@@ -277,7 +278,7 @@ static void draw_stage(void *timeline, const struct predict_view *view)
     timeline_write_rank(view->plan, view->times, &view->ranks, view->is_first, timeline);
 }
 
-// Errors of a row that cannot be predicted are printed in its place.
+// Predicts a row. If it cannot be predicted, its error is printed in its place.
 static status compute_row(struct predictions *table, struct predict_row *row)
 {
     bool wants_range = !table->options->no_range;
@@ -296,8 +297,8 @@ static status compute_row(struct predictions *table, struct predict_row *row)
     return failed(&row->support) ? OK : computed;
 }
 
-// Fails if the job does not fit the device. If the memory of the program that [software] describes is modelled, the
-// model decides. Otherwise a published job fits, since it ran, even if gswbench would need more memory for it.
+// Fails if the job does not fit on the device. If the memory of the program in [software] is modelled, the model
+// decides. Otherwise a published job fits, because it ran, even if gswbench would need more memory for it.
 static status check_fit(const struct predict_row *row)
 {
     const struct config *config      = &row->job.config;

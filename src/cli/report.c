@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gswbench report: prints a result.json in any result format, and files of other programs next to a predicted step:
-// traces of kernels (--trace) and logs of MLPerf Training (--mlperf).
+// gswbench report: prints a result.json in any format of results. Also compares files of other programs with a
+// predicted step: traces of kernels (--trace) and logs of MLPerf Training (--mlperf).
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include "gswbench/statistics.h"
 #include "internal.h"
 
-// Adds the ops of the stage that computes longest, as if they were kernels of a trace.
+// Adds the ops of the busiest pipeline stage, as if they were kernels of a trace.
 static void collect(void *context, const struct predict_view *view)
 {
     struct kernel_trace *trace = context;
@@ -74,7 +74,7 @@ static status trace_print(const struct arguments *chosen, struct text_buffer *er
     return read;
 }
 
-// Checks that all logs are of one job.
+// Checks that all logs are from the same job.
 static status check_runs(const struct mlperf_log *runs, int64_t count)
 {
     const struct mlperf_log *first = &runs[0];
@@ -101,7 +101,7 @@ static status find_accelerators(int64_t *accelerators, const struct mlperf_log *
     return OK;
 }
 
-// FLOPs of the benchmark's model, without a config.
+// Computes the FLOPs of the model of the benchmark, for which there is no configuration file.
 static status find_flops(double *flops, const struct mlperf_log *log, struct text_buffer *errors)
 {
     const struct mlperf_benchmark *benchmark = mlperf_find_benchmark(log->benchmark);
@@ -230,7 +230,7 @@ const struct flag report_flags[] = {
     END_FLAGS,
 };
 
-// Says who signed the file. An invalid signature is an error, and so is a missing one if a signer is required.
+// Writes who signed the file. Fails if the signature is invalid, or if a signer is required and there is no signature.
 static status find_signer(const struct arguments *chosen, char *signer, size_t bytes)
 {
     char path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
@@ -243,7 +243,7 @@ static status find_signer(const struct arguments *chosen, char *signer, size_t b
     return signature_verify(path, chosen->signers, signer + length, bytes - (size_t)length);
 }
 
-// Prints an acceptance file, if the path is one.
+// Prints a file of gswbench accept, if the path is one.
 static status show_acceptance(const struct arguments *chosen, bool *is_shown)
 {
     struct accept *accept   = memory_allocate(sizeof(*accept));
@@ -252,7 +252,7 @@ static status show_acceptance(const struct arguments *chosen, bool *is_shown)
     status         shown  = OK;
     bool           is_dir = report_result_file(chosen->words.items[0], path, sizeof(path));
     status         loaded =
-        is_dir ? OK : result_load_document(path, &document);    // for a folder, the result reader reports errors
+        is_dir ? OK : result_load_document(path, &document);    // reading a folder's result reports its errors
     *is_shown = !failed(&loaded) && document != NULL && accept_read_json(accept, document);
     if (*is_shown) {
         shown = find_signer(chosen, signer, sizeof(signer));
@@ -301,7 +301,7 @@ static status recover_result(const struct arguments *chosen, const struct report
     return recovered;
 }
 
-// Files of other programs have separate flags.
+// Checks that flags for files of other programs, and flags for results, are not mixed.
 static status check_flags_of(const struct arguments *chosen)
 {
     if (!chosen->mlperf && !chosen->is_trace) {

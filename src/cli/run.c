@@ -72,7 +72,7 @@ static status check_emulation(const struct arguments *arguments, enum emulate_st
     return OK;
 }
 
-// Checkpoints need a single training run.
+// Fails if the job saves or loads checkpoints, which need a single training run. flag, why: text of the error.
 static status check_checkpoints(const struct checkpoint_config *checkpoint, const char *flag, const char *why)
 {
     return checkpoint->save[0] == '\0' && checkpoint->load[0] == '\0'
@@ -110,7 +110,7 @@ static status check_run(const struct arguments *arguments)
     return OK;
 }
 
-// The settings that --profile 20-25 means.
+// The settings that --profile sets: for example, 20-25 sets the first and the last step.
 struct profile_range {
     char first[64], last[64];
 };

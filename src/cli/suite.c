@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gswbench suite: runs a list of jobs in one launch; with --dry-run, only says which can run and for how long.
+// gswbench suite: runs a list of jobs in one launch. With --dry-run, only prints which of them can run and for how
+// long.
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,8 +45,7 @@ static status list_suites(void)
     return result;
 }
 
-// Runs the suite on the ranks that the launcher started, as for a run; without a launcher, on the selected number of
-// ranks.
+// Runs the suite on the ranks that the launcher started or, without a launcher, on the selected number of ranks.
 static status launch(struct suite *suite, struct text_buffer *errors)
 {
     for (int64_t i = 0; i < suite->row_count; i++) {

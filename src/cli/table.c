@@ -23,7 +23,7 @@ const struct flag table_flags[] = {
     END_FLAGS,
 };
 
-// The results that were read, as a table or as a history.
+// The results that were read. They form a table, or a history.
 struct reading {
     struct table   table;
     struct history history;
@@ -32,7 +32,8 @@ struct reading {
     bool           force, is_history;
 };
 
-// write_grid: prints the cells of a table or a history in the same way; NULL: the format has a writer for each.
+// Formats of the output. write_grid prints the cells of both a table and a history. If it is NULL, the format has a
+// separate function for each.
 static const struct table_format {
     const char  *name;
     grid_writer *write_grid;
@@ -45,7 +46,7 @@ static const struct table_format {
                {"json", NULL, table_write_json, history_write_json}};
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
-// Reports unreadable and incomparable results on stderr, and leaves them out.
+// Adds a result. If it cannot be read or compared, leaves it out and prints the reason on stderr.
 static void add_result(struct reading *reading, const char *path)
 {
     memset(reading->result, 0, sizeof(*reading->result));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Has the table of sections, and merges presets, file, [when ...] sections and overrides into a config.
+// Defines the table of sections, and merges presets, the file, its [when ...] sections and overrides into a config.
 #include "internal.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ const struct config_section config_sections[] = {
     SECTION(trace, "Traced steps after the measured ones, and their timeline"),
     SECTION(profile, "Steps and ranks that a profiler such as Nsight Systems collects"),
     SECTION(fault, "One injected fault, to test alarms; the result is marked, not compared"),
-    // only the options: collective_times, the last field, comes from a file
+    // The size ends before collective_times, the last field, which is not an option but read from a file.
     {"hardware", hardware_options, offsetof(struct config, hardware), offsetof(struct hardware_config, collective_times),
      "The hardware of predictions and of MFU"},
     SECTION(software, "The program to predict; default: gswbench"),
@@ -114,7 +114,8 @@ static void parse_overrides(struct document *document, const struct config_reque
     }
 }
 
-// Applies assignments, later origins over earlier ones. They were validated when parsed.
+// Applies the assignments of a document. An assignment of a later origin (enum origin) replaces one of an earlier
+// origin. All were validated when they were parsed.
 void document_apply(struct config *config, const struct document *document, struct selection selection)
 {
     for (int origin = 0; origin < ORIGIN_COUNT; origin++) {
@@ -137,7 +138,8 @@ void config_set_defaults(struct config *config)
     }
 }
 
-// [when ...] sections cannot set the selecting options, so the document without conditions gives their values.
+// Finds the values that select [when ...] sections. These sections cannot set them, so the assignments outside of such
+// sections determine them.
 struct selection document_select(const struct document *document, const struct config_request *request)
 {
     struct selection selection = {.ranks = -1, .compute = -1, .skips_overrides = request == NULL};
@@ -191,8 +193,9 @@ bool document_is_overridden(const struct document *document, const struct option
     return false;
 }
 
-// global_batch = micro_batch x replicas x accumulation, so an override of one cannot fit two values from the file. If
-// all three are set and an override changes one, the first key that no override sets becomes auto.
+// Resolves a conflict of batch sizes. global_batch = micro_batch x replicas x accumulation, so an override of one value
+// does not fit if the file sets the other two. If all three are set and an override changes one, the first key that no
+// override sets becomes auto.
 static void free_batch_size(struct train_config *train, const struct document *document, struct selection selection)
 {
     static const char *const keys[] = {"accumulation", "global_batch", "micro_batch"};
@@ -229,7 +232,7 @@ bool config_is_proxy(const struct config *config)
     return config->run.layers > 0 || config->model.layers < config->full_layers;
 }
 
-// Parses overrides even if the file fails, to report all errors at once.
+// Parses the file and the overrides. Parses overrides even after an error in the file, to report all errors at once.
 void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes)
 {
     struct stat about;
@@ -278,7 +281,7 @@ static status complete(struct config *config, struct document *document, const s
         config->run.warmup = run_warmup(config->run.steps);
     }
     if (config->run.layers == config->model.layers) {
-        config->run.layers = 0;    // runs the whole model: not a proxy with fewer layers
+        config->run.layers = 0;    // the whole model runs, so the job is not a proxy
     } else if (config->run.layers > config->model.layers && config->model.layers > 0) {
         document_error(document, "[run] layers = %" PRId64 ": the model has %" PRId64 "; more need [model] layers",
                        config->run.layers, config->model.layers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parses INI text into validated assignments and the conditions of [when ...] sections (rank count, precision, gpu,
-// variant), and collects all errors.
+// Parses INI text into validated assignments, and the conditions of [when ...] sections (rank count, precision, gpu,
+// variant). Collects all errors.
 #include "internal.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@
 
 static const char blanks[] = " \t\r\f\v";
 
-// Makes the whole text printable, so callers may quote the user's input.
+// Adds an error. Makes the whole text printable, because callers quote the user's input.
 void document_error(struct document *document, const char *format, ...)
 {
     if (document->error_count++ >= DOCUMENT_ERRORS_SHOWN) {
@@ -40,7 +40,7 @@ const char *document_hint(struct document *document, const char *before, const c
                               : arena_format(&document->arena, " (did you mean %s%s%s?)", before, suggestion, after);
 }
 
-// Ends the error for an unknown section or key: with the closest name, if any.
+// Returns the end of the error for an unknown section or key: the closest name, if any, or where to find all names.
 static const char *hint_known(struct document *document, const char *before, const char *suggestion, const char *after)
 {
     return suggestion == NULL ? " (gswbench options lists all)" : document_hint(document, before, suggestion, after);
@@ -60,7 +60,8 @@ bool option_names_file(const struct option *option)
            option == option_find(software_options, "profile");
 }
 
-// Relative paths start from the file's folder; in overrides, from the current directory.
+// Returns the path that an option's value means. Relative paths start from the folder of the configuration file; in
+// overrides, from the current directory.
 static const char *resolve_path(struct document *document, const struct assignment *assignment, const char *value)
 {
     const char *slash = document->file == NULL ? NULL : strrchr(document->file, '/');
@@ -72,7 +73,7 @@ static const char *resolve_path(struct document *document, const struct assignme
     return arena_format(&document->arena, "%.*s%s", (int)(slash + 1 - document->file), document->file, value);
 }
 
-// Returns the installed name of a profile of hardware for what people write: "H100" is h100-sxm.
+// Returns the name of the installed hardware profile for a name that people write: "H100" is h100-sxm.
 static const char *canonical_device(struct document *document, const struct assignment *assignment, const char *value)
 {
     static const char *const aliases[][2] = {{"h100", "h100-sxm"}, {"h100-80gb", "h100-sxm"}, {"a100", "a100-80gb"}};
@@ -93,7 +94,8 @@ static const char *canonical_device(struct document *document, const struct assi
     return value;
 }
 
-// Returns why an option cannot be set here, or NULL. Most options that select files or sections are forbidden in these.
+// Returns why an option cannot be set here, or NULL. Most options that select a file or a [when ...] section cannot be
+// set in such a file or section.
 static const char *forbidden(const struct document *document, const struct assignment *assignment)
 {
     bool names_file = option_names_file(assignment->option);
@@ -119,7 +121,7 @@ static int earlier_line(const struct document *document, const struct assignment
     return 0;
 }
 
-// assignment.place is the message prefix up to the value.
+// Validates an assignment and adds it to the document. assignment.place: text of error messages up to the value.
 static void add(struct document *document, struct assignment assignment, const char *value)
 {
     const char *reason  = forbidden(document, &assignment);
@@ -147,7 +149,7 @@ static void add(struct document *document, struct assignment assignment, const c
     document->assignments[document->count++] = assignment;
 }
 
-// Returns the present name of an option that had another one.
+// Returns the current name of an option that was renamed.
 static const char *present_name(const struct config_section *section, const char *key)
 {
     static const char *const renamed[][3] = {{"precision", "fp8_recipe", "recipe"}};
@@ -208,7 +210,7 @@ static char *trim(struct document *document, const char *start, const char *end)
     return arena_format(&document->arena, "%.*s", (int)(end - start), start);
 }
 
-// Errors quote the user's input: a short flag, or --set.
+// Parses an override. Errors quote the user's input, which is --set or a short flag.
 void document_override(struct document *document, const char *text)
 {
     size_t      flag   = strncmp(text, "--", 2) == 0 ? strcspn(text, " ") : 0;
@@ -249,7 +251,7 @@ static void on_key(struct document *document, const char *name, const char *valu
     }
 }
 
-// Fails if the name is empty or already set.
+// Sets the name of a term in a condition. Fails if the text is empty or the name is already set.
 static bool add_name(struct document *document, const char **name, const char *text)
 {
     bool is_first = *name == NULL && text[0] != '\0';
@@ -335,7 +337,7 @@ void condition_check_variant(struct document *document, const char *variant)
     }
 }
 
-// Lines below a malformed condition are still checked.
+// Starts a [when ...] section. If the condition is malformed, the lines of the section are still checked.
 static void enter_when(struct document *document, char *terms)
 {
     document->lines   = LINES_WHEN;
@@ -355,7 +357,7 @@ static void enter_when(struct document *document, char *terms)
     document->conditions[document->condition_count++] = condition;
 }
 
-// line begins with '['.
+// Starts a section. line: starts with '['.
 static void enter_section(struct document *document, char *line)
 {
     size_t length = strcspn(line, "];");
@@ -392,7 +394,7 @@ static void enter_section(struct document *document, char *line)
 static void parse_line(struct document *document, const char *start, const char *end)
 {
     char       *line  = trim(document, start, end), *name, *value;
-    const char *whole = arena_format(&document->arena, "%s", line);    // text_split_assignment cuts the line
+    const char *whole = arena_format(&document->arena, "%s", line);    // text_split_assignment modifies it
     if (line[0] == '\0' || line[0] == ';' || line[0] == '#') {
         return;
     }
@@ -405,7 +407,8 @@ static void parse_line(struct document *document, const char *start, const char 
     }
 }
 
-// Returns the format of a file that is no INI, or NULL. TOML has quoted values and sections that are not ours.
+// Returns the name of the format if a file is not an INI file of this program, or NULL. TOML has quoted values and
+// other sections.
 static const char *foreign_format(struct document *document, const char *start, size_t bytes)
 {
     const char *text        = arena_format(&document->arena, "%.*s", (int)(bytes < 65536 ? bytes : 65536), start);

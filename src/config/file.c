@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds and reads config files, with bounded time and memory, since users name the paths.
+// Finds and reads config files. Time and memory are limited, because users name the paths.
 #include "internal.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@
 
 enum { FILE_BYTES_MAX = 1 << 20 };
 
-// st_size may be wrong (growing file, /proc), so this reads up to one byte past the limit.
+// Reads a whole file. st_size may be wrong (growing file, /proc), so this reads up to one byte more than the limit.
 static status read_whole(int file, char **text, size_t *bytes)
 {
     size_t used = 0;
@@ -68,7 +68,7 @@ int config_is_file(const struct dirent *entry)
     return config_stem(entry->d_name) < strlen(entry->d_name);
 }
 
-// Sorted, so the suggestion among equally close names is stable.
+// The names are sorted, so that the suggestion for a misspelt name is always the same if several are equally close.
 const char **config_names(struct arena *arena, const char *folder)
 {
     struct dirent **entries;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Has the [hardware] options, reads configs/hardware/collectives.csv, and finds the installed profile of a device.
+// Defines the options of [hardware], reads configs/hardware/collectives.csv, and finds the installed profile of a
+// device.
 #include "gswbench/hardware.h"
 
 #include <stdlib.h>
@@ -77,7 +78,7 @@ const struct option hardware_options[] = {
 };
 // clang-format on
 
-// A job that spans link domains uses equally many nodes in each, e.g. 64 of 72 devices for 128 ranks.
+// A job that spans several link domains uses the same number of nodes in each, such as 64 of 72 devices for 128 ranks.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world)
 {
     int64_t node = hardware->gpus_per_node, domain = hardware->link_domain;
@@ -90,10 +91,10 @@ int64_t hardware_domain(const struct hardware_config *hardware, int64_t world)
     return domain;
 }
 
-// Times of collectives within a node, one row per GPU, op and number of ranks.
+// Names in collectives.csv, which has the times of collectives within a node: one row per GPU, op and number of ranks.
 static const char *const collective_names[COLLECTIVES] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all"};
 
-// Returns the text up to a separator, and moves past it; NULL after the last one.
+// Returns the text up to the next separator and moves *rest past it; NULL after the last one.
 static char *cut(char **rest, char separator)
 {
     char *text = *rest, *end = text == NULL ? NULL : strchr(text, separator);
@@ -113,8 +114,8 @@ static int find_collective(const char *name)
     return found;
 }
 
-// Parses "h100,2.29.2,all_gather,8,5.3,,6.1,...": microseconds by size, empty if not measured. Returns false if the row
-// is malformed.
+// Parses a row such as "h100,2.29.2,all_gather,8,5.3,,6.1,...": GPU, NCCL version, collective, ranks, and microseconds
+// by size (empty: not measured). Returns false if the row is malformed.
 static bool read_row(struct collective_times *times, char *row)
 {
     const char *fields[4];
@@ -167,7 +168,7 @@ void collectives_read(struct hardware_config *hardware, struct document *documen
     }
 }
 
-// Returns false if the file cannot be read or describes another device.
+// Reads a hardware profile. Returns false if the file cannot be read or describes another device.
 static bool read_hardware(struct hardware_config *hardware, const char *path, const char *device)
 {
     struct text_buffer ignored  = {.text = NULL};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Shared by this folder: a parsed config as a list of assignments.
+// Shared by the files of this folder. A parsed config is a document: a list of assignments.
 #pragma once
 
 #include "gswbench/arena.h"
 #include "gswbench/config.h"
 
-// Later origins win over earlier ones.
+// Where an assignment is from. If two set an option, the later origin of this list applies.
 enum origin { ORIGIN_FILE, ORIGIN_FIT, ORIGIN_WHEN, ORIGIN_OVERRIDE, ORIGIN_COUNT };
 
 // A [when ...] section.
@@ -29,7 +29,7 @@ struct assignment {
 
 enum { CONDITIONS_MAX = 256, DOCUMENT_ERRORS_SHOWN = 100 };
 
-// Assignments of one file and the overrides. Errors are appended up to a limit, and counted.
+// The assignments of one file and of the overrides. Errors are counted, and their text is appended up to a limit.
 struct document {
     struct arena        arena;
     struct assignment  *assignments;
@@ -40,10 +40,10 @@ struct document {
     int64_t             error_count;
 
     // Parser state.
-    const char                  *file;       // being parsed; NULL: none yet
-    const char                  *path;       // the same, printable
+    const char                  *file;       // file that is being parsed; NULL: none yet
+    const char                  *path;       // the file's path, printable
     const char                  *only;       // the only section allowed here; NULL: all
-    const char                  *ignored;    // a section read by other code; NULL: none
+    const char                  *ignored;    // a section that other code reads; NULL: none
     int                          line;
     char                         header[64];    // current section, printable
     enum origin                  origin;        // origin of the assignments in this section
@@ -55,26 +55,26 @@ void document_error(struct document *document, const char *format, ...) __attrib
 void document_free(struct document *document);
 
 // document_show returns a printable copy of a text. document_hint returns " (did you mean "x"?)", or "" without a
-// suggestion. Both are in the document's arena.
+// suggestion. The document's arena holds both.
 const char *document_show(struct document *document, const char *text);
 const char *document_hint(struct document *document, const char *before, const char *suggestion, const char *after);
 
-// document.c: text to assignments.
+// Parse text to assignments (document.c).
 void document_parse(struct document *document, const char *path, const char *text, size_t bytes);
 void document_override(struct document *document, const char *text);
 
-// file.c: reads a full regular file into memory. The caller frees text.
+// Reads a whole regular file into memory (file.c). The caller frees text.
 status file_read(const char *path, char **text, size_t *bytes);
 
-// Returns the name of the .ini file in the folder that is closest to a misspelt name, or NULL; in the arena.
+// Returns the name of the .ini file in the folder that is closest to a misspelt name, or NULL. The arena holds it.
 const char *file_suggest(struct arena *arena, const char *folder, const char *name);
-const char *file_list(struct arena *arena, const char *folder);    // "a, b"; the first 12
+const char *file_list(struct arena *arena, const char *folder);    // lists the first 12 names: "a, b"
 
 // Whether folder/name.ini exists, and its path. Names with '/' never match.
 bool file_find(const char *folder, const char *name, char *path, size_t bytes);
 
-// hardware.c: reads the measured times of [hardware] collectives. Reports an unknown GPU, and a file that it cannot
-// read.
+// Reads the measured times of collectives for [hardware] collectives (hardware.c). Reports an unknown GPU, and a file
+// that it cannot read.
 void collectives_read(struct hardware_config *hardware, struct document *document);
 
 // Values that select [when ...] sections.
@@ -85,34 +85,35 @@ struct selection {
     bool    skips_overrides, skips_fits;
 };
 
-// config.c: request to document to config.
+// Read a request to a document, and convert a document to a config (config.c).
 void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes);
-// Returns the selecting values of file and overrides; without a request, of the file alone.
+// Returns the values that select [when ...] sections: as set by the file and the overrides; without a request, by the
+// file alone.
 struct selection document_select(const struct document *document, const struct config_request *request);
 void             config_set_defaults(struct config *config);
 void             document_apply(struct config *config, const struct document *document, struct selection selection);
-// The assignment that sets the option; NULL: none.
+// Returns the assignment that sets the option; NULL: none.
 const struct assignment *document_find(const struct document *document, const struct option *option,
                                        struct selection selection);
 bool                     document_is_overridden(const struct document *document, const struct option *option);
 status                   document_finish(struct document *document);    // frees it; the status has the error count
 
-// Evaluates a selection, before run.layers replaces the layers. Reports errors in presets.
+// Computes the config for a selection, before run.layers replaces model.layers. Reports errors in presets.
 void config_evaluate(struct config *config, struct document *document, struct selection selection);
 
-// preset.c: applies a selection's preset files and reports their errors.
+// Applies the preset files of a selection and reports their errors (preset.c).
 void preset_apply_all(struct config *config, struct document *document, struct selection selection);
-// Where a preset sets the option: "FILE:LINE" in the document's arena; NULL: nowhere.
+// Returns "FILE:LINE" where a preset sets the option; NULL: nowhere. The document's arena holds it.
 const char *preset_find_place(struct document *document, struct selection selection, const struct option *option);
 bool        condition_matches(const struct condition *condition, const struct selection *selection);
-// Reports a variant that no [when variant=...] section names.
+// Reports an error if no [when variant=...] section has this variant.
 void condition_check_variant(struct document *document, const char *variant);
-// Whether a section names that gpu. The gpu then selects a published row and the hardware profile.
+// Whether a [when gpu=...] section names this gpu. It then selects a row of published results and the hardware profile.
 bool document_names_gpu(const struct document *document, const char *gpu);
 
 void document_parse_file(struct document *document, const char *path);
 
-// rows.c: published figures of another step become 0 (not published).
+// Sets published figures that belong to another step to 0, which means not published (rows.c).
 void config_keep_published(struct config *config, struct document *document, struct selection selection);
 
 bool option_names_file(const struct option *option);

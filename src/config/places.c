@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Finds where an error message's options were set. Parses the file again, since only errors need it.
+// Finds where the options in an error message were set. Parses the file again, because this is needed only after an
+// error.
 #include <string.h>
 
 #include "internal.h"
 
 enum { NAMED_MAX = 16 };
 
-// Returns where the option is set; NULL: nowhere. [run] layers overrides [model] layers, so it counts for both.
+// Returns where the option is set; NULL: nowhere. [run] layers replaces [model] layers, so its place is the place of
+// both.
 static const char *find_place(struct document *document, struct selection selection, const struct option *option)
 {
     const struct assignment *layers = document_find(document, option_find(run_options, "layers"), selection);
@@ -28,8 +30,8 @@ static void print_place(struct text_buffer *places, struct document *document, s
     }
 }
 
-// Whether messages name an option at this position: after the section, before a value or factor, or in a list such as
-// "(window, attention_sinks)" or "top_k, shared_ffn and capacity_factor".
+// Whether a word of an error message is the name of an option. Messages write an option after its section, before a
+// value or a factor, or in a list such as "(window, attention_sinks)" or "top_k, shared_ffn and capacity_factor".
 static bool is_named(const char *text, const char *word, size_t length)
 {
     static const char *const ends[] = {" = ", " x ", " / ", " and ", " or ", ",", ")"};
@@ -67,7 +69,8 @@ static bool add_new(const struct option *named[NAMED_MAX], int *count, const str
     return true;
 }
 
-// Prints where the options that the text names were set. takes_words: any word counts, even where is_named is false.
+// Prints where the options in the text were set. takes_words: every word that is an option's name counts, even if
+// is_named is false.
 static void print_all(struct text_buffer *places, struct document *document, struct selection selection,
                       const char *text, bool takes_words)
 {

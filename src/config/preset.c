@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads the preset files that [model] preset, [hardware] profile and [software] profile name.
+// Reads the preset files of [model] preset, [hardware] profile and [software] profile.
 #include <string.h>
 
 #include "internal.h"
@@ -10,7 +10,7 @@ struct preset {
 };
 enum { PRESETS = 3 };
 
-// names owns the strings that presets point to.
+// Lists the presets of a selection. names: owns the strings that presets point to.
 static void list_presets(struct preset presets[PRESETS], struct config *names, const struct document *document,
                          struct selection selection)
 {
@@ -21,7 +21,7 @@ static void list_presets(struct preset presets[PRESETS], struct config *names, c
     presets[2] = (struct preset){"software", "software", "profile", names->software.profile, NULL};
 }
 
-// A name with '/' is the user's own path.
+// Finds a preset file. A name with '/' is a path to the user's own file.
 static bool find_file(const char *folder, const char *name, char *path, size_t bytes)
 {
     return strchr(name, '/') != NULL ? text_copy(path, bytes, name) : file_find(folder, name, path, bytes);
@@ -34,7 +34,8 @@ bool config_find_profile(const struct config *config, char *path, size_t bytes)
     return find_file(folder, config->hardware.profile, path, bytes);
 }
 
-// A preset file and, for software, the profiles that it inherits from: each names the next with its key profile.
+// A preset file. For software, it is followed by the profiles that it inherits from: the key `profile` of each names
+// the next.
 enum { CHAIN_MAX = 4 };
 struct chain {
     struct document documents[CHAIN_MAX];    // the named file first
@@ -64,7 +65,8 @@ static struct document read_file(struct document *document, const struct preset 
     return values;
 }
 
-// Empty if no preset is named. The caller frees the chain.
+// Reads a preset file and the files that it inherits from. The chain is empty if no preset is named. The caller frees
+// it.
 static struct chain read_chain(struct document *document, struct selection selection, const struct preset *preset)
 {
     struct chain             chain  = {.count = 0};
@@ -95,7 +97,8 @@ static void free_chain(struct chain *chain)
     }
 }
 
-// A profile does not inherit fitted values: they were fitted to results of another program.
+// Returns the selection for a file of the chain. Inherited files are read without fitted values, because these were
+// fitted to results of another program.
 static struct selection selection_of(struct selection selection, int depth)
 {
     selection.skips_fits |= depth > 0;

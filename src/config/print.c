@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prints the merged config as INI, and the option table as text, Markdown and manual page.
+// Prints a config as INI, and the table of options as text, Markdown and manual page.
 #include <string.h>
 #include <unistd.h>
 
@@ -35,7 +35,8 @@ static const char introduction[] =
     "An override of `[model]`, `[parallel]`, `[train]` or `[precision]` defines a different step, so the published\n"
     "step time and MFU are omitted. `precision.compute` alone selects the row of that precision.\n";
 
-// Makes relative paths absolute, since they would start from the written file's folder.
+// Prints an option's value. Makes a relative path absolute, because it would otherwise start from the folder of the
+// written file.
 static void print_value(const struct option *option, const void *section, char *text, size_t bytes)
 {
     char   folder[VALUE_BYTES];
@@ -61,7 +62,7 @@ void config_write(const struct config *config, FILE *file)
     }
 }
 
-// Wraps text into lines that begin with prefix.
+// Prints text in lines that start with prefix and have at most this number of columns.
 static void print_wrapped(FILE *file, const char *prefix, int columns, const char *text)
 {
     int column = fprintf(file, "%s", prefix);
@@ -77,13 +78,15 @@ static void print_wrapped(FILE *file, const char *prefix, int columns, const cha
     fputc('\n', file);
 }
 
-// Published figures and software profiles describe measured runs of another program, not the written job.
+// Whether the section is [published] or [software]. These describe runs of another program, not the job that is
+// written.
 static bool is_of_table(const struct config_section *section)
 {
     return section->options == published_options || section->options == software_options;
 }
 
-// Job sections are printed in full, others where they differ from the defaults.
+// Whether all options of a section are printed, as in sections of the job. Other sections only have options that differ
+// from their defaults.
 static bool is_in_full(const struct config_section *section)
 {
     return section->offset <= offsetof(struct config, run);
@@ -124,7 +127,7 @@ void config_write_commented(const struct config *config, bool is_short, FILE *fi
     struct document    document = {.errors = &ignored};
     struct config      copy     = *config, plain;
     config_set_defaults(&plain);
-    option_set(option_find(model_options, "preset"), &copy.model, plain.model.preset);    // its values are written out
+    option_set(option_find(model_options, "preset"), &copy.model, plain.model.preset);    // its values are written
     if (copy.run.warmup == run_warmup(copy.run.steps)) {
         copy.run.warmup = plain.run.warmup;
     }
@@ -165,7 +168,7 @@ static void print_markdown(const struct config_section *section, FILE *file)
     for (const struct option *option = section->options; option->key != NULL; option++) {
         char allowed[VALUE_BYTES];
         option_allowed(option, allowed, sizeof(allowed));
-        if (option->type == OPTION_TEXT && option->names != NULL) {    // so that a new name does not change the page
+        if (option->type == OPTION_TEXT && option->names != NULL) {    // the page stays valid if names are added
             snprintf(allowed, sizeof(allowed), "one of those that `gswbench options` lists");
         }
         const char *quote = option->fallback[0] == '\0' ? "" : "`";
@@ -174,7 +177,7 @@ static void print_markdown(const struct config_section *section, FILE *file)
     }
 }
 
-// The introduction of docs/options.md as roff: `...` in bold, indented lines verbatim.
+// Prints the introduction of docs/options.md as roff: `...` in bold, and indented lines verbatim.
 static void print_manual_introduction(FILE *file)
 {
     fputs(".TH GSWBENCH 5 \"\" gswbench \"File Formats\"\n.SH NAME\n"

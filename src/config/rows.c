@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lists the rows of a config's published table, which its [when ...] sections define (struct config_row). Clears
-// published figures that belong to another step than the configured one: they need the same model, layout, batch, rank
-// count, precision and machine.
+// Lists the rows of a config's table of published results, which its [when ...] sections define (struct config_row).
+// Also removes published figures that do not belong to the configured step, because its model, layout, batch, rank
+// count, precision or machine differs.
 #include "internal.h"
 
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static void add_condition(struct rows *rows, const struct condition *condition, 
     add_selection(rows, selection);
 }
 
-// Adds sections with a published step time; false if none names a gpu or a variant.
+// Adds a row for each section with a published step time. Returns false if no section names a gpu or a variant.
 static bool add_published(struct rows *rows)
 {
     const struct document *document = rows->document;
@@ -86,7 +86,7 @@ static bool add_published(struct rows *rows)
     return any;
 }
 
-// Stable insertion sort by ranks.
+// Sorts rows by ranks and keeps the order of equal ones.
 static void sort_rows(struct rows *rows)
 {
     for (int i = 1; i < rows->count; i++) {
@@ -98,8 +98,8 @@ static void sort_rows(struct rows *rows)
     }
 }
 
-// Adds a row of `ranks` ranks for each precision that a section names together with the rank count named_with (0: with
-// no rank count). Returns false if there is no such section.
+// Adds a row with this number of ranks for each precision that a section names. Only sections with the rank count
+// named_with are used (0: without a rank count). Returns false if there is no such section.
 static bool add_named(struct rows *rows, int64_t named_with, int64_t ranks)
 {
     const struct document *document = rows->document;
@@ -114,7 +114,7 @@ static bool add_named(struct rows *rows, int64_t named_with, int64_t ranks)
     return any;
 }
 
-// Rank counts named by sections, ascending, maybe repeated; 0 if there is none.
+// Lists the rank counts of sections in ascending order, with repetitions. If no section has one, lists a single 0.
 static int list_ranks(const struct document *document, int64_t ranks[CONDITIONS_MAX])
 {
     int count = 0;
@@ -130,8 +130,8 @@ static int list_ranks(const struct document *document, int64_t ranks[CONDITIONS_
     return count;
 }
 
-// Adds rows for each rank count that sections name: with the precisions that sections name together with it. If there
-// are none, with the file's precision and with those that sections name without a rank count.
+// Adds rows for each rank count of a section: one for each precision that a section names together with it. If there is
+// none, adds a row with the file's precision, and one for each precision that a section names without a rank count.
 static void add_combinations(struct rows *rows)
 {
     int64_t ranks[CONDITIONS_MAX];
@@ -145,7 +145,7 @@ static void add_combinations(struct rows *rows)
     }
 }
 
-// Keeps only rows with the GPU, precision and variant that overrides set. If no row has them, keeps all rows.
+// Keeps only the rows with the GPU, precision and variant of the overrides. If there are none, keeps all rows.
 static void keep_named(struct rows *rows, const struct config_request *request)
 {
     const struct document *document  = rows->document;
@@ -207,7 +207,7 @@ static bool is_same_step(const struct config *a, const struct config *b)
     return true;
 }
 
-// The machine must have the table's device, and no override may change its data sheet.
+// Whether a config describes the machine of the published results: the same device, and no override of its data sheet.
 static bool is_same_machine(struct config *config, struct config *file)
 {
     const char *device = file->published.device[0] != '\0' ? file->published.device : file->hardware.device;
@@ -228,7 +228,8 @@ static bool has_auto_axis(const struct parallel_config *axes)
     return axes->tp * axes->cp * axes->fsdp * axes->dp * axes->pp == 0;
 }
 
-// A figure belongs to its [when ...] section's ranks, precision, gpu and variant, or to the file's.
+// Whether a published figure belongs to this selection. It does if the ranks, precision, gpu and variant of its [when
+// ...] section match, or else of the file.
 static bool is_of_row(const struct document *document, const struct config *file, const char *key,
                       struct selection selection)
 {
@@ -246,7 +247,7 @@ static bool is_of_row(const struct document *document, const struct config *file
            (condition.variant != NULL || strcmp(own.variant, selection.variant) == 0);
 }
 
-// Evaluates the config without overrides. Ignores errors in presets that overrides replace.
+// Computes the config without overrides. Ignores errors in presets that overrides replace.
 static void evaluate_file(struct config *file, struct document *document, struct selection selection)
 {
     struct text_buffer  ignored = {.text = NULL};
@@ -269,7 +270,7 @@ void config_keep_published(struct config *config, struct document *document, str
     }
     evaluate_file(&file, document, selection);
     struct config step     = file;
-    step.precision.compute = selection.compute;    // another precision is not another step: is_of_row compares it
+    step.precision.compute = selection.compute;    // is_of_row compares the precision
     bool is_same           = is_same_step(config, &step) && is_same_machine(config, &file);
     if (!is_same || !is_of_row(document, &file, "step_seconds", selection)) {
         published->step_seconds = 0.0;

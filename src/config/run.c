@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Has the options of a run, [run], [fault], [trace], [profile] and [checkpoint], and checks each section.
+// Defines the options of [run], [fault], [trace], [profile] and [checkpoint], and checks each section.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,8 +71,8 @@ int64_t run_warmup(int64_t steps)
     return steps < 50 ? steps / 5 : 10;
 }
 
-// Rank lists in options: "0,8-15", or "all".
-// Parses a rank or range, and a comma; returns the remaining text, or NULL if malformed.
+// Parses the first rank or range, and a comma, of a list of ranks such as "0,8-15". Returns the remaining text, or NULL
+// if it is malformed.
 static const char *take_ranks(const char *text, int64_t *first, int64_t *last)
 {
     char *end;

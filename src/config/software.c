@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Has the [software] options, which describe the program to predict.
+// Defines the options of [software], which describe the program to predict.
 #include "gswbench/software.h"
 
 static const char *const adapter_names[] = {[ADAPTER_KERNEL_DROPOUT] = "dropout", [ADAPTER_KERNEL_SUMS] = "sums", NULL};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Executes one rank of each wanted pipeline stage, without the other ranks (src/comm/alone.c), and collects the op
-// times. simulated.c simulates the job with them.
+// Executes one rank of each selected pipeline stage, without the other ranks (src/comm/alone.c), and collects the op
+// times. simulated.c simulates the whole job with these.
 #include "gswbench/emulate.h"
 
 #include <inttypes.h>
@@ -27,7 +27,7 @@ void emulate_add(struct emulation *emulation, const struct measured_op *op)
     LIST_APPEND(emulation->measured, emulation->measured_count, *op);
 }
 
-// times: [repeats][op_count]
+// Adds the op times of one stage. times: [repeats][op_count].
 static void add_measured(struct emulation *emulation, const struct plan *plan, const struct op_time *times)
 {
     double *seconds = memory_allocate((size_t)emulation->repeats * sizeof(*seconds));
@@ -40,8 +40,8 @@ static void add_measured(struct emulation *emulation, const struct plan *plan, c
         if (op_is_communication((enum op_kind)plan->ops[i].kind)) {
             continue;
         }
-        // An op takes the time from the end of the previous op, which includes the launch overhead. An op that waits
-        // for another stream counts from its own start.
+        // The time of an op starts at the end of the previous op, so it includes the launch overhead. If the op waits
+        // for another stream, its time starts at its own start.
         bool follows = previous >= 0 && plan->ops[i].wait_count == 0;
         for (int64_t repeat = 0; repeat < emulation->repeats; repeat++) {
             const struct op_time *own = times + repeat * plan->op_count;
@@ -142,7 +142,8 @@ void emulate_free(struct emulation *emulation)
     free(emulation->measured);
 }
 
-// Median of sorted times with the same key, and their standard deviation from the interquartile range.
+// Returns the median of sorted times with the same key, and their standard deviation, estimated from the interquartile
+// range.
 static struct measured_op summarise(const struct measured_op *ops, int64_t count)
 {
     struct measured_op middle = ops[count / 2];

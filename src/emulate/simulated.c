@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes results from simulated steps: of a prediction, and of a job that is emulated on one device (emulate.c). They
-// have the fields of a run's result that are known without a run.
+// Makes results from simulated steps: from a prediction, or from a job that is emulated on one device (emulate.c). They
+// have only the fields of a result that are known without a run.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ static void judge(struct result *result)
     result_derive(result);
 }
 
-// Context of a visitor that fills the result, and then calls the caller's visitor.
+// Context of a visitor that fills the result and then calls the caller's own visitor.
 struct audience {
     struct result             *result;
     struct predict_explanation callers;
@@ -192,7 +192,7 @@ struct emulated_job {
     struct output_folder       folder;
 };
 
-// Adds op times of the busiest stage by kind and phase, from the measured ops.
+// Adds the measured op times of the busiest pipeline stage, by kind and phase of op.
 static void add_op_times(struct emulated_job *emulated, const struct plan *plan)
 {
     struct result_emulation *shown    = &emulated->result.emulation;
@@ -212,7 +212,7 @@ static void add_op_times(struct emulated_job *emulated, const struct plan *plan)
     result_set_op_times(&emulated->result, &totals);
 }
 
-// Runs before the emulation, so that an output folder that is not writable fails at once.
+// Creates the output folder. Called before the emulation, so that a folder that is not writable fails at once.
 static status open_result(struct emulated_job *emulated)
 {
     enum { FILES_BYTES = 256 << 10, STAGE_BYTES = 128 << 10 };
@@ -310,7 +310,7 @@ static struct hardware_config known_machine(const struct job *job, enum emulate_
     return hardware;
 }
 
-// Adds measured communication ops from the profile.
+// Adds the times of communication ops that the hardware profile has measured.
 static status add_communications(struct emulation *emulation, const struct job *job)
 {
     struct measured_ops profile;

@@ -25,15 +25,15 @@ void digest_take(struct digest *digest, enum format format, const void *data, in
     int64_t bytes = format_bytes(format, elements), quads = digest_quads(bytes);
     memset(digest, 0, sizeof(*digest));
     for (int64_t chunk = 0; chunk * DIGEST_BUCKETS < quads; chunk++) {
-        // offset in the chunk of the quad in bucket 0
-        int64_t turned = digest_quad(chunk, 0) - chunk * DIGEST_BUCKETS;
+        // Which quad of the chunk is in bucket 0.
+        int64_t rotation = digest_quad(chunk, 0) - chunk * DIGEST_BUCKETS;
         for (int64_t i = 0; i < DIGEST_BUCKETS && chunk * DIGEST_BUCKETS + i < quads; i++) {
             int64_t  quad = chunk * DIGEST_BUCKETS + i, left = bytes - quad * DIGEST_QUAD;
             uint32_t word[4] = {0};
             memcpy(word, (const char *)data + quad * DIGEST_QUAD, (size_t)(left < DIGEST_QUAD ? left : DIGEST_QUAD));
             digest->hash += digest_hash((uint64_t)word[1] << 32 | word[0], (uint64_t)word[3] << 32 | word[2], quad);
             if (digest_has_sketch(format)) {
-                digest->bucket[(i - turned + DIGEST_BUCKETS) % DIGEST_BUCKETS] +=
+                digest->bucket[(i - rotation + DIGEST_BUCKETS) % DIGEST_BUCKETS] +=
                     digest_sum(format, word, digest_signs(quad));
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Has the table of number formats, computes sizes of arrays from it, and reads and writes elements.
+// Defines the table of number formats, computes sizes of arrays from it, and reads and writes elements.
 #include "gswbench/format.h"
 
 #include <inttypes.h>
