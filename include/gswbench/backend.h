@@ -230,7 +230,7 @@ struct backend_widths {
     int64_t head;                       // maximum head dimension of attention; INT64_MAX: unlimited
     int64_t norm;                       // maximum row width of a norm; INT64_MAX: unlimited
     int64_t mamba_head, mamba_state;    // maximum head dimension and state of Mamba-2
-    bool    pairs_alike;                // key and value head dimensions must both be multiples of 8, or neither
+    bool    needs_equal_alignment;      // key and value head dimensions must both be multiples of 8, or neither
 };
 
 // Returns the limits of the backend with this name. They are INT64_MAX for "auto" and for backends without limits.

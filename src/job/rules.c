@@ -91,7 +91,7 @@ static void check_widths(status *errors, const struct config *config)
                   "[model] value_dim = %" PRId64 ": attention of [run] backend = %s supports up to %" PRId64
                   " elements per head: use a smaller value, or backend = host",
                   value, backend, widths.head);
-    status_add_if(errors, !is_value_wide && widths.pairs_alike && (key % 8 == 0) != (value % 8 == 0),
+    status_add_if(errors, !is_value_wide && widths.needs_equal_alignment && (key % 8 == 0) != (value % 8 == 0),
                   "[model] value_dim = %" PRId64 " and head_dim + rope_dim = %" PRId64
                   ": attention of [run] backend = %s needs both or neither to be multiples of 8: change one, or use "
                   "backend = host",

@@ -77,7 +77,7 @@ static status cannot_divide(enum axis axis, int64_t size, int64_t ranks, int64_t
 
 // Returns the axis that this axis takes its ranks from, such as dp for ep: the first candidate with more than one rank,
 // else the last candidate. An axis without candidates is its own parent.
-static enum axis parent_of(const struct mesh *mesh, enum axis axis)
+static enum axis parent_axis(const struct mesh *mesh, enum axis axis)
 {
     enum axis parent = axis;
     for (int other = 0; other < AXIS_COUNT && (parent == axis || mesh->asked[parent] == 1); other++) {
@@ -144,7 +144,7 @@ static status choose_owners(struct mesh *mesh, const struct parallel_config *con
 // group contains tp or cp, ep is divided by their sizes first.
 static status split(struct mesh *mesh, enum axis axis, int64_t asked)
 {
-    enum axis from  = parent_of(mesh, axis);
+    enum axis from  = parent_axis(mesh, axis);
     bool      owns  = (mesh->owner_axes >> axis & 1u) != 0;
     int64_t   among = owns ? mesh_group_size(mesh, mesh->owner_axes) : 1, size = asked / among;
     if (mesh->size[from] % size != 0) {
@@ -282,7 +282,7 @@ uint32_t mesh_shard_axes(const struct mesh *mesh, bool of_experts)
 {
     uint32_t axes = axis_sharing(AXIS_SHARES_WEIGHTS) | (mesh->shards_over_cp ? 1u << AXIS_CP : 0);
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
-        axes |= (axes >> parent_of(mesh, (enum axis)axis) & 1u) << axis;
+        axes |= (axes >> parent_axis(mesh, (enum axis)axis) & 1u) << axis;
     }
     return axes & ~(of_experts ? mesh->owner_axes : 0);
 }
