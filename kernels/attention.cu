@@ -15,8 +15,8 @@ struct row_pair {
     float largest[2], sum[2];
 };
 
-// Online softmax step for a new key tile. Replaces the scores by their exponentials relative to the new maximum, and
-// rescales out and the sums from the old maximum to the new one.
+// Updates the online softmax for a new key tile. Replaces the scores by their exponentials relative to the new maximum,
+// and rescales out and the sums from the old maximum to the new one.
 template <bool has_window, int keys_columns, int columns>
 __device__ inline void update_softmax(float (&scores)[keys_columns][4], float (&out)[columns][4], row_pair &rows,
                                       float factor)

@@ -50,7 +50,8 @@ KERNEL_FUNCTION int kernel_attention_forward(const struct attention_forward_args
 KERNEL_FUNCTION int kernel_attention_backward(const struct attention_backward_args *args,
                                               const struct kernel_target           *target);
 
-// Shared memory that one thread block needs in the forward or backward pass. A device with less cannot run the pass.
+// Returns the shared memory that one thread block needs in the forward or backward pass. A device with less cannot run
+// the pass.
 KERNEL_FUNCTION int kernel_attention_shared_bytes(int64_t head_dim, int64_t value_dim, bool is_backward);
 
 // Combines two attention results of the same queries over different keys. Their log-sum-exp values (statistics) weight

@@ -82,13 +82,13 @@ template <int padded> __device__ inline place place_of(const attention_kernel_sh
     return at;
 }
 
-// Number of keys, from the first on, up to the last one that a query sees.
+// Returns the number of keys, from the first on, up to the last one that a query sees.
 __device__ inline int64_t seen_by(const attention_kernel_shape &shape, int64_t row)
 {
     return shape.is_causal ? launch_minimum(shape.keys, shape.keys - shape.sequence + row + 1) : shape.keys;
 }
 
-// 2^x by the ex2 instruction, which flushes subnormals to zero.
+// Returns 2^x by the ex2 instruction, which flushes subnormals to zero.
 __device__ inline float power_of_two(float x)
 {
 #ifdef __CUDA_ARCH__
@@ -129,7 +129,7 @@ __device__ inline bool any_visible(const visible_keys<has_window> &visible, int 
     return 0 < min(visible.keys, visible.first + visible.step * last_query) &&
            (!has_window || last_key >= visible.first + visible.step * first_query - visible.window);
 }
-// Whether all queries up to last_query see all keys up to last_key. The kernel then skips the mask.
+// Returns whether all queries up to last_query see all keys up to last_key. The kernel then skips the mask.
 template <bool has_window>
 __device__ inline bool all_visible(const visible_keys<has_window> &visible, int last_query, int last_key)
 {
@@ -234,7 +234,7 @@ __device__ inline void copy_keys(bf16 *stage, const bf16 *key_value, const place
                             at.value_dim);
 }
 
-// Index of the first key tile that the query sees.
+// Returns the index of the first key tile that the query sees.
 template <bool has_window>
 __device__ inline int first_tile(const attention_kernel_shape &shape, int64_t query, int keys)
 {
@@ -242,15 +242,15 @@ __device__ inline int first_tile(const attention_kernel_shape &shape, int64_t qu
     return has_window && first > 0 ? (int)(first / keys) : 0;
 }
 
-// Number of key tiles up to the last key that one of these queries sees.
+// Returns the number of key tiles up to the last key that one of these queries sees.
 __device__ inline int tiles_of(const attention_kernel_shape &shape, int64_t first, int rows, int keys)
 {
     int64_t last = launch_minimum(first + rows, shape.sequence) - 1;
     return (int)launch_groups(seen_by(shape, last), keys);
 }
 
-// First query of this thread block. The first blocks to run get the last queries, which see the most keys, so that the
-// last blocks to run are short.
+// Returns the first query of this thread block. The first blocks to run get the last queries, which see the most keys,
+// so that the last blocks to run are short.
 __device__ inline int64_t first_query(int rows)
 {
     return (int64_t)(gridDim.x - 1 - blockIdx.x) * rows;
@@ -278,14 +278,14 @@ bool is_possible(const attention_kernel_shape &shape)
            shape.keys >= shape.sequence;
 }
 
-// Grid with one thread block per tile of rows, head and sequence of the batch.
+// Returns a grid with one thread block per tile of rows, head and sequence of the batch.
 dim3 grid_of(int64_t rows, int64_t of_block, int64_t heads, int64_t batch)
 {
     return dim3((unsigned)launch_groups(rows, of_block), (unsigned)heads, (unsigned)batch);
 }
 
-// ALiBi slope of a head. It is divided by the softmax scale, because the kernel multiplies the scores by this scale
-// later.
+// Returns the ALiBi slope of a head. It is divided by the softmax scale, because the kernel multiplies the scores by
+// this scale later.
 template <bool has_slopes, typename Args> __device__ inline float slope_of(const Args &args, int64_t head)
 {
     return has_slopes ? arithmetic_slope(args.slopes.first_head + head, args.slopes.heads) / args.shape.scale : 0.0f;
@@ -348,7 +348,8 @@ __device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
     return at.heads > 0;
 }
 
-// End of the queries that see any of the keys before `key`. At least begin + 1, so that the loop runs once.
+// Returns the end of the queries that see any of the keys before `key`. It is at least begin + 1, so that the loop runs
+// once.
 template <bool has_window>
 __device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64_t key, int64_t begin)
 {

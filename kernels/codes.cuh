@@ -20,7 +20,7 @@ GSWBENCH_INLINE int64_t tiles_of(int64_t rows, int64_t columns)
     return launch_groups(rows, side) * launch_groups(columns, side);
 }
 
-// Launch configuration of a kernel in which a thread block handles one tile at a time.
+// Returns the launch configuration of a kernel in which a thread block handles one tile at a time.
 template <typename... Parameters>
 static struct launch launch_tiles(void (*kernel)(Parameters...), int64_t rows, int64_t columns,
                                   const struct kernel_target *target)
@@ -48,8 +48,8 @@ static __device__ inline void raise(float *magnitude, float largest)
     }
 }
 
-// Like raise, for the amax of values after they are rounded to T. Rounding is monotonic, so the rounded maximum is the
-// maximum of the rounded values.
+// Raises *magnitude like raise, to the amax of values after they are rounded to T. Rounding is monotonic, so the
+// rounded maximum is the maximum of the rounded values.
 template <typename T> static __device__ inline void raise_stored(float *magnitude, float largest)
 {
     T stored;

@@ -14,7 +14,7 @@
 
 namespace
 {
-// The sum s at one position of a channel, before SiLU.
+// Computes the sum s at one position of a channel, before SiLU.
 template <typename T> __device__ inline float sum_at(const convolution_args &args, int64_t token, int64_t channel)
 {
     int64_t  position = token % args.sizes.sequence, taps = args.sizes.taps, width = packed_of(args.sizes);

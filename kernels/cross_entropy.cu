@@ -16,7 +16,7 @@ struct row_statistics {
     float maximum, sum, target;
 };
 
-// The target's column, or -1 if it is in another vocabulary shard. Both kernels use it, each with its own Args.
+// Returns the target's column, or -1 if it is in another vocabulary shard. Both kernels use it, each with its own Args.
 template <typename Args> __device__ inline int local_target(const Args &args, int64_t row)
 {
     int64_t target = args.targets[row] - args.first;

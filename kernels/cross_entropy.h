@@ -37,7 +37,7 @@ struct cross_entropy_args {
 };
 KERNEL_FUNCTION int kernel_cross_entropy(const struct cross_entropy_args *args, const struct kernel_target *target);
 
-// Bytes of a row that a block keeps in shared memory, in whole packets.
+// Returns the bytes of a row that a block keeps in shared memory, in whole packets.
 static inline int64_t cross_entropy_held_bytes(int64_t columns, enum format type, int32_t shared_bytes)
 {
     const int64_t reserved = 2048;    // for the static arrays of block reductions
@@ -67,7 +67,7 @@ GSWBENCH_INLINE void softmax_add(struct softmax *softmax, const float *values, i
     softmax->sum     = sum;
 }
 
-// The sum of exp(x - maximum) for another maximum, which must be at least softmax.maximum.
+// Returns the sum of exp(x - maximum) for another maximum, which must be at least softmax.maximum.
 GSWBENCH_INLINE float softmax_sum_at(struct softmax softmax, float maximum)
 {
     return softmax.sum * arithmetic_exp(softmax.maximum - maximum);

@@ -43,7 +43,7 @@ template <typename Body> static int with_type(enum format format, Body body)
     }
 }
 
-// with_type and with_flag together, for kernels that load packets of eight elements. is_wide: all packets are whole and
+// Combines with_type and with_flag, for kernels that load packets of eight elements. is_wide: all packets are whole and
 // aligned.
 template <typename Body> static int with_packets(enum format format, bool is_wide, Body body)
 {
@@ -62,7 +62,7 @@ template <typename Body> static int with_types(enum format activation, enum form
                                   : (int)cudaErrorInvalidValue;
 }
 
-// Bitwise or of array addresses, for launch_is_wide.
+// Returns the bitwise or of array addresses, for launch_is_wide.
 template <typename... Pointers> static uintptr_t addresses(Pointers... pointers)
 {
     return (... | (uintptr_t)pointers);
@@ -79,8 +79,8 @@ template <typename... Parameters> static cudaError_t allow_shared(void (*kernel)
                : cudaSuccess;
 }
 
-// Number of blocks of a kernel that an SM runs at once. Returns at least 1: a launch that is not possible fails in
-// enqueue.
+// Returns the number of blocks of a kernel that an SM runs at once. Returns at least 1: a launch that is not possible
+// fails in enqueue.
 template <typename... Parameters>
 static int resident_blocks(void (*kernel)(Parameters...), uint32_t threads, int64_t shared_bytes)
 {
@@ -111,7 +111,7 @@ static int enqueue(void (*kernel)(Parameters...), struct launch launch, int64_t 
     return enqueue_grid(kernel, dim3(launch.blocks), launch.threads, shared_bytes, target, arguments...);
 }
 
-// Launch with one block per row, in which a thread handles one packet of eight elements at a time.
+// Returns a launch with one block per row, in which a thread handles one packet of eight elements at a time.
 static inline struct launch launch_packets(int64_t rows, int64_t columns, const struct kernel_target *target)
 {
     return launch_rows(rows, launch_groups(columns, LAUNCH_WIDTH), LAUNCH_THREADS, target->multiprocessors);
@@ -215,7 +215,7 @@ template <typename T> static __device__ inline packet<T> pack(const float (&valu
     return to;
 }
 
-// Number of elements of the packet that starts at `at` in an array of `total` elements.
+// Returns the number of elements of the packet that starts at `at` in an array of `total` elements.
 template <bool is_wide> static __device__ inline int packet_elements(int64_t at, int64_t total)
 {
     return is_wide || total - at >= LAUNCH_WIDTH ? (int)LAUNCH_WIDTH : (int)(total - at);
@@ -349,7 +349,7 @@ static __device__ inline float block_maximum(float value)
     return warp_maximum(maxima[lane < (int)(blockDim.x / LAUNCH_WARP) ? lane : 0]);
 }
 
-// Start of the block's dynamic shared memory.
+// Returns the start of the block's dynamic shared memory.
 template <typename T> static __device__ inline T *dynamic_shared()
 {
     extern __shared__ uint4 dynamic_shared_words[];

@@ -26,7 +26,7 @@ struct square_sum_args {
 };
 KERNEL_FUNCTION int kernel_square_sum(const struct square_sum_args *args, const struct kernel_target *target);
 
-// Scratch bytes of kernel_square_sum: one partial sum in double per block.
+// Returns the scratch bytes of kernel_square_sum: one partial sum in double per block.
 GSWBENCH_INLINE int64_t square_sum_scratch_bytes(int64_t elements, const struct kernel_target *target)
 {
     int64_t packets = launch_groups(elements, LAUNCH_WIDTH);
@@ -141,7 +141,7 @@ struct digest_args {
 };
 KERNEL_FUNCTION int kernel_digest(const struct digest_args *args, const struct kernel_target *target);
 
-// Maximum number of blocks that kernel_digest launches for a tensor of any size, for the size of `parts`.
+// Returns the maximum number of blocks that kernel_digest launches for a tensor of any size, for the size of `parts`.
 GSWBENCH_INLINE int64_t digest_blocks(int32_t multiprocessors)
 {
     return (int64_t)multiprocessors * (LAUNCH_RESIDENT_THREADS / DIGEST_BUCKETS);

@@ -34,42 +34,42 @@ GSWBENCH_INLINE int64_t launch_minimum(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-// Number of groups of `size` elements that cover `count` elements.
+// Returns the number of groups of `size` elements that cover `count` elements.
 GSWBENCH_INLINE int64_t launch_groups(int64_t count, int64_t size)
 {
     return count / size + (count % size > 0);
 }
 
-// Whether every row starts at a 16-byte boundary and consists of whole packets, so that vector loads are possible.
-// addresses: bitwise or of the array addresses.
+// Returns whether every row starts at a 16-byte boundary and consists of whole packets, so that vector loads are
+// possible. addresses: bitwise or of the array addresses.
 GSWBENCH_INLINE bool launch_is_wide(int64_t columns, uintptr_t addresses)
 {
     return columns % LAUNCH_WIDTH == 0 && addresses % 16 == 0;
 }
 
-// Number of threads for `items` items, one item per thread, in whole warps and at most max_threads.
+// Returns the number of threads for `items` items, one item per thread, in whole warps and at most max_threads.
 GSWBENCH_INLINE uint32_t launch_threads(int64_t items, int64_t max_threads)
 {
     int64_t warps = launch_groups(launch_minimum(items, max_threads), LAUNCH_WARP);
     return (uint32_t)((warps > 0 ? warps : 1) * LAUNCH_WARP);
 }
 
-// Number of blocks: one per piece of work, but not more threads than the device holds. Each block then handles every
-// gridDim-th piece.
+// Returns the number of blocks: one per piece of work, but not more threads than the device holds. Each block then
+// handles every gridDim-th piece.
 GSWBENCH_INLINE uint32_t launch_blocks(int64_t pieces, int64_t threads, int32_t multiprocessors)
 {
     int64_t blocks = launch_minimum(pieces, multiprocessors * (LAUNCH_RESIDENT_THREADS / threads));
     return (uint32_t)(blocks > 0 ? blocks : 1);
 }
 
-// Number of blocks: one per piece of work, and at most the number that runs at once (`resident` per SM). More blocks
-// would run in waves, and in the last wave most of the device would be idle.
+// Returns the number of blocks: one per piece of work, and at most the number that runs at once (`resident` per SM).
+// More blocks would run in waves, and in the last wave most of the device would be idle.
 GSWBENCH_INLINE uint32_t launch_resident_blocks(int64_t pieces, int32_t resident, int32_t multiprocessors)
 {
     return (uint32_t)launch_minimum(pieces > 0 ? pieces : 1, (int64_t)resident * multiprocessors);
 }
 
-// Launch with one block per row. The items of a row are divided evenly among the threads.
+// Returns a launch with one block per row. The items of a row are divided evenly among the threads.
 GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t max_threads, int32_t multiprocessors)
 {
     int64_t  each    = launch_groups(items, max_threads);
@@ -77,14 +77,14 @@ GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t m
     return (struct launch){launch_blocks(rows, threads, multiprocessors), threads};
 }
 
-// Launch with one thread per item.
+// Returns a launch with one thread per item.
 GSWBENCH_INLINE struct launch launch_items(int64_t items, int32_t multiprocessors)
 {
     int64_t pieces = launch_groups(items, LAUNCH_THREADS);
     return (struct launch){launch_blocks(pieces, LAUNCH_THREADS, multiprocessors), LAUNCH_THREADS};
 }
 
-// Launch with one warp per row.
+// Returns a launch with one warp per row.
 GSWBENCH_INLINE struct launch launch_warps(int64_t rows, int32_t multiprocessors)
 {
     int64_t pieces = launch_groups(rows, LAUNCH_THREADS / LAUNCH_WARP);

@@ -27,7 +27,7 @@ static __device__ inline void matrix_load_transposed(uint32_t (&to)[4], const bf
                  : "memory");
 }
 
-// c [16, 8] += a [16, 16] b [16, 8]
+// Computes c [16, 8] += a [16, 16] b [16, 8].
 static __device__ inline void matrix_multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -56,8 +56,8 @@ template <int pending> static __device__ inline void copy_wait()
 
 enum { MATRIX_GAP = 8, MATRIX_SIDE = 16 };
 
-// First row and column of a thread's elements in a [16, 8] mma result. A thread has four: in this row and 8 rows below,
-// each in this column and the next.
+// Return the first row and column of a thread's elements in a [16, 8] mma result. A thread has four: in this row and 8
+// rows below, each in this column and the next.
 static __device__ inline int matrix_row()
 {
     return (int)(threadIdx.x % 32) / 4;
@@ -67,8 +67,8 @@ static __device__ inline int matrix_column()
     return (int)(threadIdx.x % 4) * 2;
 }
 
-// Address that a lane passes to ldmatrix: lane_of_left for a 16 x 16 left operand, lane_of_right for a right operand b
-// that is in memory as 16 rows of b^T.
+// Returns the address that a lane passes to ldmatrix: lane_of_left for a 16 x 16 left operand, lane_of_right for a
+// right operand b that is in memory as 16 rows of b^T.
 static __device__ inline const bf16 *lane_of_left(const bf16 *tile, int pitch)
 {
     return tile + threadIdx.x % 16 * pitch + threadIdx.x % 32 / 16 * 8;
@@ -79,7 +79,8 @@ static __device__ inline const bf16 *lane_of_right(const bf16 *tile, int pitch)
     return tile + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8;
 }
 
-// c [16 sides, 8 columns] += a b^T. a [16 sides, 16 steps] and b [8 columns, 16 steps] are tiles in shared memory.
+// Computes c [16 sides, 8 columns] += a b^T. a [16 sides, 16 steps] and b [8 columns, 16 steps] are tiles in shared
+// memory.
 template <int sides, int columns, int steps, int pitch>
 static __device__ inline void multiply_rows(float (&c)[sides][columns][4], const bf16 *a, const bf16 *b)
 {
@@ -103,8 +104,8 @@ static __device__ inline void multiply_rows(float (&c)[sides][columns][4], const
     }
 }
 
-// c [16 sides, 8 columns] += a b. b is a tile in shared memory. load(left, step) provides the 16 columns of a that are
-// multiplied with the 16 rows of b in this step.
+// Computes c [16 sides, 8 columns] += a b. b is a tile in shared memory. load(left, step) provides the 16 columns of a
+// that are multiplied with the 16 rows of b in this step.
 template <int sides, int columns, int steps, int pitch, typename Load>
 static __device__ inline void multiply_along(float (&c)[sides][columns][4], const bf16 *b, Load load)
 {
@@ -125,7 +126,7 @@ static __device__ inline void multiply_along(float (&c)[sides][columns][4], cons
     }
 }
 
-// c += a b with a [16 sides, 8 inner] in registers: an mma result, rounded to bf16.
+// Computes c += a b with a [16 sides, 8 inner] in registers: an mma result, rounded to bf16.
 template <int sides, int columns, int inner, int pitch>
 static __device__ inline void multiply_result(float (&c)[sides][columns][4], const uint32_t (&a)[sides][inner][2],
                                               const bf16 *b)
@@ -141,7 +142,7 @@ static __device__ inline void multiply_result(float (&c)[sides][columns][4], con
     });
 }
 
-// c += a b with a [16 sides, 16 steps] in shared memory.
+// Computes c += a b with a [16 sides, 16 steps] in shared memory.
 template <int sides, int columns, int steps, int a_pitch, int pitch>
 static __device__ inline void multiply_stored(float (&c)[sides][columns][4], const bf16 *a, const bf16 *b)
 {

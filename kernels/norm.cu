@@ -27,7 +27,7 @@ __device__ inline void add_branch(packet<T> (&x)[held], const packet<T> (&branch
     }
 }
 
-// Sum of (x - mean)^power over a row, which is in the registers of the block. power: 1 or 2.
+// Returns the sum of (x - mean)^power over a row, which is in the registers of the block. power: 1 or 2.
 template <int power, typename T, bool is_wide>
 __device__ inline float row_moment(const packet<T> (&x)[held], float mean, int64_t columns)
 {

@@ -46,12 +46,12 @@ struct norm_backward_args {
 };
 KERNEL_FUNCTION int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target);
 
-// Scratch bytes that suffice for all types and alignments. sums: 2 with a bias, else 1.
+// Returns the scratch bytes that suffice for all types and alignments. sums: 2 with a bias, else 1.
 KERNEL_FUNCTION int64_t kernel_norm_backward_scratch_bytes(int64_t rows, int64_t columns, int64_t sums,
                                                            const struct kernel_target *target);
 
-// Shared memory for a block's partial sums of the weight and bias gradients, if they do not fit in registers: fp32
-// [sums, columns], with columns rounded up to whole packets.
+// Returns the shared memory for a block's partial sums of the weight and bias gradients, if they do not fit in
+// registers: fp32 [sums, columns], with columns rounded up to whole packets.
 GSWBENCH_INLINE int64_t norm_backward_shared_bytes(int64_t columns, int64_t sums)
 {
     return sums * launch_groups(columns, LAUNCH_WIDTH) * LAUNCH_WIDTH * (int64_t)sizeof(float);
@@ -62,7 +62,7 @@ GSWBENCH_INLINE struct launch norm_launch(int64_t rows, int64_t columns, int32_t
     return launch_rows(rows, launch_groups(columns, NORM_HELD), NORM_THREADS_MAX, multiprocessors);
 }
 
-// Launch with at most as many blocks as run at once, because each block adds one row of partial sums.
+// Returns a launch with at most as many blocks as run at once, because each block adds one row of partial sums.
 GSWBENCH_INLINE struct launch norm_backward_launch(int64_t rows, int64_t columns, int32_t resident,
                                                    int32_t multiprocessors)
 {

@@ -32,7 +32,7 @@ struct rope_norm_args {
 };
 KERNEL_FUNCTION int kernel_rope_norm(const struct rope_norm_args *args, const struct kernel_target *target);
 
-// Scratch bytes that the backward pass of kernel_rope_norm needs.
+// Returns the scratch bytes that the backward pass of kernel_rope_norm needs.
 KERNEL_FUNCTION int64_t kernel_rope_norm_scratch_bytes(const struct rope_args     *rope,
                                                        const struct kernel_target *target);
 

@@ -113,7 +113,7 @@ __device__ inline void rotate(piece<held> &piece, const float *angles, float dir
     }
 }
 
-// Dot product of two heads, returned on each lane that holds them. All threads of a warp must call it.
+// Returns the dot product of two heads on each lane that holds them. All threads of a warp must call it.
 template <int held>
 __device__ inline float head_sum(const piece<held> &one, const piece<held> &other, const layout &its)
 {
@@ -125,7 +125,7 @@ __device__ inline float head_sum(const piece<held> &one, const piece<held> &othe
     return sum;
 }
 
-// RMS-normalises x; returns 1 / rms.
+// Divides x by its RMS, and returns 1 / rms.
 template <int held> __device__ inline float normalise(piece<held> &x, const layout &its, float epsilon)
 {
     float inverse = 1.0f / sqrtf(head_sum(x, x, its) / (float)its.head_dim + epsilon);
@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) rope_norm_kernel(const struct 
     }
 }
 
-// Launch with enough blocks for every query head, and at most the number that the device runs at once.
+// Returns a launch with enough blocks for every query head, and at most the number that the device runs at once.
 struct launch rope_norm_launch(const struct rope_args &args, const struct kernel_target *target)
 {
     int64_t heads = LAUNCH_THREADS / layout_of(args).lanes;

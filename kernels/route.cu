@@ -17,8 +17,8 @@ namespace
 constexpr int      expert_threads = 512;
 constexpr unsigned all_lanes      = 0xffffffffu;
 
-// Prefix sum of a flag over the block: returns the number of earlier threads with the flag set. *total is the number in
-// the whole block. All threads must call it.
+// Computes the prefix sum of a flag over the block: returns the number of earlier threads with the flag set. *total is
+// the number in the whole block. All threads must call it.
 __device__ inline int rank_in_block(bool flag, int *total)
 {
     __shared__ int counts[LAUNCH_WARP];
@@ -89,7 +89,8 @@ __device__ inline void drop_least_probable(const struct route_candidate *candida
     }
 }
 
-// Number of rows of a sequence that have this expert in their top-k by score alone, without bias and groups.
+// Returns the number of rows of a sequence that have this expert in their top-k by score alone, without bias and
+// groups.
 __device__ inline int count_scored(const struct route_forward_args &args, const struct route_scratch &scratch,
                                    int64_t sequence, int expert)
 {

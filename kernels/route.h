@@ -55,9 +55,10 @@ struct route_backward_args {
 };
 KERNEL_FUNCTION int kernel_route_backward(const struct route_backward_args *args, const struct kernel_target *target);
 
-// Factor of the auxiliary loss. The loss of a row is factor * sum over experts of probability * count, where count is
-// the number of choices of the expert in the row's sequence. Over N rows this adds up to auxiliary * experts * sum over
-// experts of f P. f = count / (top_k N) is the fraction of choices and P the mean probability of an expert.
+// Returns the factor of the auxiliary loss. The loss of a row is factor * sum over experts of probability * count,
+// where count is the number of choices of the expert in the row's sequence. Over N rows this adds up to auxiliary *
+// experts * sum over experts of f P. f = count / (top_k N) is the fraction of choices and P the mean probability of an
+// expert.
 GSWBENCH_INLINE double route_auxiliary_scale(float auxiliary, int64_t experts, int64_t top_k, int64_t rows)
 {
     return (double)auxiliary * (double)experts / ((double)top_k * (double)rows * (double)rows);
@@ -98,15 +99,15 @@ GSWBENCH_INLINE int64_t route_scratch_bytes(const struct route_shape *shape)
     return shape->total * shape->experts * (int64_t)sizeof(struct route_candidate) + words * (int64_t)sizeof(int32_t);
 }
 
-// Whether the selected experts may differ from the top-k by score, because of expert groups or a bias. The auxiliary
-// loss then needs a second selection by score.
+// Returns whether the selected experts may differ from the top-k by score, because of expert groups or a bias. The
+// auxiliary loss then needs a second selection by score.
 GSWBENCH_INLINE bool route_is_chosen_apart(const struct route_forward_args *args)
 {
     return !args->shape.balanced && (args->shape.groups > 0 || args->bias != NULL);
 }
 
-// Position of an expert in the order of the slots: by local expert, then by owner. With 2 owners of 2 experts each, the
-// order of experts is 0 2 1 3. route_expert_at is the inverse.
+// Returns the position of an expert in the order of the slots: by local expert, then by owner. With 2 owners of 2
+// experts each, the order of experts is 0 2 1 3. route_expert_at is the inverse.
 GSWBENCH_INLINE int64_t route_place(int64_t experts, int64_t owners, int64_t expert)
 {
     int64_t experts_per_owner = experts / owners;
@@ -118,14 +119,14 @@ GSWBENCH_INLINE int64_t route_expert_at(int64_t experts, int64_t owners, int64_t
     return place % owners * (experts / owners) + place / owners;
 }
 
-// Sequence of the microbatch to which a row of the `total` rows belongs.
+// Returns the sequence of the microbatch to which a row of the `total` rows belongs.
 GSWBENCH_INLINE int64_t route_sequence(const struct route_shape *shape, int64_t row)
 {
     return row / shape->sequence_rows % shape->sequences;
 }
 
-// Index of the n-th choice of a sequence in [total, top_k]. The rows of a sequence are in runs of sequence_rows,
-// because each rank contributes a run of every sequence.
+// Returns the index of the n-th choice of a sequence in [total, top_k]. The rows of a sequence are in runs of
+// sequence_rows, because each rank contributes a run of every sequence.
 GSWBENCH_INLINE int64_t route_choice(const struct route_shape *shape, int64_t sequence, int64_t n)
 {
     int64_t run = shape->sequence_rows * shape->top_k;
@@ -162,8 +163,8 @@ struct scatter_args {
 };
 KERNEL_FUNCTION int kernel_scatter(const struct scatter_args *args, const struct kernel_target *target);
 
-// Scratch bytes of kernel_scatter. For each row, scratch holds the next and the previous row with the same token, or
-// -1.
+// Returns the scratch bytes of kernel_scatter. For each row, scratch holds the next and the previous row with the same
+// token, or -1.
 GSWBENCH_INLINE int64_t scatter_scratch_bytes(int64_t rows)
 {
     return 2 * rows * (int64_t)sizeof(int32_t);

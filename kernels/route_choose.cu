@@ -54,7 +54,7 @@ __device__ inline int choose_next(const row_keys &keys, int experts, unsigned *c
     return best;
 }
 
-// Score of an expert group: the sum of its two largest keys, returned on every lane.
+// Returns the score of an expert group on every lane. The score is the sum of the group's two largest keys.
 __device__ inline float best_of_group(const row_keys &keys, int64_t first, int64_t experts)
 {
     float largest = -INFINITY, second = -INFINITY;
@@ -72,7 +72,7 @@ __device__ inline float best_of_group(const row_keys &keys, int64_t first, int64
     return largest + (experts > 1 ? second : 0.0f);
 }
 
-// Bit mask of the top groups by score; of equal ones, the first.
+// Returns a bit mask of the top groups by score; of equal ones, the first.
 __device__ inline unsigned choose_groups(const struct route_shape &shape, const row_keys &keys)
 {
     int     lane = threadIdx.x % LAUNCH_WARP, better = 0;

@@ -57,7 +57,7 @@ __host__ __device__ inline int64_t chunks_of(const mamba_sizes &sizes)
     return (sizes.sequence - 1) / sizes.chunk;    // not counting the last chunk, whose final state is not needed
 }
 
-// Address in scratch of the state after this position, or NULL if no chunk ends here or the sequence ends.
+// Returns the address in scratch of the state after this position, or NULL if no chunk ends here or the sequence ends.
 __device__ inline float *state_after(const scan_args &args, const scan_block &block, int64_t position)
 {
     const mamba_sizes &sizes = args.sizes;
@@ -83,7 +83,7 @@ __device__ inline void keep_state(float *to, const float (&state)[rows][each], c
     }
 }
 
-// Dot product of a stored state and a gradient, over this warp's rows.
+// Returns the dot product of a stored state and a gradient, over this warp's rows.
 template <int each>
 __device__ inline float dot_state(const float *kept, const float (&slope)[rows][each], const scan_block &block)
 {
@@ -100,7 +100,7 @@ __device__ inline float dot_state(const float *kept, const float (&slope)[rows][
     return warp_sum(sum);
 }
 
-// Partial sums of this warp at position k of the tile: one per state, then three more.
+// Returns the partial sums of this warp at position k of the tile: one per state, then three more.
 __device__ inline float *own_part(const scan_block &block, int k)
 {
     return block.part + ((k & 1) * block.warps + block.warp) * (block.state + 3);
@@ -141,7 +141,7 @@ __device__ inline void store_states(float *to, const scan_block &block, int k)
     }
 }
 
-// Dot product of one and other (at position k of the tile) over this warp's rows.
+// Returns the dot product of one and other (at position k of the tile) over this warp's rows.
 __device__ inline float dot_rows(const float (&one)[rows], const float *other, const scan_block &block, int k)
 {
     float sum = 0;

@@ -21,8 +21,8 @@ __host__ __device__ inline int warps_of(const mamba_sizes &sizes)
     return (int)launch_groups(sizes.head_dim, rows);
 }
 
-// Number of partial sums of a warp: one per state and three more. Each warp has two such rows, for even and odd
-// positions.
+// Returns the number of partial sums of a warp: one per state and three more. Each warp has two such rows, for even and
+// odd positions.
 __host__ __device__ inline int64_t part_width(const mamba_sizes &sizes)
 {
     return sizes.state + 3;

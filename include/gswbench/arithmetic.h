@@ -9,8 +9,8 @@
 
 #include "gswbench/format.h"
 
-// e^x, with x clamped to -64 .. 64. The relative error is 2e-7 on the host and (3 + |x|) 1e-7 on devices. The clamp
-// avoids subnormals, which cost a hundred cycles each; e^-64 = 1.6e-28 vanishes when added to 1. NaN stays NaN.
+// Returns e^x, with x clamped to -64 .. 64. The relative error is 2e-7 on the host and (3 + |x|) 1e-7 on devices. The
+// clamp avoids subnormals, which cost a hundred cycles each; e^-64 = 1.6e-28 vanishes when added to 1. NaN stays NaN.
 //
 // Host: e^x = 2^n e^r with |r| <= ln 2 / 2, and a Taylor series of degree 7 for e^r, exact to 5e-9. Device: the
 // instruction for 2^x after a multiplication by log2 e. More accuracy would take longer than the op's memory traffic.
@@ -94,9 +94,10 @@ GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float s
     *b          = *b * cosine + first * sine;
 }
 
-// ALiBi slope: the decrease of a head's score per position (Press et al., "Train short, test long", ICLR 2022). If the
-// number of heads n is a power of two, head i = 1 .. n has the slope 2^(-8 i / n). Otherwise the first p heads have the
-// slopes of p heads, where p is the largest power of two below n. The others use i - 1/2, so i = 1/2, 3/2, ...
+// Returns the ALiBi slope, the decrease of a head's score per position (Press et al., "Train short, test long", ICLR
+// 2022). If the number of heads n is a power of two, head i = 1 .. n has the slope 2^(-8 i / n). Otherwise the first p
+// heads have the slopes of p heads, where p is the largest power of two below n. The others use i - 1/2, so i = 1/2,
+// 3/2, ...
 GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
 {
     int64_t power = 1;
@@ -114,15 +115,15 @@ GSWBENCH_INLINE int64_t arithmetic_assign(int64_t row, int64_t choice, int64_t t
     return through > before ? choice : ((row - before) * top_k + choice) % experts;
 }
 
-// Update of a router bias: +rate for an expert below the mean load, -rate for one above it.
+// Returns the change of a router bias: +rate for an expert below the mean load, -rate for one above it.
 GSWBENCH_INLINE float arithmetic_balance(float choices, float mean, float rate)
 {
     return choices < mean ? rate : choices > mean ? -rate : 0.0f;
 }
 
-// Gradient clipping: returns the factor that reduces the global gradient norm to the limit (0: no clipping). The 1e-6
-// keeps the clipped norm below the limit after rounding. A norm that is not finite gives NaN. AdamW then skips its
-// update, so the weights of the step can be examined.
+// For gradient clipping: returns the factor that reduces the global gradient norm to the limit (0: no clipping). The
+// 1e-6 keeps the clipped norm below the limit after rounding. If the norm is not finite, returns NaN. AdamW then skips
+// its update, so the weights of the step can be examined.
 GSWBENCH_INLINE float arithmetic_clip_scale(double norm, double limit)
 {
     if (!isfinite((float)norm)) {
@@ -142,7 +143,7 @@ struct arithmetic_adamw {
     float epsilon;
 };
 
-// AdamW update of one element (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
+// Updates one element by AdamW (Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019).
 GSWBENCH_INLINE void arithmetic_adamw_update(const struct arithmetic_adamw *adamw, float gradient, float *weight,
                                              float *first, float *second)
 {
@@ -153,7 +154,7 @@ GSWBENCH_INLINE void arithmetic_adamw_update(const struct arithmetic_adamw *adam
     *weight           = *weight * adamw->keep - adamw->step_size * *first / denominator;
 }
 
-// Muon's Nesterov momentum of one element. Updates the moving average of its gradient, and returns the average that one
+// Updates Muon's Nesterov momentum of one element, the moving average of its gradient. Returns the average that one
 // more step with the same gradient would give.
 GSWBENCH_INLINE float arithmetic_momentum(float gradient, float decay, float *momentum)
 {

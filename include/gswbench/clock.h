@@ -13,5 +13,5 @@ struct clock_moment {
 // Reads both clocks. Repeats if the thread was preempted between the two reads.
 struct clock_moment clock_moment(void);
 
-// Number of cores in this process's affinity mask; at least 1.
+// Returns the number of cores in this process's affinity mask; at least 1.
 int cores_usable(void);

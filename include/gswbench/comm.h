@@ -81,7 +81,7 @@ struct comm_ops {
 
     struct comm_choice (*chosen)(struct comm *comm);    // choice for the ops since the previous call; NULL: unknown
 
-    // Control plane, for data in host memory. Only the main thread uses it, outside timed regions.
+    // The control plane exchanges data in host memory. Only the main thread uses it, outside timed regions.
     void (*barrier)(struct comm *comm);
     void (*gather_all)(struct comm *comm, const void *in, void *out, int64_t bytes);    // out: [ranks][bytes]
     void (*share)(struct comm *comm, void *data, int64_t bytes, int from);              // broadcast
@@ -104,8 +104,8 @@ struct local_hub *local_hub_open(int ranks);
 void              local_hub_close(struct local_hub *hub);
 void              comm_open_local(struct comm *comm, struct local_hub *hub, int rank);
 
-// For one rank of a larger job, without the other ranks. Collectives repeat this rank's data; receives return random
-// numbers.
+// Opens a communicator for one rank of a larger job, without the other ranks. Collectives repeat this rank's data;
+// receives return random numbers.
 void comm_open_alone(struct comm *comm);
 
 // Initialises MPI once; without a launcher, the job has one rank. Fails with EXIT_LAUNCH in a build without MPI.
@@ -147,7 +147,7 @@ bool        comm_mpi_asks_for_pmix(void);
 void comm_watch_launcher(void);
 bool comm_has_lost_launcher(void);
 
-// Maximum and minimum over all ranks. Collective, over the control plane.
+// Return the maximum and the minimum over all ranks. Collective, over the control plane.
 double comm_largest(struct comm *comm, double own);
 double comm_smallest(struct comm *comm, double own);
 

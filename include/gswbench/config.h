@@ -60,10 +60,11 @@ struct run_config {
 };
 extern const struct option run_options[];
 
-// Maximum number of steps: run.steps. With run.until, which ends a run once it is precise enough, ten times as many.
+// Returns the maximum number of steps: run.steps. With run.until, which ends a run once it is precise enough, it is ten
+// times run.steps.
 int64_t run_steps_max(const struct run_config *run);
 
-// Default number of warm-up steps.
+// Returns the default number of warm-up steps.
 int64_t run_warmup(int64_t steps);
 
 // [fault]: a fault to inject, to test that the program detects it.
@@ -169,7 +170,7 @@ extern const struct config_section config_sections[];    // ends with a NULL nam
 // Finds "section.key", the first length characters of name, and its section; NULL: there is no such option.
 const struct option *config_find_option(const char *name, size_t length, const struct config_section **section);
 
-// Whether the model is a proxy: shortened by run.layers, or with fewer layers than its preset.
+// Returns whether the model is a proxy: shortened by run.layers, or with fewer layers than its preset.
 bool config_is_proxy(const struct config *config);
 
 // A config and its overrides.
@@ -187,7 +188,7 @@ struct config_request {
 // run. `errors` receives one line per error; the status only has their number.
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
-// The same from memory; the request's name replaces the path in messages.
+// Reads a config like config_read, but from memory. The request's name replaces the path in messages.
 status config_read_text(struct config *config, const struct config_request *request, const char *text, size_t bytes,
                         struct text_buffer *errors);
 

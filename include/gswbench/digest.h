@@ -22,7 +22,7 @@ struct digest {
     double   bucket[DIGEST_BUCKETS];    // the sketch; fp32 and bf16 only, else zeros
 };
 
-// The finalizer of splitmix64.
+// Mixes the bits of a word by the finalizer of splitmix64.
 GSWBENCH_INLINE uint64_t digest_mix(uint64_t word)
 {
     word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -36,7 +36,7 @@ GSWBENCH_INLINE uint64_t digest_hash(uint64_t low, uint64_t high, int64_t quad)
     return digest_mix(low + (2 * (uint64_t)quad + 1) * odd) + digest_mix(high + (2 * (uint64_t)quad + 2) * odd);
 }
 
-// Random signs of a quad's elements: bit i is set if element i is added, and clear if it is subtracted.
+// Returns the random signs of a quad's elements: bit i is set if element i is added, and clear if it is subtracted.
 GSWBENCH_INLINE uint32_t digest_signs(int64_t quad)
 {
     return (uint32_t)digest_mix((uint64_t)quad ^ UINT64_C(0x5349474e53));
@@ -54,7 +54,7 @@ GSWBENCH_INLINE int64_t digest_quads(int64_t bytes)
     return (bytes + DIGEST_QUAD - 1) / DIGEST_QUAD;
 }
 
-// Signed sum of a quad's elements.
+// Returns the signed sum of a quad's elements.
 GSWBENCH_INLINE double digest_sum(enum format format, const uint32_t word[4], uint32_t signs)
 {
     double sum = 0;
@@ -77,6 +77,6 @@ GSWBENCH_INLINE bool digest_has_sketch(enum format format)
 // Computes the digest on the host (src/format/digest.c).
 void digest_take(struct digest *digest, enum format format, const void *data, int64_t elements);
 
-// Estimated 2-norm of a tensor, and of the difference of two tensors; NaN if an element is NaN.
+// Return the estimated 2-norm of a tensor, and of the difference of two tensors; NaN if an element is NaN.
 double digest_norm(const struct digest *digest);
 double digest_distance(const struct digest *one, const struct digest *other);

@@ -62,25 +62,25 @@ static inline const char *format_name(enum format format)
     return format_table[format].name;
 }
 
-// Whether the format has fewer than 16 bits, so that a tensor needs a scale.
+// Returns whether the format has fewer than 16 bits, so that a tensor needs a scale.
 static inline bool format_is_low_precision(enum format format)
 {
     return format_table[format].bits < 16;
 }
 
-// Bytes of an array, rounded up to whole bytes. Scales are stored separately.
+// Returns the bytes of an array, rounded up to whole bytes. Scales are stored separately.
 static inline int64_t format_bytes(enum format format, int64_t elements)
 {
     return (elements * format_table[format].bits + 7) / 8;
 }
 
-// Elements that fit into this number of bytes.
+// Returns the number of elements that fit into this number of bytes.
 static inline int64_t format_elements(enum format format, int64_t bytes)
 {
     return bytes * 8 / format_table[format].bits;
 }
 
-// Byte offset of an element; FATAL if the element does not begin at a byte.
+// Returns the byte offset of an element; FATAL if the element does not begin at a byte.
 int64_t format_offset(enum format format, int64_t element);
 
 typedef uint16_t bf16;

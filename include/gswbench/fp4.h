@@ -41,8 +41,8 @@ GSWBENCH_INLINE uint8_t fp4_from_float(float value)
     return (uint8_t)(isnan(value) ? 7 : fp4_sign(value) | code);
 }
 
-// Stochastic rounding: rounds the magnitude up with a probability proportional to its distance from the lower code, in
-// steps of 1/256. draw: uniform in 0 .. 255. Saturates; NaN becomes 6.
+// Rounds stochastically: rounds the magnitude up with a probability proportional to its distance from the lower code,
+// in steps of 1/256. draw: uniform in 0 .. 255. Saturates; NaN becomes 6.
 GSWBENCH_INLINE uint8_t fp4_draw(float value, uint32_t draw)
 {
     float size = fabsf(value);
@@ -58,13 +58,13 @@ GSWBENCH_INLINE uint8_t fp4_code(const uint8_t *codes, int64_t i)
     return (uint8_t)((unsigned)codes[i / 2] >> (i % 2 * 4) & 15u);
 }
 
-// Scale that maps the amax (magnitude) of a tensor to 2688; 1 if the amax is 0, infinite or NaN.
+// Returns the scale that maps the amax (magnitude) of a tensor to 2688; 1 if the amax is 0, infinite or NaN.
 GSWBENCH_INLINE float fp4_tensor_scale(float magnitude)
 {
     return scaling_renew(1.0f, FP4_TENSOR_TARGET, magnitude);
 }
 
-// E4M3 inverse scale of a block: amax * tensor_scale / 6.
+// Returns the E4M3 inverse scale of a block: amax * tensor_scale / 6.
 GSWBENCH_INLINE uint8_t fp4_block_factor(float magnitude, float tensor_scale)
 {
     return fp8_from_float(FORMAT_E4M3, fminf(magnitude * (tensor_scale * (1.0f / FP4_LARGEST)), FLT_MAX));
@@ -115,7 +115,8 @@ GSWBENCH_INLINE uint64_t fp4_stream(int64_t draw, bool is_transposed)
     return (uint64_t)draw * 2 + is_transposed;
 }
 
-// Random byte for value i of a block: byte i of the four words from one call of random_philox, lowest byte first.
+// Returns a random byte for value i of a block: byte i of the four words from one call of random_philox, lowest byte
+// first.
 GSWBENCH_INLINE uint32_t fp4_byte(const struct random_block *block, int i)
 {
     return block->word[i / 4] >> (i % 4 * 8) & 255u;

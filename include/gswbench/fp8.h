@@ -36,7 +36,7 @@ GSWBENCH_INLINE bool scaling_is_nv(enum scaling scaling)
     return scaling == SCALING_NV || scaling == SCALING_NV_SQUARE;
 }
 
-// Number of elements along k (columns) that share a scale in 1 x 128, 128 x 128, MX and NV scaling.
+// Returns the number of elements along k (columns) that share a scale in 1 x 128, 128 x 128, MX and NV scaling.
 GSWBENCH_INLINE int64_t scaling_depth(enum scaling scaling)
 {
     return scaling_is_nv(scaling) ? SCALING_NV_BLOCK : scaling == SCALING_MX ? SCALING_BLOCK : SCALING_SIDE;
@@ -47,7 +47,7 @@ GSWBENCH_INLINE enum format scaling_format(enum scaling scaling)
     return scaling_is_nv(scaling) ? FORMAT_E4M3 : scaling == SCALING_MX ? FORMAT_E8M0 : FORMAT_F32;
 }
 
-// Number of blocks of 128 that cover this number of elements.
+// Returns the number of blocks of 128 that cover this number of elements.
 GSWBENCH_INLINE int64_t scaling_sides(int64_t elements)
 {
     return (elements + SCALING_SIDE - 1) / SCALING_SIDE;
@@ -63,14 +63,14 @@ GSWBENCH_INLINE int64_t scaling_inverses(enum scaling scaling, int64_t rows, int
                                       : scaling_sides(rows) * ((scaling_sides(columns) + 3) / 4 * 4);
 }
 
-// Index of an element's inverse scale in the MX layout: tiles are in row-major order.
+// Returns the index of an element's inverse scale in the MX layout: tiles are in row-major order.
 GSWBENCH_INLINE int64_t scaling_block_at(int64_t columns, int64_t row, int64_t column)
 {
     int64_t tile = row / SCALING_SIDE * scaling_sides(columns) + column / SCALING_SIDE;
     return tile * SCALING_TILE + row % 32 * 16 + row % SCALING_SIDE / 32 * 4 + column % SCALING_SIDE / SCALING_BLOCK;
 }
 
-// Index of an element's inverse scale.
+// Returns the index of an element's inverse scale.
 GSWBENCH_INLINE int64_t scaling_inverse_at(enum scaling scaling, int64_t rows, int64_t columns, int64_t row,
                                            int64_t column)
 {
@@ -144,7 +144,7 @@ GSWBENCH_INLINE float fp8_scale(enum format format, float magnitude)
     return scaling_renew(1.0f, fp8_largest(format), magnitude);
 }
 
-// Scale of a row (SCALING_ROWS): fp8_scale rounded down to a power of two.
+// Returns the scale of a row (SCALING_ROWS): fp8_scale rounded down to a power of two.
 GSWBENCH_INLINE float fp8_row_scale(enum format format, float magnitude)
 {
     float    scale = fp8_scale(format, magnitude);
@@ -155,8 +155,8 @@ GSWBENCH_INLINE float fp8_row_scale(enum format format, float magnitude)
     return scale;
 }
 
-// E8M0 inverse scale of an MX block: the smallest power of two for which magnitude / power is in the range of the
-// format. The largest value of E4M3 and of E5M2 is 1.75 times a power of two. A block of zeros gets code 0.
+// Returns the E8M0 inverse scale of an MX block: the smallest power of two for which magnitude / power is in the range
+// of the format. The largest value of E4M3 and of E5M2 is 1.75 times a power of two. A block of zeros gets code 0.
 GSWBENCH_INLINE uint8_t fp8_block_factor(enum format format, float magnitude)
 {
     uint32_t bits;
@@ -174,7 +174,7 @@ GSWBENCH_INLINE float fp8_power(uint8_t code)
     return code == 0xffu ? NAN : power;
 }
 
-// E8M0 code of the power of two nearest to |number|.
+// Returns the E8M0 code of the power of two nearest to |number|.
 GSWBENCH_INLINE uint8_t fp8_power_code(float number)
 {
     uint32_t bits;
@@ -184,7 +184,7 @@ GSWBENCH_INLINE uint8_t fp8_power_code(float number)
     return (uint8_t)(bits > 0x7f800000u ? 0xffu : code > 254 ? 254 : code);
 }
 
-// Scale of a block: the reciprocal of its inverse scale.
+// Returns the scale of a block: the reciprocal of its inverse scale.
 GSWBENCH_INLINE float fp8_block_scale(uint8_t factor)
 {
     return fp8_power((uint8_t)(254 - factor));

@@ -69,6 +69,6 @@ static inline double hardware_token_dollars(double hour_dollars, int64_t devices
 }
 extern const struct option hardware_options[];
 
-// Number of ranks that node_bandwidth connects: the ranks of a node, or of the nodes of a link domain that divide the
-// job evenly.
+// Returns the number of ranks that node_bandwidth connects: the ranks of a node, or of the nodes of a link domain that
+// divide the job evenly.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world);

@@ -17,5 +17,6 @@ struct library_symbol {
 // the library or a required symbol is missing. Libraries stay loaded, because they cannot be loaded a second time.
 status library_open(const char *name, const struct library_symbol *symbols, size_t count);
 
-// Path of a file installed with the program, relative to the parent of its folder: "lib/gswbench/mpi.so".
+// Writes the path of a file that is installed with the program. path: relative to the parent of the program's folder,
+// such as "lib/gswbench/mpi.so".
 void library_beside_program(char *text, size_t bytes, const char *path);

@@ -11,7 +11,7 @@ struct random_block {
     uint32_t word[4];
 };
 
-// Philox-4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// Computes Philox-4x32 with 10 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 GSWBENCH_INLINE struct random_block random_philox(uint64_t key, uint64_t counter_high, uint64_t counter_low)
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
@@ -33,16 +33,17 @@ GSWBENCH_INLINE struct random_block random_philox(uint64_t key, uint64_t counter
     return block;
 }
 
-// Key of one random stream, a sequence of numbers, from the run's seed and the stream's number. Each part of a weight
-// has a number, and so have the tokens (src/step/data.c).
+// Returns the key of one random stream, a sequence of numbers, from the run's seed and the stream's number. Each part
+// of a weight has its own stream, and so have the tokens.
 GSWBENCH_INLINE uint64_t random_key(uint64_t seed, uint64_t stream)
 {
     struct random_block block = random_philox(seed, 0, stream);
     return (uint64_t)block.word[1] << 32 | block.word[0];
 }
 
-// Approximately normal with mean 0 and deviation 1: the sum of the block's eight 16-bit halves, centred and scaled. The
-// variance of the sum is 8 * (65536^2 - 1) / 12. Values lie within +-4.9. No transcendental function is needed.
+// Returns a number that is approximately normal with mean 0 and deviation 1: the sum of the block's eight 16-bit
+// halves, centred and scaled. The variance of the sum is 8 * (65536^2 - 1) / 12. Values lie within +-4.9. No
+// transcendental function is needed.
 GSWBENCH_INLINE float random_normal(uint64_t key, uint64_t index)
 {
     struct random_block block = random_philox(key, 0, index);
@@ -53,7 +54,7 @@ GSWBENCH_INLINE float random_normal(uint64_t key, uint64_t index)
     return (float)((int32_t)sum - 262140) * 1.86881237e-5f;
 }
 
-// Uniform in 0 .. bound - 1.
+// Returns a uniform number in 0 .. bound - 1.
 GSWBENCH_INLINE uint32_t random_below(uint64_t key, uint64_t high, uint64_t low, uint32_t bound)
 {
     return (uint32_t)(((uint64_t)random_philox(key, high, low).word[0] * bound) >> 32);

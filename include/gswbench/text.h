@@ -9,13 +9,13 @@
 // Copies text and terminates it with 0. Returns false if it was truncated.
 bool text_copy(char *to, size_t bytes, const char *from);
 
-// Case-insensitive Levenshtein distance of the first 64 characters.
+// Returns the case-insensitive Levenshtein distance of the first 64 characters.
 int text_distance(const char *a, const char *b);
 
 // Returns the closest name of a NULL-terminated list, or NULL if none is likely meant.
 const char *text_closest(const char *word, const char *const *names);
 
-// Whether a list of words, separated by spaces, has this word.
+// Returns whether a list of words, separated by spaces, has this word.
 bool text_has_word(const char *words, const char *word);
 
 // Splits "NAME = VALUE ; COMMENT" in place and trims both parts. ':' may replace '='. Returns false if either is

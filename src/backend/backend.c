@@ -28,8 +28,8 @@
 const struct backend_ops *const backend_list[]  = {BACKENDS(LISTED) NULL};
 const char *const               backend_names[] = {"auto", BACKENDS(NAME) NULL};
 
-// Error for an unknown backend name; lists the backends of this build. If the name is a backend that this build lacks,
-// the text refers to the build documentation.
+// Returns the error for an unknown backend name, which lists the backends of this build. If the name is a backend that
+// this build lacks, the text refers to the build documentation.
 static status unknown_name(const char *name)
 {
     enum { NAMES_MAX = 8 };

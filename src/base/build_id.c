@@ -44,8 +44,8 @@ static bool contains(const struct dl_phdr_info *object, const void *address)
     return false;
 }
 
-// Callback for each loaded object. Reads the build id of the one that contains this code, a program or a shared
-// library.
+// The loader calls this for each loaded object. It reads the build id of the one that contains this code, a program or
+// a shared library.
 static int read_object(struct dl_phdr_info *object, size_t bytes, void *text)
 {
     (void)bytes;

@@ -10,8 +10,7 @@
 static atomic_int  caught;    // any thread may run the handler
 static atomic_bool is_asked, is_kept, is_mute;
 
-// Handler of signals that end the run. Exits at once while there is no result to keep, because opening devices may
-// block.
+// Handles signals that end the run. Exits at once while there is no result to keep, because opening devices may block.
 static void catch_end(int number)
 {
     static const char early[] = "gswbench: stopped by a signal before anything was measured\n";

@@ -184,15 +184,15 @@ static double *clip(const double *values, int64_t count, double median)
     return clipped;
 }
 
-// Largest plausible lag-1 autocorrelation of `count` values whose sample autocorrelation is c. The sample value of a
-// short series is too low by about (1 + 3 c) / count (Kendall 1954); another 8 / count is a safety margin.
+// Returns the largest plausible lag-1 autocorrelation of `count` values whose sample autocorrelation is c. The sample
+// value of a short series is too low by about (1 + 3 c) / count (Kendall 1954); another 8 / count is a safety margin.
 static double plausible_correlation(double c, int64_t count)
 {
     return fmax(0, fmin(correlation_max, c + (9 + 3 * c) / (double)count));
 }
 
-// Autocorrelation for which a confidence interval is widened: 0 if c is below its standard error, 1 / sqrt(count). A
-// larger c is raised by the bias of short series and by the standard error.
+// Returns the autocorrelation for which a confidence interval is widened: 0 if c is below its standard error, 1 /
+// sqrt(count). A larger c is raised by the bias of short series and by the standard error.
 static double significant_correlation(double c, int64_t count)
 {
     double uncertainty = 1 / sqrt((double)count);
@@ -221,9 +221,10 @@ static struct moments moments_of(const double *values, int64_t count, double med
     return sums;
 }
 
-// Relative standard error of the median of an AR(1) series with coefficient r. Its square is pi / 2 times the variance
-// of the mean. A short sample of a slowly changing series varies less than the series itself. So the variance is also
-// estimated from successive differences, and the larger estimate counts. The error is at most that for a single value.
+// Returns the relative standard error of the median of an AR(1) series with coefficient r. Its square is pi / 2 times
+// the variance of the mean. A short sample of a slowly changing series varies less than the series itself. So the
+// variance is also estimated from successive differences, and the larger estimate counts. The error is at most that for
+// a single value.
 static double error_of(const struct moments *sums, int64_t count, double median, double r)
 {
     double n        = (double)count;
@@ -359,8 +360,8 @@ const char *const statistics_change_names[] = {[CHANGE_SAME]      = "same",
                                                [CHANGE_AMBIGUOUS] = "ambiguous",
                                                [CHANGE_COUNT]     = NULL};
 
-// The spread is from the logs of MLPerf Training v3.1 to v5.1 that have every step: 119 runs of 35 systems with 64 to
-// 10,752 GPUs.
+// The spread comes from the logs of MLPerf Training v3.1 to v5.1 that have the time of every step: 119 runs of 35
+// systems with 64 to 10,752 GPUs.
 struct step_spread statistics_public_spread(int64_t gpus, double step_seconds)
 {
     static const struct {

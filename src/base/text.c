@@ -183,7 +183,7 @@ static size_t character_bytes(const unsigned char *text)
     return 0;
 }
 
-// Whether a character is one that terminals or editors obey instead of showing it. These include C1 controls
+// Returns whether a character is one that terminals or editors obey instead of showing it. These include C1 controls
 // U+0080..U+009F; bidirectional controls U+061C, U+200E, U+200F, U+202A..U+202E and U+2066..U+2069; and line separators
 // U+2028 and U+2029.
 static bool is_control(const unsigned char *text)

@@ -142,5 +142,5 @@ status         cli_visit_rows(const struct job_selection *selection, row_visitor
                               struct text_buffer *errors);
 status         cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors);
 
-// Whether a row passes the filter.
+// Returns whether a row passes the filter.
 bool cli_wants_row(const struct row_filter *filter, const struct config *config);

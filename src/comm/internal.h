@@ -7,19 +7,19 @@
 
 #include "gswbench/comm.h"
 
-// First element of a slice, if elements are divided into `size` slices as evenly as possible.
+// Returns the first element of a slice, if elements are divided into `size` slices as evenly as possible.
 int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice);
 
-// Number of rows before the part of member `index`, in an all-to-all with a row count per member.
+// Returns the number of rows before the part of member `index`, in an all-to-all with a row count per member.
 int64_t comm_rows_before(const int64_t *parts, int64_t index);
 
-// Member of a ring: index modulo size, where index may be negative.
+// Returns the member of a ring: index modulo size, where index may be negative.
 int64_t comm_ring_member(int64_t index, int64_t size);
 
 // Copies the ranks of a group's members. The caller frees the copy.
 int64_t *comm_copy_members(const int64_t *members, int64_t size);
 
-// memcpy, but `to` may equal `from` (in-place ops).
+// Copies like memcpy, but `to` may equal `from` (in-place ops).
 void comm_copy(void *to, const void *from, int64_t bytes);
 
 // Reduces the contributions of count members. out may be one of in.

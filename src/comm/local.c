@@ -209,8 +209,8 @@ static void gather(const struct comm_group *group, void *out, int64_t offset, in
     }
 }
 
-// All-to-all of dropless experts, with a row count per pair of ranks. Copies to `out` the rows that each member has for
-// the caller.
+// Executes the all-to-all of dropless experts, with a row count per pair of ranks. Copies to `out` the rows that each
+// member has for the caller.
 static void gather_parts(const struct comm_group *group, const struct slot *own)
 {
     const struct rendezvous *rendezvous = group->rendezvous;

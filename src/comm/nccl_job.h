@@ -35,7 +35,7 @@ int64_t nccl_id_owner(int64_t size, int ids, int id);
 // communicators that its neighbours send on.
 enum nccl_direction { NCCL_NEXT, NCCL_BEFORE, NCCL_DIRECTIONS };
 
-// Number of directions of the ring: 1 if it has two members, which are each other's only neighbour.
+// Returns the number of directions of the ring: 1 if it has two members, which are each other's only neighbour.
 int nccl_directions(int64_t size);
 
 int64_t nccl_receiver(int64_t size, int64_t sender, enum nccl_direction direction);

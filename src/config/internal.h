@@ -70,7 +70,7 @@ status file_read(const char *path, char **text, size_t *bytes);
 const char *file_suggest(struct arena *arena, const char *folder, const char *name);
 const char *file_list(struct arena *arena, const char *folder);    // lists the first 12 names: "a, b"
 
-// Whether folder/name.ini exists, and its path. Names with '/' never match.
+// Returns whether folder/name.ini exists, and its path. Names with '/' never match.
 bool file_find(const char *folder, const char *name, char *path, size_t bytes);
 
 // Reads the measured times of collectives for [hardware] collectives (hardware.c). Reports an unknown GPU, and a file
@@ -108,7 +108,8 @@ const char *preset_find_place(struct document *document, struct selection select
 bool        condition_matches(const struct condition *condition, const struct selection *selection);
 // Reports an error if no [when variant=...] section has this variant.
 void condition_check_variant(struct document *document, const char *variant);
-// Whether a [when gpu=...] section names this gpu. It then selects a row of published results and the hardware profile.
+// Returns whether a [when gpu=...] section names this gpu. It then selects a row of published results and the hardware
+// profile.
 bool document_names_gpu(const struct document *document, const char *gpu);
 
 void document_parse_file(struct document *document, const char *path);

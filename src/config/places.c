@@ -30,8 +30,9 @@ static void print_place(struct text_buffer *places, struct document *document, s
     }
 }
 
-// Whether a word of an error message is the name of an option. Messages write an option after its section, before a
-// value or a factor, or in a list such as "(window, attention_sinks)" or "top_k, shared_ffn and capacity_factor".
+// Returns whether a word of an error message is the name of an option. Messages write an option after its section,
+// before a value or a factor, or in a list such as "(window, attention_sinks)" or "top_k, shared_ffn and
+// capacity_factor".
 static bool is_named(const char *text, const char *word, size_t length)
 {
     static const char *const ends[] = {" = ", " x ", " / ", " and ", " or ", ",", ")"};

@@ -78,15 +78,15 @@ static void print_wrapped(FILE *file, const char *prefix, int columns, const cha
     fputc('\n', file);
 }
 
-// Whether the section is [published] or [software]. These describe runs of another program, not the job that is
+// Returns whether the section is [published] or [software]. These describe runs of another program, not the job that is
 // written.
 static bool is_of_table(const struct config_section *section)
 {
     return section->options == published_options || section->options == software_options;
 }
 
-// Whether all options of a section are printed, as in sections of the job. Other sections only have options that differ
-// from their defaults.
+// Returns whether all options of a section are printed, as in sections of the job. Other sections only have options
+// that differ from their defaults.
 static bool is_in_full(const struct config_section *section)
 {
     return section->offset <= offsetof(struct config, run);

@@ -207,7 +207,8 @@ static bool is_same_step(const struct config *a, const struct config *b)
     return true;
 }
 
-// Whether a config describes the machine of the published results: the same device, and no override of its data sheet.
+// Returns whether a config describes the machine of the published results: the same device, and no override of its data
+// sheet.
 static bool is_same_machine(struct config *config, struct config *file)
 {
     const char *device = file->published.device[0] != '\0' ? file->published.device : file->hardware.device;
@@ -228,8 +229,8 @@ static bool has_auto_axis(const struct parallel_config *axes)
     return axes->tp * axes->cp * axes->fsdp * axes->dp * axes->pp == 0;
 }
 
-// Whether a published figure belongs to this selection. It does if the ranks, precision, gpu and variant of its [when
-// ...] section match, or else of the file.
+// Returns whether a published figure belongs to this selection. It does if the ranks, precision, gpu and variant of its
+// [when ...] section match, or else of the file.
 static bool is_of_row(const struct document *document, const struct config *file, const char *key,
                       struct selection selection)
 {

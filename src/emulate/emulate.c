@@ -92,7 +92,7 @@ static status execute(struct emulation *emulation, const struct plan *plan)
     return result;
 }
 
-// Whether to execute a stage. EMULATE_DISTINCT: only if it has a compute op that no earlier stage has.
+// Returns whether to execute a stage. EMULATE_DISTINCT: only if it has a compute op that no earlier stage has.
 static bool is_wanted(const struct emulation *emulation, const struct plan *plan, int64_t stage)
 {
     bool is = emulation->stages == EMULATE_ALL || (emulation->stages == EMULATE_FIRST && stage == 0);

@@ -221,7 +221,7 @@ static bool check(unsigned code, const char *call)
     return code == CUPTI_CODE_SUCCESS;
 }
 
-// Callback with which CUPTI requests a buffer. If it gets none, CUPTI drops the records and counts them.
+// CUPTI calls this to request a buffer. If it gets none, it drops the records and counts them.
 static void lend(uint8_t **buffer, size_t *bytes, size_t *records_max)
 {
     pthread_mutex_lock(&all.mutex);

@@ -13,12 +13,12 @@ void   cudnn_attention_close(struct cudnn_attention *attention);
 // Makes plans for the op's shape, or fails with cuDNN's reason. Ops of one shape share an entry, which exists until
 // cudnn_attention_close. At first the first plan of an entry is selected.
 status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, struct cudnn_entry **planned);
-// For the caller, which runs or times the plans: their number, and the selection of one. After cudnn_attention_refuse,
+// The caller runs or times the plans: it reads their number and selects one. After cudnn_attention_refuse,
 // cudnn_attention_prepare fails with the given status.
 int  cudnn_attention_plans(const struct cudnn_entry *entry);
 void cudnn_attention_take(struct cudnn_entry *entry, int plan);
 void cudnn_attention_refuse(struct cudnn_entry *entry, const status *refusal);
-// Engine number and scratch bytes of the selected plan.
+// Return the engine number and the scratch bytes of the selected plan.
 int64_t cudnn_attention_engine(const struct cudnn_entry *entry);
 int64_t cudnn_attention_scratch(const struct cudnn_entry *entry);
 struct cudnn_memory {

@@ -14,7 +14,7 @@
 // Values that headers before CUDA 12.8 lack: an enumerator of cudaDataType_t, and a scale mode of cuBLASLt.
 enum { TYPE_E2M1 = 33, SCALE_VEC16_UE4M3 = 1 };
 
-// Number of SMs for GEMMs, at least 1, after sm_margin SMs are left to communication.
+// Returns the number of SMs for GEMMs, at least 1, after sm_margin SMs are left to communication.
 static int leave_processors(const struct cuda *cuda, int sm_margin)
 {
     return sm_margin < cuda->device.processors ? cuda->device.processors - sm_margin : 1;
@@ -234,8 +234,8 @@ void gemm_name(const struct backend *backend, const struct op *op, const struct 
     name_problem(cuda->gemms, &key, problem);
 }
 
-// Whether cuBLASLt accepts gemm->algorithm for this GEMM. The algorithm may belong to another size, or come from the
-// cache file or another rank.
+// Returns whether cuBLASLt accepts gemm->algorithm for this GEMM. The algorithm may belong to another size, or come
+// from the cache file or another rank.
 static bool accepts(const struct cuda *cuda, const struct gemm *gemm)
 {
     const struct blas              *blas = &cuda->gemms->blas;
@@ -303,9 +303,9 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
     return OK;
 }
 
-// Slot for the descriptors of a GEMM size that is known only during the step (dropless MoE). A step has hundreds of
-// sizes, and most recur. A size hashes to one of GEMM_SIZES slots and evicts the size that occupies it. The evicted
-// descriptors can be freed at once: they are host memory, which an enqueued GEMM no longer reads.
+// Returns the slot for the descriptors of a GEMM size that is known only during the step (dropless MoE). A step has
+// hundreds of sizes, and most recur. A size hashes to one of GEMM_SIZES slots and evicts the size that occupies it. The
+// evicted descriptors can be freed at once: they are host memory, which an enqueued GEMM no longer reads.
 static uint32_t place_of(const struct gemm *prepared, const struct gemm_shape *shape)
 {
     uint64_t mixed = (uint64_t)(uintptr_t)prepared / sizeof(*prepared);

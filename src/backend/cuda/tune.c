@@ -68,7 +68,7 @@ static float time_runs(const struct timing *timing, int candidate)
     return milliseconds_between(timing->begin, timing->end) / (float)timing->runs;
 }
 
-// Number of runs of a candidate between two events, so that they take about 4 * short_milliseconds.
+// Returns the number of runs of a candidate between two events, so that they take about 4 * short_milliseconds.
 static int runs_of(float milliseconds)
 {
     float runs = milliseconds >= short_milliseconds ? 1 : 4 * short_milliseconds / (milliseconds + 1e-6f);

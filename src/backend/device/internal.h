@@ -35,7 +35,7 @@ static inline struct device *device_of(const struct backend *backend)
 // Address of an operand.
 #define DATA(slot) buffers[slot].data
 
-// Target of a kernel launch: a stream (device_target: the op's stream) and the properties of the device.
+// Returns the target of a kernel launch: a stream (device_target: the op's stream) and the properties of the device.
 static inline struct kernel_target device_stream_target(const struct device *device, int stream)
 {
     return (struct kernel_target){device->streams[stream], device->processors, device->shared_bytes};
@@ -65,8 +65,8 @@ static inline enum format device_type(const struct op *op, const struct buffer b
 // Arguments of the FP8 quantization that is fused to an op. Their field `in`, the op's output, may be NULL.
 struct quantize_args device_fused_copies(struct backend *backend, const struct op *op,
                                          const struct buffer buffers[OP_OPERANDS]);
-// Address where the op writes the amax of its output. NULL: the fused quantization does not need it to compute the
-// scale.
+// Returns the address where the op writes the amax of its output. NULL: the fused quantization does not need it to
+// compute the scale.
 float *device_fused_magnitude(struct backend *backend, const struct op *op);
 
 // Functions that enqueue an op of each kind on the op's stream. They never allocate, synchronize or select kernels.

@@ -3,7 +3,7 @@
 #include "internal.h"
 #include "kernels/quantize.h"
 
-// Scratch bytes of a quantization: space for the amax, if the scale is computed from it.
+// Returns the scratch bytes of a quantization: space for the amax, if the scale is computed from it.
 int64_t device_quantize_scratch(const struct op *op, const struct kernel_target *target)
 {
     (void)target;

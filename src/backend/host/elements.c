@@ -253,8 +253,8 @@ static void muon(struct backend *backend, const struct op *op, const struct buff
 
 const struct host_op host_muon = {.run = muon, .each = floats};
 
-// Column sums of a matrix (the gradient of a bias). Columns are divided among the threads, and each column is added in
-// row order in double. Scratch per thread: a row in fp32, and the sums in double.
+// Computes the column sums of a matrix (the gradient of a bias). Columns are divided among the threads, and each column
+// is added in row order in double. Scratch per thread: a row in fp32, and the sums in double.
 static int64_t column_sum_floats(const struct op *op)
 {
     return 3 * op->shape.rows.columns;

@@ -20,7 +20,7 @@ static int64_t local_token(const struct op *op, const int32_t *tokens, int64_t r
     return local >= 0 && local < shape->valid_columns ? local : -1;
 }
 
-// Whether rows of the table are copied unchanged, without conversion to fp32.
+// Returns whether rows of the table are copied unchanged, without conversion to fp32.
 static bool copies_rows(const struct op *op)
 {
     return !op->accumulates && op->shape.rows.multiplier == 1.0F;

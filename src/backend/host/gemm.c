@@ -195,9 +195,9 @@ static int64_t block_side(int64_t size, int64_t minimum, int64_t maximum)
     return half < minimum ? minimum : host_minimum(maximum, half);
 }
 
-// Size of a block of C: half of each side of C, so that several threads get a block, within limits. Below the minimum
-// BLAS is slow. Low precision has a smaller maximum, because scratch holds the converted operands. With larger fp32
-// blocks the operands are read fewer times.
+// Returns the size of a block of C: half of each side of C, so that several threads get a block, within limits. Below
+// the minimum BLAS is slow. Low precision has a smaller maximum, because scratch holds the converted operands. With
+// larger fp32 blocks the operands are read fewer times.
 static struct rectangle first_block(const struct gemm_shape *shape, bool is_wide)
 {
     static const struct bounds {
@@ -236,8 +236,8 @@ static void multiply_blocks(const struct loop *loop, int64_t first, int64_t last
     }
 }
 
-// Whether gemm_packed.c supports these operands: fp32 with fp32, or bf16 and FP8 in any combination. It does not
-// support FP4.
+// Returns whether gemm_packed.c supports these operands: fp32 with fp32, or bf16 and FP8 in any combination. It does
+// not support FP4.
 static bool can_be_packed(const struct buffer buffers[OP_OPERANDS])
 {
     enum format a = buffers[GEMM_A].format, b = buffers[GEMM_B].format;

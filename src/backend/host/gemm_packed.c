@@ -43,7 +43,7 @@ struct host_pairs {
     void (*begin)(void), (*end)(void);
 };
 
-// Number of elements along k in a tile.
+// Returns the number of elements along k in a tile.
 static int64_t tile_depth(const struct buffer *buffer)
 {
     return buffer->format == FORMAT_F32 ? SIDE : 2 * SIDE;
@@ -245,7 +245,7 @@ static inline __attribute__((always_inline)) __m512 add_products(__m512 sum, __m
     return is_fp32 ? _mm512_fmadd_ps(a, b, sum) : _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 
-// The inner kernel with AVX-512. It computes eight rows of c at a time, which are in 16 registers.
+// Implements the inner kernel with AVX-512. It computes eight rows of c at a time, which are in 16 registers.
 static inline __attribute__((always_inline)) void multiply_by_vectors(float *c, const struct panel_pairs *pairs,
                                                                       bool accumulates, bool is_fp32, bool is_k_major)
 {

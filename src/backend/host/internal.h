@@ -113,8 +113,8 @@ struct rectangle {
 };
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
-// host_gemm_scales_parts: whether FP8 operands have a scale per scaling block or row. If not, host_gemm_inverse_scale
-// is the factor of the whole product.
+// host_gemm_scales_parts returns whether FP8 operands have a scale per scaling block or row. If not,
+// host_gemm_inverse_scale returns the factor of the whole product.
 bool host_gemm_scales_parts(const struct loop *loop);
 // Adds the bias and the addend to a rectangle of C in fp32, before it is stored. leading: elements from one row of c to
 // the next.
@@ -136,7 +136,7 @@ struct host_pairs;
 const struct host_pairs *host_pairs_find(void);
 const char              *host_pairs_name(const struct host_pairs *pairs);
 
-// GEMM of gemm_packed.c, if host->pairs is not NULL. Both operands are fp32, or both are bf16 or FP8.
+// Runs a GEMM with gemm_packed.c, if host->pairs is not NULL. Both operands are fp32, or both are bf16 or FP8.
 int64_t host_packed_floats(void);    // scratch per thread
 op_run  host_packed_gemm;
 

@@ -29,7 +29,7 @@ void rope_rotate(float *out, const float *in, const struct attention_shape *shap
     }
 }
 
-// Index of a head's first element in the operand QUERY or KEY_VALUE. head: its number in the packed row.
+// Returns the index of a head's first element in the operand QUERY or KEY_VALUE. head: its number in the packed row.
 static int64_t split_place(const struct attention_shape *shape, int64_t token, int64_t head)
 {
     int64_t place =
@@ -37,7 +37,7 @@ static int64_t split_place(const struct attention_shape *shape, int64_t token, i
     return place * shape->head_dim;
 }
 
-// RMS-normalises a head, and returns 1 / rms.
+// Divides a head by its RMS, and returns 1 / rms.
 static float normalise(float *out, const float *in, const struct attention_shape *shape)
 {
     double mean    = row_dot(in, in, shape->head_dim) / (double)shape->head_dim;

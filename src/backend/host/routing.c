@@ -165,8 +165,8 @@ static const float *bias_of(const struct loop *loop)
     return loop->buffers[ROUTE_BIAS].data;
 }
 
-// Whether the selected experts may differ from the top-k by score, because of expert groups or a bias. The auxiliary
-// loss then needs a second selection by score.
+// Returns whether the selected experts may differ from the top-k by score, because of expert groups or a bias. The
+// auxiliary loss then needs a second selection by score.
 static bool is_chosen_apart(const struct loop *loop)
 {
     const struct routing_shape *shape = &loop->op->shape.routing;

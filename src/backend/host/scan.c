@@ -129,7 +129,7 @@ static float one(const struct buffer *buffer, int64_t at)
     return *row_read(buffer, at, 1, &value);
 }
 
-// log(1 + exp(x))
+// Returns log(1 + exp(x)).
 static float softplus(float x)
 {
     return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));

@@ -10,7 +10,7 @@ static int64_t floats(const struct op *op)
     return 2 * op->shape.attention.head_dim + op->shape.attention.heads;
 }
 
-// Index of a token's head 0 in the log-sum-exp values (statistics) [batch, heads, sequence].
+// Returns the index of a token's head 0 in the log-sum-exp values (statistics) [batch, heads, sequence].
 static int64_t statistics_at(const struct attention_shape *shape, int64_t token)
 {
     return token / shape->sequence * shape->heads * shape->sequence + token % shape->sequence;

@@ -168,7 +168,7 @@ static void group_close(struct comm_group *group)
     free(group);
 }
 
-// Bytes of the next message, after `done` of `bytes` are sent.
+// Returns the bytes of the next message, after `done` of `bytes` are sent.
 static int message_bytes(int64_t bytes, int64_t done, int maximum)
 {
     int64_t left = bytes - done;
@@ -305,7 +305,7 @@ static void scatter_and_gather(struct comm_group *group, const char *in, int64_t
     exchange_all(group, false);
 }
 
-// All-to-all in which the parts for each member are contiguous, with the row counts in `parts`.
+// Executes an all-to-all in which the parts for each member are contiguous, with the row counts in `parts`.
 static void exchange_parts(struct comm_group *group, const struct communication_parts *parts, const char *in, char *out,
                            enum format format)
 {
@@ -363,9 +363,9 @@ static void pass(struct comm_group *group, const struct op *op, const char *in, 
     exchange_all(group, false);
 }
 
-// Message tag of an op. It differs between ops, so that one does not receive the message of another. If a rank skips an
-// op, the job then hangs and the watchdog names this rank. With equal tags, another rank would report a wrong message
-// size instead.
+// Returns the message tag of an op. It differs between ops, so that one does not receive the message of another. If a
+// rank skips an op, the job then hangs and the watchdog names this rank. With equal tags, another rank would report a
+// wrong message size instead.
 static int tag_of(const struct op *op, enum format format)
 {
     const struct communication_shape *shape = &op->shape.communication;
@@ -523,8 +523,8 @@ status mpi_module_open(struct comm *comm)
     return OK;
 }
 
-// Whether this MPI library needs PMIx. Assumes it for every Open MPI: version 5 requires PMIx, and builds of version 4
-// with PMI-2 are rare.
+// Returns whether this MPI library needs PMIx. Assumes it for every Open MPI: version 5 requires PMIx, and builds of
+// version 4 with PMI-2 are rare.
 bool mpi_module_asks_for_pmix(void)
 {
 #ifdef OPEN_MPI

@@ -14,10 +14,10 @@
 
 enum { PERIOD_NS = 100000000, SECOND_NS = 1000000000 };
 
-// Whether this rank reports a lost connection now. Many ranks notice a lost rank at the same time, in different groups.
-// To get one error message, they report at different times, and the first report ends the job. Ranks 0 to 7 report
-// first, 0.5 s apart. Other ranks follow in the order of their index in the group, 4 s apart, which is enough for a
-// busy machine to end all processes.
+// Returns whether this rank reports a lost connection now. Many ranks notice a lost rank at the same time, in different
+// groups. To get one error message, they report at different times, and the first report ends the job. Ranks 0 to 7
+// report first, 0.5 s apart. Other ranks follow in the order of their index in the group, 4 s apart, which is enough
+// for a busy machine to end all processes.
 static bool is_my_turn(double seconds_since, int rank, int index)
 {
     static const double turn_seconds = 0.5, group_turn_seconds = 4, last_seconds = 30;

@@ -37,9 +37,9 @@ static void await(const struct comm_group *group, int member)
     NCCL_CHECK(&group->state->library, ncclWaitSignal(1, &one, group->connection->handle, group->cuda_stream));
 }
 
-// Ring shift with one-sided puts. Returns false if it is not supported; all members then return false, because they
-// have the same windows. Within a node, copy engines move the data and the stream itself waits for signals, so no SM is
-// used. A send and a receive would be kernels.
+// Shifts data around a ring with one-sided puts. Returns false if it is not supported; all members then return false,
+// because they have the same windows. Within a node, copy engines move the data and the stream itself waits for
+// signals, so no SM is used. A send and a receive would be kernels.
 //
 // A put does not check that the target memory is free. So each member first signals the member that it receives from,
 // and waits for this signal from the member that it sends to. All members take these steps in the same order on one
@@ -262,7 +262,7 @@ static void all_to_all(const struct comm_group *group, const char *in, char *out
     NCCL_CHECK(&group->state->library, ncclGroupEnd());
 }
 
-// All-to-all with a row count per member. Sends no empty messages.
+// Executes an all-to-all with a row count per member. Sends no empty messages.
 static void exchange_parts(const struct comm_group *group, const struct communication_parts *parts, const char *in,
                            char *out, enum format format)
 {

@@ -129,7 +129,8 @@ struct nccl_state {
     struct nccl_watch      watch;
 };
 
-// The thread in nccl_connect.c that ends the job if a connection fails or is not opened in time.
+// A thread in nccl_connect.c ends the job if a connection fails or is not opened in time. These functions start and
+// stop it, and add connections.
 void nccl_watch_open(struct nccl_state *state);
 void nccl_watch_close(struct nccl_state *state);
 void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t index);
@@ -143,8 +144,8 @@ void         nccl_join(const struct comm_group *group, struct nccl_connection *c
 void         nccl_join_pair(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id);
 void         nccl_disconnect(struct nccl_state *state, struct nccl_connection *connection);
 
-// Registered memory (nccl_memory.c). nccl_memory_open fails with EXIT_LAUNCH if the library lacks a required feature.
-// Call nccl_memory_forget before a connection closes.
+// nccl_memory.c registers memory. nccl_memory_open fails with EXIT_LAUNCH if the library lacks a required feature. Call
+// nccl_memory_forget before a connection closes.
 status nccl_memory_open(struct comm *comm, struct nccl_state *state);
 void   nccl_memory_forget(struct nccl_state *state, struct nccl_connection *connection);
 

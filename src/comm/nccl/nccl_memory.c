@@ -51,7 +51,8 @@ static void register_buffer(struct nccl_state *state, struct nccl_connection *co
     }
 }
 
-// Whether all members have the same layout of a buffer. all: [size][count], the layout of each member's buffers.
+// Returns whether all members have the same layout of a buffer. all: [size][count], the layout of each member's
+// buffers.
 static bool is_equal(const struct comm_group *group, const uint64_t *all, int buffer, int count)
 {
     bool is = true;

@@ -75,7 +75,7 @@ void cudnn_attention_version(const struct cudnn_attention *attention, char *text
     snprintf(text, bytes, "cuDNN %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
 }
 
-// Whether one plan fits both shapes. Accumulation does not matter, because the caller adds the gradients.
+// Returns whether one plan fits both shapes. Accumulation does not matter, because the caller adds the gradients.
 static bool is_equal(const struct attention_shape *a, const struct attention_shape *b)
 {
     return a->batch == b->batch && a->sequence == b->sequence && a->heads == b->heads && a->kv_heads == b->kv_heads &&

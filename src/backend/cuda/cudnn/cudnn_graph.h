@@ -8,7 +8,7 @@
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
-// cuDNN, loaded at run time. A machine without it runs attention with the built-in kernels.
+// cuDNN is loaded at run time. A machine without it runs attention with the built-in kernels.
 // clang-format off
 #define CUDNN_FUNCTIONS(X)                                                                                \
     X(cudnnGetVersion) X(cudnnGetErrorString) X(cudnnGetLastErrorString)                                  \
