@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MLP activations and their gradients:
+// Computes MLP activations and their gradients:
 //
 //   gated:  out = f(gate) up, d gate = f'(gate) up d out, d up = f(gate) d out
 //   plain:  out = f(x), d x = f'(x) d out

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MLP activations, gated or plain, and their gradients. Memory-bound: in bf16, a gated activation moves 6 bytes per
-// output element forward and 10 backward. A plain one moves 4 and 6.
+// Computes MLP activations, gated or plain, and their gradients. Memory-bound: in bf16, a gated activation moves 6
+// bytes per output element forward and 10 backward. A plain one moves 4 and 6.
 #pragma once
 
 #include "gswbench/format.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AdamW, with the clipped gradient g and bias corrections c1, c2:
+// Updates weights by AdamW, with the clipped gradient g and bias corrections c1, c2:
 //
 //   m += (1 - beta1) (g - m), v = beta2 v + (1 - beta2) g^2
 //   w = (1 - rate * decay) w - rate / c1 * m / (sqrt(v / c2) + epsilon)

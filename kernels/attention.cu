@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention forward with an online softmax:
+// Computes attention with an online softmax:
 //
 //   O = softmax(scale Q K^T) V, lse = log(sum(exp(scale Q K^T)))
 //

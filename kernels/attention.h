@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// BF16 attention with mma.sync, for shapes that cuDNN does not support, and as a reference for cuDNN. The backward pass
-// sums in a fixed order and uses no atomics, so results are reproducible. Bound by tensor cores: 4 FLOPs forward and 14
-// backward per visible (query, key) pair and element of a head. Backward needs 14 because both of its kernels recompute
-// the scores.
+// Computes BF16 attention with mma.sync, for shapes that cuDNN does not support, and as a reference for cuDNN. The
+// backward pass sums in a fixed order and uses no atomics, so results are reproducible. Bound by tensor cores: 4 FLOPs
+// forward and 14 backward per visible (query, key) pair and element of a head. Backward needs 14 because both of its
+// kernels recompute the scores.
 #pragma once
 
 #include "launch.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention backward:
+// Computes the gradients of attention:
 //
 //   P  = exp(scale Q K^T - lse)    D  = rowsum(dO * O)    dS = P (dO V^T - D) scale
 //   dQ = dS K                      dK = dS^T Q            dV = P^T dO

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Tile sizes, addresses, copies and masks of the attention kernels. A warp owns rows of one operand (queries or keys)
-// and keeps their sums in registers. It iterates over tiles of the other operand, and the next tile is copied to shared
-// memory during the computation. A warp owns 32 rows, or 16 if heads have more than 128 elements, because accumulators
-// for 32 such rows would not fit in registers.
+// Defines tile sizes, addresses, copies and masks of the attention kernels. A warp owns rows of one operand (queries or
+// keys) and keeps their sums in registers. It iterates over tiles of the other operand, and the next tile is copied to
+// shared memory during the computation. A warp owns 32 rows, or 16 if heads have more than 128 elements, because
+// accumulators for 32 such rows would not fit in registers.
 #pragma once
 
 #include "attention.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Update of the router biases:
+// Updates the router biases:
 //
 //   bias += rate if the expert has less than the mean load of its layer, -rate if it has more
 //

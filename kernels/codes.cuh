@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Code that the FP8 kernels share: amax reduction, conversion to FP8, and 128 x 128 tiles that are transposed in shared
-// memory.
+// Defines code that the FP8 kernels share: amax reduction, conversion to FP8, and 128 x 128 tiles that are transposed
+// in shared memory.
 #pragma once
 
 #include "gswbench/fp8.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Column sums of a matrix (the gradient of a bias), and copies of a bias to each row of a matrix. For sums, each thread
-// block adds every gridDim-th row, and a thread eight columns. Then the partial sums of the blocks are added in order.
+// Computes column sums of a matrix (the gradient of a bias), and copies of a bias to each row of a matrix. For sums,
+// each thread block adds every gridDim-th row, and a thread eight columns. Then the partial sums of the blocks are
+// added in order.
 #include "elements.h"
 
 #include "device.cuh"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MoE combine and its gradient. A choice is one of the top_k experts of a token. Its slot is the row of the expert
-// output that belongs to it:
+// Computes MoE combine and its gradient. A choice is one of the top_k experts of a token. Its slot is the row of the
+// expert output that belongs to it:
 //
 //   out = sum over choices of gate * in[slot]
 //   d in[slot] = gate * d out, d gate = dot(d out, in[slot])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Causal convolution of each channel, forward and backward:
+// Computes the causal convolution of each channel, forward and backward:
 //
 //   s_t = bias + sum over j < taps of w_(taps-1-j) x_(t-j), out = silu(s)
 //   d s = d out * silu'(s)                             slope_kernel

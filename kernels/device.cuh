@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Device code that all kernels share: vectorised loads and stores of fp32 and bf16, warp and block reductions, template
-// dispatch by type, and kernel launches.
+// Defines device code that all kernels share: vectorised loads and stores of fp32 and bf16, warp and block reductions,
+// template dispatch by type, and kernel launches.
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Casts, sums of squares, gradient clipping and scaled sums of flat arrays. A thread handles eight elements at a time.
-// For sums, each block writes a partial sum, and a single block then adds these in order.
+// Computes casts, sums of squares, gradient clipping and scaled sums of flat arrays. A thread handles eight elements at
+// a time. For sums, each block writes a partial sum, and a single block then adds these in order.
 #include "gswbench/arithmetic.h"
 
 #include "elements.h"

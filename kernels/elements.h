@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ops on flat arrays: casts, sums, AdamW, Muon, digests and random operands; also column sums of a matrix.
+// Declares the kernels of ops on flat arrays: casts, sums, AdamW, Muon, digests and random operands; also column sums
+// of a matrix.
 #pragma once
 
 #include "gswbench/digest.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gated RMS norm of Mamba-2, per group of columns, forward and backward:
+// Computes the gated RMS norm of Mamba-2, per group of columns, forward and backward:
 //
 //   v = in * silu(z), n = v / rms(v), out = n * weight
 //   d v = (g - n mean(g n)) / rms(v) with g = d out * weight, d in = d v * silu(z), d z = d v * in * silu'(z)

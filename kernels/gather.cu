@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gather of rows by index, for embeddings and MoE dispatch:
+// Gathers rows by index, for embeddings and MoE dispatch:
 //
 //   out[i] = multiplier * in[(index[i] - first) / divisor], or 0 if the index is out of range
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Launch configurations of kernels: number of blocks and threads, and whether memory accesses are vectorised. They
-// depend only on sizes and the device, so that sums have the same order in every run.
+// Computes launch configurations of kernels: number of blocks and threads, and whether memory accesses are vectorised.
+// They depend only on sizes and the device, so that sums have the same order in every run.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Row widths and grids that the Mamba-2 kernels share. mamba.h has the layout of the rows.
+// Defines row widths and grids that the Mamba-2 kernels share. mamba.h has the layout of the rows.
 #pragma once
 
 #include "device.cuh"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernels of Mamba-2: causal convolution, selective scan and gated norm, forward and backward. `packed` is the output
-// of the input projection, for each token: z [inner], x [inner], B [groups, state], C [groups, state], dt [heads]. The
-// convolution covers the channels, which are x, B and C.
+// Declares the kernels of Mamba-2: causal convolution, selective scan and gated norm, forward and backward. `packed` is
+// the output of the input projection, for each token: z [inner], x [inner], B [groups, state], C [groups, state], dt
+// [heads]. The convolution covers the channels, which are x, B and C.
 #pragma once
 
 #include "launch.h"

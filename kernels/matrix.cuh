@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Warp-level matrix multiplication with mma.sync, ldmatrix and cp.async. A tile is a matrix of bf16 rows in shared
-// memory. Each row is padded with MATRIX_GAP elements, so that adjacent rows start in different banks.
+// Multiplies matrices per warp, with mma.sync, ldmatrix and cp.async. A tile is a matrix of bf16 rows in shared memory.
+// Each row is padded with MATRIX_GAP elements, so that adjacent rows start in different banks.
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Muon before and after its Newton-Schulz GEMMs:
+// Computes Muon before and after its Newton-Schulz GEMMs:
 //
 //   m += (1 - decay) (g - m), u = g + decay (m - g)      momentum (Nesterov), with the clipped gradient g
 //   x = u / |u|                                          normalization by the Frobenius norm of the matrix

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Norm forward:
+// Normalises rows:
 //
 //   y = (x - mean) / deviation * weight + bias, x = in + branch
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the norm kernels: the packets (eight elements) of a row that a thread holds in registers, and a block's
-// partial sums of the weight gradient.
+// Defines code that the norm kernels share: the packets (eight elements) of a row that a thread holds in registers, and
+// a block's partial sums of the weight gradient.
 #pragma once
 
 #include "norm.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Norm backward, with n = (x - mean) / deviation and g = d out * weight:
+// Computes the gradients of a norm, with n = (x - mean) / deviation and g = d out * weight:
 //
 //   d x      = (g - mean(g) - n mean(g n)) / deviation + residual; RMS norm omits mean(g)
 //   d weight = sum over rows of d out * n

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// FP8 quantization of a matrix in memory: out = fp8(scale x). If one scale depends on all values, a first pass computes
+// Quantizes a matrix in memory to FP8: out = fp8(scale x). If one scale depends on all values, a first pass computes
 // the amax. If the scale is given and no transposed copy is needed, the matrix is handled as a flat array. This matters
 // for master weights: they are one long row, which would fill only 1 of the 128 rows of a tile.
 #include "quantize.cuh"

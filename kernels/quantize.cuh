@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// FP8 quantization of a matrix x:
+// Quantizes a matrix x to FP8:
 //
 //   out = fp8(scale x), transposed = fp8(scale x)^T, scale = largest FP8 value / amax
 //

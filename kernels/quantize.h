@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// FP8 quantization of a matrix: row-wise, column-wise (transposed), or both.
+// Quantizes a matrix to FP8: row-wise, column-wise (transposed), or both.
 //
 // Memory-bound. To write both copies of a bf16 matrix moves 4 bytes per element, if scales are given or belong to
 // scaling blocks. If one scale depends on all values, they are read twice: 6 bytes, or 4 if the op before has computed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 quantization of a matrix, row-wise and as a transposed copy:
+// Quantizes a matrix to NVFP4, row-wise and as a transposed copy:
 //
 //   code = fp4(x block_scale), inverse scale of a block = e4m3(amax of 16 elements * tensor_scale / 6)
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// amax of an array, and the update of delayed FP8 scales:
+// Computes the amax of an array, and the update of delayed FP8 scales:
 //
 //   history = (amax, history without its oldest value), scale = target / max(history)
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RoPE (rotary position embedding). Elements a = x[i] and b = x[i + rotary / 2] of a head rotate by the angle of the
-// position:
+// Computes RoPE (rotary position embedding). Elements a = x[i] and b = x[i + rotary / 2] of a head rotate by the angle
+// of the position:
 //
 //   a' = a cos - b sin, b' = b cos + a sin
 //

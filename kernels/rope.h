@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels of RoPE, and kernels that split, join or transpose parts of rows.
+// Declares the kernels of RoPE, and kernels that split, join or transpose parts of rows.
 #pragma once
 
 #include "launch.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// RMS norm of each head of q and k, then RoPE (formulas: norm.cu, norm_backward.cu, rope.cu). A group of lanes holds
-// one head in registers; their number is a power of two. RoPE rotates element i of a head with element i + rotary / 2,
-// so a lane holds pairs of packets (eight elements each) at this distance, or single packets that do not rotate. The
-// gradient of the norm weights is summed in two stages: each block sums over its heads; then the partial sums are added
-// in order.
+// Computes the RMS norm of each head of q and k, then RoPE (formulas: norm.cu, norm_backward.cu, rope.cu). A group of
+// lanes holds one head in registers; their number is a power of two. RoPE rotates element i of a head with element i +
+// rotary / 2, so a lane holds pairs of packets (eight elements each) at this distance, or single packets that do not
+// rotate. The gradient of the norm weights is summed in two stages: each block sums over its heads; then the partial
+// sums are added in order.
 #include "gswbench/arithmetic.h"
 
 #include "rope.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MoE routing after the top-k selection (route_choose.cu), in this order. A choice is one of a token's top-k experts; a
-// slot is a row of the buffer that experts read.
+// Routes tokens to experts after the top-k selection (route_choose.cu), with these kernels in order. A choice is one of
+// a token's top-k experts; a slot is a row of the buffer that experts read.
 //
 //   drop_kernel          one block per expert and sequence: counts choices, and drops those beyond the capacity
 //   token_count_kernel   one block per expert, dropless only: counts the rows of the expert

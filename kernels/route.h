@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MoE routing, and gather, scatter and combine of rows by index. A choice is one of the top_k experts of a row (token).
-// A slot is a row of the buffer that experts read. Owners: number of ranks in the expert-parallel group.
+// Declares MoE routing, and gather, scatter and combine of rows by index. A choice is one of the top_k experts of a row
+// (token). A slot is a row of the buffer that experts read. Owners: number of ranks in the expert-parallel group.
 #pragma once
 
 #include "launch.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradient of the router logits, one warp per row.
+// Computes the gradient of the router logits, one warp per row.
 #include "route.h"
 #include "route_scores.cuh"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Router scores of a row, computed by a warp.
+// Computes the router scores of a row with one warp.
 #pragma once
 
 #include "gswbench/arithmetic.h"

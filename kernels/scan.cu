@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Selective scan of Mamba-2, forward and backward, per head, with a = -exp(decay) and u = dt x:
+// Computes the selective scan of Mamba-2, forward and backward, per head, with a = -exp(decay) and u = dt x:
 //
 //   S_t   = exp(a dt_t) S_t-1 + u_t B_t^T, out_t = S_t C_t + skip x_t
 //   E_t   = d out_t C_t^T + exp(a dt_t+1) E_t+1                      (gradient of S_t)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Shared by the scan kernels. A thread block handles one head of one sequence. Each warp has `rows` elements of the
-// head, and each lane every 32nd state of these elements. Positions are loaded to shared memory in tiles.
+// Defines code that the scan kernels share. A thread block handles one head of one sequence. Each warp has `rows`
+// elements of the head, and each lane every 32nd state of these elements. Positions are loaded to shared memory in
+// tiles.
 #pragma once
 
 #include "mamba.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Grid-stride access to flat arrays of any type.
+// Defines grid-stride access to flat arrays of any type.
 #pragma once
 
 #include "device.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arena allocator: all allocations are freed together. A failed allocation ends the job.
+// Declares an arena allocator: all allocations are freed together. A failed allocation ends the job.
 #pragma once
 
 #include <stddef.h>

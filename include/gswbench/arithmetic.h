@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scalar fp32 formulas of the elementwise and row-wise ops. Compiles as C and as CUDA, so both backends compute the
-// same formulas. Most functions are free of branches and calls, so that loops over them vectorise.
+// Defines scalar fp32 formulas of the elementwise and row-wise ops. Compiles as C and as CUDA, so both backends compute
+// the same formulas. Most functions are free of branches and calls, so that loops over them vectorise.
 #pragma once
 
 #include <math.h>

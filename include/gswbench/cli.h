@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Command line: finds the command, parses its flags, runs it.
+// Runs the command line: finds the command, parses its flags, runs it.
 #pragma once
 
 #include "gswbench/status.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Host clocks: a monotonic one for measuring, and the wall clock. Also the number of CPU cores of this process.
+// Reads the host clocks: a monotonic one for measuring, and the wall clock. Also counts the CPU cores of this process.
 #pragma once
 
 double clock_seconds(void);         // monotonic, from an arbitrary origin

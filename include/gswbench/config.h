@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The configuration: all sections, from INI files and the command line.
+// Reads the configuration: all sections, from INI files and the command line.
 #pragma once
 
 #include <dirent.h>

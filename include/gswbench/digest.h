@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A 2 KiB digest of a tensor: tells whether two tensors have the same bits, and estimates their distance. Compiles as C
-// and CUDA, so that host and device compute the same digest.
+// A digest of a tensor has 2 KiB. It tells whether two tensors have the same bits, and estimates their distance.
+// Compiles as C and CUDA, so that host and device compute the same digest.
 //
 // The hash is a sum over 8-byte words, each mixed with its position, so any order of work gives the same result. The
 // sketch is a count sketch (Charikar, Chen, Farach-Colton 2002), a linear map with random signs. The squared distance

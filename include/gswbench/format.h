@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Number formats: a table with one row per format, and conversion to and from bf16. The conversions compile as C and as
-// CUDA, so host and device round identically. fp8.h and fp4.h convert the formats of 8 and 4 bits.
+// Describes number formats: a table with one row per format, and conversion to and from bf16. The conversions compile
+// as C and as CUDA, so host and device round identically. fp8.h and fp4.h convert the formats of 8 and 4 bits.
 #pragma once
 
 #include <stdbool.h>

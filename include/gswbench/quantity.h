@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A number with its origin and its uncertainty.
+// A quantity is a number with its origin and its uncertainty.
 #pragma once
 
 #include <stdbool.h>

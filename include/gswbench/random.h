@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Counter-based random numbers for weights and tokens. A value depends only on its key and index, so every layout draws
-// the same numbers. Integer arithmetic makes them identical on all machines. Compiles as C and as CUDA.
+// Computes counter-based random numbers for weights and tokens. A value depends only on its key and index, so every
+// layout draws the same numbers. Integer arithmetic makes them identical on all machines. Compiles as C and as CUDA.
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// File signatures, made and verified by ssh-keygen (-Y, OpenSSH 8.0 or newer). FILE.sig holds the signature of FILE.
+// Handles file signatures, made and verified by ssh-keygen (-Y, OpenSSH 8.0 or newer). FILE.sig holds the signature of
+// FILE.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bounded copies, closest match, growing buffers, and escaping of untrusted text.
+// Declares bounded copies, closest match, growing buffers, and escaping of untrusted text.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Version and build of the program.
+// Tells the version and the build of the program.
 #pragma once
 
 // The version: "0.1.0 (1a2b3c4)" with the commit, "0.1.0 (1a2b3c4+)" with local changes, "0.1.0" outside a git

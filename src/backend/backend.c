@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Registry of backends: opens a backend by name and counts its allocations. It also knows which ops a backend does not
-// support. So a build or a machine without that backend can still check a job for it.
+// Opens a backend by name and counts its allocations. It also knows which ops a backend does not support. So a build or
+// a machine without that backend can still check a job for it.
 #include "gswbench/backend.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arena allocator. Allocations are cut from the newest block of a list; a new block is added when it is full.
+// Implements the arena allocator. Allocations are cut from the newest block of a list; a new block is added when it is
+// full.
 #include "gswbench/arena.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Build identifier: the GNU build id or, without one, a hash of the executable segments.
+// Finds the build identifier: the GNU build id or, without one, a hash of the executable segments.
 #define _GNU_SOURCE
 #include <elf.h>
 #include <inttypes.h>

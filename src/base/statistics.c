@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Order statistics of step times. The confidence interval of the median assumes no distribution: the number of values
-// below the true median is binomial with p = 1/2, so two ranks of the sorted values bracket it. Values must be
+// Computes order statistics of step times. The confidence interval of the median assumes no distribution: the number of
+// values below the true median is binomial with p = 1/2, so two ranks of the sorted values bracket it. Values must be
 // independent; autocorrelated series get a wider interval.
 #include "gswbench/statistics.h"
 

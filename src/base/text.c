@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bounded copies, edit distance, growing buffers and printable text.
+// Implements bounded copies, edit distance, growing buffers and printable text.
 #include "gswbench/text.h"
 
 #include <ctype.h>

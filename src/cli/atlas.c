@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench atlas: prediction errors against published step times, by family, GPU, precision and program.
+// gswbench atlas: prints prediction errors against published step times, by family, GPU, precision and program.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of the command line. A command is a table of flags and a function; cli.c has the list.
+// The files of the command line share these types. A command is a table of flags and a function; cli.c has the list.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the communicators: how buffers are divided, the order of reductions, and which streams share a
+// The communicators share these: how buffers are divided, the order of reductions, and which streams share a
 // communicator.
 #pragma once
 

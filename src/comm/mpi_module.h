@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Interface of the shared library that is linked with MPI.
+// Declares the interface of the shared library that is linked with MPI.
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NCCL's requirements on the ranks of a job, and the connections of a pipeline. This module does not call NCCL.
+// Checks NCCL's requirements on the ranks of a job, and finds the connections of a pipeline. This module does not call
+// NCCL.
 #pragma once
 
 #include <stdint.h>

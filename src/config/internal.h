@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of this folder. A parsed config is a document: a list of assignments.
+// The files of this folder share these types. A parsed config is a document: a list of assignments.
 #pragma once
 
 #include "gswbench/arena.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention on the device. cuDNN computes it, if it is installed, supports the shape and its plan runs; otherwise the
-// built-in kernels do. The choice is made when the op is prepared, and is then final.
+// Runs attention on the device. cuDNN computes it, if it is installed, supports the shape and its plan runs; otherwise
+// the built-in kernels do. The choice is made when the op is prepared, and is then final.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

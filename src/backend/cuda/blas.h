@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt. It is loaded at run time, because it takes half a gigabyte of memory and runs on the host do not need it.
+// cuBLASLt is loaded at run time, because it takes half a gigabyte of memory and runs on the host do not need it.
 #pragma once
 
 #include <cublasLt.h>

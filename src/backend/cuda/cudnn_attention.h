@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention with cuDNN's fused engines, planned once per shape. If cuDNN is not installed, cudnn_attention_open fails
-// with the reason.
+// Runs attention with cuDNN's fused engines, planned once per shape. If cuDNN is not installed, cudnn_attention_open
+// fails with the reason.
 #pragma once
 
 #include "gswbench/backend.h"

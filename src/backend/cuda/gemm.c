@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GEMMs with cuBLASLt. Operands are FP4, FP8, bf16 or fp32, and sums are in fp32. Descriptors and algorithms are
+// Runs GEMMs with cuBLASLt. Operands are FP4, FP8, bf16 or fp32, and sums are in fp32. Descriptors and algorithms are
 // created before the first step, and a step only looks them up.
 #include "gemm.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GEMMs of the cuda backend. There is one entry per distinct problem, with its cuBLASLt descriptors and the algorithm
-// that every step uses.
+// Declares the GEMMs of the cuda backend. There is one entry per distinct problem, with its cuBLASLt descriptors and
+// the algorithm that every step uses.
 #pragma once
 
 #include "blas.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the ops of the cuda backend: its state and error checks. device/internal.h has the part that does not call
-// CUDA.
+// The ops of the cuda backend share its state and error checks. device/internal.h has the part that does not call CUDA.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cache file of GEMM algorithms, with one line per problem. Each line has a checksum, because the library computes
-// wrong results with a corrupted algorithm.
+// Manages the cache file of GEMM algorithms, with one line per problem. Each line has a checksum, because the library
+// computes wrong results with a corrupted algorithm.
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by ops that have built-in kernels: the state of the device and launch checks. This folder does not call CUDA
+// Ops with built-in kernels share this: the state of the device and launch checks. This folder does not call CUDA
 // directly, so that another backend with streams can use it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MLP activation, gated (SwiGLU, GEGLU) or plain (GELU, squared ReLU), forward and backward.
+// Computes the MLP activation, gated (SwiGLU, GEGLU) or plain (GELU, squared ReLU), forward and backward.
 #include "gswbench/arithmetic.h"
 #include "gswbench/fatal.h"
 #include "gswbench/op_shape.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Attention for a block of query rows at a time, over the keys that the block sees. Key-value heads are divided among
-// the threads. One thread computes a whole head in a fixed order, so results do not depend on the number of threads.
+// Computes attention for a block of query rows at a time, over the keys that the block sees. Key-value heads are
+// divided among the threads. One thread computes a whole head in a fixed order, so results do not depend on the number
+// of threads.
 #include <math.h>
 #include <string.h>
 

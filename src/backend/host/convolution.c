@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Causal convolution of each channel, with bias and SiLU, and its gradient. Each thread handles blocks of channels.
+// Computes the causal convolution of each channel, with bias and SiLU, and its gradient. Each thread handles blocks of
+// channels.
 #include <string.h>
 
 #include "gswbench/arithmetic.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MoE dispatch, which copies tokens to the slots of their experts, and combine, which sums expert outputs with weights;
-// and their gradients.
+// Computes MoE dispatch, which copies tokens to the slots of their experts, and combine, which sums expert outputs with
+// weights; and their gradients.
 #include <string.h>
 
 #include "internal.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Embedding lookup in a vocabulary shard, and the gradient of its table.
+// Computes the embedding lookup in a vocabulary shard, and the gradient of its table.
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// RMS norm of each group of y * silu(z), and its gradient. The groups are divided among the threads.
+// Computes the RMS norm of each group of y * silu(z), and its gradient. The groups are divided among the threads.
 #include <math.h>
 #include <string.h>
 

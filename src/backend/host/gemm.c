@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GEMMs with BLAS, or with gemm_packed.c on processors that have instructions for pairs of bf16 (AVX-512, AMX).
+// Computes GEMMs with BLAS, or with gemm_packed.c on processors that have instructions for pairs of bf16 (AVX-512,
+// AMX).
 //
 // Results must not depend on the number of threads. BLAS may sum the edges of a matrix in another order than its
 // interior, so the blocks of C that are passed to BLAS depend only on the shape. gemm_packed.c sums along k in the same

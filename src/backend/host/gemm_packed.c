@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GEMMs C = A B with AVX-512 or AMX, with sums in fp32.
+// Computes GEMMs C = A B with AVX-512 or AMX, with sums in fp32.
 //
 // Loops, from outside to inside: a thread handles a block of C (1024 x 512), then a range of k, then 256 rows of A. It
 // first packs its parts of A and B into tiles, converting FP8 to bf16, which is exact. The inner kernel then computes

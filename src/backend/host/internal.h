@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the ops of the host backend: state, loops over rows, scratch, and access to rows as fp32.
+// The ops of the host backend share these: state, loops over rows, scratch, and access to rows as fp32.
 #pragma once
 
 #include "gswbench/backend.h"

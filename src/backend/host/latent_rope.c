@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RoPE of multi-head latent attention (MLA): rotates the last elements of each query head, and the key part that all
-// heads share.
+// Computes RoPE of multi-head latent attention (MLA): rotates the last elements of each query head, and the key part
+// that all heads share.
 #include "internal.h"
 
 // Scratch per thread, in rows of rotary elements: input, output, and the sum over heads.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// RMS norm, layer norm, and layer norm with weight + 1 (NORM_LAYER_1P), forward and backward.
+// Computes RMS norm, layer norm, and layer norm with weight + 1 (NORM_LAYER_1P), forward and backward.
 #include <math.h>
 #include <string.h>
 

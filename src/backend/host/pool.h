@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Thread pool of a rank. Idle threads sleep, so there may be more ranks than cores.
+// Declares the thread pool of a rank. Idle threads sleep, so there may be more ranks than cores.
 #pragma once
 
 #include <stdint.h>

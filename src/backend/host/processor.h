@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Instruction sets that the compiler may use for the host backend (-march=native). Columns: name (as in /proc/cpuinfo,
-// or close to it), then leaf, subleaf, register and bit of cpuid.
+// Lists the instruction sets that the compiler may use for the host backend (-march=native). Columns: name (as in
+// /proc/cpuinfo, or close to it), then leaf, subleaf, register and bit of cpuid.
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Quantization of a matrix to FP8, with an optional transposed copy and the scales; the transpose of an FP8 matrix; and
-// the update of delayed scales.
+// Quantizes a matrix to FP8, with an optional transposed copy and the scales; the transpose of an FP8 matrix; and the
+// update of delayed scales.
 #include <math.h>
 #include <string.h>
 

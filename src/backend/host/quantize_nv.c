@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantization of a matrix to NVFP4. The row-wise and the transposed copy have separate tensor scales, because only the
+// Quantizes a matrix to NVFP4. The row-wise and the transposed copy have separate tensor scales, because only the
 // transposed copy may be multiplied by a Hadamard matrix before it is quantized.
 #include <math.h>
 #include <string.h>

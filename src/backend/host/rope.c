@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RoPE: splits packed q, k, v, and rotates q and k, after an optional RMS norm of each head. The backward pass rotates
-// back and packs. With norms it also computes the gradients of their weights.
+// Computes RoPE: splits packed q, k, v, and rotates q and k, after an optional RMS norm of each head. The backward pass
+// rotates back and packs. With norms it also computes the gradients of their weights.
 #include <math.h>
 #include <string.h>
 

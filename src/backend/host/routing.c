@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// MoE router: selects the top-k experts of each token, computes gates, drops choices beyond capacity, and assigns
-// slots. Also the gradient of the logits, and the update of the bias that balances the load of the experts. A choice is
-// one of a token's top-k experts; a slot is a row of the buffer that experts read.
+// Implements the MoE router: selects the top-k experts of each token, computes gates, drops choices beyond capacity,
+// and assigns slots. Also the gradient of the logits, and the update of the bias that balances the load of the experts.
+// A choice is one of a token's top-k experts; a slot is a row of the buffer that experts read.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

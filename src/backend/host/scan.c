@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Selective scan of Mamba-2. A sequence is processed in chunks: GEMMs compute the effect of positions within a chunk,
-// and a state carries the effect of earlier chunks. The groups of heads are divided among the threads.
+// Computes the selective scan of Mamba-2. A sequence is processed in chunks: GEMMs compute the effect of positions
+// within a chunk, and a state carries the effect of earlier chunks. The groups of heads are divided among the threads.
 //
 // With a = -exp(decay), D = skip, u = dt x, L_i = sum of dt a up to position i of the chunk, and S the state before the
 // chunk:

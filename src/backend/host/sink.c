@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention sinks: after attention over the keys, exp(sink) is added to the softmax denominator of each head.
+// Computes attention sinks: after attention over the keys, exp(sink) is added to the softmax denominator of each head.
 #include <math.h>
 
 #include "internal.h"

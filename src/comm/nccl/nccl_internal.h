@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shared by the parts of the nccl communicator: connections, and the thread that monitors them.
+// The parts of the nccl communicator share these: connections, and the thread that monitors them.
 #pragma once
 
 #include <nccl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Device memory that NCCL allocates, and that is registered with its communicators. If all members of a group have the
-// same layout of a buffer, it is registered as a symmetric window: a member finds other members' data at the same
-// offset as its own. Otherwise each member registers its buffer alone, which still saves copies. All members register
-// windows in the same order.
+// Allocates device memory with NCCL, and registers it with communicators. If all members of a group have the same
+// layout of a buffer, it is registered as a symmetric window: a member finds other members' data at the same offset as
+// its own. Otherwise each member registers its buffer alone, which still saves copies. All members register windows in
+// the same order.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
