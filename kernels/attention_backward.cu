@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct at
     }
 }
 
-// Replaces a score by P and its slope, dP = dO V^T, by dS. factor includes log2(e) and shift is the log-sum-exp in base
-// 2, so that the exponential is one ex2 instruction.
+// Replaces a score by P, and its slope dP = dO V^T by dS. factor includes log2(e), and shift is the log-sum-exp in base
+// 2. So the exponential is one ex2 instruction.
 __device__ inline void differentiate(float &score, float &slope, float factor, float shift, float row_sum, float scale)
 {
     score = power_of_two(score * factor - shift);

@@ -8,8 +8,8 @@
 #include "gswbench/format.h"
 #include "launch.h"
 
-// A template argument as a value. with_value, with_type and with_flag turn a run-time value into a constant and pass it
-// to a lambda, which uses constant::value as a template argument of a kernel.
+// Carries a template argument as a value. with_value, with_type and with_flag turn a run-time value into a constant and
+// pass it to a lambda. The lambda uses constant::value as a template argument of a kernel.
 template <auto number> struct constant {
     static constexpr auto value = number;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Computes RoPE of multi-head latent attention (MLA). rope.cu has the formula. One thread block handles one token, and
-// its threads packets of eight elements of its heads. All heads share one rotary key, so backward sums its gradient
-// over heads. The n threads with the same packet of the key each add every n-th head, and then their sums are added in
-// order.
+// each of its threads packets of eight elements of the heads. All heads share one rotary key, so backward sums its
+// gradient over heads. The threads that hold the same packet of the key divide the heads among each other, and then
+// their sums are added in order.
 #include "rope.h"
 #include "rope_turn.cuh"
 

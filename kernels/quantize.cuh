@@ -157,8 +157,8 @@ template <typename Source, enum scaling scaling, bool is_wide> constexpr int res
 template <> constexpr int resident<stored_source<bf16>, SCALING_WHOLE, true>          = 3;
 template <> constexpr int resident<stored_source<bf16>, SCALING_128X128, true>        = 3;
 
-// Quantizes a tile and stores its copies; each thread handles its patch. scales: contains the scale on input if one
-// scale covers the tensor. *largest is raised to the amax.
+// Quantizes a tile and stores its row-wise and transposed copy. Each thread handles its patch of 8 x 8 elements.
+// scales: contains the scale on input if one scale covers the tensor. *largest is raised to the amax.
 template <enum format format, enum scaling scaling, bool is_wide, typename T>
 __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[width], float (&scales)[width],
                                   float *largest, const struct quantize_args &args, const patch &its)

@@ -138,8 +138,8 @@ template <int held> __device__ inline void multiply(piece<held> &x, const piece<
     each<held * 2 * width>([&](int i) { (&x.of[0][0][0])[i] *= (&by.of[0][0][0])[i]; });
 }
 
-// Every head of one kind (queries, keys or values) in every token, as one sequence of `total` heads. packed_at and
-// split_at return the index of head i in the packed rows and in the split arrays.
+// Describes every head of one kind (queries, keys or values) in every token, as one sequence of `total` heads.
+// packed_at and split_at return the index of head i in the packed rows and in the split arrays.
 template <typename T> struct heads {
     T       *packed, *split;
     const T *in;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A communicator executes collectives, sends and receives between ranks. This header has its interface, a table of
-// functions, and its state; comm.c has the list. local and mpi sum in fp32 in rank order and round once, so both give
-// the same bits in every run. nccl uses the order and precision that NCCL chooses.
+// functions, and its state. comm.c lists the communicators. local and mpi sum in fp32 in rank order and round once, so
+// both give the same bits in every run. nccl uses the order and precision that NCCL chooses.
 #pragma once
 
 #include <stdbool.h>

@@ -102,8 +102,8 @@ struct trace_config {
 extern const struct option trace_options[];
 
 // trace_config_check fails if a listed rank does not exist, or if a timeline is wanted without a traced step.
-// trace_config_draws returns whether a rank writes a timeline, trace_config_lists whether it may write a file of its
-// communication ops (with auto, every rank may).
+// trace_config_draws returns whether a rank writes a timeline. trace_config_lists returns whether it may write a file
+// of its communication ops; with auto, every rank may.
 status trace_config_check(const struct trace_config *trace, int64_t world);
 bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
 bool   trace_config_lists(const struct trace_config *trace, int64_t rank);

@@ -455,7 +455,7 @@ json_t *json_schema(const struct json_field *fields)
 // old array is still allocated.
 enum { OBJECT_COST = 240, LIST_COST = 136, TEXT_COST = 112, NUMBER_COST = 32, ELEMENT_COST = 24 };
 
-// Memory limit of a document: TIMES_MAX times the bytes of its text, plus MORE_BYTES.
+// The memory of a document is limited to TIMES_MAX times the bytes of its text, plus MORE_BYTES.
 enum { TIMES_MAX = 10, MORE_BYTES = 128 << 20 };
 
 // Returns the index of the closing quote of a string. at: index of its opening quote.

@@ -57,7 +57,7 @@ const char *const *option_words(const struct option *option)
     return option->type == OPTION_BOOLEAN ? yes_or_no : option->names != NULL ? option->names : none;
 }
 
-// Lists names as "a, b or c"; last: the separator " or ".
+// Writes names as a list. last: the separator before the last name, such as " or " for "a, b or c".
 static void list_names(const char *const *names, const char *last, char *text, size_t bytes)
 {
     text[0] = '\0';

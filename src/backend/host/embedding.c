@@ -36,7 +36,7 @@ static void put_product(const struct loop *loop, int64_t row, int64_t token, flo
     row_store(&loop->buffers[EMBEDDING_OUT], row * columns, columns, space, loop->op->accumulates);
 }
 
-// Scratch per thread: a row in fp32, if it must be scaled or added.
+// Returns the floats of scratch per thread: a row in fp32, if it must be scaled or added.
 static int64_t forward_floats(const struct op *op)
 {
     return copies_rows(op) ? 0 : op->shape.rows.columns;
@@ -64,9 +64,9 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
 
 const struct host_op host_embedding_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
-// Scratch per thread: the sum of a table row in double, and one row in fp32. Shared scratch: for each table row, a
-// linked list of the rows with its token. It holds the first row of each list, then the next row for each row; -1:
-// none.
+// Returns the floats of scratch per thread: the sum of a table row in double, and one row in fp32. Shared scratch: for
+// each table row, a linked list of the rows with its token. It holds the first row of each list, then the next row for
+// each row; -1: none.
 static int64_t row_floats(const struct op *op)
 {
     return 3 * op->shape.rows.columns + 16;

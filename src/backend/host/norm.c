@@ -35,7 +35,7 @@ static const float *read_sum(const struct loop *loop, int64_t at, float *space, 
     return row_read(sum, at, columns, space);
 }
 
-// Scratch per thread, each [columns]: factors, bias, x, and a row for branch and then out.
+// Returns the floats of scratch per thread, for rows of [columns]: factors, bias, x, and a row for branch and then out.
 static int64_t forward_floats(const struct op *op)
 {
     return 4 * op->shape.rows.columns;

@@ -138,8 +138,8 @@ struct choices {
 };
 static const float DROPPED = -1.0f;
 
-// Scratch per thread: a row of scores, a row of selection values, and the candidates of a sequence. Shared scratch:
-// struct choices.
+// Returns the floats of scratch per thread: a row of scores, a row of selection values, and the candidates of a
+// sequence. Shared scratch: struct choices.
 static int64_t thread_floats(const struct routing_shape *shape)
 {
     return 2 * shape->experts + 2 * rows_per_sequence(shape);
