@@ -20,7 +20,7 @@
 #include "gswbench/status.h"
 #include "gswbench/step.h"
 
-// One op for all ops of the job with the same key, that is with the same kind, shape and formats.
+// A distinct op of the job. Ops with the same key, that is kind, shape and formats, are listed once.
 struct distinct_op {
     struct op_key key;
     struct op     op;

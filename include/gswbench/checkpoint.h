@@ -83,8 +83,9 @@ void   checkpoint_close(struct catalogue *opened);    // accepts NULL
 // Returns the training progress at the save; step 0 for weights in Hugging Face's layout.
 const struct checkpoint_origin *checkpoint_origin(const struct catalogue *opened);
 
-// Reads and verifies a whole checkpoint, and counts its contents. If is_ours is false, it is a folder in Hugging Face's
-// layout. Such a folder has no manifest, so its tensors are only read, and not compared with checksums or a model.
+// The contents of a checkpoint, which checkpoint_verify counts while it reads and verifies all data. If is_ours is
+// false, the folder is in Hugging Face's layout. It then has no manifest, so the data are read but compared with no
+// checksums and no model.
 struct checkpoint_contents {
     int64_t step, tensors, slices, files, bytes;
     bool    is_ours;

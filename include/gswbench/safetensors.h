@@ -23,8 +23,9 @@ struct safetensor {
     bool        has_checksum;    // read from a file: whether the file has its checksum
 };
 
-// Writes a file. create: fills begin and bytes of the tensors. append: adds data, in the order of the tensors, and
-// fills the checksums. finish: writes the checksums into the header. The tensors must stay valid until finish.
+// Writes a file. safetensors_create sets begin and bytes of the tensors. safetensors_append adds data in the order of
+// the tensors and sets the checksums, which safetensors_finish writes into the header. The tensors must stay valid
+// until then.
 struct safetensors_writer {
     struct output        output;
     struct safetensor   *tensors;

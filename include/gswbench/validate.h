@@ -38,8 +38,8 @@ struct result_verification validation_expect(const struct validation_setup *setu
 struct validation *validation_open(const struct validation_setup *setup);
 void               validation_close(struct validation *validation);
 
-// Runs the communication ops of the step on integers with known results, which overwrites the memory of the step. step:
-// -1 before the first step, else the last step. Returns false, with a reason in the result, if an output is wrong.
+// Runs the communication ops of a step on integers with known results. This overwrites the memory of the step. `step`
+// is -1 before the first step, else the last step. Returns false, with a reason in the result, if an output is wrong.
 // Collective.
 bool validation_test_communications(struct validation *validation, int64_t step);
 

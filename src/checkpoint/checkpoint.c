@@ -22,7 +22,7 @@ enum { NAME_BYTES = 64 };    // size of a file name
 static const int64_t shard_bytes_default = 5000000000;    // the default of Hugging Face's writer
 
 // Returns the entry of a part of a weight in a safetensors file.
-static struct safetensor describe(const struct weight_part *part, enum format format)
+static struct safetensor describe_part(const struct weight_part *part, enum format format)
 {
     struct safetensor tensor = {.format = format, .dims = part->is_vector ? 1 : 2, .dim = {part->rows, part->columns}};
     if (part->is_vector) {
@@ -38,8 +38,8 @@ struct shard_state {
     int64_t     shard_bytes, bytes_used;    // maximum and current bytes of data in the last file
 };
 
-static void append(struct export_list *list, const struct weight_part *part, const struct plan_unit *unit,
-                   struct shard_state *shard_state)
+static void append_part(struct export_list *list, const struct weight_part *part, const struct plan_unit *unit,
+                        struct shard_state *shard_state)
 {
     int64_t bytes = format_bytes(shard_state->format, part->rows * part->columns);
     if (list->shards == 0 || shard_state->bytes_used + bytes > shard_state->shard_bytes) {
@@ -49,7 +49,7 @@ static void append(struct export_list *list, const struct weight_part *part, con
     shard_state->bytes_used += bytes;
     list->total_bytes += bytes;
     int32_t tensors = list->count;
-    LIST_APPEND(list->tensors, tensors, describe(part, shard_state->format));
+    LIST_APPEND(list->tensors, tensors, describe_part(part, shard_state->format));
     LIST_APPEND(list->exports, list->count,
                 (struct export){.part             = part,
                                 .shard            = list->shards - 1,
@@ -120,7 +120,7 @@ static void append_units(struct export_list *list, const struct plan *plan, int6
         const struct weight    *weight = &of->weights[i];
         const struct plan_unit *unit   = &of->units[weight->unit];
         for (int32_t j = 0; j < weight->part_count && unit->place == place && is_listed(of, holder, unit); j++) {
-            append(list, &weight->part[j], unit, shard_state);
+            append_part(list, &weight->part[j], unit, shard_state);
         }
     }
 }

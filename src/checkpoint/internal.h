@@ -53,7 +53,7 @@ void               exports_free(struct export_list *list);
 // Names the router bias of the expert layer with this index, or the one tensor that has the biases of every layer.
 // Returns the number of bias tensors.
 int32_t exports_name_bias(const struct plan *plan, int32_t index, char name[SAFETENSORS_NAME_BYTES]);
-// Finds a part in a plan.
+// Finds the weight and the part of an export in a plan.
 struct part_place exports_find(const struct plan *plan, const struct export *export);
 
 // Tell the watchdog about progress, if it has callbacks.

@@ -20,9 +20,8 @@ const char *const state_prefixes[] = {[STATE_WEIGHT]        = "",
 
 int32_t state_tensor(const struct plan_unit *unit, enum state state)
 {
-    const int32_t tensors[] = {[STATE_WEIGHT] =
-                                   // the quantized weights follow from the masters
-                               unit->is_low_precision ? -1 : unit->weight,
+    // A quantized weight is not saved, because it follows from its master.
+    const int32_t tensors[] = {[STATE_WEIGHT]        = unit->is_low_precision ? -1 : unit->weight,
                                [STATE_MASTER]        = unit->master,
                                [STATE_FIRST_MOMENT]  = unit->first_moment,
                                [STATE_SECOND_MOMENT] = unit->second_moment};

@@ -229,7 +229,8 @@ status checkpoint_plan(struct plan *plan, const struct model_config *model, int6
     return plan_build(plan, &request);
 }
 
-// Opens a checkpoint and compares it with the model in its manifest. An invalid model is an error of the checkpoint.
+// Opens a checkpoint and compares it with the model in its manifest. Fails with EXIT_CHECKPOINT if that model is
+// invalid.
 static status open_with_plan(struct catalogue *catalogue, const char *path, struct plan *plan)
 {
     struct model_config model;

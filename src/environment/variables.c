@@ -57,7 +57,7 @@ static int find_rule(const char *name)
     return HIDDEN;
 }
 
-static bool has(const struct setting_list *list, const char *name)
+static bool has_variable(const struct setting_list *list, const char *name)
 {
     for (int i = 0; i < list->count; i++) {
         char known[64];
@@ -87,7 +87,7 @@ static void add_variable(struct setting_list *list, const char *line)
     snprintf(name, sizeof(name), "%.*s", (int)length, line);
     int                       rule = find_rule(name);
     const struct setting_kind kind = {.rule = (enum setting_rule)rule, .is_setting = true, .remedy = remedy};
-    if (rule != HIDDEN && !is_default(line) && !has(list, name)) {
+    if (rule != HIDDEN && !is_default(line) && !has_variable(list, name)) {
         settings_add(list, &kind, name, line + length + 1);
     }
 }

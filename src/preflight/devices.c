@@ -271,7 +271,7 @@ void flight_fit_limit(struct preflight_class *value_class)
 }
 
 // Gathers every rank's rates, and sets the values and limits of the classes.
-static void gather(struct flight *flight, struct devices *devices)
+static void gather_rates(struct flight *flight, struct devices *devices)
 {
     double own[PROBES] = {0.0};
     for (int i = 0; i < devices->count; i++) {
@@ -315,7 +315,7 @@ static status run_round(struct flight *flight, void *state)
     flight_meet(flight, "GEMMs and copies");
     flight_end_turn(&turn);
     devices->rounds++;
-    gather(flight, devices);
+    gather_rates(flight, devices);
     return OK;
 }
 

@@ -23,7 +23,7 @@ struct groups {
 
 // Halves the sizes of input and output until the larger buffer has at most `bytes`, or a size is odd. Returns the
 // divisor.
-static int64_t cap(struct distinct_op *op, int64_t bytes)
+static int64_t halve_sizes(struct distinct_op *op, int64_t bytes)
 {
     int64_t halves = 1;
     for (;; halves *= 2) {
@@ -101,7 +101,7 @@ static status measure_group(struct flight *flight, struct groups *groups, const 
 {
     groups->op     = *op;
     groups->best   = INFINITY;
-    int64_t halves = cap(&groups->op, flight->environment.backend.ops->is_device ? device_bytes : host_bytes);
+    int64_t halves = halve_sizes(&groups->op, flight->environment.backend.ops->is_device ? device_bytes : host_bytes);
     add_class(flight, groups, halves);
     const struct flight_series series = {
         .run = run_group, .state = groups, .batch = 1, .first_class = groups->class, .share = 0.95};

@@ -121,7 +121,7 @@ struct links {
 
 // One measurement of two ranks in a round. Ranks gather the speeds of the data that they received from their partner.
 struct visit {
-    int64_t partner;    // -1: none
+    int64_t partner;    // rank of the partner; -1: none
     double  rate, latency, seconds;
 };
 
@@ -145,7 +145,7 @@ static void list_ranks(struct links *links, const struct flight *flight)
     }
 }
 
-// -1: none
+// Returns the rank with this local rank on a node; -1: none.
 static int64_t find_rank(const struct links *links, int64_t node, int64_t local)
 {
     return links->numbers[node * links->local_ranks + local] - 1;

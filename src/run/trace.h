@@ -64,7 +64,7 @@ struct communication_files {
 struct communication_files communication_files_of(const struct trace_config *trace, const struct plan *plan);
 bool                       communication_files_have(const struct communication_files *files, int64_t rank);
 
-// Writes transfers/RANK.csv of the selected ranks into rank 0's folder. Only rank 0's status and is_cut count.
-// Collective.
+// Writes transfers/RANK.csv of the selected ranks into rank 0's folder. Rank 0 decides which ranks have a file, and its
+// status counts. Collective.
 status communication_files_write(const struct communication_times_setup *setup, const struct communication_rows *rows,
                                  const struct output_folder *folder);

@@ -19,12 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// TILE: keys per block of an attention kernel; the largest kernels use twice that
+// SAFETY and FEW are in the bound above. TILE: keys per block of an attention kernel; the largest kernels use twice
+// that.
 enum { SAFETY = 16, FEW = 16, TILE = 64 };
 
 static const double UNIT = 0x1p-24, STEP = 0x1p-7, MAXIMUM = 0.25;
 
-static double cap(double variance)
+static double limit_variance(double variance)
 {
     return variance < MAXIMUM ? variance : MAXIMUM;
 }
@@ -112,8 +113,8 @@ static void propagate(const struct spread *spread, const struct plan *plan, cons
     }
     for (int slot = 0; slot < op->operand_count; slot++) {
         if (op->operand[slot] >= 0 && (op->access[slot] & ACCESS_WRITE)) {
-            const struct tensor *written     = &plan->tensors[op->operand[slot]];
-            double               more        = variance > 0 ? cap(variance + squared_rounding(written->format)) : 0;
+            const struct tensor *written = &plan->tensors[op->operand[slot]];
+            double               more = variance > 0 ? limit_variance(variance + squared_rounding(written->format)) : 0;
             spread->variance[written->whole] = fmax(spread->variance[written->whole], more);
             spread->is_unknown[written->whole] |= is_unknown;
         }
@@ -164,7 +165,7 @@ void spread_open(struct spread *spread, const struct validation_setup *setup, bo
     double sent = propagate_all(spread, plan, &sources);
     if (plan->mesh.size[AXIS_PP] > 1) {    // assume the maximum for every chunk
         double maximum   = comm_largest(setup->comm, sent);
-        sources.received = cap((double)plan->assignment.chunks * maximum);
+        sources.received = limit_variance((double)plan->assignment.chunks * maximum);
         propagate_all(spread, plan, &sources);
     }
 }

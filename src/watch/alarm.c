@@ -225,7 +225,7 @@ static bool extend_deadlines(struct watch *watch, const struct responses *respon
 {
     double still = INFINITY, limit = watch_limit(watch, WATCH_FILE);
     for (int64_t i = 0; i < responses->count; i++) {
-        // the process is running
+        // A stopped or ended process makes no progress.
         if (responses->slots[i].phase == WATCH_FILE && strchr("-ZXTt", responses->slots[i].state) == NULL) {
             still = fmin(still, responses->slots[i].still);
         }

@@ -86,7 +86,8 @@ void shown_text_read(char to[SHOWN_BYTES], const _Atomic char from[SHOWN_BYTES])
 // this rank.
 void slot_read(struct slot *slot, const struct shown *shown, const char *host);
 void slot_show(struct shown *shown, const struct plan *plan);
-// Like slot_show, for work outside the job's steps. words: its description; plan: the plan that it runs; NULL: none.
+// Publishes the communication ops and the position of this rank during work outside the job's steps. words: description
+// of the work; plan: the plan that it runs; NULL: none.
 void slot_show_part(struct shown *shown, const struct plan *plan, const char *words);
 // Describes a rank's position, such as "step 7, op 12 all_gather ...". If the rank is on the same pipeline stage as
 // this rank, it has the same ops, and `plan`, this rank's plan, names them. Otherwise, or if plan is NULL, copies the
