@@ -15,7 +15,7 @@
 // A setting, or a fact of the environment, that differs between the two results.
 struct comparison_setting {
     char name[96], first[160], second[160];    // truncated to the buffers
-    bool is_obstacle;                          // the results are not comparable because of it
+    bool is_obstacle;                          // the difference makes the results incomparable
 };
 
 // Relative difference of the losses (or gradient norms) of two runs at the same step: abs(second - first) / abs(first).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sums kernel times of another program by part of the step: reads a trace of the PyTorch profiler (Chrome JSON) or a
-// Chakra execution trace (JSON). Predicted ops have the same parts, so both can be compared.
+// Chakra execution trace (JSON). gswbench assigns predicted ops to the same parts, so a trace can be compared with a
+// prediction.
 #pragma once
 
 #include <stdbool.h>

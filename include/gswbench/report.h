@@ -45,11 +45,11 @@ extern const struct report_format report_formats[];    // ends with a NULL name
 #define REPORT_BAR_AND_NAME(name, file) "|" #name
 #define REPORT_FORMAT_NAMES             (&(REPORT_FORMATS(REPORT_BAR_AND_NAME))[1])
 
-// Returns NULL for an unknown name.
+// Returns the format with this name; NULL: there is none.
 const struct report_format *report_find_format(const char *name);
 
-// report_list.c: a page of several results, such as the best layouts of a sweep. A row may link to a separate page
-// (NULL: no link). A speed-up of NaN is unknown.
+// A page with a list of results, such as the best layouts of a sweep (report_list.c). A row may link to a separate page
+// (link NULL: no link). A speed-up of NaN is unknown.
 struct report_listed {
     const char          *name, *link;
     const struct result *result;

@@ -199,7 +199,7 @@ void result_judge(struct result *result, enum quality quality, double value, int
 // Marks the result INVALID if a step took less time than its executed FLOPs take at the peak.
 void result_check_peak(struct result *result);
 
-// Derives the figures and checks steps, replicas, allocations and clocks. exit_code follows from the verdict.
+// Derives the figures, and checks steps, replicas, allocations and clocks. Sets exit_code from the verdict.
 void result_check(struct result *result);
 
 // Sets the verdict of the acceptance test and its reason from the expected step time and the verdict of the run

@@ -9,7 +9,7 @@
 #include "gswbench/statistics.h"
 #include "gswbench/waterfall.h"
 
-// In order of severity: a run gets the verdict of its worst reason.
+// Verdicts in order of severity. A run gets the verdict of its worst reason.
 enum verdict {
     VERDICT_VALID,
     VERDICT_DEGRADED,
@@ -90,7 +90,7 @@ struct result_attention {
 enum acceptance { ACCEPTANCE_NONE, ACCEPTANCE_ACCEPT, ACCEPTANCE_REFUSE, ACCEPTANCE_CANNOT_TELL };
 extern const char *const result_acceptance_names[];    // "none", "accept", ...; ends with NULL
 
-// Acceptance test of a machine. basis "": not requested.
+// Acceptance test of a machine. If basis is "", it was not requested.
 struct result_acceptance {
     int64_t verdict;                      // enum acceptance
     char    basis[16];                    // source of the expected step time: "published", "predicted", "nothing"

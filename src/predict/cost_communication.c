@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Computes the cost of communication ops from the topology of their group: seconds, links, SMs and stalls of compute.
-// cost_collectives.c has the measured times within a node, cost_nccl.c the model of NCCL's rings, trees, NVLS and PAT;
-// this file chooses between them, and has all-to-alls and send/receive pairs. In a group across nodes, each rank of a
-// node adds its own network link. A node here is an NVLink domain, possibly a whole rack.
+// This file chooses between measured times within a node (cost_collectives.c) and the model of NCCL's rings, trees,
+// NVLS and PAT (cost_nccl.c). It also models all-to-alls and send/receive pairs. In a group across nodes, each rank of
+// a node adds its own network link. A node here is an NVLink domain, possibly a whole rack.
 #include <math.h>
 
 #include "gswbench/connection.h"
@@ -79,7 +79,7 @@ static const double forwarded = 0.61, linked = 0.685;
 static void send_tokens_once(struct span *span, const struct machine *machine, double choices)
 {
     double local = span->members / span->nodes, bandwidth = machine->hardware->node_bandwidth.value;
-    // expert_bandwidth also counts the tokens that a rank sends to itself.
+    // The option expert_bandwidth counts also the tokens that a rank sends to itself, which do not cross a link.
     double limit = machine->software->expert_bandwidth.value * (local - 1.0) / local;
     span->inside = local > 1.0 ? span->nodes * expect_places(span->members, choices) / choices : 1.0;
     span->node   = fmin(span->node, (span->nodes > 1.0 ? forwarded : linked) * bandwidth);

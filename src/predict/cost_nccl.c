@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Computes the seconds of all-gathers, reduce-scatters and all-reduces by NCCL's tuning model (src/graph/tuning.cc,
-// topo.h, search.cc, 2.27 to 2.30): the minimum over ring, tree, NVLS and PAT with each protocol.
+// topo.h and search.cc of NCCL 2.27 to 2.30). The result is the time of the fastest algorithm (ring, tree, NVLS, PAT)
+// and protocol.
 #include <math.h>
 
 #include "gswbench/predict.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Computes the waterfall of a simulated step, and shows the first rank of each stage to the caller's visitor.
+// Computes the waterfall of a simulated step, and calls the caller's function `visit` for the first rank of each stage.
 #include <math.h>
 #include <stdlib.h>
 

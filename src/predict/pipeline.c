@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Builds the simulation of a job. One rank represents each pipeline stage, since all ranks of a stage do the same work
-// at the same time. Collectives across stages and send/receive pairs become a rendezvous, matched in issue order.
+// at the same time. A collective across stages, or a send/receive pair, becomes a rendezvous of tasks. Stages issue
+// them in the same order, so the n-th op of one stage meets the n-th op of the other.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,8 +108,8 @@ static void add_stage(struct construction *construction, int64_t number)
     }
 }
 
-// Launches so far in one pass (forward or backward) of a microbatch through a layer. The same op of several experts, or
-// all ops of a CUDA graph, are one launch in the framework.
+// Host launches so far in one forward or backward pass of a microbatch through a layer. The same op of several experts,
+// or all ops of a CUDA graph, are one launch in the framework.
 enum { PASS_LAUNCHES = 128 };
 struct pass {
     struct op_tag    tag;
@@ -160,8 +161,8 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
 // after its last all-to-all.
 struct run {
     int32_t microbatch, last;    // index of the latest compute op of the run
-    int32_t exchange;            // first all-to-all of the run; -1: none
-    int32_t awaited[2];          // [is forward]: last all-to-all of the latest run; -1: none pending
+    int32_t exchange;            // index of the first all-to-all of the run; -1: none
+    int32_t awaited[2];          // [1 in forward, 0 in backward]: last all-to-all that compute must wait for; -1: none
 };
 
 static void add_wait(struct actor *actor, int32_t index, int32_t until)

@@ -20,7 +20,7 @@ enum { STEPS = 2 };
 // Limits the memory, because each thread holds its own plans.
 enum { THREADS_MAX = 4 };
 
-// A change of one value, or of all measured ops together, by one standard deviation.
+// A move changes one option value, or the times of all measured ops together, by one standard deviation.
 struct move {
     const char          *section;
     const struct option *option;     // NULL: the measured ops
@@ -45,7 +45,7 @@ struct probe {
     struct predict_pipeline pipelines[STEPS];
     int                     step_count;
     int64_t                 microbatches;
-    double                  step_seconds;    // with unchanged values
+    double                  step_seconds;    // step time with unchanged values
     status                  result;
 };
 

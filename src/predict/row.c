@@ -11,7 +11,8 @@
 #include "gswbench/sweep.h"
 #include "internal.h"
 
-// Above this share of device memory, a plan leaves no room for other allocations, such as the CUDA context.
+// Limits for warnings. Above 92 % of device memory, a plan leaves no room for other allocations, such as the CUDA
+// context.
 static const double memory_limit_percent = 92.0, imbalance_limit_percent = 5.0;
 
 // Warns if the device has too little memory. gswbench and the modelled framework need different memory, so there is a
@@ -60,7 +61,8 @@ static void warn(const struct job *job, const struct prediction *prediction, con
     char text[256];
     warn_of_memory(job, prediction, warnings);
     warn_of_stages(job, prediction, warnings);
-    // A convention may count FLOPs that are never executed, such as both halves of causal attention.
+    // The MFU may exceed 1, because a convention may count FLOPs that are never executed, such as both halves of causal
+    // attention.
     if (job_ideal_seconds(job) > prediction->step_seconds) {
         text_append(warnings, "no MFU: the FLOPs of this convention exceed the peak in this step time\n");
     }

@@ -13,11 +13,11 @@
 
 enum { NONE = -1, STREAM_ENDED = INT32_MAX };
 
-// Next or running task of a stream of an actor. Index: actor * STREAM_COUNT + stream.
+// The next or running task of one stream of an actor. Its index in the array is actor * STREAM_COUNT + stream.
 struct stream_head {
     int32_t task;           // STREAM_ENDED: the stream is done
     int32_t participant;    // stream head of the next participant of the same communication op; NONE: it is the last
-    bool    is_taken;       // running, or waiting for other participants or the host
+    bool    is_taken;       // the task runs, or waits for other participants or the host
     bool    is_launching;
     // These describe a running task, and are set only in the stream head of its first participant.
     double begin, since, end;    // since: when its rate last changed
@@ -26,7 +26,8 @@ struct stream_head {
 };
 
 struct arrivals {
-    int32_t first, arrived;    // stream head of the first participant; participants so far
+    // stream head of the first participant to arrive; number of participants that have arrived
+    int32_t first, arrived;
     double  seconds;
 };
 
@@ -36,13 +37,15 @@ struct progress {
     struct actor_time       *times;
     struct arena             arena;    // holds the arrays below
     struct stream_head      *stream_heads;
-    int32_t                **next;                // [actor][task]: next task of the same stream
-    int32_t (*busy)[LINK_BITS];                   // [actor]: communication ops on each link
-    bool            *is_changed;                  // [actor]: a task started or ended since the last rates
-    int32_t         *taken;                       // [actor]: SMs that communication occupies
-    double          *computing, *transferring;    // [node]: ranks that compute, ranks that communicate
-    double          *launched;        // [actor]: when its host has launched all tasks that streams have reached
-    struct arrivals *all_arrivals;    // [rendezvous]
+    int32_t                **next;    // [actor][task]: next task of the same stream
+    int32_t (*busy)[LINK_BITS];       // [actor]: communication ops on each link
+    // [actor]: a task of the actor started or ended since rates were last computed
+    bool    *is_changed;
+    int32_t *taken;                       // [actor]: SMs that communication occupies
+    double  *computing, *transferring;    // [node]: ranks that compute, ranks that communicate
+    // [actor]: time at which its host has launched all tasks that streams have reached
+    double          *launched;
+    struct arrivals *all_arrivals;              // [rendezvous]
     int32_t         *running, running_count;    // stream heads: the first participant of each running task
     double           now;
 };

@@ -21,7 +21,7 @@ struct candidate {
     int64_t                   layout;
     const struct sweep_layer *layer;    // cost of one of its layers
     int                       looks;
-    bool                      is_exact;    // predicted in full
+    bool                      is_exact;    // the layout has its exact prediction
     status                    support;
     struct sweep_bound        bound;
     struct prediction         prediction;
@@ -33,7 +33,7 @@ struct shared_layer {
     struct sweep_layer         layer;
 };
 
-// Open candidates as a binary min-heap.
+// Candidates that still need a tighter bound or a prediction, as a binary min-heap ordered by their bound.
 struct queue {
     struct candidate **items;
     int64_t            count;
@@ -169,7 +169,7 @@ static void look_at_layer(const struct sweep *sweep, void *item)
     sweep_look_at_layer(&shared_layer->layer, shared_layer->request, sweep->machine);
 }
 
-// Computes the next tighter bound of the candidate, or its prediction once all stages are examined.
+// Computes the next tighter bound of the candidate, or its exact prediction if all pipeline stages have been examined.
 static void look(const struct sweep *sweep, void *item)
 {
     struct candidate          *candidate = item;

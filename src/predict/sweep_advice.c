@@ -38,7 +38,7 @@ static void look_at(struct minimum *minimum, const struct job *job, const struct
     }
 }
 
-// Finds the layout with the least memory, or the first that needs at most `enough` bytes.
+// Finds the layout that needs the least memory. Stops early at a layout that needs at most `enough` bytes.
 static void find_minimum(struct minimum *minimum, const struct job *job, const struct machine *machine, double enough)
 {
     struct sweep_list list;

@@ -43,7 +43,8 @@ static void add_communication(struct loads *loads, int32_t index, double sign)
     loads->largest[task->stream] = fmax(loads->largest[task->stream], share_of(loads, task));
 }
 
-// Returns a communication op that the op waits for and that waits for the previous compute op, or -1.
+// Returns a communication op between two compute ops, or -1: op `index` waits for it, and it waits for op `before`. The
+// compute stream is idle while this communication op runs.
 static int32_t find_idle(const struct loads *loads, int32_t index, int32_t before)
 {
     const struct op *op = &loads->plan->ops[index];
@@ -222,7 +223,8 @@ static struct sweep_action *action_of(const struct stage *stage, const struct pl
 
 static void begin_action(struct stage_state *stage_state, struct sweep_action *action, double now)
 {
-    bool is_over = action != NULL && action->before + action->through > 0.0;    // deferred head of a finished pass
+    // true for a deferred head gradient, which comes after its pass has ended
+    bool is_over = action != NULL && action->before + action->through > 0.0;
     *stage_state =
         (struct stage_state){.action = is_over ? NULL : action, .begin = now, .input = now, .made = INFINITY};
 }
@@ -293,7 +295,8 @@ static void time_stage(struct stage *stage, const struct plan *plan, const struc
         if (actor.tasks[i].stream != STREAM_COMPUTE) {
             continue;
         }
-        // Ops before the first input from another stage overlap with the wait for it and do not count.
+        // Ops before the first input from another stage do not count, because they overlap with the wait for this
+        // input.
         if (waits_for_stage(&walk, op) && is_first) {
             stage->last_actions = stage->all = 0.0;
         }

@@ -7,8 +7,8 @@
 #include "gswbench/schedule.h"
 #include "internal.h"
 
-// The smallest pipeline with a microbatch between the first and the last, and a chunk that both receives its input and
-// sends its output: the second chunk of the first of two stages.
+// Size of the small pipeline that is timed. It is the smallest with a microbatch between the first and the last, and a
+// chunk that receives its input and sends its output. This chunk is the second one (CHUNK) of the first stage.
 enum { MICROBATCHES = 3, STAGES = 2, CHUNKS = 2, CHUNK = 1 };
 
 static bool has_like_layers(const struct plan_request *request)
@@ -19,8 +19,8 @@ static bool has_like_layers(const struct plan_request *request)
            request->parallel.schedule == PIPELINE_1F1B;
 }
 
-// Whether all layers are recomputed in the same way, not only every n-th or the first n. If they are not, the bound
-// uses the time of a layer without recompute, and no activation memory.
+// Whether all layers are recomputed in the same way. If only every n-th or the first n layers are recomputed, the bound
+// uses the time of a layer without recompute, and counts no activation memory.
 static bool recomputes_alike(const struct plan_request *request)
 {
     return request->train.recompute != RECOMPUTE_BLOCK_EVERY && request->train.recompute_layers == 0;

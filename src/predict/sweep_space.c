@@ -7,7 +7,7 @@
 
 #include "gswbench/arena.h"
 
-// Dimensions in addition to the axes.
+// Dimensions of the search in addition to the axes of the mesh.
 enum { VP = AXIS_COUNT, ETP, ZERO, MICRO_BATCH, RECOMPUTE, DIMENSIONS };
 enum { VALUES_MAX = 64 };
 

@@ -61,7 +61,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*left)->name, (*right)->name);
 }
 
-// Returns pointers to the entries, sorted by name; the caller frees the array.
+// Returns pointers to the settings, sorted by name; the caller frees the array.
 static const struct result_entry **sort(const struct result_entry *entries, int64_t count)
 {
     const struct result_entry **sorted = memory_allocate((size_t)count * sizeof(*sorted));

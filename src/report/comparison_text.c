@@ -184,7 +184,7 @@ static void write_curve(const char *name, const struct comparison_curve *curve, 
     }
 }
 
-static const double MIN_CHANGE = 0.01;    // smaller relative changes of a step are not explained
+static const double MIN_CHANGE = 0.01;    // relative changes of the step time below this are not explained
 
 // Returns the seconds by which a waterfall part of the second step exceeds the same part of the first step divided by
 // `pace` (the expected speed-up).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compares each run of a job with the run before it.
+// Compares each run of a job with the previous run of the same job.
 
 #include <inttypes.h>
 #include <math.h>

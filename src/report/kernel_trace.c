@@ -51,7 +51,7 @@ static int skip_space(FILE *file)
     return byte;
 }
 
-// Returns the first member with one of these names; NULL: none.
+// Returns the JSON member that has the first of these names that exists; NULL: none exists.
 static json_t *member(const json_t *object, const char *const names[3])
 {
     json_t *found = NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reads MLPerf logs line by line. Programs log every step, every tenth step, or only blocks of steps between
-// evaluations. All log a count of samples or tokens; divided by the batch, it gives the steps of an interval.
+// evaluations. All of these logs have a count of samples or tokens. The count divided by the batch gives the number of
+// steps of an interval.
 #include "gswbench/mlperf.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ const struct mlperf_benchmark mlperf_benchmarks[] = {
 
 struct interval {
     double seconds, steps;
-    bool   follows_start;    // the first after the start of the run, or after an evaluation
+    bool   follows_start;    // the first interval after the start of the run or after an evaluation
 };
 
 struct reader {
@@ -55,7 +56,7 @@ static status wrong(const struct reader *reader, const char *what)
     return fail("%s:%" PRId64 ": %s", reader->log->path, reader->line, what);
 }
 
-// A line of the log, and its time in milliseconds.
+// An MLPerf entry (one line of the log), with its time in milliseconds.
 struct entry {
     const char *key;
     json_t     *value, *metadata;

@@ -147,7 +147,7 @@ void chart_write_histogram(const double *values, int64_t count, FILE *file)
         high = fmax(high, values[i]);
     }
     if (!isfinite(high - low)) {
-        return;    // no values, or infinite ones from a damaged file
+        return;    // there are no values, or a damaged file has infinite values
     }
     for (int64_t i = 0; i < count && high > low; i++) {
         int bin = (int)fmin(BINS * (values[i] - low) / (high - low), BINS - 1);

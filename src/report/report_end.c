@@ -15,7 +15,7 @@
 // LINES_MOST: maximum number of lines, without the lines "baseline" and "files".
 enum { COLUMNS = 80, LABEL_COLUMNS = 16, REASON_COLUMNS = 4, LINES_MOST = 10 };
 
-// State of the writer. file NULL: only counts the lines.
+// State while the end of a run is written. If file is NULL, lines are only counted.
 struct end {
     FILE *file;
     int   lines;
@@ -44,7 +44,7 @@ static void put_words(struct end *end, const char *text, int column, int indent)
         is_first = false;
         text += length;
         if (*text == ' ') {
-            text++;    // only one space, since further ones align columns
+            text++;    // skips only one space, because further spaces align columns
         }
     }
     if (end->file != NULL) {
@@ -77,7 +77,7 @@ static const char *name_device(const struct result *result)
     return strcmp(result->backend, "cuda") == 0 ? "GPU" : "rank";
 }
 
-// Says where the figures come from.
+// Prints the verdict and how the figures came about: measured, emulated or predicted.
 static void put_verdict(struct end *end, const struct result *result)
 {
     const struct result_emulation *emulation = &result->emulation;

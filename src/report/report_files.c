@@ -55,7 +55,7 @@ static bool put(const char *text, size_t bytes)
     return output_put(STDOUT_FILENO, text, bytes);
 }
 
-// Prints the text; the verdict at its start gets a colour.
+// Prints the text of a result; the verdict at its start gets a colour.
 static bool put_result(const struct text_stream *stream, enum verdict verdict)
 {
     const char *colour = terminal_colour(stdout, colour_of(verdict)), *end = terminal_colour(stdout, COLOUR_END);

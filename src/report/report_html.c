@@ -267,7 +267,7 @@ void report_write_html(const struct result *result, FILE *file)
 {
     write_head(result, file);
     write_acceptance(result, file);
-    // Reasons to doubt the figures come before the figures; mere notes come after them.
+    // Reasons to doubt the figures are printed before the figures, and notes after them.
     bool is_noted = !result->is_proxy && (result->verdict == VERDICT_VALID || result->verdict == VERDICT_PREDICTED);
     if (!is_noted) {
         write_reasons(result, file);

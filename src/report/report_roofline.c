@@ -36,7 +36,7 @@ static struct family *find_family(struct roofline *roofline, const char *name)
     return family;
 }
 
-// Sums the compute ops by family.
+// Sums seconds, FLOPs and bytes of the compute ops by family.
 static void fill(struct roofline *roofline, const struct result *result)
 {
     *roofline = (struct roofline){.peak = result->expectation.peak, .bandwidth = result->expectation.memory_bandwidth};
@@ -59,7 +59,7 @@ static double roof_of(const struct roofline *roofline, double intensity)
     return fmin(roofline->peak, roofline->bandwidth * intensity);
 }
 
-// Range of both axes, which are logarithmic.
+// Ranges of the two logarithmic axes: intensity (left, right) and FLOP/s (low, high).
 struct frame {
     double left, right, low, high;
 };

@@ -82,7 +82,7 @@ static void write_bars(const struct result *result, FILE *file)
     }
 }
 
-// Writes the last row: the traced and the predicted step.
+// Writes the last row of the waterfall table, with the times of the traced and the predicted step.
 static void write_sum(const struct result *result, FILE *file)
 {
     double traced   = result->trace.step_seconds;

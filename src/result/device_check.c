@@ -29,7 +29,7 @@ struct kind {
 struct suspect {
     const struct observation *observation;
     const struct kind        *kind;
-    bool                      others_known;    // at least one rank was observed for the whole run
+    bool                      others_known;    // the GPU of at least one rank was observed for the whole run
     int64_t                   what;            // throttle, counter or gauge of the check
 };
 
@@ -117,7 +117,7 @@ static const struct device_check {
     const char  *id;
     enum verdict verdict;
     find_fault  *find;
-    int64_t      what;    // which throttle, counter or gauge
+    int64_t      what;    // index of the throttle, counter or gauge that the check is about
 } checks[] = {
     {"hw-slowdown", VERDICT_DEGRADED, find_throttle, THROTTLE_HARDWARE},
     {"hw-thermal-slowdown", VERDICT_DEGRADED, find_throttle, THROTTLE_HARDWARE_THERMAL},

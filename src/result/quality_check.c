@@ -31,7 +31,7 @@ static const struct limit {
     // Threads per core. On 2 cores a step of the config tiny-llama took 6 % longer with 2 threads per core than with 1,
     // 23 % longer with 4, and 2.6 times as long with 8.
     [QUALITY_SHARING] = {"oversubscribed", 1, 2, 1, " per core", "step times mean nothing"},
-    // With fair scheduling, one busy program takes a third of 2 processors, and 6 % of 16 that are all in use.
+    // If the ranks use all processors, one other busy program takes a third of 2 processors, and 6 % of 16.
     [QUALITY_FOREIGN] = {"foreign-load", 0.02, 0.10, 100, " %", "stop them, or use other cores"},
 };
 

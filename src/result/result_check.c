@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Validates a run by its own numbers. Figures are printed as a result only if every check passes.
+// Checks the numbers that a run recorded. Its figures are printed as a result only if every check passes.
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>

@@ -68,7 +68,7 @@ static status check_reals(const struct result *result)
         {"config.model.flops_per_sequence.hardware", result->flops_per_sequence[FLOPS_HARDWARE]},
     };
     for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++) {
-        if (reals[i].value <= 0) {    // false for NaN: unknown
+        if (reals[i].value <= 0) {    // NaN means unknown and passes
             return fail("%s is %g, but must be above 0, or null", reals[i].field, reals[i].value);
         }
     }

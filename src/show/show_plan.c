@@ -49,7 +49,7 @@ static void print_layer(const char *name, const struct layer_sum *sum)
     printf("\n");
 }
 
-// Prints a range of equal layers as one line.
+// Prints the layers of a plan. Consecutive layers with equal sums share a line.
 static void print_layers(const struct plan *plan)
 {
     struct layer_sum *sums   = sum_layers(plan);

@@ -173,7 +173,7 @@ static void print_compact(json_t *value)
     json_decref(value);
 }
 
-// Writes one element per line.
+// Writes the list of tensors or ops, with one element per line.
 static void print_list(const char *key, const struct plan *plan)
 {
     bool    is_ops = strcmp(key, "ops") == 0;
