@@ -178,8 +178,8 @@ static void put_expected(struct end *end, const struct result *result)
     }
 }
 
-// Prints the rank with the longest compute time. Step times do not show the slow rank, because ranks wait for each
-// other.
+// Prints the rank with the largest excess of compute time over the ranks with the same work. Step times do not show it,
+// because ranks wait for each other.
 static void put_slowest_rank(struct end *end, const struct result *result)
 {
     const struct result_rank *longest = report_longest_rank(result);

@@ -335,7 +335,8 @@ const struct result_rank *report_longest_rank(const struct result *result)
     return longest;
 }
 
-// Writes the rank with the longest compute time. Step times do not show it, because ranks wait for each other.
+// Writes the rank with the largest excess of compute time over the ranks with the same work. Step times do not show it,
+// because ranks wait for each other.
 static void write_longest_compute(const struct result *result, FILE *file)
 {
     const struct result_rank *longest = report_longest_rank(result);
