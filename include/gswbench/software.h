@@ -39,7 +39,10 @@ struct software_config {
     int64_t         frozen_transposes;        // transposes stored frozen weights in each backward pass
     int64_t         fp8_activation_inputs;    // casts the inputs of MLP activations to FP8 to keep them
     int64_t         adapter_kernels;          // 1 << enum adapter_kernel
-    int64_t         separate_linears;         // q, k and v are separate GEMMs, and so are gate and up of dense MLPs
+    // With tp_overlap. A GEMM that gathers its input computes the rows of gather_blocks ranks of tp at a time. A GEMM
+    // whose output is reduced is split into reduce_parts GEMMs, which add to no sum; 0: as in the plan.
+    int64_t         gather_blocks, reduce_parts;
+    int64_t         separate_linears;    // q, k and v are separate GEMMs, and so are gate and up of dense MLPs
     struct quantity fsdp_copies, tensor_copies;    // copies of a collective's buffer that stall compute
     // Upper limits of the rate of attention, as a share of hardware.ampere_share of the peak; 0: none.
     struct quantity attention_forward, attention_backward;

@@ -17,6 +17,8 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, fp8_attention, "no", "attention runs in FP8 where GEMMs do, forward and backward; no: in BF16"),
     BOOLEAN_OPTION (software_config, fp8_head, "no", "GEMMs of the output layer run in FP8 where those in blocks do; no: in BF16"),
     BOOLEAN_OPTION (software_config, fp8_transposes_once, "no", "FP8 weights are transposed in the first microbatch of a step; no: in each"),
+    INTEGER_OPTION (software_config, gather_blocks, "1", 1, 64, "tp_overlap = yes: a GEMM that gathers its input computes the rows of this many ranks at a time; 1: as in gswbench"),
+    INTEGER_OPTION (software_config, reduce_parts, "0", 0, 64, "tp_overlap = yes: a GEMM whose output is reduced is split into this many, whose partial outputs collectives add; 0: as in gswbench, one for the rows of each rank, which adds to the sum of the other ranks"),
     BOOLEAN_OPTION (software_config, separate_linears, "no", "q, k and v are separate GEMMs, gate and up as well; input gradients are then added"),
     BOOLEAN_OPTION (software_config, frozen_transposes, "yes", "frozen FP8 weights are transposed in each backward pass; no: GEMMs read them by columns, which Blackwell supports"),
     BOOLEAN_OPTION (software_config, fp8_activation_inputs, "no", "inputs of MLP activations are cast to FP8, kept and cast back, by separate kernels; no: kept in BF16"),

@@ -243,14 +243,14 @@ static double device_seconds(const struct machine *machine, const struct plan *p
     if (measured != NULL) {
         return measured->value;
     }
-    struct op part[3];
-    int       count   = predict_software_gemms(machine->software, plan, op, part);
+    struct op whole   = predict_software_blocks(machine->software, plan, op);
+    struct op part[3] = {whole};
+    int       count   = predict_software_gemms(machine->software, plan, &whole, part);
     double    seconds = 0.0;
     for (int i = 0; i < count; i++) {
-        const struct op *gemm = count > 1 ? &part[i] : op;
-        seconds += compute_seconds(machine, plan, gemm) + gap_seconds(machine, plan, gemm);
+        seconds += compute_seconds(machine, plan, &part[i]) + gap_seconds(machine, plan, &part[i]);
     }
-    return seconds;
+    return op->kind == OP_GEMM ? seconds * (double)op->shape.gemm.m / (double)whole.shape.gemm.m : seconds;
 }
 
 struct cost predict_cost_op(const struct machine *machine, const struct plan *plan, const struct op *op)

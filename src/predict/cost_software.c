@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "gswbench/number.h"
 #include "gswbench/op_operands.h"
 #include "gswbench/op_table.h"
 #include "internal.h"
@@ -397,6 +398,22 @@ int predict_software_gemms(const struct software_config *software, const struct 
         *size                    = (int64_t)((double)*size * share[i] + 0.5);
     }
     return count;
+}
+
+struct op predict_software_blocks(const struct software_config *software, const struct plan *plan, const struct op *op)
+{
+    struct op framework = *op;
+    int64_t   tp = plan->mesh.size[AXIS_TP], rows = plan->train.sequence * plan->train.micro_batch;
+    bool      is_block = op->kind == OP_GEMM && op->tag.makes != MAKES_WEIGHT_GRADIENT && tp > 1 &&
+                    op->shape.gemm.m * tp * plan->mesh.size[AXIS_CP] == rows;
+    bool is_reduced = op->tag.makes == MAKES_OUTPUT && (op->tag.part == PART_PROJECTION || op->tag.part == PART_FC2);
+    if (software == NULL || !is_block || (is_reduced && software->reduce_parts == 0)) {
+        return framework;
+    }
+    framework.shape.gemm.m *=
+        is_reduced ? number_max(1, tp / software->reduce_parts) : number_min(software->gather_blocks, tp);
+    framework.accumulates = op->accumulates && !is_reduced;
+    return framework;
 }
 
 bool predict_is_low_precision_head(const struct software_config *software, const struct plan *plan, const struct op *op)

@@ -64,18 +64,21 @@ double predict_sum_seconds(const struct machine *machine, const struct span *spa
 // whether the op is a GEMM of the output layer that runs in FP8. predict_group: number of experts that the framework
 // computes with one launch of this op; 1 if it launches the op per expert. predict_software_gemms: number of GEMMs that
 // the framework runs for this one, such as 3 for separate Q, K and V. If there are several, they are written to `gemm`,
-// which may be NULL. predict_cost_launch: sets the host time that the framework needs to launch the op.
-bool   predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
-double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
-                                double seconds);
-double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
-bool   predict_is_low_precision_head(const struct software_config *software, const struct plan *plan,
-                                     const struct op *op);
-int    predict_software_gemms(const struct software_config *software, const struct plan *plan, const struct op *op,
-                              struct op gemm[3]);
-double predict_group(const struct software_config *software, const struct plan *plan, const struct op *op);
-void   predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
-                           const struct op *op);
+// which may be NULL. predict_software_blocks: with tp_overlap gswbench has one GEMM for the rows of each tp rank;
+// returns the GEMM of the framework instead, which may compute the rows of several ranks. predict_cost_launch: sets the
+// host time that the framework needs to launch the op.
+bool      predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
+double    predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
+                                   double seconds);
+double    predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
+bool      predict_is_low_precision_head(const struct software_config *software, const struct plan *plan,
+                                        const struct op *op);
+int       predict_software_gemms(const struct software_config *software, const struct plan *plan, const struct op *op,
+                                 struct op gemm[3]);
+struct op predict_software_blocks(const struct software_config *software, const struct plan *plan, const struct op *op);
+double    predict_group(const struct software_config *software, const struct plan *plan, const struct op *op);
+void      predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
+                              const struct op *op);
 
 // Returns the smallest number of microbatches with which a plan fills a pipeline stage as the whole step does
 // (sweep_bound.c). With 1F1B a stage holds activations of at most pp microbatches, with interleaving of 2 pp. The plan

@@ -313,6 +313,42 @@ Test(cost_software, splits_gemms_of_separate_linears_and_adds_their_input_gradie
     }
 }
 
+// 8,192 tokens over cp = 2 and tp = 8: the plan has a GEMM for each 512 rows.
+Test(cost_software, joins_the_blocks_of_a_split_gemm)
+{
+    static const struct {
+        uint8_t part, makes;
+        int64_t rows;    // of the framework's GEMM
+        bool    adds;
+    } cases[]                           = {{PART_QKV, MAKES_OUTPUT, 1024, true},
+                                           {PART_FC2, MAKES_INPUT_GRADIENT, 1024, true},
+                                           {PART_FC2, MAKES_OUTPUT, 2048, false},
+                                           {PART_PROJECTION, MAKES_OUTPUT, 2048, false},
+                                           {PART_FC2, MAKES_WEIGHT_GRADIENT, 512, true}};
+    struct round *round                 = round_new();
+    round->hardware.gemm_prologue.value = 100;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct op op = {
+            .kind = OP_GEMM, .accumulates = cases[i].adds, .shape.gemm = {.m = cases[i].rows, .n = 2304, .k = 1024}};
+        round->plan.mesh.size[AXIS_TP] = 1;
+        double whole                   = round_seconds(round, &op);
+        op.shape.gemm.m                = 512;
+        op.accumulates                 = true;
+        op.tag                         = (struct op_tag){.part = cases[i].part, .makes = cases[i].makes};
+        double plain                   = round_seconds(round, &op);
+        round->plan.mesh.size[AXIS_TP] = 8;
+        round->plan.mesh.size[AXIS_CP] = 2;
+        round->plan.train              = (struct train_config){.sequence = 8192, .micro_batch = 1};
+        expect_seconds(round_seconds(round, &op), plain);
+        round->software.gather_blocks = 2;
+        round->software.reduce_parts  = 2;
+        expect_seconds(round_seconds(round, &op), whole * 512 / (double)cases[i].rows);
+        cr_expect(cases[i].rows == 512 || round_seconds(round, &op) < 0.99 * plain);
+        round->software.gather_blocks = 1;
+        round->software.reduce_parts  = 0;
+    }
+}
+
 // 1,024 tokens with top-2 of 8 experts: 2,048 rows of 512 elements get a bias.
 Test(cost_software, adds_biases_of_experts_in_single_precision)
 {
