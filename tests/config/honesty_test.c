@@ -46,14 +46,14 @@ static int visit(const char *folder, const char *ending, line_visitor *on_line)
 }
 
 // A configuration may state facts of its machine or job: the kernel and format of its loss, attention and head formats,
-// expert nodes, captured graphs, the number of offloaded layers, the length of its texts, and what it runs beside
-// adapters. All other parameters belong to a profile.
+// expert nodes, captured graphs, the number of offloaded layers, the length of its texts, the rows of GEMMs that
+// overlap with tp, and what it runs beside adapters. All other parameters belong to a profile.
 static void expect_global(const char *path, const char *section, const char *key, int *count)
 {
     static const char facts[]   = "profile memory_gb adapter_kernels bucket_elements frozen_transposes "
                                   "fp8_activation_inputs gpus_per_node loss_bytes fp8_attention fp8_head "
                                   "expert_nodes launch_graphs logit_copies parallel_logit_copies offloaded_layers "
-                                  "text_tokens";
+                                  "text_tokens gather_blocks";
     static const char changed[] = "software.profile software.frozen_transposes software.fp8_attention "
                                   "software.fp8_activation_inputs software.fp8_head software.expert_nodes "
                                   "software.launch_graphs software.offloaded_layers";
