@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens backends by name and checks their memory accounting.
+// Tests that backends are opened by name, fall back to the CPU where no GPU exists, and count their memory.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "gswbench/text.h"
 #include "success.h"
 
-// Names of the backends in this build, in list order.
+// Start of the list of backends that messages print, which depends on the build. "host, null" always follows.
 #ifdef GSWBENCH_CUDA
 #define DEVICES "cuda, "
 #else
@@ -27,7 +27,7 @@ Test(backend, opens_each_of_the_list_by_name)
     }
 }
 
-// Returns the first backend in the list if its device is present, else NULL.
+// Returns the first backend of the list if the machine has a device for it, else NULL.
 static const struct backend_ops *device_here(void)
 {
     if (backend_list[0]->detect == NULL) {
@@ -83,7 +83,7 @@ Test(backend, takes_the_host_for_fp32_whatever_device_is_here)
     backend_close(&backend);
 }
 
-// Checks that the text lists every backend name between before and after, in probing order.
+// Checks that `text` is `before`, then auto and the names of all backends in the order of the list, then `after`.
 static void expect_listed(const char *text, const char *before, const char *after)
 {
     struct text_buffer wanted = {0};

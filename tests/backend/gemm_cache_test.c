@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The file that caches chosen GEMM algorithms.
+// Tests the file that keeps chosen GEMM algorithms between runs.
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "folder.h"
 #include "gswbench/gemm.h"
 
-// The folder of the cache in that of the test, and the paths of the cache's files.
+// The cache's folder, which is inside the test's temporary folder, and the paths of its two files.
 static char deep[80], cache_path[128], times_path[128];
 
 static void make_place(void)
@@ -77,7 +77,7 @@ Test(gemm_cache, keeps_the_times_of_all_candidates_beside_the_choices)
     gemm_cache_close(&cache);
 }
 
-// Replaces the first occurrence of a text in the file by another of the same length.
+// Replaces the first occurrence of `from` in the cache file by `to`, which has the same length.
 static void damage(const char *from, const char *to)
 {
     char  text[2048];
@@ -89,7 +89,8 @@ static void damage(const char *from, const char *to)
     fclose(file);
 }
 
-// Damages the first of two cached choices, or the title that covers both.
+// Caches two choices and replaces a text in the file. Damage of line 2, the first choice, must lose only this choice.
+// Damage of line 1, the title, must lose both.
 static void expect_damaged(const char *from, const char *to, int line)
 {
     struct gemm_cache cache = open_cache();
@@ -273,7 +274,7 @@ Test(gemm_cache, does_not_read_choices_that_another_user_could_have_written)
 
         cache = open_cache();
 
-        if (is_given) {    // only root can give a file away
+        if (is_given) {    // only root can change the owner of a file
             bool is_read = rows[i].reason[0] == '\0';
             cr_expect_eq(cache.count, is_read ? 1 : 0, "row %zu", i);
             cr_expect_eq(cache.path != NULL, is_read, "row %zu: it is not written either", i);

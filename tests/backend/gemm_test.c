@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Maps row-major GEMMs to column-major ones, and decides when two GEMMs share a cached choice.
+// Tests the mapping of row-major GEMMs to column-major ones, and the keys that decide whether GEMMs share a cached
+// choice.
 #include "gswbench/gemm.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +17,7 @@ Test(gemm, puts_the_second_factor_first_with_the_row_length_as_leading_dimension
     cr_expect(!layout.first.transposed && !layout.second.transposed && !layout.out.transposed);
 }
 
-// Element of an operand as the column-major library addresses it.
+// Returns an element of a matrix at the address that a column-major library such as cuBLAS computes.
 static int element(const int *data, const struct gemm_matrix *matrix, int64_t row, int64_t column)
 {
     return data[matrix->transposed ? column + row * matrix->leading : row + column * matrix->leading];

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A program compiled for another processor exits with a message instead of SIGILL. The test patches a copy of the program to
-require every known instruction; no processor has all of them."""
+"""On a CPU that lacks instructions of the build, the program must exit with a message instead of SIGILL. The test
+patches a copy of the program to require every instruction set that it knows; no CPU has all of them."""
 import os
 import pathlib
 import shutil

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Files built to exhaust memory or time. Each is refused within a minute, by a process whose peak memory is at most
-16 times the file size plus 256 MiB."""
+"""Tests input files that are built to exhaust memory or time. The program must refuse each within a minute, with a peak
+memory of at most 16 times the file size plus 256 MiB."""
 import json
 import os
 import pathlib
@@ -22,8 +22,9 @@ TINY = ["run", "tiny-llama", "--layers", "1", "--backend", "host", "--comm", "lo
         "model.kv_heads=2"]
 
 
-# Runs a program and prints its exit code and peak memory. A child starts with the memory of the process that forks it,
-# so this process must be small. The address space limit protects the machine from a bomb.
+# Runs a program and prints its exit code and peak memory. The kernel counts the memory of the forking process in the
+# child's peak, so a small process must fork. The address space limit protects the machine if a file does exhaust
+# memory.
 PROBE = f"""import resource, subprocess, sys
 limit = int(sys.argv[1])
 try:
@@ -37,7 +38,7 @@ IS_SANITIZED = any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS
 
 
 def peak_of(words):
-    """Returns a process's exit code, error output, peak memory in bytes, and seconds."""
+    """Runs gswbench. Returns its exit code, error output, peak memory in bytes, and seconds."""
     begin = time.monotonic()
     limit = resource.RLIM_INFINITY if IS_SANITIZED else 6 << 30
     probe = subprocess.run([sys.executable, "-c", PROBE, str(limit), PROGRAM, *words], capture_output=True, text=True, check=True)
@@ -55,7 +56,8 @@ def write_shard(path, header, data=b""):
 
 
 def vector(names, columns):
-    """Returns the header and zero data of consecutive fp32 slices."""
+    """Returns a safetensors header and zero data for fp32 tensors with these names, one row each, stored one after
+    another."""
     header, begin = {}, 0
     for name in names:
         header[name] = {"dtype": "F32", "shape": [1, columns], "data_offsets": [begin, begin + 4 * columns]}
@@ -142,7 +144,8 @@ class Bombs(unittest.TestCase):
         self.check(["verify", self.weights], [path], "")
 
     def own(self, shard=None, copies=1):
-        """Builds one of our checkpoints whose manifest lists each file that many times, with correct entries."""
+        """Copies a checkpoint of gswbench. Replaces one rank's file by `shard` if given, lists each file `copies` times
+        in the manifest, and corrects sizes and checksums."""
         path = self.place / "own"
         shutil.rmtree(path, ignore_errors=True)
         shutil.copytree(self.saved, path)
@@ -151,7 +154,8 @@ class Bombs(unittest.TestCase):
             file = next(path.glob("rank-*"))
             write_shard(file, *shard)
             entry = next(entry for entry in manifest["files"] if entry["name"] == file.name)
-            entry.update(bytes=file.stat().st_size, checksum="0" * 16)    # it has none of its own
+            # A shard without a checksum in its header counts as checksum 0.
+            entry.update(bytes=file.stat().st_size, checksum="0" * 16)
         manifest.update(files=manifest["files"] * copies, xxh3="0" * 16)
         text = json.dumps(manifest, separators=(",", ":"))
         (path / "manifest.json").write_text(text.replace("0" * 16, xxh3(text.encode()), 1))

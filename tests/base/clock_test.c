@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// clock_moment reads two clocks together, even if the thread is preempted between the readings.
+// Tests that clock_moment reads the monotonic and the wall clock at the same moment, even if the thread is preempted
+// between the two readings.
 #define _GNU_SOURCE    // syscall
 #include "gswbench/clock.h"
 
@@ -12,11 +13,11 @@
 
 static const double AHEAD = 1.7e9, READING = 1e-7, LOST = 0.02;
 
-// Fake clock for a test: a reading takes 0.1 us, or 20 ms if the thread is preempted.
+// Replaces the system's clocks while `plays` is set. A reading takes 0.1 us, or 20 ms if the thread is preempted.
 static struct {
     bool   plays;
     double now;
-    int    readings, lost[2];    // lost: first and last reading that is preempted
+    int    readings, lost[2];    // lost: first and last reading during which the thread is preempted
 } play;
 
 int clock_gettime(clockid_t clock, struct timespec *time)
@@ -32,7 +33,7 @@ int clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
-// Returns the error between the two clocks when the readings from..to are preempted.
+// Returns the error of the wall clock relative to the monotonic clock if the thread is preempted in readings from..to.
 static double disagreement(int from, int to)
 {
     play.plays    = true;

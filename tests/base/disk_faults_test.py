@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Failing disks: every command that writes, every call that can fail, one at a time; and full disks.
+"""Tests failing and full disks: for every command that writes files, each system call that can fail fails once.
 
-After a failure the exit code is 9 and the error has path and reason, unless the failed call did not matter and the
-output is complete. No file is half written, no temporary file remains, and older files are intact. Without --all,
-tests every tenth call of every command except calibrate."""
+After a failure, the exit code must be 9 and the error must have path and reason. Exit code 0 is correct only if the
+output is complete. No file may be half written, no temporary file may remain, and files from before must be intact.
+Without --all, only every tenth call fails, and calibrate is skipped."""
 import errno
 import json
 import os
@@ -21,7 +21,7 @@ OUTPUT_CANNOT_BE_WRITTEN = 9
 TINY = ["--config", "tiny-llama", "--layers", "1"]
 OLDER = b"an older file\n"
 
-# Each command, and the existing files that it replaces.
+# Each command with its arguments, and the files that exist before the command and that it replaces.
 COMMANDS = {
     "run": (["run", *TINY, "--steps", "3", "--warmup", "1", "--out", "results", "--weights-out", "weights", "--trace", "0",
              "--quiet"], []),
@@ -54,15 +54,16 @@ def check_whole(path):
         assert len({line.count(b",") for line in data.splitlines()}) == 1 and data.endswith(b"\n"), f"{path} is cut off"
     elif path.suffix == ".prom":
         ends = b"\ngswbench_allocated_bytes{" in data or any(
-            b'status="%s"' % status in data for status in (b"predicted", b"invalid"))    # which have less
+            # Predictions and invalid results lack this line.
+            b'status="%s"' % status in data for status in (b"predicted", b"invalid"))
         assert data.endswith(b"\n") and ends, f"{path} is cut off"
-    elif path.suffix != ".jsonl":    # the journal is read as far as it goes
+    elif path.suffix != ".jsonl":    # the journal may end in the middle: readers stop at its last whole line
         assert data.endswith(b"\n") and b"[" in data, f"{path} is cut off"
 
 
 def check_result(folder):
-    """Checks that a folder with result.json or config.json is complete, or that result.json says that weights or a
-    trace are missing."""
+    """Checks that a folder with result.json or config.json has all its files. A run that could not write weights or a
+    trace must say so in result.json."""
     names = {path.name for path in folder.iterdir()}
     if "result.json" in names:
         kept = json.loads((folder / "result.json").read_text())
@@ -75,7 +76,8 @@ def check_result(folder):
 
 
 def check_files(place, replaced, is_done):
-    """Checks all files of a command's folder. is_done: whether the older ones are replaced; None: some may be."""
+    """Checks all files in a command's folder. is_done: whether the command must have replaced the files from before, or
+    None if either is correct."""
     for path in place.rglob("*"):
         assert not path.name.endswith(".tmp"), f"{path} is left"
         if path.is_file() and not (path.name in replaced and path.read_bytes() == OLDER):
@@ -96,7 +98,7 @@ def empty(place):
 
 
 def prepare(place, name):
-    """Empties the folder, then writes the older files into it."""
+    """Empties the folder, then writes the files that the command will replace."""
     empty(place)
     for older in COMMANDS[name][1]:
         (place / older).write_bytes(OLDER)
@@ -121,7 +123,8 @@ def check_refused(done, reasons):
 
 
 def fail_call(place, name, call, reason):
-    """Makes one call fail. Returns its name, or None after the last call."""
+    """Runs a command in which system call number `call` fails. Returns the name of that call, or None if the command
+    makes fewer calls."""
     log = place.parent / "log"
     log.unlink(missing_ok=True)
     done = run(place, name, {"LD_PRELOAD": str(FAULTY), "FAULTY_CALL": str(call), "FAULTY_ERRNO": str(reason),
@@ -133,7 +136,8 @@ def fail_call(place, name, call, reason):
     try:
         if done.returncode != 0:
             check_refused(done, [reason])
-        # If the fsync of a folder fails, the last file is complete, but its name may not be durable, and later ones are older.
+        # If fsync of a folder fails, the file just written is complete but may lose its name, and files after it are
+        # not replaced.
         is_done = None if failed == "fsync of a folder" else done.returncode == 0
         check_files(place, COMMANDS[name][1], is_done)
     except AssertionError as error:
@@ -142,7 +146,7 @@ def fail_call(place, name, call, reason):
 
 
 def fail_calls(place, names, step):
-    """Fails the first call of the commands and every step-th after it. Returns the number of cases."""
+    """For each command, fails its first call and then every step-th call, one per run. Returns the number of runs."""
     cells = 0
     for name in names:
         for reason in (errno.EIO, errno.ENOSPC):
@@ -155,7 +159,8 @@ def fail_calls(place, names, step):
 
 
 def fill_disk(place, names):
-    """Tests disks that are too small, or file size limits if no disk can be mounted. Returns the number of cases."""
+    """Runs the commands on disks that are too small, or with file size limits if no disk can be mounted. Returns the
+    number of runs."""
     cells = 0
     for room in (4 << 10, 64 << 10, 1 << 20):
         has_disk = os.environ.get("GSWBENCH_OWN_MOUNTS") == "yes"
@@ -176,14 +181,15 @@ def fill_disk(place, names):
 
 
 def limit_files(place, name):
-    """Tests RLIMIT_FSIZE, whose signal kills programs that do not handle it."""
+    """Tests a file size limit (RLIMIT_FSIZE). Its signal, SIGXFSZ, would kill a program that does not handle it."""
     done = run(place, name, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))
     check_refused(done, [errno.EFBIG])
     check_files(place, COMMANDS[name][1], False)
 
 
 def fill_standard_output(place, name):
-    """Tests /dev/full: the files are written, and the exit code reports the failed write to stdout."""
+    """Writes standard output to /dev/full. The files must be written, and the exit code must report the failed
+    write."""
     with open("/dev/full", "w", encoding="ascii") as full:
         done = run(place, name, stdout=full)
     check_refused(done, [errno.ENOSPC])
@@ -191,7 +197,8 @@ def fill_standard_output(place, name):
 
 
 def forbid_writing(place, name):
-    """Tests a read-only folder: a read-only mount if possible, else its mode, which does not restrict root."""
+    """Tests a read-only folder: a read-only mount if mounting is possible, else file permissions, which do not restrict
+    root."""
     has_disk = os.environ.get("GSWBENCH_OWN_MOUNTS") == "yes"
     if not has_disk and os.geteuid() == 0:
         return
@@ -210,7 +217,7 @@ def forbid_writing(place, name):
 
 
 def name_missing_folder(place, name):
-    """Tests a missing folder. Only the results folder is created."""
+    """Tests an output path in a missing folder, which must not be created. Only `run` creates its results folder."""
     empty(place)
     words = COMMANDS[name][0]
     if name != "run":
@@ -222,7 +229,7 @@ def name_missing_folder(place, name):
 def main():
     is_all = sys.argv[1:] == ["--all"]
     if os.geteuid() == 0 and "GSWBENCH_OWN_MOUNTS" not in os.environ:
-        # A private mount namespace, where available, allows disks of any size.
+        # In a mount namespace of its own, the test can mount disks of any size. Not every system allows that.
         if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0:
             os.execvpe("unshare", ["unshare", "-m", sys.executable, *sys.argv], {**os.environ, "GSWBENCH_OWN_MOUNTS": "yes"})
     names = [name for name in COMMANDS if is_all or name != "calibrate"]

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// LD_PRELOAD library that injects disk errors into calls that write regular files or folders. Writes to terminals and
-// pipes do not count. close takes effect before it fails, as on a real disk.
+// Library for LD_PRELOAD that injects disk errors into system calls which write regular files or folders. Writes to
+// terminals and pipes are not counted. close takes effect before it fails, as on a real disk.
 //
-// FAULTY_CALL      number of the call that fails, from 1
-// FAULTY_ERRNO     error of that call
-// FAULTY_SIGNAL    sends the process this signal before that call, instead of an error
-// FAULTY_SECONDS   delays that call, or every call without FAULTY_CALL
+// FAULTY_CALL      number of the call that fails; the first is 1
+// FAULTY_ERRNO     errno of that call
+// FAULTY_SIGNAL    sends this signal to the process before that call; the call then succeeds
+// FAULTY_SECONDS   delays that call, or every call if FAULTY_CALL is not set
 // FAULTY_NAME      counts only reads, writes and syncs of files whose path contains this text
 // FAULTY_OPENED    logs every open of a path that contains this text
-// FAULTY_PIPE      number of such an open, from 1, that finds a pipe in place of the file
+// FAULTY_PIPE      number of such an open, counted from 1, before which the file is replaced by a pipe
 // FAULTY_LOG       file that gets a line for each injected fault and logged open
 #define _GNU_SOURCE
-#undef _FORTIFY_SOURCE    // its wrappers are functions of the same names
+#undef _FORTIFY_SOURCE    // the wrappers that it adds have the names of the functions defined below
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static void wait_for(double seconds)
     nanosleep(&(struct timespec){(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)}, NULL);
 }
 
-// Returns whether this call fails, and sets errno.
+// Counts this call. Returns whether it must fail, and then sets errno.
 static bool fails(const char *name)
 {
     const char *wanted = getenv("FAULTY_CALL"), *reason = getenv("FAULTY_ERRNO"), *number = getenv("FAULTY_SIGNAL");
@@ -90,7 +90,7 @@ static bool is_of_a_folder(int descriptor)
     return fstat(descriptor, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-// Declares next, the C library's function.
+// Declares `next`, a pointer to the C library's function of this name.
 #define NEXT(name)                                                                                                     \
     static __typeof__(name) *next;                                                                                     \
     if (next == NULL) {                                                                                                \
@@ -104,7 +104,7 @@ ssize_t write(int descriptor, const void *data, size_t bytes)
     return is_of_a_file(descriptor) && fails("write") ? -1 : next(descriptor, data, bytes);
 }
 
-// Reads count only with FAULTY_NAME.
+// Reads are counted only if FAULTY_NAME is set.
 ssize_t pread(int descriptor, void *data, size_t bytes, off_t offset)
 {
     NEXT(pread)
@@ -145,7 +145,8 @@ int rename(const char *from, const char *to)
     return getenv("FAULTY_NAME") == NULL && fails("rename") ? -1 : next(from, to);
 }
 
-// Never fails, since that would leave temporary files in place; but FAULTY_SIGNAL may kill the process here.
+// Never returns an error, because the program could then not remove its temporary files. FAULTY_SIGNAL may kill the
+// process here.
 int unlinkat(int folder, const char *path, int flags)
 {
     NEXT(unlinkat)
@@ -167,7 +168,7 @@ int mkdir(const char *path, mode_t mode)
     return getenv("FAULTY_NAME") == NULL && fails("mkdir") ? -1 : next(path, mode);
 }
 
-// Opens for reading do not count: libraries read their configuration.
+// Opening a file to read it is not counted, because libraries read their configuration files.
 static bool writes(int flags)
 {
     return (flags & (O_CREAT | O_DIRECTORY)) != 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Names under which shared libraries are opened.
+// Tests that a shared library is opened by its file name or absolute path only. A relative path is refused, because it
+// could name a file in the current folder.
 #include "gswbench/library.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parsing and printing of numbers with units.
+// Tests how numbers with units are parsed and printed.
 #include "gswbench/number.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Options of every type: accepted values, refused values and their printed form.
+// Tests options of every type: accepted values, refused values and how values are printed.
 #include "gswbench/option.h"
 
 #include <criterion/criterion.h>
@@ -182,7 +182,8 @@ Test(option, finds_keys_and_suggests_near_ones)
     cr_assert_null(option_suggest(sample_options, "sequence"));
 }
 
-// fp16 is another format than bf16, and SHARP is a feature of a network, not a communicator.
+// A synonym gets a hint only if it means the same as an accepted word. half is fp16, which is not bf16, and SHARP is a
+// feature of networks, not a communicator: neither gets a hint.
 Test(option, suggests_the_name_that_a_synonym_means)
 {
     static const char *const words[] = {"fp32", "bf16", "fp8", "cuda", "host", "local", "nccl", NULL};

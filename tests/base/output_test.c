@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Output files: complete under their names, nowhere else, whatever is already at the path.
+// Tests that output files are written complete or not at all, and never through a link or pipe that exists at their
+// path.
 #define _GNU_SOURCE
 #include "gswbench/output.h"
 
@@ -113,7 +114,7 @@ Test(output, gives_a_file_its_name_when_it_is_whole)
 Test(output, neither_follows_nor_replaces_what_is_no_file)
 {
     static const struct {
-        const char *command, *kind;    // makes the object that already has the output's path
+        const char *command, *kind;    // command: creates an object of this kind at the output's path
         mode_t      mode;
     } rows[] = {
         {"ln -s victim target", "a symbolic link", S_IFLNK},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Signals: the ones a run catches, handlers that libraries install, and a second signal.
+// Tests the signals that a run catches, handlers that libraries install over them, and a second signal.
 #include "gswbench/signals.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,8 @@ static void debugger(int number)
     (void)number;
 }
 
-// UCX, which Open MPI 5 loads in MPI_Init, installs a handler for SIGHUP.
+// UCX, which Open MPI 5 loads in MPI_Init, installs a handler for SIGHUP. signals_keep must install the run's own
+// again.
 Test(signals, a_library_takes_no_signal_from_a_run)
 {
     signals_catch(true, 0);
@@ -27,7 +28,7 @@ Test(signals, a_second_signal_kills, .signal = SIGTERM)
     signals_keep();
     raise(SIGTERM);
     cr_assert_eq(signals_caught(), SIGTERM);
-    signals_keep();    // another rank of this process
+    signals_keep();    // this is called once per rank, and ranks can be threads of one process
     raise(SIGTERM);
     cr_assert_fail("the second SIGTERM did not kill");
 }

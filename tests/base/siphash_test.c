@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Test vectors of the paper (Appendix A) and of the authors' implementation (github.com/veorq/SipHash, vectors.h).
+// Tests SipHash with the vectors of the paper (Appendix A) and of the authors' implementation
+// (github.com/veorq/SipHash, vectors.h).
 #include "gswbench/siphash.h"
 
 #include <criterion/criterion.h>

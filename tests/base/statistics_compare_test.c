@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Error rates and power of step time statistics and run comparisons, over simulated series whose median and trend are
-// known. GSWBENCH_PAIRS=4000 draws that many pairs for every length from 2 to 100 and prints the tables.
+// Measures how often step time statistics and comparisons of two runs are wrong. The step times are simulated, so their
+// median and trend are known. GSWBENCH_PAIRS=4000 compares 4000 pairs of runs for every number of steps from 2 to 100
+// and prints the tables.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,9 +14,10 @@
 
 enum { COUNT_MAX = 500, LENGTH_MAX = 100, SERIES = 1000 };
 
-// AR(1) noise: `variation` is the coefficient of variation, `memory` the autocorrelation at lag 1. A bimodal run has
-// two modes that differ by `gap`; a step keeps its predecessor's mode with probability `stay`. Over the series, steps
-// become longer by `drift`. With an outlier, one step takes three times as long.
+// Noise of step times. `variation` is the coefficient of variation of AR(1) noise, `memory` its autocorrelation at lag
+// 1. If `gap` is set, a step has one of two speeds that differ by this share, and keeps the speed of the step before
+// with probability `stay`. From the first step to the last, steps become longer by the share `drift`. With an outlier,
+// one step takes three times as long.
 struct noise {
     double variation, memory, gap, stay, drift;
     bool   has_outlier;
@@ -26,7 +28,7 @@ static double uniform(uint64_t key, int64_t index)
     return 0.5 * erfc(-(double)random_normal(key, (uint64_t)index) / sqrt(2));
 }
 
-// Draws steps of 7 s.
+// Draws step times with a median of 7 s, longer by the share `slowdown`.
 static void draw(double *values, int64_t count, const struct noise *noise, double slowdown, uint64_t series)
 {
     uint64_t key = random_key(19, series), mode_key = random_key(20, series);
@@ -74,7 +76,8 @@ static struct verdicts compare_pairs(int64_t pairs, int64_t count, const struct 
     return verdicts;
 }
 
-// Expects that at most 1 % of equal pairs are called slower or faster, plus three standard deviations of their number.
+// Compares pairs of runs with equal medians. At most 1 % may be called slower or faster. The limit adds three standard
+// deviations, since the number of wrong verdicts is random.
 static void expect_few_wrong(int64_t pairs, int64_t count, const struct noise *noise)
 {
     struct verdicts verdicts = compare_pairs(pairs, count, noise, 0);
@@ -88,8 +91,9 @@ static void expect_few_wrong(int64_t pairs, int64_t count, const struct noise *n
     }
 }
 
-// Steps in a mode change it after 1 / (1 - stay) steps on average. A run can miss a mode that lasts longer than a third
-// of it. A gap of half a standard deviation of the steps is noise.
+// A step changes its speed after 1 / (1 - stay) steps on average. If a speed lasts longer than a third of the run, a
+// run can miss the other speed, so these tests leave such cases out. A gap of half a standard deviation of the steps
+// counts as noise.
 Test(statistics_compare, is_wrong_about_at_most_one_of_100_equal_pairs)
 {
     static const int64_t      counts[] = {1, 2, 6, 8, 10, 11, 12, 14, 19, 20, 30, 40, 60, 100};
@@ -132,7 +136,8 @@ Test(statistics_compare, is_wrong_about_at_most_one_of_100_equal_pairs_with_last
     }
 }
 
-// Coefficient of variation 0.5 %. docs/method.md has the first ten rows.
+// Steps vary by 0.5 %. Expects that at least the share `lowest` of the slower runs is found. docs/method.md prints the
+// first ten rows.
 Test(statistics_compare, finds_a_slower_run)
 {
     static const struct {
@@ -159,7 +164,7 @@ Test(statistics_compare, finds_a_slower_run)
     }
 }
 
-// 94.7 % of 20,000 quiet pairs are the same.
+// The limit of 93 % is below the measured share: 94.7 % of 20,000 pairs of quiet runs were called the same.
 Test(statistics_compare, calls_most_equal_pairs_of_quiet_runs_the_same)
 {
     const struct noise quiet = {.variation = 0.005}, loud = {.variation = 0.03};
@@ -168,7 +173,8 @@ Test(statistics_compare, calls_most_equal_pairs_of_quiet_runs_the_same)
     cr_expect_eq(compare_pairs(SERIES, 40, &loud, 0).of[CHANGE_SAME], 0);
 }
 
-// One run stays in the fast mode. The other has six fast steps in a row; its remaining 34 steps take 5 % longer.
+// The steps of one run are all fast. The other run has six fast steps in a row, and its remaining 34 steps take 5 %
+// longer.
 Test(statistics_compare, says_that_lasting_modes_set_the_margin)
 {
     double                   fast[40], both[40];
@@ -219,13 +225,15 @@ Test(statistics_compare, covers_the_median_as_often_as_its_interval_says)
     }
 }
 
-// Stops like run.until: after at least 20 steps, once the interval is narrow enough. The stopping rule must not bias
-// the median.
+// Stops a run as the option run.until does: after 20 steps or more, as soon as the confidence interval is narrow
+// enough. This rule must not bias the median: the interval must still contain the true median of 7 s about as often as
+// without it.
 Test(statistics_compare, covers_the_median_where_the_interval_says_when_to_stop)
 {
     enum { MINIMUM = 20 };
     static const double memories[] = {0, 0.5};
-    static const int    leasts[]   = {935, 910};    // every check is another chance to stop early
+    // Below 95 %, since each check is another chance to stop while the interval is narrow by accident.
+    static const int leasts[] = {935, 910};
     for (int64_t i = 0; i < LENGTH(memories); i++) {
         int covered = 0, ended = 0;
         for (uint64_t series = 0; series < SERIES; series++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Step time statistics against values worked out by hand.
+// Tests step time statistics against values computed by hand.
 #include "gswbench/statistics.h"
 
 #include <criterion/criterion.h>
@@ -7,7 +7,7 @@
 
 enum { COUNT_MAX = 3000 };
 
-// Fills in 1, n, 2, n - 1, ...: position differs from rank, and neighbours are uncorrelated.
+// Fills in 1, n, 2, n - 1, ... for n = count. So the values are not sorted, and neighbours are uncorrelated.
 static void fill(double *values, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -44,7 +44,7 @@ Test(statistics, knows_how_wide_the_interval_is)
 {
     double values[40];
     fill(values, 40);
-    cr_expect_eq(statistics_half_width(values, 40), 6.5 / 20.5);    // 14 to 27 around 20.5
+    cr_expect_eq(statistics_half_width(values, 40), 6.5 / 20.5);    // the interval is 14 to 27, the median 20.5
     values[0] = 0.5;
     values[1] = 90;
     cr_expect_eq(statistics_half_width(values, 40), 6.5 / 20.5);
@@ -54,7 +54,8 @@ Test(statistics, knows_how_wide_the_interval_is)
     cr_expect_eq(statistics_half_width(lopsided, 6), 11.5 / 12.5);
 }
 
-// Strongly autocorrelated values: their median is hardly known.
+// Values that only rise are strongly autocorrelated, so the error of their median is large. The interval's lower end
+// must still be positive.
 Test(statistics, takes_no_time_below_zero_for_possible)
 {
     double values[40];
@@ -83,7 +84,8 @@ Test(statistics, describes_forty_values)
     cr_expect(statistics.maximum == 40);
     cr_expect(statistics.p05 == 2);
     cr_expect(statistics.p95 == 38);
-    cr_expect(fabs(statistics.variation - 0.57027) < 1e-5, "%.7f", statistics.variation);    // sqrt(1640 / 12) / 20.5
+    // The sample standard deviation of 1 to 40 is sqrt(1640 / 12), and their mean is 20.5.
+    cr_expect(fabs(statistics.variation - 0.57027) < 1e-5, "%.7f", statistics.variation);
     cr_expect(statistics.outliers == 0);
 }
 
@@ -118,7 +120,8 @@ Test(statistics, needs_twenty_values_for_a_95th_percentile)
 
 Test(statistics, flags_outliers_and_drops_none)
 {
-    double values[] = {10.0, 10.1, 9.9, 10.2, 9.8, 10.0, 20.0, 10.1, 11.49};    // median 10.1, deviation 0.1
+    // The median is 10.1, and the median absolute deviation 0.1.
+    double values[] = {10.0, 10.1, 9.9, 10.2, 9.8, 10.0, 20.0, 10.1, 11.49};
     bool   flags[9];
 
     statistics_flag_outliers(values, 9, flags);
@@ -143,8 +146,9 @@ Test(statistics, sees_drift_through_an_outlier)
     cr_expect(fabs(statistics.drift - 0.1 / 11.1) < 1e-12, "%.17g", statistics.drift);
 }
 
-// n = 10 has 45 slopes. Without a trend, Kendall's S has a standard deviation of sqrt(10 * 9 * 25 / 18), and 2.576
-// times that is 29. So the interval excludes the (45 - 29) / 2 - 1 = 7 smallest and largest slopes.
+// Ten values have 45 slopes between two of them. Without a trend, Kendall's S (rising minus falling pairs) has a
+// standard deviation of sqrt(10 * 9 * 25 / 18) = 11.2. The 99 % interval is 2.576 times that, 29. It therefore excludes
+// the (45 - 29) / 2 - 1 = 7 smallest and the 7 largest slopes.
 Test(statistics, knows_what_of_a_drift_is_beyond_doubt)
 {
     double rising[10] = {10, 10.9, 12, 13.1, 14, 15, 16.1, 17, 17.9, 19}, falling[10], odd[10], short_one[9];
@@ -160,7 +164,8 @@ Test(statistics, knows_what_of_a_drift_is_beyond_doubt)
     struct statistics flat = compute(odd, 10);
     struct statistics none = compute(short_one, 9);
 
-    // The eighth smallest slope.
+    // The lower end of the interval is the eighth smallest slope. The trend is that slope over all nine steps, relative
+    // to the median.
     cr_expect_float_eq(up.trend, 9 * 0.9666666666666667 / 14.5, 1e-12, "%.17g", up.trend * 14.5 / 9);
     cr_expect_float_eq(down.trend, -9 * 0.9666666666666667 / 14.5, 1e-12, "%.17g", down.trend * 14.5 / 9);
     cr_expect_eq(flat.trend, 0.0);
@@ -181,8 +186,8 @@ Test(statistics, measures_the_drift_of_long_series_per_step)
 
 Test(statistics, sees_what_wanders_from_block_to_block)
 {
-    // Eight blocks of two with the medians 10, 11, 10, 11, 10, 11, 14, 10. The deviations from the median 10 are 0, 1,
-    // 0, 1, 0, 1, 4, 0.
+    // These are eight blocks of two values. The medians of the blocks are 10, 11, 10, 11, 10, 11, 14, 10, so their
+    // distances from the median 10 are 0, 1, 0, 1, 0, 1, 4, 0, and the median distance is 0.5.
     double values[] = {10, 10, 11, 11, 10, 10, 11, 11, 10, 10, 11, 11, 14, 14, 10, 10};
     double few[]    = {10, 13, 11};
 
@@ -242,7 +247,8 @@ Test(statistics, tells_how_much_faster)
     cr_expect_eq(change.verdict, CHANGE_AMBIGUOUS);
 }
 
-// Blocks of one step, each 1.5 from the median, which exceeds the error of both medians.
+// With eight values, each block is one step, and lies 1.5 from the median 11.5. The noise limit is three times that,
+// since the errors of both medians are smaller.
 Test(statistics, counts_no_change_that_a_run_shows_from_block_to_block)
 {
     double                   swinging[] = {10, 13, 10, 13, 10, 13, 10, 13};
@@ -255,7 +261,9 @@ Test(statistics, counts_no_change_that_a_run_shows_from_block_to_block)
     cr_expect_float_eq(change.margin, 3 * 1.5 / 11.5, 1e-12, "%g", change.margin);
 }
 
-// Steps between half a second and a second vary more than longer ones; shorter ones have no public figure.
+// Expects the typical and the largest relative spread that published runs of this size and step time have. Steps
+// between half a second and a second vary more than longer ones. Below 0.485 s nothing is published, so the spread is
+// NaN.
 Test(statistics, knows_how_much_public_steps_vary)
 {
     static const struct {

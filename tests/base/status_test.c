@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text of error messages.
+// Tests that error messages quote text from users without control characters.
 #include "gswbench/status.h"
 
 #include <criterion/criterion.h>

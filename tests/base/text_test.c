@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bounded copies, edit distance, growing buffers, printable text.
+// Tests bounded copies, edit distance, growing buffers and printable text.
 #include "gswbench/text.h"
 
 #include <criterion/criterion.h>
@@ -19,7 +19,7 @@ Test(text, copies_what_fits_and_says_when_it_cut)
 Test(text, splits_an_assignment_from_its_comment)
 {
     static const struct {
-        const char *line, *name, *value;    // NULL: no assignment
+        const char *line, *name, *value;    // name is NULL if the line has no assignment
     } cases[] = {
         {"a = b", "a", "b"},
         {"\ta b=  c d ; e = f", "a b", "c d"},
@@ -121,13 +121,14 @@ Test(text, replaces_what_a_terminal_would_obey_or_json_refuses)
         {"a\xe2\x80\xae"
          "b\xe2\x81\xa6"
          "c\xe2\x80\x8f",
-         "a?b?c?"},    // changes of text direction
+         "a?b?c?"},    // these characters change the direction of text
         {"a\xd8\x9c"
          "b\xe2\x80\xa8"
          "c\xe2\x80\xa9",
-         "a?b?c?"},    // and line ends
+         "a?b?c?"},    // these characters end a line
         {"\xe2\x80\x93\xe2\x80\xaf\xe2\x81\xa5\xd8\x9b",
-         "\xe2\x80\x93\xe2\x80\xaf\xe2\x81\xa5\xd8\x9b"},    // code points next to them
+         // These code points are next to the ones above, and are printed.
+         "\xe2\x80\x93\xe2\x80\xaf\xe2\x81\xa5\xd8\x9b"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char to[32];

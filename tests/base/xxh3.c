@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prints the XXH3 checksum of standard input, for scripts that write files with valid checksums.
+// Prints the XXH3 checksum of standard input. Test scripts use it to write files with valid checksums.
 #include <inttypes.h>
 #include <stdio.h>
 

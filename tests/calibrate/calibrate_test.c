@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests that calibrated profiles are complete, readable, and cover every op of the job. Times are not checked.
+// Tests that calibrated profiles are complete, can be read, and contain every op of the job. The measured times are not
+// checked.
 #include "gswbench/calibrate.h"
 
 #include <criterion/criterion.h>
@@ -17,15 +18,15 @@
 
 enum { RANKS_MAX = 8 };
 
-// A job whose ranks are threads. Rank 0 keeps the profile.
+// A job to calibrate, with ranks as threads. Rank 0 writes the profile.
 struct subject {
     struct tiny            tiny;
     struct plan_request    request;
     struct run_config      run;
     struct local_hub      *hub;
     struct hardware_config hardware;
-    bool                   of_machine;    // also calibrates [hardware]
-    bool                   is_slow;       // slow_run delays its collectives
+    bool                   of_machine;    // also measures the values of section [hardware]
+    bool                   is_slow;       // collectives are delayed by slow_run
     char                   path[64];
 };
 
@@ -42,7 +43,7 @@ static void require(status result)
     }
 }
 
-enum { SLOW_NS = 20000000 };    // five times the slowest compute op under sanitizers
+enum { SLOW_NS = 20000000 };    // five times as long as the slowest compute op under sanitizers
 static struct comm_ops local_ops, slow_ops;
 
 static void slow_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
@@ -120,7 +121,7 @@ static void calibrate_job(struct subject *calibration, int64_t world)
     local_hub_close(calibration->hub);
 }
 
-// Every op of each stage's first rank has a measured time.
+// Expects that the profile has a measured time for every op of the first rank of each pipeline stage.
 static void expect_complete(struct subject *calibration, int64_t world)
 {
     struct measured_ops measured;
@@ -166,7 +167,8 @@ static void set_experts(struct tiny *tiny)
     tiny->train.global_batch              = 4;
 }
 
-// Ops of a rank, collectives of all axes, every stage of a pipeline, and experts.
+// The jobs are one rank, 8 ranks with collectives on all axes, a pipeline with several stages, and a model with
+// experts.
 Test(calibrate, measures_every_op_and_communication)
 {
     static const struct {
@@ -238,7 +240,9 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     unlink(calibration.path);
 }
 
-// One op computes from 0 to 2 and one from 2 to 8. Three collectives wait for the first, two of them on one stream.
+// One op computes from 0 s to 2 s and another from 2 s to 8 s. Three communications wait for the first op, two of them
+// on one stream. Each takes 0.5 s alone, so its delay is the rest of the time from its start, or from the end of the
+// previous op on its stream. disturbance_add must add to the sums that were there.
 Test(calibrate, counts_how_much_longer_communications_take_beside_computing)
 {
     struct op            ops[]   = {{.stream = STREAM_COMPUTE},

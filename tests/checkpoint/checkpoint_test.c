@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Weights as a Hugging Face folder: names, shapes, shards, index, config.json, and folders that are refused.
+// Tests that weights are written as a Hugging Face folder with the right names, shapes, shards, index and config.json,
+// and that damaged folders are refused.
 #include "gswbench/checkpoint.h"
 
 #include <criterion/criterion.h>
@@ -19,7 +20,8 @@
 #include "small_checkpoint.h"
 #include "success.h"
 
-// Fake step that only holds tensors. The checkpoint code never looks inside a step.
+// Replaces the real `struct step`, since the checkpoint code calls only the functions below and never looks inside a
+// step. It only holds tensors.
 struct step {
     const void *data[2];
     size_t      bytes[2];
@@ -82,7 +84,7 @@ Test(checkpoint, writes_the_initial_weights_under_their_exported_names)
     cr_expect_neq(access(in_folder("model.safetensors.index.json"), F_OK), 0);
 }
 
-// One rank's part of a collective write.
+// Arguments and result of one rank's thread in a collective write.
 struct writer {
     struct plan       plan;
     struct step       step;
@@ -160,7 +162,8 @@ Test(checkpoint, takes_the_master_where_there_is_one)
     expect_tensor("model.safetensors", "model.norm.weight", 1, (int64_t[]){4}, masters);
 }
 
-// Two slices of the parameter group, each with two replicas: rank = slice + 2 * replica.
+// Writes a checkpoint with four ranks. Two ranks hold one half of the parameters, two the other half: rank = half + 2 *
+// replica.
 static void write_slices(struct writer writers[4], struct plan_unit units[4], float values[4][16])
 {
     pthread_t         threads[4];
@@ -219,7 +222,8 @@ Test(checkpoint, lets_no_rank_wait_when_the_folder_cannot_be_written, .timeout =
 
 Test(checkpoint, splits_into_shards_with_an_index)
 {
-    // 16 + 48 bytes fill the first shard exactly, so the next part opens a second one.
+    // The limit is 64 bytes a shard. model.norm.weight has 16 bytes and q_proj.weight 48, so both fill the first shard
+    // exactly, and k_proj.weight starts a second one.
     struct weight_source source = {.plan = &small_plan, .seed = 7};
     float                k[8];
     data_weight_values(&small_weights[1].part[1], 7, 0, 8, k);
@@ -290,8 +294,8 @@ Test(checkpoint, describes_a_llama_to_hugging_face)
     json_decref(json);
 }
 
-// norm_topk_prob of Qwen3: the gates are shares of the chosen experts. Families that Hugging Face does not have are
-// described under names of gswbench's own.
+// norm_topk_prob of Qwen3 means that gates are normalised over the chosen experts. A family that Hugging Face
+// transformers does not have is described with names that gswbench defines.
 Test(checkpoint, describes_models_with_experts_and_other_families)
 {
     static const struct {

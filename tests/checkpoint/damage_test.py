@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Damaged checkpoints: bits flipped, files cut off, exchanged or added. Each is refused with exit code 10 and the
-name of the file, and of the tensor if its data changed. If a process is killed at any call that writes, the
-previous checkpoint can still be loaded. Without --all, tests a sample of both."""
+"""Tests damaged checkpoints: flipped bits, and files that are cut off, exchanged or added. Each must be refused with
+exit code 10 and the name of the file, and of the tensor if its data changed. If the process is killed at any system
+call that writes, the previous checkpoint must still load. Without --all, only a sample of the damages and kills is
+tested."""
 import json
 import os
 import pathlib
@@ -29,13 +30,13 @@ def run(place, *words, environment=None):
 
 
 def save(place, folder, steps, *more, environment=None):
-    """Runs on two ranks and saves a checkpoint in the folder."""
+    """Trains on two ranks and saves a checkpoint in the folder."""
     return run(place, *TINY, "--steps", str(steps), "--ranks", "2", "--set", "parallel.fsdp=2", "--set",
                f"checkpoint.save={folder}", "--out", "results", *more, environment=environment)
 
 
 class Header:
-    """Header of a safetensors file, which can be changed and written back."""
+    """The header of a safetensors file, which tests change and write back, and the data after it."""
 
     def __init__(self, path):
         raw = path.read_bytes()
@@ -51,7 +52,7 @@ class Header:
         return [name for name in self.entries if name != "__metadata__"]
 
     def owner(self, offset):
-        """Returns the tensor that the byte belongs to."""
+        """Returns the name of the tensor that contains the byte at this offset of the data."""
         return next(name for name in self.names() if offset < self.entries[name]["data_offsets"][1]
                     and offset >= self.entries[name]["data_offsets"][0])
 
@@ -61,7 +62,8 @@ def flip(raw, place, bit):
 
 
 def shard_damages(path, count, draw):
-    """Yields (description, new bytes of the file, tensor that the error must name or "")."""
+    """Yields damaged versions of the file: (description, new bytes, name of the tensor that the error must have, or
+    "")."""
     raw, header = path.read_bytes(), Header(path)
     begin = 8 + header.length
     for _ in range(count * 4):
@@ -79,7 +81,7 @@ def shard_damages(path, count, draw):
 
 
 def entry_changes(entry, other, size):
-    """Returns wrong versions of a header entry, each with a description."""
+    """Returns invalid versions of a tensor's header entry, each with a description."""
     begin, end = entry["data_offsets"]
     return [("overlaps", entry | {"data_offsets": [max(begin - 4, 0), max(begin - 4, 0) + end - begin]} if begin else
              entry | {"data_offsets": other["data_offsets"]}),
@@ -96,7 +98,8 @@ def entry_changes(entry, other, size):
 
 
 def foreign_damages(path, count, draw):
-    """Damages a file without checksums, as other programs write them. Only errors in its header can be detected."""
+    """Yields damaged versions of a file without checksums, as other programs write them. Only errors in the header can
+    be detected."""
     header = Header(path)
     header.entries["__metadata__"] = {"format": "pt"}
     names = header.names()
@@ -165,7 +168,8 @@ class Damage(unittest.TestCase):
             places = draw.sample(range(len(raw)), min(100 if ALL else 4, len(raw)))
             self.damage(self.folder / name, [(f"bit of {place}", flip(raw, place, draw.randrange(8)), "")
                                              for place in places])
-            if name != "manifest.json":    # without, it is another kind of folder
+            # Without manifest.json, the folder counts as a Hugging Face folder, not as a damaged checkpoint.
+            if name != "manifest.json":
                 self.damage(self.folder / name, [("cut off", raw[:place], "") for place in places])
 
     def test_shards_that_are_exchanged_or_missing_are_found(self):
@@ -194,7 +198,8 @@ class Damage(unittest.TestCase):
         self.damage(path, foreign_damages(path, 40 if ALL else 1, draw))
 
     def test_scales_are_those_that_a_run_saves(self):
-        """Tests scale tensors beside weights of another program: unknown names, missing tensors and wrong sizes."""
+        """Adds FP8 scale tensors to the weights of another program. Unknown names, missing tensors and wrong sizes must
+        be refused."""
         header, names = Header(self.plain / "model.safetensors"), ("scales", "factors", "magnitudes", "history")
         for sizes, refused in (({"other": 1}, "other"), ({"scales": 2, "factors": 2, "magnitudes": 2}, "history"),
                                ({"factors": 2}, "factors"), (dict(zip(names, (2, 2, 1, 4), strict=True)), "magnitudes"),
@@ -242,7 +247,7 @@ class Damage(unittest.TestCase):
                 type(self).count += 1
 
     def test_slices_of_many_pieces_are_loaded_and_verified(self):
-        """Tests a file of more than 8 MiB, whose slices are read and verified in several pieces."""
+        """Tests a file of more than 8 MiB, because slices are read and verified in pieces of 4 MiB."""
         large = ["--set", "model.hidden=256", "--set", "model.ffn=2048", "--set", "model.head_dim=64", "--json"]
         whole = save(self.place, "large", 2, *large, "--set", "checkpoint.every=1")
         self.assertEqual(whole.returncode, 0, whole.stderr)
@@ -263,7 +268,8 @@ class Damage(unittest.TestCase):
         self.assertIn(f"{path.name}: tensor '{header.owner(changed - 8 - header.length)}': its data differ", done.stderr)
 
     def test_one_rank_reads_all_headers(self):
-        """Each file is opened once for its header, and once by the rank that needs its slices."""
+        """Each of four files must be opened only twice: by the rank that reads all headers, and by the rank that needs
+        the slices."""
         log = self.place / "opened"
         four = ["--ranks", "4", "--set", "parallel.fsdp=4"]
         done = save(self.place, "four", 1, *four)
@@ -276,7 +282,8 @@ class Damage(unittest.TestCase):
         self.assertEqual(len(opened), 8, opened)
 
     def test_a_pipe_in_the_place_of_data_is_named(self):
-        """The first opening of the file is for its header; at the second one there is a pipe, which nobody writes."""
+        """Replaces a file by a pipe after its header was read. Nobody writes to the pipe, so a program that opens it
+        would wait forever."""
         self.assertEqual(save(self.place, "piped", 1).returncode, 0)
         done = save(self.place, "after", 1, "--set", "checkpoint.load=piped",
                     environment={"LD_PRELOAD": str(FAULTY), "FAULTY_OPENED": "piped/step-00000001/rank-", "FAULTY_PIPE": "3",
@@ -301,7 +308,7 @@ class Damage(unittest.TestCase):
             if not log.exists():
                 break
             self.assertEqual(done.returncode, -signal.SIGKILL)
-            # The next save removes an unfinished one.
+            # A save that was killed can leave an unfinished checkpoint. The next save must remove it.
             if "step 1" in verified.stdout:
                 done = save(self.place, "twice", 1, "--set", "checkpoint.load=twice")
                 self.assertEqual(done.returncode, 0, f"call {call}: {done.stderr}")

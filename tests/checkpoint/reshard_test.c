@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Resharding: a checkpoint loaded under any layout has the same tensors bit by bit, and training continues with the
-// same losses.
+// Tests resharding: a checkpoint that is loaded under any layout must have the same tensors bit by bit, and training
+// must continue with the same losses.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void clear(const char *path)
 
 TestSuite(reshard, .init = make_base, .fini = remove_folder, .timeout = 120);
 
-// Assembles a tensor from its slices.
+// Reads all slices of a tensor and returns the whole tensor, row by row.
 static char *assemble(struct catalogue *catalogue, const struct stored_tensor *tensor, size_t *bytes)
 {
     size_t element = (size_t)format_bytes(tensor->slices[0].entry.format, 1);
@@ -51,7 +51,7 @@ static char *assemble(struct catalogue *catalogue, const struct stored_tensor *t
     return whole;
 }
 
-// Returns the number of compared tensors.
+// Compares every weight of two checkpoints bit by bit. Returns the number of compared tensors.
 static int expect_equal_tensors(const char *a, const char *b, const char *layout)
 {
     struct catalogue x, y;
@@ -90,7 +90,8 @@ static struct training train(const char *model, const char *layout, int steps, c
     return training;
 }
 
-// Loads a checkpoint under the layout. Saved again it has the same tensors, and further training has the same losses.
+// Loads the checkpoint under a layout. Saved again it must have the same tensors, and further steps must have the
+// losses and gradient norms of `whole`, a training without interruption.
 static void expect_same_under(const char *model, const char *layout, const struct training *whole, double tolerance)
 {
     train(model, layout, 0, saved, again);
@@ -106,7 +107,7 @@ static void expect_same_under(const char *model, const char *layout, const struc
     }
 }
 
-// others: layouts with "|" between them.
+// Saves under `layout`, then loads under the same layout and under each of `others`, a list separated by "|".
 static void expect_same_under_all(const char *model, const char *layout, const char *others, double tolerance)
 {
     struct training whole = train(model, layout, STEPS + MORE_STEPS, NULL, NULL);
@@ -130,7 +131,7 @@ Test(reshard, carries_adapters_and_starts_them_on_a_model_without_any)
 {
     expect_same_under_all(ADAPTED, "fsdp 2", "fsdp 1|tp 4|pp 3|dp 2; tp 2; zero 1", 1e-5);
 
-    // B is zero, so the first loss is that of the model.
+    // LoRA starts with B = 0, so the first loss must equal the loss of the model without adapters.
     clear(saved);
     train(dense, "fsdp 2", STEPS, NULL, saved);
     struct training plain = train(dense, "tp 2", 1, saved, NULL), adapted = train(ADAPTED, "tp 2", 2, saved, NULL);
@@ -149,7 +150,8 @@ Test(reshard, carries_a_dense_model_from_one_layout_to_any)
                           2e-6);
 }
 
-// Loads Hugging Face files with an index; the initial weights equal the drawn ones.
+// Writes Hugging Face files with an index and trains from them. They contain the initial weights of the seed, so the
+// losses must equal those of a training that draws its weights.
 Test(reshard, begins_with_weights_that_an_index_deals_to_files)
 {
     struct plan          plan;
@@ -184,7 +186,7 @@ Test(reshard, carries_the_momentum_of_muon_to_other_owners)
                           "dp 4; ep 2; zero 1", "dp 1|tp 2|dp 2; zero 1; pp 3|dp 2; ep 2; tp 2; zero 1", 1e-5);
 }
 
-// MTP modules with experts. Their pipeline stage has a copy of the embedding.
+// Tests MTP modules with experts. Their pipeline stage has a copy of the embedding, which must be saved once.
 Test(reshard, carries_layers_that_predict_further_tokens)
 {
     expect_same_under_all("layers 3; predicted_tokens 2; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; "
@@ -205,7 +207,7 @@ Test(reshard, carries_experts_from_one_layout_to_any)
                           1e-5);
 }
 
-// Heads that several tp ranks replicate are saved once.
+// With fewer KV heads than tp ranks, several ranks replicate a head. The head must be saved only once.
 Test(reshard, carries_heads_of_several_ranks_to_one_each_and_back)
 {
     static const char heads[] = "layers 3; ffn 20; kv_heads 2; vocab 37; vocab_multiple 2; sequence 16; "
@@ -215,14 +217,15 @@ Test(reshard, carries_heads_of_several_ranks_to_one_each_and_back)
     expect_same_under_all(heads, "fsdp 2; tp 2", "tp 4", 2e-6);
 }
 
-// Position table, replicated on tp ranks, and again if the head is tied to the embedding of another stage.
+// The learned position table is replicated on tp ranks, and once more on another stage if the head is tied to the
+// embedding.
 Test(reshard, carries_learned_positions)
 {
     expect_same_under_all(SMALL "learning_rate 5e-4; tied yes; positions learned; max_positions 19", "fsdp 2; pp 2",
                           "fsdp 1|pp 3|tp 4|dp 2; tp 2; pp 2; zero 1|cp 2; accumulation 4", 2e-6);
 }
 
-// Sinks and biases that are sharded over tp, and replicated ones.
+// Attention sinks and some biases are sharded over tp, other biases are replicated.
 Test(reshard, carries_sinks_and_biases)
 {
     expect_same_under_all("layers 4; pattern (window_attention + experts, dense); window 5; attention_sinks yes; "
@@ -251,8 +254,8 @@ static void read_biases(const char *checkpoint, float biases[BIASES])
 static const char biased[] = SMALL "learning_rate 5e-4; experts 4; top_k 2; "
                                    "router_score sigmoid; router_bias_rate 0.003; shared_ffn 12";
 
-// Router biases select the experts, so training without them would differ. With a large update rate they oscillate and
-// return to zero after two steps.
+// Router biases change which experts are selected, so training would differ if they were not saved. The update rate is
+// large, so the biases oscillate, and some return to zero after two steps: at least half must differ from zero.
 Test(reshard, carries_the_biases_of_routers)
 {
     float biases[BIASES];
@@ -281,7 +284,7 @@ Test(reshard, has_the_biases_of_routers_beside_exported_weights)
     cr_expect_neq(biases[0], 0);
 }
 
-// With etp 1, each tp rank holds different whole experts and saves its own.
+// With etp 1, each tp rank has different whole experts and saves them.
 Test(reshard, carries_whole_experts_to_sharded_ones_and_to_one_rank)
 {
     expect_same_under_all(SMALL "learning_rate 5e-4; experts 4; top_k 2", "dp 2; tp 2; ep 4; etp 1; zero 1",
@@ -291,7 +294,8 @@ Test(reshard, carries_whole_experts_to_sharded_ones_and_to_one_rank)
                           1e-5);
 }
 
-// BF16 weights with fp32 master weights. Losses differ between layouts by rounding; saved tensors do not.
+// Tests BF16 weights with fp32 master weights. Rounding makes losses differ between layouts, but saved tensors must be
+// equal.
 Test(reshard, carries_weights_in_few_digits)
 {
     expect_same_under_all(SMALL "learning_rate 5e-4; compute bf16", "fsdp 2; tp 2",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Saves, resumes and conversions as a user runs them. The files are read with the standard library alone."""
+"""Saves, resumes and converts checkpoints with the command line, as a user does. The test reads the files with Python's
+standard library only, so it does not share code with the program."""
 import json
 import os
 import pathlib
@@ -21,7 +22,7 @@ BYTES = {"F32": 4, "BF16": 2}
 
 
 class Run:
-    """Output and result of a run of that many steps and ranks."""
+    """Output and result of a training with this number of steps and ranks."""
 
     def __init__(self, place, steps, ranks, settings, *words, code=0, limit=None):
         settings = [word for setting in settings.split() for word in ("--set", setting)]
@@ -37,7 +38,7 @@ class Run:
 
 
 def read_tensors(path):
-    """Yields name, entry in the header, and bytes of each tensor of a file."""
+    """Yields the name, header entry and bytes of each tensor in a file."""
     raw = path.read_bytes()
     length, = struct.unpack("<Q", raw[:8])
     for name, entry in json.loads(raw[8:8 + length]).items():
@@ -47,7 +48,8 @@ def read_tensors(path):
 
 
 def read_slices(folder):
-    """Assembles the tensors of a checkpoint from their slices: (type, rows, columns, bytes)."""
+    """Assembles the tensors of a checkpoint from the slices in its files. Returns (type, rows, columns, bytes) by
+    name."""
     slices = {}
     for path in sorted(folder.glob("rank-*.safetensors")):
         for name, entry, data in read_tensors(path):
@@ -89,7 +91,7 @@ class Resume(unittest.TestCase):
                               stderr=subprocess.PIPE)
 
     def saved(self):
-        """Returns the steps that the folder "saved" has."""
+        """Returns the steps of the checkpoints in the folder "saved"."""
         return sorted(int(re.fullmatch(r"step-(\d{8})", path.name)[1]) for path in (self.place / "saved").iterdir())
 
     def test_a_run_goes_on_bit_by_bit(self):
@@ -161,7 +163,8 @@ class Resume(unittest.TestCase):
         self.assertEqual(self.saved(), [5, 8])
 
     def test_two_runs_at_once_keep_one_checkpoint_each(self):
-        """Both save to one folder after different steps (multiples of 9 and of 10, below 90)."""
+        """Runs two jobs at once that save to the same folder, one every 9 and one every 10 steps. Each must keep only
+        its own last checkpoint."""
         runs = [subprocess.Popen([PROGRAM, *TINY, "--steps", str(steps), "--ranks", "2", "--set", "parallel.fsdp=2", "--set",
                                   "checkpoint.save=saved", "--set", f"checkpoint.every={every}", "--set", "checkpoint.keep=1",
                                   "--set", f"run.seed={steps}"],

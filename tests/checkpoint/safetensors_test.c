@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The safetensors format: written bytes, and every malformed file, difference from a checksum and NaN refused with its
-// reason.
+// Tests the safetensors format: the bytes that are written, and files that must be refused with the reason. These are
+// malformed files, files that differ from their checksums, and files with NaN.
 #include "gswbench/safetensors.h"
 
 #include <criterion/criterion.h>
@@ -24,7 +24,7 @@ static void make_file(void)
 
 TestSuite(safetensors, .init = make_file, .fini = remove_folder);
 
-// Writes a file with this header and data_bytes zero bytes of data.
+// Writes a file that has this header, then data_bytes bytes of zeros.
 static void write_header(const char *header, size_t data_bytes)
 {
     char   bytes[4096] = {0};
@@ -44,7 +44,7 @@ static void expect_refused(const char *reason, size_t row)
 
     snprintf(text, sizeof(text), "%s: %s", path, reason);
     cr_expect_eq(result.exit_code, EXIT_CHECKPOINT, "row %zu: exit code %d", row, result.exit_code);
-    bool is_reason = strncmp(result.text, text, strlen(text)) == 0;    // text of the JSON library may follow
+    bool is_reason = strncmp(result.text, text, strlen(text)) == 0;    // a message of the JSON library may follow
     cr_expect(is_reason, "row %zu: %s", row, result.text);
     cr_expect_null(reader.file);
 }
@@ -291,7 +291,7 @@ Test(safetensors, refuses_what_is_no_regular_file)
     rmdir(path);
 }
 
-// Writes the data of all tensors at once.
+// Writes a file with these tensors. The data of all tensors is appended in one call.
 static void write_tensors(struct safetensor *tensors, int32_t count, const void *data, int64_t bytes)
 {
     struct safetensors_writer writer;
@@ -319,7 +319,7 @@ static status read_two(float values[4])
     return result;
 }
 
-// Flips bits of the length, the header with its padding, and the data.
+// Flips every bit of the file, one at a time: of the header length, of the header with its padding, and of the data.
 Test(safetensors, finds_every_bit_that_differs, .timeout = 60)
 {
     char  bytes[1024];

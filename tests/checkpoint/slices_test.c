@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Slices: names that round-trip, and rectangles over all ranks that cover every tensor exactly once.
+// Tests that names of slices can be parsed back, and that the slices that all ranks save cover every tensor exactly
+// once.
 #include "checkpoint/slices.h"
 
 #include <criterion/criterion.h>
@@ -47,7 +48,7 @@ Test(slices, refuse_what_is_no_name_of_theirs)
     }
 }
 
-// Counts how often all ranks together save each element of the named weight part.
+// For each element of the named weight, counts the ranks that save it.
 static void count_saved(struct tiny *tiny, int64_t world, const char *name, int *counts, int64_t columns)
 {
     for (int64_t rank = 0; rank < world; rank++) {
@@ -69,7 +70,8 @@ static void count_saved(struct tiny *tiny, int64_t world, const char *name, int 
     }
 }
 
-// One rank's plan states the checkpoint bytes of that rank and of the whole job.
+// The plan of one rank states how many checkpoint bytes that rank and the whole job write. The sizes of all slices must
+// add up to that.
 Test(slices, add_up_to_the_bytes_that_a_plan_tells)
 {
     static const char *const jobs[] = {"fsdp 4; compute bf16", "dp 2; tp 2; zero 1; pp 2; compute fp32; tied yes",

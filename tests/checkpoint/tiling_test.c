@@ -24,7 +24,7 @@ static enum tiling find(const struct rectangle *slices, int64_t count)
     return tiling_find(&(struct stored_tensor){stored, count, ROWS, COLUMNS}, &wrong);
 }
 
-// Brute force: counts the slices that cover each element.
+// Reference for tiling_find: counts for each element of the tensor how many slices contain it.
 static enum tiling find_by_elements(const struct rectangle *slices, int64_t count)
 {
     int  covered[ROWS][COLUMNS] = {{0}};
@@ -48,7 +48,7 @@ static int64_t draw(uint64_t *state, int64_t count)
     return (int64_t)(random_key(30, ++*state) % (uint64_t)count);
 }
 
-// Cuts a random slice in two, along rows or columns.
+// Cuts a random slice in two, along rows or columns. Returns the new number of slices.
 static int64_t cut(struct rectangle *slices, int64_t count, uint64_t *state)
 {
     struct rectangle *one = &slices[draw(state, count)], other = *one;
@@ -85,7 +85,7 @@ Test(tiling, agrees_with_what_elements_say_of_slices_that_were_cut_moved_and_los
             one->row    = draw(&state, ROWS - one->rows + 1);
         }
         enum tiling tiling = find(slices, count), expected = find_by_elements(slices, count);
-        // A moved slice leaves a hole and an overlap, so either result is correct.
+        // A moved slice leaves a hole and an overlap, so either is a correct answer.
         cr_expect_eq(tiling == TILING_WHOLE, expected == TILING_WHOLE, "series %d", series);
         cr_expect(series % 3 == 2 || tiling == expected, "series %d", series);
         found[expected]++;
@@ -94,7 +94,8 @@ Test(tiling, agrees_with_what_elements_say_of_slices_that_were_cut_moved_and_los
               found[0], found[1], found[2]);
 }
 
-// Five slices that no straight cut through the tensor separates.
+// Five slices in the shape of a pinwheel: no straight cut through the tensor separates them, so a search by cuts would
+// fail.
 Test(tiling, takes_a_pinwheel)
 {
     struct rectangle slices[] = {{0, 4, 0, 7}, {0, 8, 7, 3}, {8, 4, 3, 7}, {4, 8, 0, 3}, {4, 4, 3, 4}};

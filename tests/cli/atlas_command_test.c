@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench atlas: the rows that it summarizes, and how.
+// Tests `gswbench atlas`, which predicts all published rows and summarizes the errors.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -15,7 +15,8 @@ static void shell(const char *format, const char *place)
     cr_assert_eq(system(line_of(format, place)), 0);
 }
 
-// Installs one configuration and an atlas family of three rows.
+// Makes a folder of configurations with tiny-llama and one atlas file of three published rows, two on H200 and one on
+// B200.
 static void install(void)
 {
     make_folder();
@@ -58,7 +59,7 @@ Test(atlas, sums_up_errors_by_what_rows_share)
     expect_output("            h200                                       2");
 }
 
-// 80 % of a normal distribution lie within 1.2816 standard deviations.
+// Returns the predicted step time of the row on B200.
 static double predicted_on_b200(void)
 {
     expect_success("atlas --gpu b200 --json");
@@ -69,7 +70,8 @@ static double predicted_on_b200(void)
     return seconds;
 }
 
-// One row's published time equals its prediction, so it is inside its range.
+// Sets the published time of the row on B200 to its prediction, so this row is certainly inside its range. The range is
+// one standard deviation; 80 % of a normal distribution lie within 1.2816 of them.
 Test(atlas, counts_the_rows_that_are_inside_their_range)
 {
     char line[64];
@@ -105,7 +107,8 @@ Test(atlas, takes_the_rows_that_are_asked_for)
     expect_error("atlas --gpu h100", 2, "no published row matches: gswbench configs lists all rows");
 }
 
-// The other rows are printed, and the exit code reports the failure.
+// A row whose settings are not supported must not stop the command: it prints the other rows, and reports the failure
+// by its exit code.
 Test(atlas, names_a_row_that_cannot_be_predicted_and_goes_on)
 {
     shell("printf '[model]\npreset = tiny-llama\n[train]\nsequence = 128\n[parallel]\nfsdp = 2\ndp = 2\nzero = 1\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""scripts/atlas: its tables and its plot of three rows."""
+"""Tests scripts/atlas and configs/atlas/score.py with five rows: the tables and the plot of predictions."""
 import json
 import os
 import pathlib
@@ -43,8 +43,9 @@ class AtlasPage(unittest.TestCase):
         self.page, self.plot = (path / "atlas.md").read_text(), (path / "atlas.svg").read_text()
 
     def test_sums_errors_by_common_values(self):
-        """Errors of h100 are 20, 12.5 and 50 %. Its rows' MFU is 0.4, 0.5 and 0.667: the mean of the other two predicts
-        0.686, 0.75 and 0.889 s, which is off by 31.4, 6.2 and 48.1 %."""
+        """The three rows on h100 have errors of 20, 12.5 and 50 %. Their MFU (ideal over published time) is 0.4, 0.5
+        and 0.667. Predicting each row by the mean MFU of the other two gives 0.686, 0.75 and 0.889 s, with errors of
+        31.4, 6.2 and 48.1 %."""
         unfitted, fitted = self.page.split("## Fitted rows")
         self.assertIn("| GPU | h100 | 3 | +27.5 % | 27.5 % | 50.0 % | 0 | 3.0 % | 9.0 % | 28.6 % | 28.6 % |\n", unfitted)
         self.assertIn("| GPU | b200 | 1 | +25.0 % | 25.0 % | 25.0 % | 0 | 3.0 % | 9.0 % | - | - |\n", fitted)
@@ -56,7 +57,8 @@ class AtlasPage(unittest.TestCase):
         return subprocess.run([SCORE, *words], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def test_scores_predictions_of_others(self):
-        """Rows have their settings without those of the cost model. Errors of 25 and -50 %, and a row without a prediction."""
+        """The exported rows must have the settings of the job without settings of the cost model (software.*), and no
+        prediction. Another predictor's file has errors of 25 and -50 %, and no prediction for one row."""
         rows = [json.loads(line) for line in (self.folder / "rows.jsonl").read_text().splitlines()]
         self.assertEqual(rows[0]["settings"], {"parallel.tp": "2", "parallel.dp": "1"})
         self.assertNotIn("predicted_step_s", rows[0])
@@ -73,16 +75,18 @@ class AtlasPage(unittest.TestCase):
                          r"dense, h100 +3 +0 +27\.5 +20\.0 +50\.0 +50\.0 +\+27\.5\n")
 
     def test_counts_left_out_errors_inside_the_range(self):
-        """An error of 3 % is inside 1.2816 x 5 %, one of 9 % is not."""
+        """The range is 5 %. An error of 3 % is inside 1.2816 x 5 %, an error of 9 % is not."""
         self.assertIn("| without experts | h100 | 3 | 3 | 0 | 50 % |\n", self.page)
 
     def test_pairs_rows_of_a_release_that_differ_by_one_option(self):
-        """Only the first two rows: tp 1 takes ln 0.8 = 22.3 % less, and is predicted to take ln 0.75 = 28.8 % less."""
+        """Only the first two rows are of one release and differ by one option. Published, tp 1 takes ln 0.8 = 22.3 %
+        less; predicted, ln 0.75 = 28.8 % less."""
         self.assertIn("| tp | 1 | 1 | 0 | 0 | 1 | 22.3 % | 6.5 % |\n", self.page)
         self.assertNotIn("| vp |", self.page)
 
     def test_plots_every_row(self):
-        """Both axes span 0.5 s to 10 s: ln 2 / ln 20 of 560 points is 129.6."""
+        """Both axes are logarithmic, from 0.5 s to 10 s over 560 points. A published time of 1 s is ln 2 / ln 20 x 560
+        = 129.6 points from the left end, which is at 64."""
         self.assertIn('<circle class="dense" cx="193.6" cy="436.3" r="3"><title>pair, 2 h100, bf16 release-1 tp2: '
                       'published 1 s, predicted 1.2 s, +20.0 % never fitted</title>', self.plot)
         self.assertIn('<circle class="experts" cx="323.1" cy="340.9" r="3"><title>pair, 2 b200&lt;, bf16', self.plot)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Every published row of the atlas passes check at its full number of ranks. docs/atlas.md and its plot equal the output
-# of scripts/atlas.
+# `check` must accept every published row of the atlas at its full number of ranks. docs/atlas.md and its plot must
+# equal the output of scripts/atlas.
 set -euo pipefail
 failed=0
 for file in "$GSWBENCH_SOURCE_DIR"/configs/atlas/*.ini; do

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The command line: help, flags and their errors, and the output of check and plan.
+// Tests the command line: help, flags and their errors, and the output of `check` and `plan`.
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -91,7 +91,7 @@ Test(cli, checks_what_the_device_cannot_do_where_it_is_named)
     expect_success("check --config tiny-llama --ranks 1 --set precision.compute=fp8 --set train.sequence=100");
 }
 
-// Expects a single configuration error that contains this text.
+// Expects one configuration error, with a message that contains this text.
 static void expect_mistake(const char *command, const char *text)
 {
     expect_error(command, 3, "1 configuration error");
@@ -138,7 +138,7 @@ Test(cli, checks_widths_that_no_kernel_of_a_named_device_takes)
     expect_success("check --config tiny-llama --ranks 1 --set model.head_dim=512 --set run.backend=host");
 }
 
-// Options of a part that no layer of the model has.
+// Each command sets an option of a part, such as latent attention or experts, that no layer of the model has.
 static const struct {
     const char *command, *text;
 } mistakes[] = {
@@ -165,12 +165,12 @@ Test(cli, checks_that_layers_have_the_parts_that_options_name)
 
 #define LLAMA2 "check --config llama2-70b-fsdp --ranks 64 "
 
-// Commands, parts of their output, and a word that it lacks.
+// Each row has a command, up to three texts that its output must contain, and a text that it must not contain.
 static const struct {
     const char *command, *parts[3], *absent;
 } shown[] = {
     {"--version", {"gswbench 0.1.0", "\nbuild "}, NULL},
-    // Published figures of a row, which do not apply to a proxy or to another step.
+    // A published row has published figures. They are not shown if layers are left out or the step differs.
     {LLAMA2,
      {"parameters     68976648192\n", "  published    1.82e+15 ",
       "published      6.999 s/step: 74909 tokens/s, 154.51 days to 1T tokens, MFU 52.59 % (printed: 52.59 %)\n"},
@@ -179,7 +179,7 @@ static const struct {
     {LLAMA2 "--set model.hidden=4096", {NULL}, "6.999"},
     {LLAMA2 "--set run.seed=2", {"MFU 52.59 % (printed: 52.59 %)"}, NULL},
     {TINY "--set hardware.profile=h100-sxm", {" on rank 0 (maximum)\n"}, NULL},
-    // Tensor parallelism across nodes; no warning for one node, or for nodes that hold complete groups.
+    // Tensor parallelism across nodes gives a warning. One node, or nodes that hold whole tp groups, give none.
     {TINY "--ranks 4 --set parallel.tp=2 --set hardware.gpus_per_node=3",
      {"warning: [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 3): every layer waits for links between "
       "nodes\n"},
@@ -189,14 +189,14 @@ static const struct {
     {TINY "--json --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1",
      {"\"warning\": \"[parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1):"},
      NULL},
-    // The command line overrides rows, and its last word counts.
+    // Flags override the configuration, and the last of two equal flags counts.
     {"check --config=tiny-llama --set train.sequence=64 --set train.sequence=32 --ranks=2",
      {"8 sequences of 32 tokens per step; micro batch 2, gradient accumulation 2\n"},
      NULL},
     {TINY "--ranks 1 --set train.recompute=selective --set train.recompute_save=latent --set model.rope_dim=16 " LATENT,
      {NULL},
      NULL},
-    // Shapes of merged attention and of cleared arrays.
+    // The list of ops has the shapes of the ops that merge ring attention results and clear arrays.
     {"plan --config tiny-llama --ranks 2 --set parallel.cp=2 --set parallel.context=ring --ops",
      {"attention merge                 batch 1, sequence 32, heads 4, kv_heads 2, head_dim 32; update run,",
       "q gradient clear                elements 16384; write q gradient sum,"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Malformed command lines and the messages for them.
+// Tests malformed command lines and the messages for them.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench compare on runs of a small model, and on inputs that are not comparable results.
+// Tests `gswbench compare` on runs of a small model, and on inputs that are not results or cannot be compared.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 TestSuite(compare, .init = make_folder, .fini = remove_folder, .timeout = 100);
 
-// Runs the small model with these flags and stores its folder in path.
+// Runs the small model with these flags. Stores the path of the run's folder in `path`.
 static void run_model(const char *flags, char path[512])
 {
     char line[512];
@@ -42,7 +42,8 @@ static double real_at(json_t *document, const char *side, const char *key)
     return json_real_value(json_object_get(json_object_get(result, "step_time_s"), key));
 }
 
-// Checks that the parts sum to the difference of the medians, and each side's parts to its median.
+// Checks that the parts of the first and of the second run sum to the median step of that run, and that the differences
+// of the parts sum to the difference of the medians.
 static void expect_whole_difference(json_t *document)
 {
     double  first = 0, second = 0;
@@ -76,11 +77,12 @@ Test(compare, sets_fp8_against_bf16)
     EXPECT_SUCCESS(compare(wide, low_precision, "--force"));
     expect_output("# differs precision.compute: bf16 -> fp8\n");
     expect_output("\n  quantize ");
-    expect_output(" 2.00 times as fast as bf16");    // no "not" or "at least": this was measured
+    // Whether the text before is "is not" or "is at least" depends on the measured speeds.
+    expect_output(" 2.00 times as fast as bf16");
 }
 
-// Writes a synthetic result and stores its path. Every step is slower by `all`; every second block of ten steps is
-// slower by `restless` more.
+// Writes a synthetic result and stores its path. All steps are slower by the share `all`. In every second block of ten
+// steps, they are slower by the share `restless` more.
 static void write_result(const char *name, double all, double restless, char path[128])
 {
     struct result result;
@@ -118,7 +120,8 @@ Test(compare, fails_where_the_second_is_slower_than_allowed)
     cr_expect_eq(without.exit_code, EXIT_VALID, "%s", without.text);
 }
 
-// Blocks of ten steps alternate between two speeds, so the blocks of one run differ by the same amount as the medians.
+// Every second block of ten steps is 30 % slower. So the speed changes as much within one run as between the two runs,
+// and compare must answer AMBIGUOUS.
 Test(compare, says_that_it_cannot_tell)
 {
     char base[128], restless[128];
@@ -159,7 +162,7 @@ static const char *at(json_t *document, const char *side, const char *key)
     return json_string_value(json_object_get(json_object_get(document, side), key));
 }
 
-// Compares predictions of several techniques without a device: one row for each, and a page.
+// Compares predictions of three layouts. Expects a table with one row for each, and a page.
 Test(compare, sets_several_predictions_against_the_first)
 {
     static const char *const settings[] = {"", "--set parallel.tp_overlap=yes", "--ranks 4 --set parallel.dp=2"};
@@ -185,7 +188,8 @@ Test(compare, sets_several_predictions_against_the_first)
     json_decref(document);
 }
 
-// Repeats in one folder count as one side; runs of two configurations do not.
+// A folder counts as one side of the comparison if its runs are repeats of one job. Runs with different settings (here
+// the seed) are refused.
 Test(compare, takes_a_folder_of_repeats_for_one_side)
 {
     char first[512];
@@ -243,7 +247,8 @@ Test(compare, refuses_a_result_of_another_method)
     cr_expect_eq(result.exit_code, EXIT_COMPARE);
 }
 
-// 2 ranks at $3.6 an hour cost $2000 per million times the seconds of a token.
+// A million tokens cost 2 ranks x $3.6 / 3600 s x 1e6 / (tokens/s) = $2000 / (tokens/s), so dollars times tokens/s must
+// be 2000.
 Test(compare, says_dollars_for_a_million_tokens)
 {
     char   path[512];

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Shell completion of commands, flags, configurations, --set options and their values; and the manual pages, which come
-# from the same tables.
+# Tests shell completion of commands, flags, configurations, --set options and their values, and the manual pages. The
+# program generates all of them from the tables of its commands and options.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 
-# Imitates the tab key in bash, which also splits words at =.
+# Completes a command line as bash does when a user presses tab. bash splits words at = as well.
 "$GSWBENCH" options --completion bash >completion
-ask() {    # ask LINE: what it would put in the place of the last part, one a line, in replies
+ask() {    # ask LINE: stores in the file `replies` what completion offers for the last word of LINE, one offer a line
     bash --norc -c 'source completion
         COMP_LINE=$1 COMP_POINT=${#1} COMP_TYPE=9 COMP_KEY=9
         read -ra COMP_WORDS <<<"${1//=/ = }"
@@ -16,13 +16,13 @@ ask() {    # ask LINE: what it would put in the place of the last part, one a li
         spec=$(complete -p gswbench) && function=${spec##*-F } && "${function%% *}" gswbench "${COMP_WORDS[-1]}" "${COMP_WORDS[-2]}"
         printf "%s\n" "${COMPREPLY[@]}"' bash "$1" >replies
 }
-offers() {    # offers LINE WORD...: these and no others
+offers() {    # offers LINE WORD...: expects exactly these offers
     local line=$1
     shift
     ask "$line"
     printf '%s\n' "$@" | sort | diff - <(sort -u replies) >difference || complain "other words for '$line'" difference
 }
-has() {    # has LINE WORD...: these among others
+has() {    # has LINE WORD...: expects these offers, and allows more
     local line=$1
     shift
     ask "$line"
@@ -49,11 +49,11 @@ offers "$GSWBENCH check --set train.global_batch=" auto
 offers "$GSWBENCH predict --gpu a" a100-40gb a100-80gb
 offers "$GSWBENCH table --format m" markdown
 offers "$GSWBENCH check --set no.such=" ''
-offers "$GSWBENCH compare " ''    # bash then offers files
+offers "$GSWBENCH compare " ''    # no offer, so bash completes file names
 run 0 env GSWBENCH_CONFIGS=/nowhere "$GSWBENCH" complete check --config ''
 [ ! -s output ] || complain "words without configurations"
 
-# Manual pages have every flag and option, and groff reports no warnings.
+# The manual pages must list every flag and option, and groff must print them without warnings.
 for page in 1 5; do
     run 0 "$GSWBENCH" options --man $page
     cp output "page$page"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ELF hardening: position-independent, read-only relocations, non-executable stack, fortified functions, and library
-# paths that are only the system's and those of the link.
+# Tests that the ELF file is hardened: position-independent code, read-only relocations, a stack that is not executable,
+# and fortified functions. Libraries may come only from system folders and the folders given at link time.
 set -euo pipefail
 command -v readelf >/dev/null || exit 77
 headers=$(readelf --wide --file-header --program-headers --dynamic "$GSWBENCH")
 symbols=$(readelf --wide --dyn-syms "$GSWBENCH")
 
-expect() {    # expect WHAT TEXT REGULAR-EXPRESSION
+expect() {    # expect WHAT TEXT REGULAR-EXPRESSION: fails if no line of TEXT matches; WHAT is for the message
     grep -Eq "$3" <<<"$2" || { echo "$headers"; echo "$1: no $3"; exit 1; }
 }
 expect "loaded anywhere" "$headers" '^ *Type: +DYN'
@@ -25,7 +25,7 @@ if grep -E '\((RUNPATH|RPATH)\)' <<<"$headers" | grep -Ev '\[/[^]:]*(:/[^]:]*)*\
     exit 1
 fi
 
-# No library is loaded from the current folder.
+# The program must load no library from the current folder. Here, an invalid file has the name of each library.
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -34,7 +34,7 @@ for library in $(sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' <<<"$headers"); do
 done
 "$GSWBENCH" --version >/dev/null
 
-# The program reports the linker's build id.
+# --version must print the build id that the linker wrote.
 build=$(readelf -n "$GSWBENCH" | sed -n 's/.*Build ID: //p')
 if [ -n "$build" ] && ! "$GSWBENCH" --version | grep -qx "build $build"; then
     echo "FAILED: readelf says build $build, the program:"

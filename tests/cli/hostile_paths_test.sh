@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Hostile names of files and folders, on the command line and among the configurations. Terminal escapes are not
-# printed, output files are written, and links lead to them.
+# Tests hostile names of files and folders, on the command line and of configurations. The program must not print
+# terminal escapes, must write its output files, and links in its pages must lead to existing files.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 small=(--layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32
     --set model.vocab=64 --set train.sequence=16)
 ranks=(--comm local --backend host --ranks 2)
 evil=$'a\e[31m\x07b'
-plain() {    # plain TEXT: the last command has printed that, and nothing for a terminal
+plain() {    # plain TEXT: expects that the last command printed TEXT and no control characters
     expect_text "$1"
     ! LC_ALL=C grep -qP '[\x00-\x08\x0b-\x1f\x7f]' output || complain "something for a terminal"
 }
@@ -20,14 +20,14 @@ run 0 "$GSWBENCH" calibrate --config tiny-llama "${small[@]}" "${ranks[@]}" -o "
 plain 'a?[31m?b/machine.ini: '
 expect 'hardware\.profile=a\?\[31m\?b/machine\.ini$'
 [ -s "$evil/tokens" ] && [ -d "$evil/weights" ] && [ -s "$evil/machine.ini" ] || complain 'files are missing'
-# Other work on this machine may disturb the measurement.
+# Other processes on this machine may disturb the measurement, so exit code 15 (cannot tell) is correct, too.
 code=0
 "$GSWBENCH" accept --config tiny-llama "${small[@]}" "${ranks[@]}" --seconds 1 --steps 6 --set hardware.device=other -o "$evil/accept" \
     >output 2>&1 </dev/null || code=$?
 [[ $code = 6 || $code = 15 ]] || complain "exit code $code"
 plain 'details: a?[31m?b/accept/accept.json'
 
-# A folder of configurations with such a name, and a configuration in it.
+# Tests a folder of configurations with such a name, and a configuration with it.
 mkdir "$evil/configs"
 cp -r "$GSWBENCH_SOURCE_DIR/configs/"{models,hardware,software} "$evil/configs"
 printf '[model]\npreset = tiny-llama\n[parallel]\ndp = auto\n[published]\nsource = nobody\n[when ranks=2]\npublished.step_seconds = 1\n' \
@@ -37,7 +37,7 @@ plain 'a?[31m?b'
 GSWBENCH_CONFIGS=$evil/configs run 0 "$GSWBENCH" check --all
 plain 'a?[31m?b'
 
-# Paths near the longest of the system, in a line of a configuration.
+# Tests paths that are nearly as long as the system allows, as values in a configuration.
 deep=$PWD/results
 while ((${#deep} < 3800)); do deep+=/$(printf 'd%.0s' {1..200}); done
 mkdir -p "$deep"
@@ -54,7 +54,7 @@ run 0 "$GSWBENCH" report "$deep/a;b/latest"
     cat "$evil/machine.ini"; printf '; %s = x\n' "$(printf 'c%.0s' {1..300})"; } >"$middle/machine.ini"
 run 0 "$GSWBENCH" predict --config tiny-llama "${small[@]}" --ranks 2 --gpu "$middle/machine.ini"
 
-# Links in the page of a sweep.
+# Tests that links in the page of a sweep lead to existing files if file names need escapes in URLs.
 cp "$GSWBENCH_SOURCE_DIR/configs/tiny-llama.ini" 'a b%41#c?.ini'
 run 0 "$GSWBENCH" predict --sweep --config ./'a b%41#c?.ini' "${small[@]}" --ranks 2 --set train.global_batch=2 \
     --set hardware.profile=h100-sxm -o 'page of all'

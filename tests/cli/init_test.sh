@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# gswbench init writes a configuration for every model, every published job and this machine. check accepts each; a
-# published one is the same job as its source; comments equal the table of options.
+# `gswbench init` must write a configuration for every model, for every published job and for this machine. `check` must
+# accept each. A published job must stay the same job, and the comments must equal the help texts of the options.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 
-# Uses two microbatches instead of hundreds, which makes the verification short.
+# The job is checked with two microbatches instead of hundreds, because that is faster.
 check() { run 0 "$GSWBENCH" check --config "$1" ${ranks:+--ranks "$ranks"} --set hardware.memory_gb=0 --set train.accumulation=2 --set train.global_batch=auto; }
 facts() { grep -E '^(parameters|layout|batch|plan|verified|memory)' output; }
 for path in "$GSWBENCH_CONFIGS"/*.ini "$GSWBENCH_CONFIGS"/models/*.ini; do
     name=$(basename "$path" .ini)
-    [ ! -e "$name.ini" ] || continue    # the job of a model's name
+    [ ! -e "$name.ini" ] || continue    # a model and a job have this name; init then writes the job
     run 0 "$GSWBENCH" init "$name.ini" --model "$name"
     ranks=$(sed -n 's/^#   gswbench check .* --ranks //p' "$name.ini")
     check "./$name.ini"
@@ -22,14 +22,15 @@ for path in "$GSWBENCH_CONFIGS"/*.ini "$GSWBENCH_CONFIGS"/models/*.ini; do
     esac
 done
 
-# The layout is for this number of ranks, so check needs no --ranks.
+# The file has a layout for a number of ranks, so check works without --ranks.
 grep -qx 'dp = 4' llama3.1-8b.ini || complain "no layout" llama3.1-8b.ini
 run 0 "$GSWBENCH" check --set hardware.memory_gb=0 --config ./llama3.1-8b.ini
 run 0 "$GSWBENCH" init sixteen.ini --model llama3.1-8b --ranks 16 --precision fp8
 grep -qx 'compute = fp8' sixteen.ini || complain "not the precision" sixteen.ini
 grep -qx 'global_batch = 256' sixteen.ini || complain "not the batch of that row" sixteen.ini
 
-# Only values that differ from their default are set. Every option of these sections is listed with its meaning.
+# Only values that differ from their default are set; other options are comments. Every option of these sections is
+# listed with its help text.
 sections='model|parallel|train|precision|run'
 grep -qx 'layers = 32' llama3.1-8b.ini || complain "a value that is not set" llama3.1-8b.ini
 grep -qx '; epsilon = 1e-08' tiny-llama.ini || complain "a default that is set" tiny-llama.ini
@@ -42,13 +43,13 @@ sed -nE 's/^# //p' tiny-llama.ini | tr '\n' ' ' | grep -qF "$meaning (an integer
     complain "micro_batch has another meaning" tiny-llama.ini
 ! grep -qE '^\[(published|software)\]' llama3.1-8b.ini || complain "published figures of another job" llama3.1-8b.ini
 
-# The configuration for this machine runs on it.
+# The configuration written for this machine must run on it.
 run 0 "$GSWBENCH" init here.ini
 ranks=$(sed -n 's/^#   gswbench check .* --ranks //p' here.ini)
 run 0 "$GSWBENCH" run --config here.ini ${ranks:+--ranks "$ranks"} --comm local --steps 2 --warmup 1
 expect '^RESULT (VALID|DEGRADED)'
 
-# A user's model by its path, and a name with a terminal escape.
+# Tests a user's model that is given by its path, and an output name with a terminal escape.
 printf '[model]\nlayers = 2\nhidden = 64\nheads = 2\nkv_heads = 1\nhead_dim = 32\nffn = 64\nvocab = 99\n' >own.ini
 run 0 "$GSWBENCH" init "$(printf 'a\033[31m.ini')" --model own.ini
 grep -qx '# Written by gswbench init for own.ini. Next:' a*.ini || complain "no introduction"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Runs what people type, by the table inputs.txt: the exit code, and texts that the answer has or must not have."""
+"""Runs each row of inputs.txt, which has command lines that people type. Checks the exit code, and the texts that the
+answer must contain or must not contain."""
 import os
 import pathlib
 import re
@@ -64,7 +65,7 @@ class Inputs(unittest.TestCase):
                 problems += [f"{errors} errors"] if code in (2, 3, 4) and errors > 2 else []
                 problems += [f"no {t!r}" for t in texts if not t.startswith("!") and " ".join(t.split()) not in flat]
                 problems += [f"has {t[1:]!r}" for t in texts if t.startswith("!") and t[1:] in text]
-                # Errors are whole lines without control characters.
+                # Errors must be whole lines without control characters.
                 problems += ["is garbled"] if re.search(r"\?  |[\0-\x08\x0b-\x1f]", text) else []
                 if problems:
                     wrong.append(f"inputs.txt:{number}: gswbench {words}: {'; '.join(problems)}\n    {flat[:300]}")

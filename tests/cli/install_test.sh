@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# An installed program finds its configurations and documents from any folder and contains no path of the source tree.
+# An installed program must find its configurations and documents from any folder, and must not contain a path of the
+# source tree.
 set -euo pipefail
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Validates every JSON document of the program against its schema, checks that jq takes the keys unquoted, and runs
-the jq lines of docs/json.md."""
+"""Validates every JSON document that the program prints against its schema. Also checks that jq accepts the keys
+without quotes, and runs the jq commands of docs/json.md."""
 import json
 import os
 import pathlib
@@ -16,7 +16,8 @@ SMALL = ("--layers 1 --set model.hidden=32 --set model.heads=2 --set model.kv_he
          " --set model.ffn=32 --set model.vocab=64 --set train.sequence=16")
 RANKS = f"--config tiny-llama --comm local --backend host {SMALL} --ranks 2"
 MACHINE = "--set hardware.profile=h100-sxm --set hardware.peak_bf16=2e11 --set hardware.memory_bandwidth=1e10"
-# Document, schema, command, and allowed exit codes: other work on this machine may disturb commands that measure.
+# Each row has a document, its schema, the command that prints it, and the allowed exit codes. Commands that measure may
+# exit with several codes, since other processes on this machine disturb them.
 DOCUMENTS = (
     ("result", "run", f"run {RANKS} --steps 12 --warmup 2 --json --out results {MACHINE} --set hardware.cores=2", {0}),
     ("check", "check", "check --config tiny-llama --ranks 2 --json", {0}),
@@ -51,7 +52,8 @@ def is_of(kind, value):
 
 
 def complaints(schema, value, place="$"):
-    """Yields the schema violations of a value. A keyword that this validator does not implement is an error."""
+    """Yields the differences of a value from its schema. A schema keyword that this validator does not implement counts
+    as one."""
     known = {"$schema", "title", "type", "enum", "const", "properties", "required", "additionalProperties", "items",
              "minItems", "maxItems", "anyOf", "oneOf"}
     if set(schema) - known:
@@ -83,7 +85,7 @@ def complaints(schema, value, place="$"):
 
 
 def members(value, place=""):
-    """Yields every key of a document with its value."""
+    """Yields the path, key and value of every member of a document, at all levels."""
     for key, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         if isinstance(value, dict):
             yield f"{place}.{key}", key, one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Objects that already exist at an output path: every command, every kind of object. None is followed, truncated or
-// replaced.
+// Tests every command that writes output while an object (link, folder or pipe) exists at the output path. The command
+// must not follow, truncate or replace it, except that it may replace a hard link by a new file.
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@ static char target[1100], victim[1100];
 
 static const struct kind {
     const char *name;
-    const char *reason;    // NULL: allowed, a file output replaces this name
+    // Error message; NULL: no error, since writing a new file under this name leaves the linked file unchanged.
+    const char *reason;
 } kinds[] = {
     {"a symbolic link", "it is a symbolic link, not a file"},
     {"a hard link", NULL},
@@ -25,8 +26,9 @@ static const struct kind {
     {"a pipe", "it is a pipe, not a file"},
 };
 
-// Plants an object at target. Links point to the victim, a file, or a folder if the output is a folder, which has no
-// hard links and may exist.
+// Creates an object of this kind at `target`, the output path. Links point to `victim`, which is a folder if the
+// command writes a folder, else a file. If the command writes a folder, nothing is created for a hard link, which
+// folders cannot have, or for a folder, which may exist.
 static void plant(const struct kind *kind, bool is_folder)
 {
     int planted = kind == &kinds[0]   ? symlink(victim, target)
@@ -37,10 +39,10 @@ static void plant(const struct kind *kind, bool is_folder)
     cr_assert_eq(planted, 0, "%s", kind->name);
 }
 
-// Commands up to the path of their output.
+// Each command line ends where the output path follows.
 static const struct command_line {
     const char *line;
-    bool        is_folder, is_slow;    // slow: if not refused
+    bool        is_folder, is_slow;    // is_slow: takes long unless it is refused
 } lines[] = {
     {"data --config tiny-llama --steps 1 -o", false, false},
     {"predict --config llama3.1-8b --ranks 8 --no-range --trace", false, false},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench predict: output for one row, all rows and a sweep, and errors.
+// Tests `gswbench predict`: its output for one published row, for all rows and for a sweep, and its errors.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -24,7 +24,7 @@ Test(predict_command, predicts_a_row_beside_its_published_time)
     expect_output("\"bubble\": 0.0,");
 }
 
-// Eight devices at $4.5 an hour cost a cent a second.
+// Eight GPUs at $4.5 an hour cost 8 x 4.5 / 3600 = $0.01 a second.
 Test(predict_command, shows_what_a_million_tokens_cost)
 {
     double tokens = 0.0, dollars = 0.0;
@@ -61,7 +61,7 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
                  "--all predicts every config unchanged: leave --config, --ranks, --set and --layers out");
 }
 
-// Writes a result like a run's, which agrees with stdout.
+// -o must write the prediction as a result file with the same keys as a run's, and with the figures that are printed.
 Test(predict_command, writes_a_prediction_as_a_result)
 {
     char line[512];
@@ -118,7 +118,8 @@ Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
     expect_output("warning        [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1): every layer waits");
 }
 
-// A program, a GPU, both together, a number of ranks, and a network that no published row has.
+// A prediction must say which property no published row has: the training framework, the GPU, the framework on that
+// GPU, the number of ranks, an option, or the network.
 Test(predict_command, says_what_no_published_row_has)
 {
     static const struct {
@@ -162,8 +163,8 @@ static double member(json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-// Checks the best layouts of 4 ranks and 8 sequences in the JSON output: complete, ordered by time, and with parts that
-// sum to the step.
+// Checks the best layouts in the JSON output of a sweep with 4 ranks and 8 sequences. They must be complete and ordered
+// by time, and the parts of each must sum to its step time.
 static void expect_choices(size_t count)
 {
     json_t *document = json_loads(output, 0, NULL), *best = json_object_get(document, "best"), *choice, *part;
@@ -192,8 +193,9 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
     expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep");
     expect_output(
         "config         llama3.1-8b, a proxy, at 4 ranks, bf16: 8 sequences of 8192 tokens per step, on h100-sxm\n");
-    // Axes of 4 ranks, on two layers. ZeRO with replicas but without shards. Micro batches 1, 2, 4 and 8 that divide a
-    // replica's 8, 4 or 2 sequences. Recompute none, attention or full.
+    // The 201 layouts are all that are valid on 4 ranks and two layers. They combine the axes, ZeRO-1 for data-parallel
+    // replicas without FSDP, and recompute none, attention or full. The micro batch is 1, 2, 4 or 8 and divides the 8,
+    // 4 or 2 sequences of a replica.
     expect_output("\nlayouts        201 valid: 0 refused, 0 too large for 80 GB, 201 may fit, ");
     expect_output("\n10   ");
     expect_output("\nown  dp 2 cp 2 zero 1 ");
@@ -211,7 +213,8 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
 
 Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
 {
-    // A written config names no program, so that its step is predicted for gswbench.
+    // The sweep writes its best layout as a configuration that names no framework, so `predict` of that file predicts
+    // for gswbench. The sweep must do the same, so that both predict the same time.
     static const char job[] =
         "--config llama3.1-8b --layers 2 --set train.accumulation=4 --set software.profile=gswbench --ranks 4";
     char line[256];
@@ -239,7 +242,8 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
     remove_folder();
 }
 
-// Priors are global parameters. No published row is mispredicted by more than their uncertainty.
+// --priors predicts with the default parameters of the cost model and ignores parameters fitted to published rows. No
+// error may exceed the uncertainty of the default parameters.
 Test(predict_command, predicts_every_published_row_from_priors_alone)
 {
     static const char *const lines[] = {"predict --priors --no-range --config llama2-70b-fsdp",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The 80 published rows of the first five systems: step time, tokens/s, MFU to the printed digits, days to 1T tokens,
-// and the label of proxies, for which nobody published days.
+// Tests the 80 published rows of the first five configurations. From the published step time, the program must compute
+// the published tokens/s, MFU to the printed digits, and days for 1T tokens. A model with fewer layers must be labelled
+// a proxy; nobody published days for a proxy.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 #include "../config/published_rows.h"
 
-// Layers of a model that was published as a proxy, and those of the whole model.
+// The label must say how many layers of the whole model a published proxy has.
 static const struct {
     const char *config;
     int64_t     ranks;
@@ -47,7 +48,7 @@ static void open_row(struct job *job, const struct published_row *row)
     text_free(&errors);
 }
 
-// Compares in units of the last digit that was printed.
+// The published number is rounded, so the difference may be half a unit of its last digit.
 static void expect_digits(const struct published_row *row, double found, const char *printed)
 {
     const char *dot   = strchr(printed, '.');

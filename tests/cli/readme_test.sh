@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs every gswbench command of README.md and docs/tutorial.md. If the command computes (check, plan, predict, configs),
-# it must print every line that the page shows, in this order; "..." means omitted lines. For compare, which uses
-# measurements, numbers, the verdict and the list of causes may differ. A block that begins with "# NAME.ini" is a
-# configuration that commands find under that name.
+# Runs every gswbench command of README.md and docs/tutorial.md. Commands that only compute (check, plan, predict,
+# configs) must print every line that the page shows, in this order; "..." means omitted lines. `compare` depends on
+# measurements, so its numbers, verdict and list of causes may differ from the page. A block that starts with "#
+# NAME.ini" is a configuration, which is written under that name before the commands run.
 set -euo pipefail
 PATH=$(dirname "$GSWBENCH"):$PATH
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-# Writes one file per command: the command in the first line, then its expected output.
+# Splits the pages into one file per command. The first line of a file is the command, and the expected output follows.
 awk '/^```/ { inside = !inside; command = file = ""; next }
      inside && /^# [a-z-]+\.ini/ { file = substr($2, 1, length($2) - ($2 ~ /:$/)) }
      inside && file { print > file; next }
      inside && /^\$ / { command = sprintf("%03d.shown", ++count); print substr($0, 3) > command; next }
      inside && command { print > command }' "$GSWBENCH_SOURCE_DIR"/{README.md,docs/tutorial.md}
 
-# Removes text that varies between measurements.
+# Replaces text that varies between measurements by #, on the page and in the output.
 mask() { sed -Ei 's/ run [^ ]+/ run #/; s/[-+]?[0-9][0-9.]*%?/#/g; s/^[A-Z]+  speed/# speed/; s/(step time #);.*/\1/; s/ +/ /g; /^ #/d' "$@"; }
 
 failures=0
@@ -28,7 +28,8 @@ for shown in *.shown; do
     *) continue ;;
     esac
     case $command in
-    "gswbench compare "*) command+=" --force" ;;    # tests share cores, which makes runs DEGRADED
+    # Tests share cores, which makes runs DEGRADED, and compare needs --force for them.
+    "gswbench compare "*) command+=" --force" ;;
     esac
     if ! bash -c "$command" >output 2>errors; then
         echo "FAILED: $command"

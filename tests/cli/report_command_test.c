@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench report: each format shows the contents of a run's result file.
+// Tests `gswbench report`: each format must show the contents of a run's result file.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "gswbench/text.h"
 #include "result_fixture.h"
 
-// Writes the files of a run to the test's folder.
+// Writes the files of a synthetic run to the test's folder.
 static void write_run(void)
 {
     struct result        result;
@@ -66,6 +66,6 @@ Test(report_command, names_the_formats_when_asked_for_another)
     status result = run("report /tmp --format pdf");
     cr_expect_eq(result.exit_code, EXIT_USAGE);
     const char *names =
-        "--format pdf: text|csv|csv_ranks|csv_compute_times|html|json";    // formats added later may follow
+        "--format pdf: text|csv|csv_ranks|csv_compute_times|html|json";    // formats added later may follow these
     cr_expect_eq(strncmp(result.text, names, strlen(names)), 0, "%s", result.text);
 }

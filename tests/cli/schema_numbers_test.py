@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The version number of a JSON schema changes with its keys. schema_numbers.txt has the last number and keys of
-each."""
+"""The version of a JSON schema must change with its keys. schema_numbers.txt has the last version of each schema and a
+hash of its keys."""
 import hashlib
 import json
 import os
@@ -17,7 +17,8 @@ def ask(*words):
 
 
 def keys(schema, place=""):
-    """Yields every key of the schema with its type, without enum values."""
+    """Yields every key of the schema with its type. Values of enums are left out, so adding one does not need a new
+    version."""
     kind = schema.get("type", "word")
     yield f"{place} {kind if isinstance(kind, str) else '|'.join(kind)}"
     for key, below in schema.get("properties", {}).items():

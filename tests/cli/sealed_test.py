@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""scripts/sealed: a prediction is appended once and scored when its figure is out. The figures here are published rows."""
+"""Tests scripts/sealed, which stores a prediction once, before the measured time is published, and scores it
+afterwards. This test uses rows that are already published."""
 import json
 import os
 import pathlib
@@ -39,7 +40,8 @@ class Sealed(unittest.TestCase):
         self.call("score")
         self.assertIn("None of the 2 figures is published yet.", (self.folder / "README.md").read_text())
 
-        # Errors of +25 % and -20 %, both outside a range of some percent.
+        # The published times are chosen so that the errors are +25 % and -20 %. Both are outside the range of the
+        # predictions, which is a few percent.
         with open(self.folder / "figures.csv", "a") as file:
             file.write(f"first,{first['step_s'] / 1.25},https://example.org,2100-01-01\n")
             file.write(f"second,{second['step_s'] / 0.8},https://example.org,2100-01-01\n")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# gswbench table finds the runs below a folder, merges repeats into one row, reports omitted runs, and refuses a folder
-# without runs.
+# `gswbench table` must find the runs below a folder, merge repeats into one row, name the runs that it leaves out, and
+# refuse a folder without runs.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 job=(--config tiny-llama --comm local --backend host --quiet --steps 2 --warmup 0 --set trace.steps=0 --set run.verify=light --layers 1
     --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
@@ -9,12 +9,12 @@ job=(--config tiny-llama --comm local --backend host --quiet --steps 2 --warmup 
 for ranks in 1 2 2; do
     run 0 "$GSWBENCH" "${job[@]}" --ranks $ranks
 done
-# results/latest links to the last run.
+# The link results/latest must lead to the last run.
 [ "$(readlink results/latest)" = "tiny-llama/bf16/2/$(basename "$(readlink results/latest)")" ] || complain "latest is elsewhere"
 run 0 "$GSWBENCH" report results/latest
 expect "^# gswbench .* run $(basename "$(readlink results/latest)")$"
 
-# Two steps are too few for VALID.
+# A run of two steps is too short to be VALID, so table leaves it out without --force.
 run 13 "$GSWBENCH" table results
 expect '^gswbench: left out: results/.*: degraded \(--force includes it\)'
 run 0 "$GSWBENCH" table results --force
@@ -29,7 +29,7 @@ expect '^tiny-llama +2 .* degraded +[0-9.]+ +[+-][0-9.]+ .* (same|faster|slower|
 run 0 "$GSWBENCH" table results/latest --force --format csv
 expect '^"tiny-llama, proxy of 1 layer",2,"bf16","dp 2",.*,1,[0-9.]+,,'
 
-# --repeat runs a job twice in one launch, in one folder each, and ends with their table.
+# --repeat runs a job twice in one launch, each in its own folder, and then prints the table of both runs.
 run 6 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --out repeated --fail-above step=1e-9 --force
 [ "$(grep -c '^RESULT DEGRADED' output)" = 2 ] || complain "not two runs"
 expect '^tiny-llama, proxy of 1 layer +2  bf16  dp 2 .* 2  '
@@ -37,7 +37,7 @@ expect '^tiny-llama, proxy of 1 layer +2  bf16  dp 2 .* 2  '
 run 2 "$GSWBENCH" "${job[@]}" --ranks 2 --repeat 2 --json
 expect 'leave --json out'
 
-# Runs that cannot be compared or read are omitted and reported.
+# Runs that cannot be compared or read must be left out and named.
 run 5 "$GSWBENCH" "${job[@]}" --ranks 1 --backend null --out other
 cp -r results/tiny-llama/bf16/1 other/broken
 echo '{' >"$(echo other/broken/*/result.json)"
@@ -53,7 +53,7 @@ run 2 "$GSWBENCH" table
 run 2 "$GSWBENCH" table results --format pdf
 expect '\-\-format pdf: expected text, markdown, csv, html or json'
 
-# A user's folder with the name "latest" is not replaced.
+# If a user's folder is called "latest", it must not be replaced by a link.
 rm results/latest && mkdir results/latest
 run 0 "$GSWBENCH" "${job[@]}" --ranks 1
 expect '^gswbench: latest is not this run: results/latest: is not a symbolic link'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Progress output on a terminal, which a pipe does not get."""
+"""Tests the progress output, which is printed only if the output is a terminal."""
 import json
 import os
 import pathlib
@@ -17,7 +17,8 @@ SWEEP = "predict --config llama3.1-8b --ranks 8 --sweep".split()
 
 
 def on_terminal(arguments, press_when=None, **variables):
-    """Returns the terminal output and the exit code. Presses Ctrl-C once the text appears."""
+    """Runs the program on a terminal. Returns its output and exit code. If press_when is given, presses Ctrl-C once
+    this text appears."""
     child, terminal = pty.fork()
     if child == 0:
         os.environ.update({"TERM": "xterm", **variables})
@@ -26,7 +27,7 @@ def on_terminal(arguments, press_when=None, **variables):
     while True:
         try:
             part = os.read(terminal, 4096)
-        except OSError:    # how a terminal says that nobody has it open any more
+        except OSError:    # Linux reports an error when the last process has closed the terminal
             break
         text += part.decode()
         if press_when is not None and press_when in text:

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Acceptance of 8 hosts with 2 ranks each. Isolated compute and each link between two hosts are tested before the whole
-# job. A rank that is 10 % slow or computes wrong results, a host whose uplink is 30 % slow, and a pair of hosts whose
-# link is 30 % slow are each refused with their host, before the run. With no fault, no host is named; the whole job
-# runs, but its verdict is "cannot tell", since emulated hosts share two cores. GSWBENCH_ACCEPTS: number of cases of
-# each kind; GSWBENCH_SEED selects where. Runs itself on hosts of tests/cluster/hosts.
+# Tests `accept` on 8 hosts with 2 ranks each. accept tests each rank's compute and each link between two hosts before
+# it runs the whole job. It must refuse, before the run, a rank that is 10 % slow or computes wrong results, a host that
+# sends 30 % slower, and a pair of hosts whose link is 30 % slower, and must name the host. Without a fault, it must
+# name no host and run the job. The answer is then CANNOT TELL, because the ranks share two cores. GSWBENCH_ACCEPTS is
+# the number of cases of each fault, and GSWBENCH_SEED selects the ranks and hosts. The script runs itself on hosts of
+# tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 2 --rate 400mbit bash "$0"
 fi
@@ -14,15 +15,16 @@ on_host=$GSWBENCH_SOURCE_DIR/tests/cluster/on_host
 
 places=('gemm "fc1"' 'gemm "qkv"' attention_forward 'gemm "head"')
 
-row() {    # row NAME SECONDS: a configuration that is published with steps of so many
+row() {    # row NAME SECONDS: writes a configuration with a published step time of SECONDS
     printf '%s\n' '[model]' 'preset = tiny-llama' 'layers = 1' '[parallel]' 'dp = auto' '[train]' 'sequence = 128' \
         'micro_batch = 1' 'global_batch = 16' '[when ranks=16]' "published.step_seconds = $2" >"$1.ini"
 }
-accept() {    # accept CODE NAME ARGUMENT...
+accept() {    # accept CODE NAME ARGUMENT...: runs accept on all ranks and expects the exit code
     run "$1" mpirun -np 16 --map-by ppr:2:node "$GSWBENCH" accept --config "$folder/$2.ini" --backend host --comm mpi \
         --steps 20 --out "$folder/results" -o "$folder/$2" "${@:3}"
 }
-expect_refusal() {    # expect_refusal NAME HOST OUTLIER: before any run
+# expect_refusal NAME HOST OUTLIER: expects a refusal before any run that names only OUTLIER and drains HOST.
+expect_refusal() {
     expect '^REFUSE  outliers that the preflight found: [0-9]+$'
     expect "^drain: $2$"
     ! grep '^outlier: ' output | grep -vE "^outlier: $3" || complain "something else is named than $3"
@@ -31,7 +33,7 @@ expect_refusal() {    # expect_refusal NAME HOST OUTLIER: before any run
     expect '"run_id": "",' "$folder/$1/accept.json"
     expect '"name": "link between nodes",' "$folder/$1/accept.json"
 }
-limit() {    # limit HOST QDISC...
+limit() {    # limit HOST QDISC...: replaces the traffic control of what HOST sends
     "$on_host" "$1" "tc qdisc replace dev eth0 root ${*:2}" 2>/dev/null
 }
 restore() {

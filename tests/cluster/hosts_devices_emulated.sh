@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Eight hosts with four emulated devices each. A job is VALID. If a rank never arrives, the job ends with a few messages
-# from the ranks that notice first, not with one from each rank. Runs itself on hosts of tests/cluster/hosts.
+# Tests eight hosts with four emulated GPUs each. A job must complete. If a rank never arrives at NCCL's start, the job
+# must end with few messages, from the ranks that notice first, and not with a message from each rank. The script runs
+# itself on hosts of tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 4 bash "$0"
 fi
@@ -11,16 +12,16 @@ job=(run --verbose --config tiny-llama --backend cuda --layers 1 --steps 3 --war
     --set parallel.dp=8 --set train.global_batch=32 --set train.micro_batch=1 "${small[@]}")
 on_device() { FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
 export -f on_device
-launch() {    # launch EXIT_CODE FAULT [ARGUMENT...]
+launch() {    # launch EXIT_CODE FAULT [ARGUMENT...]: runs the job with this fault in the emulated NCCL
     run "$1" mpirun -np 32 --map-by ppr:4:node -x GSWBENCH -x GSWBENCH_CONFIGS -x FAKE_NCCL_FOLDER -x FAKE_NCCL="$2" \
         -x BASH_FUNC_on_device%% bash -c 'on_device "$@"' launch "${job[@]}" "${@:3}"
 }
 
 launch 0 ''
-expect '^RESULT (VALID|DEGRADED)'    # ranks share cores
+expect '^RESULT (VALID|DEGRADED)'    # DEGRADED, since ranks share cores
 expect '^# system nccl communicator'
 expect '^before the steps: .*devices connected in '
-# Between nodes, steps are captured as CUDA graphs if replay is faster.
+# On several nodes, the run times warm-up steps with and without a CUDA graph, and uses the faster way.
 launch 0 '' --steps 11 --warmup 8
 expect '^note: graphs-timed: on 8 nodes, a step takes [0-9.e-]+ s as a CUDA graph and [0-9.e-]+ s op by op \(medians of 3 warm-up steps each\): steps run (as a CUDA graph|op by op)$'
 python3 - "$(result result.json)" <<'END' || complain "other times than those of the steps"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A rank that stalls ranks of several hosts is named in one message, and so is a host that stops answering.
-# GSWBENCH_HANGS: number of cases of each kind. Runs itself on hosts of tests/cluster/hosts.
+# If a rank hangs and stalls ranks on several hosts, one message must name it. The same holds for a host that stops
+# answering. GSWBENCH_HANGS is the number of cases of each fault. The script runs itself on hosts of
+# tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 4 --slots 2 bash "$0"
 fi
@@ -13,7 +14,7 @@ job=(mpirun -np 8 --map-by ppr:2:node "$GSWBENCH" run --verbose --config tiny-ll
 layouts=("--set parallel.fsdp=4 --set parallel.dp=2" "--set parallel.dp=1 --set parallel.fsdp=4 --set parallel.pp=2")
 places=('gradient reduce-scatter' 'weight gather' adamw 'mlp norm')
 
-expect_one() {    # expect_one PATTERN: one message, of that kind
+expect_one() {    # expect_one PATTERN: expects a single message, which matches PATTERN
     expect "$1"
     [ "$(grep -c '^gswbench: ' output)" = 1 ] || complain "not one message"
 }
@@ -28,13 +29,14 @@ for kind in stop spin skip; do
     done
 done
 
-# Damages a token count on a rank of another host: that rank tells rank 0, which ends the job with an INVALID result.
+# Damages a token count that a rank on another host sends. That rank must tell rank 0, which ends the job with an
+# INVALID result.
 run 5 "${job[@]}" --layers 1 --set parallel.dp=8 --set train.micro_batch=1 --set parallel.ep=2 --set model.family=mixtral \
     --set model.experts=4 --set model.top_k=2 --set fault.kind=flip --set fault.rank=5 --set fault.step=3 \
     --set 'fault.at=token count exchange' --set fault.bit=30
 expect '^invalid: damaged: step 3, rank 5: op [0-9]+ read_token_counts "read token counts", forward, layer 0, microbatch 0: [0-9]+ rows of owner 0 '
 
-# Stops all ranks of a host.
+# Stops all ranks of one host with SIGSTOP.
 for host in 3 1; do
     # shellcheck disable=SC2086
     "${job[@]}" ${layouts[0]} >output 2>&1 </dev/null &

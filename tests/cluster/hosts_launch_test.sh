@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Launch errors on several hosts, and their messages. Runs itself on hosts of tests/cluster/hosts.
+# Tests errors in launching a job on several hosts, and their messages. The script runs itself on hosts of
+# tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 4 --slots 4 bash "$0"
 fi
@@ -16,19 +17,21 @@ sed 's/^sequence = .*/sequence = 64/' job.ini >other.ini
 job=(bin/gswbench run --verbose --config job.ini --set parallel.tp=2 --set parallel.dp=auto --set train.global_batch=auto
     --layers 1 --steps 3 --warmup 1)
 
-# Ranks of a group are on different hosts: a note has the remedy, and the remedy works.
+# Ranks are placed so that tp groups span hosts. A note must say so and suggest other mpirun flags, and a job with these
+# flags must get no such note.
 run 0 mpirun -np 16 --map-by node "${job[@]}"
 expect_text 'note: ranks-apart: 8 of 8 tp groups span nodes, the first is ranks 0 (h1) to 1 (h2)'
 expect_text 'mpirun --map-by ppr:4:node --bind-to none'
 for way in 'ppr:4:node --bind-to none' ppr:4:socket; do
     # shellcheck disable=SC2086
     run 0 mpirun -np 16 --map-by $way "${job[@]}"
-    expect '^RESULT (VALID|DEGRADED)'    # ranks share cores
+    expect '^RESULT (VALID|DEGRADED)'    # DEGRADED, since ranks share cores
     expect '^# config .* ranks 16 '
     unexpected 'ranks-apart|ranks-unlike|local-rank'
 done
 
-# A host has another configuration or another program under the same name.
+# One host has another configuration, or another build of the program, at the same path. The error must name a rank on
+# that host.
 "$on_host" h3 "mount --bind $PWD/other.ini $PWD/job.ini"
 run 4 mpirun -np 16 "${job[@]}"
 expect_text 'gswbench: rank 8 on h3 has train.sequence = 64 (4 ranks deviate), 12 of 16 ranks, such as 0 on h1, 128: give'
@@ -42,10 +45,10 @@ expect_text "gswbench: rank 4 on h2 has gswbench ${version//[0-9]/7}, build "
 expect_text " (4 ranks deviate), 12 of 16 ranks, such as 0 on h1, $version, build "
 "$on_host" h2 "umount $PWD/bin/gswbench"
 
-# A rank dies in the middle: the job ends on all hosts, and the message names rank and host.
+# A rank is killed during the run. The job must end on all hosts, and the message must name the rank and the host.
 kill_rank OMPI_COMM_WORLD_RANK=9 16 'process rank 9 .*on node h3 exited on signal 9' mpirun -np 16 "${job[@]}"
 
-# The launcher dies, or its daemon on another host: the ranks of all hosts end within seconds.
+# The launcher is killed, or its daemon on another host. The ranks of all hosts must end within 5 s.
 for killed in mpirun orted; do
     mpirun -np 16 "${job[@]}" --steps 1000000 >steps 2>log </dev/null &
     until grep -q '^completed step: 2,' steps; do sleep 0.1; done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every published system's layout, scaled down, trains across 4 hosts with 4 ranks each, started by mpirun.
+# Trains a scaled-down job with the layout of every published system, on 4 hosts with 4 ranks each, started by mpirun.
 set -euo pipefail
 cd "$GSWBENCH_SOURCE_DIR/tests"
 exec cluster/hosts --hosts 4 --slots 4 training/train_published_layouts 16 4 mpirun -np 16

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A hang is named in one message where hosts have IPv6 addresses only, and where five of six interfaces of each host connect
-# nothing. Also a token count that is damaged on another host. Runs itself on hosts of tests/cluster/hosts.
+# If a rank hangs, one message must name it, also if hosts have only IPv6 addresses, or if five of six interfaces
+# connect nothing. Damage of a token count on another host must be reported, too. The script runs itself on hosts of
+# tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     failures=0
     for network in "--ipv 6" "--dead 5"; do
@@ -15,7 +16,7 @@ if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
 fi
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
-# MPI needs to know the interface that connects; the watch finds it.
+# MPI must be told which interface connects the hosts. The program finds it alone for its own watchdog messages.
 [ "$GSWBENCH_NETWORK" = "--ipv 6" ] || export OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0
 job=(mpirun -np 8 --map-by ppr:2:node "$GSWBENCH" run --verbose --config tiny-llama --layers 1 --backend host --warmup 1 --comm mpi
     --steps 1000 --set trace.steps=0 --set train.micro_batch=1 --set train.global_batch=8 --set run.hang_seconds=3

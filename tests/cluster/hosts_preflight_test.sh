@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A preflight of 8 hosts with 4 ranks each names the rank that is 10 % slow or computes wrong results, the host that
-# sends 30 % slower, and the pair of hosts whose link is 30 % slower. Each fault is tested alone; with none, no host is
-# named. GSWBENCH_PREFLIGHTS: number of cases of each kind. Runs itself on hosts of tests/cluster/hosts.
+# `preflight` of 8 hosts with 4 ranks each must name a rank that is 10 % slow or computes wrong results, a host that
+# sends 30 % slower, and a pair of hosts whose link is 30 % slower. Each fault is tested alone. Without a fault, it must
+# name no host. GSWBENCH_PREFLIGHTS is the number of cases of each fault. The script runs itself on hosts of
+# tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 4 --rate 400mbit bash "$0"
 fi
@@ -14,12 +15,13 @@ preflight=(mpirun -np 32 --map-by ppr:4:node "$GSWBENCH" preflight --config tiny
     --set train.micro_batch=1 --set train.global_batch=32)
 places=('gemm "fc1"' 'gemm "qkv"' attention_forward 'gemm "head"')
 
-expect_outliers() {    # expect_outliers PATTERN HOST: all of them are of that kind, and that host alone is drained
+# expect_outliers PATTERN HOST: expects that all outliers match PATTERN and that only HOST is drained.
+expect_outliers() {
     grep -q '^outlier: ' output || complain "nothing is named, not $1"
     ! grep '^outlier: ' output | grep -vE "^outlier: $1" || complain "something else is named than $1"
     grep -qE "^drain: $2$" output || complain "not drained: $2"
 }
-limit() {    # limit HOST QDISC...
+limit() {    # limit HOST QDISC...: replaces the traffic control of what HOST sends
     "$on_host" "$1" "tc qdisc replace dev eth0 root ${*:2}" 2>/dev/null
 }
 restore() {
@@ -48,7 +50,7 @@ for ((i = 0; i < ${GSWBENCH_PREFLIGHTS:-1}; i++)); do
     run 6 "${preflight[@]}"
     expect_outliers "host $host: every link between nodes from it takes " "$host"
 
-    # A suite refuses the machine because of that host, before its first row.
+    # `suite` must refuse the machine because of the slow host, before it runs its first job.
     rm -rf suite
     run 6 mpirun -np 32 --map-by ppr:4:node "$GSWBENCH" suite ./one.ini --backend host --comm mpi -o suite
     expect_outliers "host $host: every link between nodes from it takes " "$host"

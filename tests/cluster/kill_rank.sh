@@ -1,9 +1,10 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# For tests on emulated hosts, which see the processes of every host.
+# Used by tests on emulated hosts, where pgrep sees the processes of all hosts.
 
-# kill_rank VARIABLE=NUMBER RANKS MESSAGE COMMAND...: starts a job of RANKS ranks and kills the one with this variable
-# in the middle. The job must end with an error and MESSAGE, and leave no process on any host.
+# kill_rank VARIABLE=NUMBER RANKS MESSAGE COMMAND...: starts a job of RANKS ranks, and during the steps kills the rank
+# that has this environment variable. The job must end with an error that contains MESSAGE, and must leave no process on
+# any host.
 kill_rank() {
     local variable=$1 ranks=$2 message=$3 launcher victim tries code=0
     shift 3

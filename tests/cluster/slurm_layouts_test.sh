@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every published system's layout, scaled down, trains on 8 nodes with 1 and with 2 ranks each, started by srun.
+# Trains a scaled-down job with the layout of every published system, on 8 nodes with 1 rank and then with 2 ranks each,
+# started by srun.
 set -euo pipefail
 cd "$GSWBENCH_SOURCE_DIR/tests"
 for ranks in 1 2; do

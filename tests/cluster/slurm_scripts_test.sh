@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The scripts in share/gswbench/slurm: one job, an array over numbers of ranks and precisions, and error messages. Runs
-# itself on hosts of tests/cluster/slurm.
+# Tests the Slurm scripts that are installed in share/gswbench/slurm: a single job, an array of jobs over numbers of
+# ranks and precisions, and error messages. The script runs itself on hosts of tests/cluster/slurm.
 set -euo pipefail
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/slurm" --hosts 4 --slots 2 bash "$0"
@@ -12,7 +12,7 @@ export PATH=$(dirname "$GSWBENCH"):$PATH
 version=$(gswbench -V | sed -n 's/^gswbench \([^ ]*\).*/\1/p')
 short=(--layers 1 --steps 2 --warmup 1)
 
-# looks RANKS PRECISION: expects one run of tiny-llama with its output and result.
+# looks RANKS PRECISION: expects that the results have one run of tiny-llama with these, with its log and result file.
 looks() {
     local folder=results/$version/$2/tiny-llama/$1 log
     log=$(ls "$folder"/log-gswbench_tiny-llama_"$1"_*.out) || complain "no log in $folder"
@@ -22,7 +22,8 @@ looks() {
     [ -s "$folder/${log##*_}/result.json" ] || complain "no link to the run in $folder" <(ls -lR "$folder")
 }
 
-# One job. A failed job has the exit code of its first rank, or of the ranks that Slurm then kills.
+# Tests one job. If a job fails, sbatch must return the exit code of its first rank, or of the ranks that Slurm kills
+# then.
 run 0 sbatch --wait --nodes=2 --ntasks-per-node=2 "$scripts/job.sbatch" tiny-llama bf16 "${short[@]}"
 looks 4 bf16
 ! sbatch --quiet --wait --nodes=2 --ntasks-per-node=2 "$scripts/job.sbatch" tiny-llama bf16 --set train.micro_batch=3 ||
@@ -33,16 +34,16 @@ grep -hq '^usage: sbatch' gswbench-*.log || complain "no usage"
 run 2 bash "$scripts/job.sbatch" tiny-llama
 rm -r results
 
-# An array of precisions for each number of ranks, in its folder.
+# For each number of ranks, submit starts an array with one job per precision.
 mkdir stage
 SBATCH_WAIT=1 STAGE_PATH=$PWD/stage run 0 "$scripts/submit" --ranks 2,4 --precisions bf16,fp8 --ranks-per-node 1 tiny-llama -- "${short[@]}"
 cd stage
 for ranks in 2 4; do looks $ranks bf16; looks $ranks fp8; done
-run 0 gswbench table --force results    # two steps are too few for VALID
+run 0 gswbench table --force results    # two steps are too few for a VALID run
 [ "$(wc -l <output)" = 5 ] || complain "not a title and four rows"
 cd ..
 
-# Published rows, at their numbers of ranks and precisions.
+# Without --ranks, submit uses the numbers of ranks and precisions of the published rows.
 run 0 "$scripts/submit" --dry-run llama2-70b-fsdp torchtitan-llama3-70b
 [ "$(wc -l <output)" = 7 ] || complain "not the rows"
 expect '^sbatch --nodes=8 --ntasks-per-node=8 --array=0-1 .*/job.sbatch llama2-70b-fsdp bf16,fp8$'
@@ -64,7 +65,7 @@ expect '^sbatch --gres=gpu:8 --nodes=1 .* --repeat 3$'
 run 2 "$scripts/submit" --nodes 3 tiny-llama
 expect '^usage: submit'
 
-# A prolog that finds a slow device drains its node and says why; other nodes run the job.
+# A Slurm prolog that finds a slow GPU must drain its node with the reason, while another node runs its job.
 mkdir found
 printf '#!/bin/sh\n[ "$(hostname)" = h2 ] || exit 0\necho "outlier: device 1 of host h2 takes 10.3 %% longer"\nexit 6\n' >found/mpirun
 printf '#!/bin/bash\nexport PATH=%s:%s GSWBENCH_RANKS=2\nexec %s\n' "$PWD/found" "$PATH" "$GSWBENCH_SOURCE_DIR/scripts/monitors/slurm_prolog" >prolog

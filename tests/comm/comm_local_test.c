@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The communicator's contract with ranks as threads, at several numbers of ranks.
+// Tests that the `local` communicator, with ranks as threads, obeys the rules of every communicator, for several
+// numbers of ranks.
 #include "gswbench/comm.h"
 
 #include <criterion/criterion.h>
@@ -20,7 +21,7 @@ static void run_rank(struct comm *comm, void *context)
     contract->wrong[comm->topology.rank] = contract->check(comm);
 }
 
-// Runs the check on every rank of a job. Returns the sum of their error counts.
+// Runs the check on every rank of a job. Returns the number of errors on all ranks.
 static int64_t run_ranks(int ranks, contract_function *check)
 {
     struct contract contract = {.check = check};
@@ -59,7 +60,7 @@ Test(comm, the_launcher_says_how_many_ranks_it_started)
     unsetenv("OMPI_COMM_WORLD_SIZE");
     unsetenv("PMI_SIZE");
     unsetenv("SLURM_STEP_NUM_TASKS");
-    setenv("SLURM_NTASKS", "16", 1);    // a batch script outside any job step
+    setenv("SLURM_NTASKS", "16", 1);    // sbatch sets this for the batch script, which srun did not start
     cr_expect_eq(comm_launched_ranks(), 0);
     setenv("SLURM_STEP_NUM_TASKS", "16", 1);
     cr_expect_eq(comm_launched_ranks(), 16);
@@ -83,7 +84,7 @@ Test(comm, a_launch_by_srun_without_pmix_is_an_error_that_names_the_remedy)
     cr_expect_not_null(strstr(alone.text, "--mpi=pmix"));
     cr_expect_eq(comm_launched_rank(), 3);
 
-    setenv("PMI_SIZE", "8", 1);    // srun --mpi=pmi2, which another MPI may support
+    setenv("PMI_SIZE", "8", 1);    // with --mpi=pmi2, which MPI libraries other than Open MPI may support
     status pmi2 = comm_check_launch(false);
     if (comm_mpi_asks_for_pmix()) {
         cr_expect_eq(pmi2.exit_code, 4);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The communicator's contract with ranks as processes, under mpirun. Rank 0 prints the counts. A failure on any rank
-// makes every exit code non-zero.
+// Tests the `mpi` communicator with processes under mpirun, by the checks that every communicator must pass. Rank 0
+// prints the failed checks. If any rank fails, the exit code of all ranks is non-zero.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "comm/mpi_module.h"
 #include "gswbench/status.h"
 
-// The ranks share one host in this test.
+// In this test, all ranks run on one host.
 static int64_t check_topology(struct comm *comm)
 {
     const struct comm_topology *topology = &comm->topology;
@@ -16,7 +16,8 @@ static int64_t check_topology(struct comm *comm)
            (topology->local_rank != topology->rank) + (topology->nodes != 1) + (topology->node != 0);
 }
 
-// Splits every collective into several messages, the last one partial. At the real limit this would take 256 MiB.
+// Limits messages to 1000 bytes, so that every collective is sent in several messages and the last is shorter. The real
+// limit would need collectives of 256 MiB.
 static int64_t check_split_messages(struct comm *comm)
 {
     struct mpi_state *state = comm->state;
@@ -27,7 +28,7 @@ static int64_t check_split_messages(struct comm *comm)
     return wrong;
 }
 
-// Returns whether the check fails on any rank.
+// Returns whether the check fails on any rank. All ranks get the same answer.
 static bool fails(struct comm *comm, const struct contract_check *check)
 {
     int64_t  wrong = check->check(comm), sum = 0;

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The program starts without MPI: it loads the MPI module only for a launcher or --comm mpi.
+# The program must start on a machine without MPI. It loads its MPI module only if a launcher started it or --comm mpi
+# is given.
 "$GSWBENCH" run --help | grep -q ' mpi,' || exit 77
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 tiny=(run --config tiny-llama --layers 1 --steps 2 --warmup 0 --set trace.steps=0)
 
 ! ldd "$GSWBENCH" | grep libmpi || complain "the program is linked with MPI"
 
-# A program without the module.
+# Tests a copy of the program without its MPI module.
 mkdir -p lone/bin lone/share/gswbench
 cp "$GSWBENCH" lone/bin
 cp -r "$GSWBENCH_SOURCE_DIR/configs" lone/share/gswbench
@@ -18,7 +19,7 @@ run 4 lone/bin/gswbench "${tiny[@]}" --comm mpi
 expect "^gswbench: MPI cannot be loaded: $PWD/lone/lib/gswbench/mpi\.so cannot be loaded "
 [ "$(wc -l <output)" = 1 ] || complain "more than one line"
 
-# The module without the MPI library that it is linked with.
+# Adds the module, but hides the MPI library that it is linked with.
 mkdir -p lone/lib/gswbench lone/empty
 cp "$(dirname "$GSWBENCH")/../lib/gswbench/mpi.so" lone/lib/gswbench
 library=$(ldd lone/lib/gswbench/mpi.so | sed -n 's/^\t\(libmpi[^ ]*\) => .*/\1/p')
@@ -28,7 +29,7 @@ expect "^gswbench: MPI cannot be loaded: .*$library"
 run 0 lone/bin/gswbench "${tiny[@]}" --comm mpi
 expect '^# system mpi communicator'
 
-# Each stream has a communication thread if the job has several ranks.
+# With several ranks, each stream has a communication thread, so MPI must support calls from several threads.
 single=$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so
 run 4 mpirun -np 2 env LD_PRELOAD="$single" "$GSWBENCH" "${tiny[@]}"
 expect '^gswbench: Open MPI .* does not support MPI_THREAD_MULTIPLE, which communicator mpi needs: '

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// LD_PRELOAD library: an MPI without MPI_THREAD_MULTIPLE.
+// Library for LD_PRELOAD that makes MPI report that it does not support MPI_THREAD_MULTIPLE.
 #include <mpi.h>
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NCCL requirements on groups of ranks, and pipeline connections, without NCCL.
+// Tests the checks of a job before NCCL starts, and how pipeline connections and NCCL's unique ids are chosen. NCCL is
+// not called.
 #include "comm/nccl_job.h"
 
 #include <criterion/criterion.h>
@@ -81,7 +82,8 @@ Test(nccl_job, connects_nobody_else, .exit_code = EXIT_INTERNAL)
     nccl_direction(4, 0, 2);
 }
 
-// A group uses one unique id per 64 ranks if at least two are full: 2 ids for 128 ranks, 15 for 1000.
+// A group that has at least two full sets of 64 ranks uses one NCCL unique id per set: 2 ids for 128 ranks, 15 for
+// 1000.
 Test(nccl_job, gives_large_groups_several_ids_that_members_far_apart_make)
 {
     cr_expect_eq(nccl_ids(127, 64), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parsing of NCCL log lines, versions 2.19 to 2.30.
+// Tests the parser of log lines of NCCL 2.19 to 2.30.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,8 @@ Test(nccl_log, leaves_out_what_it_does_not_know)
     }
 }
 
-// A working folder with a file that must not be truncated. The log's name can be predicted.
+// NCCL's log would get a predictable name in the working folder. The test makes links with this name to the file
+// "kept", which must not be truncated.
 static char log_name[400];
 
 static void prepare_log(void)
@@ -65,7 +66,8 @@ static void prepare_log(void)
     snprintf(log_name, sizeof(log_name), "nccl.%.*s.%d.log", (int)strcspn(host, "."), host, (int)getpid());
     setenv("NCCL_DEBUG", "INFO", 1);
     unsetenv("NCCL_DEBUG_FILE");
-    cr_assert_not_null(freopen("stderr", "w", stderr));    // neither pipe nor terminal
+    // Standard error is a file, so it is neither a pipe nor a terminal.
+    cr_assert_not_null(freopen("stderr", "w", stderr));
 }
 
 static int64_t bytes_of(const char *path)
@@ -97,7 +99,7 @@ Test(nccl_log, goes_to_the_file_that_was_opened_whatever_has_its_name_then, .ini
     cr_assert_eq(bytes_of(log_name), 0);
     cr_assert_eq(rename(log_name, "moved"), 0);
     cr_assert_eq(symlink("kept", log_name), 0);
-    FILE *log = fopen(getenv("NCCL_DEBUG_FILE"), "w");    // like NCCL
+    FILE *log = fopen(getenv("NCCL_DEBUG_FILE"), "w");    // opens the log as NCCL does
     cr_assert_not_null(log);
     fputs("a line", log);
     fclose(log);
