@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Hybrid models with Mamba-2: patterns of letters, parameters and FLOPs against the published numbers, and rules.
+// Tests models that mix Mamba-2, attention, MLP and expert layers: patterns with one letter per layer, their errors,
+// and parameter and FLOP counts against published numbers.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "gswbench/plan_build.h"
 
 // clang-format off
-// Nemotron-H 56B (NVIDIA, "Nemotron-H", 2025) and Nemotron 3 Nano 30B-A3B (NVIDIA, 2025).
+// The first two models are Nemotron-H 56B (NVIDIA, "Nemotron-H", 2025) and Nemotron 3 Nano 30B-A3B (NVIDIA, 2025).
 static const struct model_config nemotron_h = {
     .pattern = "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-"
                "M-M-M-M-M-",
@@ -24,7 +25,7 @@ static const struct model_config nano = {
     .router_score = ROUTER_SIGMOID, .router_normalise = 1, .router_scale = 2.5, .mamba_heads = 64,
     .mamba_head_dim = 64, .mamba_state = 128, .mamba_groups = 8, .mamba_conv = 4, .mamba_chunk = 128,
 };
-// Nemotron 3 Super 120B-A12B (NVIDIA, 2026).
+// Nemotron 3 Super 120B-A12B (NVIDIA, 2026) has a multi-token prediction module, which it applies twice.
 static const struct model_config super = {
     .pattern = "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME/*E/*E",
     .family = "gswbench", .layers = 88, .hidden = 4096, .heads = 32, .kv_heads = 2, .head_dim = 128, .ffn = 2688,
@@ -42,8 +43,9 @@ static void expect_error(const struct model_config *model, const char *text)
     cr_expect_str_eq(result.text, text);
 }
 
-// 56 B, and 31.6 B with 3.6 B active. A Mamba-2 layer of Nano: projections 2688 x 10304 and 4096 x 2688, convolution
-// 6144 x (4 + 1), 3 x 64, gated norm 4096 and norm 2688.
+// NVIDIA publishes 56 B parameters for Nemotron-H, and 31.6 B with 3.6 B active for Nano. A Mamba-2 layer of Nano has
+// projections of 2688 x 10304 and 4096 x 2688, a convolution with 6144 x (4 + 1) parameters, 3 parameters for each of
+// 64 heads, a gated norm of 4096 and a norm of 2688.
 Test(hybrid_model, has_the_published_parameters)
 {
     struct model_config one = nano;
@@ -56,8 +58,8 @@ Test(hybrid_model, has_the_published_parameters)
                  2688 * 10304 + 4096 * 2688 + 6144 * 5 + 3 * 64 + 4096 + 2688);
 }
 
-// The tensors of its checkpoint, in 40 Mamba-2 layers, 8 of attention and 40 with experts, and those of the one MTP
-// block.
+// The released checkpoint of Super has tensors of these sizes: 40 Mamba-2 layers, 8 attention layers, 40 expert layers,
+// and one MTP module with an attention and an expert layer.
 Test(hybrid_model, has_the_parameters_of_the_checkpoint_of_super)
 {
     const int64_t h = 4096, vocab = INT64_C(131072) * 4096;
@@ -71,15 +73,16 @@ Test(hybrid_model, has_the_parameters_of_the_checkpoint_of_super)
     cr_expect_eq(layers_parameters(&super) - layers_parameters(&alone), 2 * h * h + attention + experts + 5 * h);
 }
 
-// 84.73e9 FLOPs for a token of 8,192, by the tokens and TFLOP/s of NVIDIA's tables, within their rounding and 0.5 %.
+// NVIDIA's tables give tokens/s and TFLOP/s of Super at a sequence length of 8,192. Their ratio is 84.73e9 FLOPs per
+// token; the tables are rounded, so 0.5 % is allowed.
 Test(hybrid_model, has_the_flops_of_super_as_published)
 {
     const struct published_config none = {.convention = FLOPS_CAUSAL};
     cr_expect_float_eq(layers_flops(&super, &none, FLOPS_CAUSAL, 8192) / 8192.0 / 84.73e9, 1.0, 0.005);
 }
 
-// Megatron-LM, training.py: per token and layer 2 h (2 d + 2 g N + heads) + 7 d N + 2 d h in the forward pass, and
-// three times that in training.
+// Megatron-LM (training.py) counts 2 h (2 d + 2 g N + heads) + 7 d N + 2 d h FLOPs per token and Mamba-2 layer in the
+// forward pass, and three times this in training. h: hidden size; d: heads x head size; g: groups; N: state size.
 Test(hybrid_model, counts_the_flops_of_a_scan_as_megatron_does)
 {
     const struct published_config none = {.convention = FLOPS_PUBLISHED};
@@ -93,7 +96,8 @@ Test(hybrid_model, counts_the_flops_of_a_scan_as_megatron_does)
     cr_expect_float_eq(causal, expected, 1e-12 * expected);
 }
 
-// The formula of NVIDIA's recipe counts 2.816e15 for a sequence of 8192 tokens, with other terms for the scan.
+// NVIDIA's recipe counts 2.816e15 FLOPs for a sequence of 8192 tokens. Its formula has other terms for the scan of
+// Mamba-2, so the counts differ by up to 0.2 %.
 Test(hybrid_model, is_close_to_the_flops_of_the_recipe)
 {
     const struct published_config none = {.convention = FLOPS_PUBLISHED};
@@ -133,7 +137,8 @@ Test(hybrid_model, says_what_is_wrong)
               result.text);
 }
 
-// Two MTP modules of an attention and an expert layer, each a block with its projection of 2 x 2688 to 2688.
+// The pattern gets two MTP modules. Each has an attention and an expert layer, a projection from 2 x 2688 to 2688, and
+// three more norms.
 Test(hybrid_model, reads_the_layers_of_mtp_modules)
 {
     struct model_config model = nano;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Models with experts, latent attention, MTP modules, windows, sinks, biases, learned positions or ALiBi: their FLOPs
-// and parameters, and the rules for them.
+// Tests models with experts, latent attention, MTP modules, windows, sinks, biases, learned positions or ALiBi: their
+// FLOPs and parameters, and the errors for inconsistent settings.
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static void expect_error(const struct model_config *model, const char *text)
     cr_expect_eq(result.exit_code, text[0] == '\0' ? EXIT_VALID : EXIT_CONFIG);
 }
 
-// Sizes of DeepSeek-V3, except for plain multi-head attention.
+// This model has the sizes of DeepSeek-V3, but plain multi-head attention.
 // clang-format off
 static const struct model_config wide = {
     .pattern = "3 x dense, 58 x experts", .family = "gswbench", .layers = 61, .hidden = 7168, .heads = 128,
@@ -24,7 +24,7 @@ static const struct model_config wide = {
 };
 // clang-format on
 
-// Same width as the routed experts: 58 x 3 x 7168 x 2048 weights, which every token uses.
+// The shared expert is as wide as a routed one. Every token uses its 3 x 7168 x 2048 weights in each of 58 layers.
 Test(experts_model, counts_a_shared_expert_as_one_that_every_token_uses)
 {
     const struct published_config none   = {.convention = FLOPS_PUBLISHED};
@@ -50,8 +50,8 @@ Test(experts_model, says_what_is_wrong_with_groups_of_experts)
                          "2 per group: raise router_top_groups");
 }
 
-// DeepSeek-V3 (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) without MTP, and Moonlight (Moonshot AI, 2025), whose
-// queries are not compressed.
+// The models are DeepSeek-V3 (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) without its MTP module, and Moonlight
+// (Moonshot AI, 2025), which does not compress queries.
 // clang-format off
 static const struct model_config deepseek = {
     .pattern = "3 x dense, 58 x experts", .family = "gswbench", .layers = 61, .hidden = 7168, .heads = 128,
@@ -90,19 +90,21 @@ Test(latent_model, counts_queries_that_are_not_compressed)
     cr_expect_eq(layers_parameters(&moonlight), 15960108544);
 }
 
-// Every head width is different, and values are wider than the non-rotary part of keys.
+// Query, rotary and value widths all differ, and values (160) are wider than the non-rotary part of keys (96). So a
+// count that uses the wrong width fails.
 Test(latent_model, counts_weights_by_the_width_that_each_reads)
 {
     struct model_config model = deepseek;
     model.head_dim            = 96;
     model.value_dim           = 160;
-    int64_t keys              = (128 - 96) * 128LL * (1536 + 512);    // of queries and keys
+    int64_t keys              = (128 - 96) * 128LL * (1536 + 512);    // weights of queries and keys
     int64_t values            = (160 - 128) * 128LL * (512 + 7168);
     cr_expect_eq(layers_parameters(&model) - layers_parameters(&deepseek), 61 * (values - keys));
     cr_expect_eq(layers_active_parameters(&model) - layers_active_parameters(&deepseek), 61 * (values - keys));
 }
 
-// Scores with head width 192, values with 128, for each pair of positions: forward once, backward twice.
+// Attention scores use a head width of 128 + 64, and values one of 128. The second model has 32 rotary elements less,
+// which each pair of positions multiplies once forward and twice backward.
 Test(latent_model, counts_scores_and_values_by_their_own_widths)
 {
     const struct published_config none          = {.convention = FLOPS_PUBLISHED};
@@ -140,8 +142,8 @@ static struct model_config predicting(int64_t tokens)
     return model;
 }
 
-// README_WEIGHTS of DeepSeek-V3 says 671 B parameters, and 11.5 B for the MTP module without the shared embedding and
-// head. That number excludes the projection's 103 M.
+// README_WEIGHTS of DeepSeek-V3 gives 671 B parameters, and 11.5 B for the MTP module without the shared embedding and
+// head. The 11.5 B also exclude the 103 M parameters of the module's projection.
 Test(latent_model, counts_what_deepseek_v3_publishes)
 {
     struct model_config one = deepseek, two = predicting(1);
@@ -154,8 +156,8 @@ Test(latent_model, counts_what_deepseek_v3_publishes)
     cr_expect_eq(layers_active_parameters(&two) - layers_active_parameters(&one), unique - 248LL * expert);
 }
 
-// MTP adds its matrices and the head's. Megatron-Bridge's published figures imply 250 GFLOP per token without and 260
-// with it (25.11: 961 TFLOP/s at 3848 tokens/s; 26.04: 1290 at 4965).
+// With MTP, FLOPs include the module's matrices and a second use of the head. Megatron-Bridge's published figures imply
+// 250 GFLOP per token without MTP and 260 with it (25.11: 961 TFLOP/s at 3848 tokens/s; 26.04: 1290 at 4965).
 Test(latent_model, counts_flops_as_published)
 {
     struct model_config     one = deepseek, two = predicting(1);
@@ -203,7 +205,8 @@ static void expect_pattern_error(const char *pattern, const char *text)
     expect_error(&model, text);
 }
 
-// The pattern of GPT-OSS's 36 layers, as a repeated group.
+// A pattern can repeat a group of layers, as in GPT-OSS, and ends after model.layers layers. FLOPs count the keys
+// inside the window only.
 Test(windows_model, counts_what_windows_show)
 {
     const struct published_config none  = {.convention = FLOPS_PUBLISHED};
@@ -218,7 +221,7 @@ Test(windows_model, counts_what_windows_show)
     model.layers = 3;
     cr_expect_eq(layers_with_experts(&model), 2, "and ends with the layers");
     model.layers = 4;
-    // The first two of 8 queries see one and two keys, the others three: 21 pairs.
+    // With a window of 3, the first two of 8 queries see one and two keys, and each other query three: 21 pairs.
     double multiplied = 8.0 * 6 * (4 * 48 + 2 * 72 + 2 * 120 + 40);
     cr_expect_float_eq(layers_flops(&model, &none, FLOPS_FULL, 8), multiplied + 2 * 12 * 4 * (64 + 21), 1e-6);
     cr_expect_float_eq(layers_flops(&model, &none, FLOPS_CAUSAL, 8), multiplied + 2 * 12 * 4 * (32 + 21), 1e-6);
@@ -284,8 +287,8 @@ static struct model_config mpt(int64_t layers, int64_t hidden, int64_t head_dim,
     return model;
 }
 
-// NumParams in LLM Foundry's tables (scripts/train/benchmarking/README.md). A model has as many positions as its
-// sequence length.
+// The expected counts are NumParams in LLM Foundry's tables (scripts/train/benchmarking/README.md). Models there have a
+// learned position for each token of the sequence.
 Test(positions_model, counts_the_parameters_of_mpt)
 {
     const struct {
@@ -303,8 +306,8 @@ Test(positions_model, counts_the_parameters_of_mpt)
     }
 }
 
-// mosaicml/mpt-7b as released: ALiBi, a larger vocabulary, and norms without biases, which are less than a millionth of
-// the parameters.
+// The released mosaicml/mpt-7b uses ALiBi, a larger vocabulary, and norms without biases. The expected count is the
+// checkpoint's.
 Test(positions_model, counts_no_parameters_for_slopes)
 {
     struct model_config model = mpt(32, 4096, 128, 0);
@@ -315,14 +318,15 @@ Test(positions_model, counts_no_parameters_for_slopes)
     cr_expect_eq(layers_parameters(&model), 6649286656);
 }
 
-// 12 l h^2 (1 + 13 / 12 h + (V + s) / 12 l h), equation 2 of Narayanan et al. (2021), which omits the last norm.
+// Equation 2 of Narayanan et al. (2021) is 12 l h^2 (1 + 13 / 12 h + (V + s) / 12 l h), for l layers, hidden size h, V
+// tokens in the vocabulary and s positions. It omits the last norm, which has 2 h parameters.
 Test(positions_model, counts_the_parameters_of_gpt3)
 {
     cr_expect_eq(layers_parameters(&gpt3), INT64_C(174615822336) + 2 * 12288);
     cr_expect_eq(layers_active_parameters(&gpt3), INT64_C(174615846912));
 }
 
-// The table is not used in a GEMM, so FLOPs equal a model's without positions.
+// Position embeddings are looked up in a table and not multiplied, so a model without positions has the same FLOPs.
 Test(positions_model, counts_no_flops_for_a_table_of_positions)
 {
     struct model_config     none = gpt3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shapes, rules, families, parameter counts and FLOP conventions of models, against the published numbers.
+// Tests the shapes, rules and families of models, and compares parameter and FLOP counts with published numbers.
 #include "gswbench/plan_build.h"
 
 #include <criterion/criterion.h>
@@ -84,9 +84,9 @@ Test(model, counts_the_parameters_that_torchtitan_prints)
     cr_expect_eq(layers_parameters(&llama3_70b), 70553706496);
 }
 
-// Megatron-Bridge counts two thirds of the frozen matrices' FLOPs, and all of attention's: 2.779359236587520e15 for
-// 8192 tokens of Llama 2 70B. Adapters add 6 FLOPs per parameter and token. MLPerf's adapters have 44,564,480
-// parameters.
+// Megatron-Bridge omits the weight gradients of frozen matrices, a third of their FLOPs, and counts all of attention:
+// 2.779359236587520e15 for 8192 tokens of Llama 2 70B. MLPerf's LoRA adapters have 44,564,480 parameters and add 6
+// FLOPs per parameter and token.
 Test(model, counts_no_weight_gradients_of_frozen_matrices)
 {
     struct model_config     model     = llama2_70b;
@@ -105,7 +105,7 @@ Test(model, counts_the_experts_that_a_token_uses)
     cr_expect_eq(layers_active_parameters(&llama3_8b), 8030261248);
 }
 
-// One dense layer, and two MoE layers whose experts are narrower than its MLP.
+// This model has one dense layer and two MoE layers. An expert is narrower than the MLP of the dense layer.
 // clang-format off
 static const struct model_config mixed = {
     .pattern = "dense, 2 x experts", .family = "gswbench", .layers = 3, .hidden = 4, .heads = 2, .kv_heads = 1,
@@ -116,10 +116,11 @@ static const struct model_config mixed = {
 
 Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
 {
-    // Embedding and head 40 each, final norm 4; per layer attention 48 and norms 8; MLP 72; experts 60 each, router 12.
+    // Parameters: embedding and head 40 each, final norm 4; per layer attention 48 and norms 8; MLP 72; experts 60
+    // each, router 12.
     cr_expect_eq(layers_parameters(&mixed), 40 + 40 + 4 + 3 * (48 + 8) + 72 + 2 * (3 * 60 + 12));
     cr_expect_eq(layers_active_parameters(&mixed), 40 + 40 + 4 + 3 * (48 + 8) + 72 + 2 * (2 * 60 + 12));
-    // Sizes of DeepSeek-V3, except for plain multi-head attention.
+    // This model has the sizes of DeepSeek-V3, but plain multi-head attention.
     struct model_config wide = {.pattern    = "3 x dense, 58 x experts",
                                 .layers     = 61,
                                 .hidden     = 7168,
@@ -138,7 +139,8 @@ Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
 Test(model, counts_the_flops_of_each_layer_of_a_mixed_model)
 {
     const struct published_config none = {.convention = FLOPS_PUBLISHED};
-    // 8 tokens x 6 x (attention 3 x 48, MLP 72, 2 x 2 experts of 60, head 40), and 3 x 12 x 4 x 8 x 8.
+    // Weights: 8 tokens x 6 FLOPs x (attention 3 x 48, MLP 72, 2 experts of 60 in 2 layers, head 40). Attention scores
+    // and values: 3 layers x 12 x hidden size 4 x 8 x 8 positions.
     cr_expect_float_eq(layers_flops(&mixed, &none, FLOPS_FULL, 8), 8.0 * 6 * (144 + 72 + 240 + 40) + 9216, 1e-6);
     cr_expect_float_eq(layers_flops(&mixed, &none, FLOPS_CAUSAL, 8), 8.0 * 6 * (144 + 72 + 240 + 40) + 4608, 1e-6);
 }
@@ -165,7 +167,7 @@ Test(model, counts_a_tied_table_once_and_the_biases_of_layer_norms)
 {
     struct model_config tiny = {
         .layers = 1, .hidden = 4, .heads = 2, .kv_heads = 1, .head_dim = 2, .ffn = 6, .vocab = 10};
-    // Embedding 40, q 16, k 8, v 8, o 16, gate and up 48, down 24, three norms 12; head 40.
+    // Parameters: embedding 40, q 16, k 8, v 8, o 16, gate and up 48, down 24, three norms 12; head 40.
     cr_expect_eq(layers_parameters(&tiny), 212);
     tiny.tied = 1;
     cr_expect_eq(layers_parameters(&tiny), 172);
@@ -231,7 +233,8 @@ Test(model, counts_as_the_published_tables_did)
     cr_expect_float_eq(layers_flops(&llama3_405b, &wide, FLOPS_PUBLISHED, 8192), 2.1715e16, 0.5e12);
 }
 
-// 6 N + 12 L h s per token, by hand: N = 8 030 261 248; 405 853 388 800 - 128 256 * 16 384.
+// The expected FLOPs per token are 6 N + 12 L h s, for N parameters, L layers, hidden size h and sequence length s. N
+// is 8 030 261 248 for Llama 3 8B. For Llama 3.1 405B it is 405 853 388 800 minus the embedding's 128 256 x 16 384.
 Test(model, counts_six_n_with_and_without_the_embedding)
 {
     struct published_config with = {.convention = FLOPS_6N, .count_embedding = 1};
@@ -352,7 +355,7 @@ Test(model, rejects_more_used_experts_than_there_are)
     expect_error(&model, "[model] top_k = 9 with experts = 8: expected 1 to 8");
 }
 
-// Each layer has 2 x 128 parameters of QK norms.
+// The published counts include the QK norms, 2 x 128 parameters per layer.
 Test(family, counts_the_parameters_of_a_published_qwen3)
 {
     status result = layers_check(&qwen3_30b);

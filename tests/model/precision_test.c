@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Element type of each tensor role of a step.
+// Tests which element type each kind of tensor has for given settings of [precision].
 #include "gswbench/model.h"
 
 #include <criterion/criterion.h>
@@ -156,12 +156,12 @@ Test(precision, refuses_what_does_not_go_together)
         cr_expect_str_eq(result.text, rows[i].text, "%s: %s", rows[i].options, result.text);
         cr_expect_eq(result.exit_code, EXIT_CONFIG);
     }
-    // Frozen weights are not gathered, so they may have any scales.
+    // Frozen weights are not gathered over ranks, so layouts of scales that cannot be gathered are allowed for them.
     struct precision_config stored = tiny_of("compute fp4; fp8_weights yes").precision;
     struct precision        frozen = init(&stored);
     status                  result = precision_check_weights(&frozen, true);
     cr_expect_not(failed(&result));
-    // Like files with rows of both precisions.
+    // With compute in BF16, fp8_weights has no effect.
     struct precision_config both = tiny_of("compute bf16; fp8_weights yes").precision;
     cr_expect_not(init(&both).has_low_precision_weights);
 }

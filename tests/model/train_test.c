@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Derivation of batch sizes from each other.
+// Tests how missing batch sizes are derived from the given ones.
 #include "gswbench/model.h"
 
 #include <criterion/criterion.h>

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Fake NVML with one device. FAKE_NVML scripts it with space-separated words "key=value". A value that changes has one
-// comma-separated part per phase, and within it one colon-separated part per call; the last part of each repeats. Each
-// reading of the energy starts a phase: 0 before the run, 1 during it, 2 after it. Functions that the script does not
-// mention return "not supported". Special words: init=CODE            nvmlInit fails refuse=NAME:CODE     this function
-// fails; may be repeated slow=NAME:MS         this function takes MS milliseconds during the run lost=CALLS the device
-// is lost after that many power readings
+// Fake NVML with one device, for tests of the observer. The variable FAKE_NVML has space-separated words "key=value".
+//
+// A value that changes has one comma-separated part per phase, and each part one colon-separated value per call. The
+// last part repeats. Each reading of the energy starts a phase: 0 before the run, 1 during it, 2 after it. Functions
+// that the script does not mention return "not supported". Special words:
+// init=CODE            nvmlInit fails
+// refuse=NAME:CODE     this function fails; may be repeated
+// slow=NAME:MS         this function takes MS milliseconds during the run
+// lost=CALLS           the device is lost after that many power readings
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +33,7 @@ static struct calls {
     int  phase, count;
 } calls[KEYS_MAX];
 
-// Returns the value of the first word "key=" in the text from there, or NULL.
+// Returns the value of the first word "key=value" at or after from, or NULL.
 static const char *find_word(const char *from, const char *key)
 {
     size_t length = strlen(key);
@@ -50,7 +53,8 @@ static const char *script(void)
     return text != NULL ? text : "";
 }
 
-// Returns the part with that number, or the last one before a character of ends.
+// A value has parts between separators and ends at any character of ends. Returns part number, or the last part if
+// there are fewer.
 static const char *find_part(const char *value, int number, char separator, const char *ends)
 {
     for (; number > 0; number--) {
@@ -78,7 +82,8 @@ static int count_call(const char *key)
     return found->count++;
 }
 
-// Returns the scripted error code of the function. A lost device fails with its own code.
+// Returns the error code with which the script lets the function fail, or SUCCESS. After the device is lost, every call
+// returns IS_LOST.
 static unsigned refusal(const char *function)
 {
     const char *lost = find_word(script(), "lost");
@@ -121,7 +126,7 @@ static unsigned read_unsigned(const char *function, const char *key, unsigned *n
     return code;
 }
 
-// '_' in a value is a space.
+// Copies a value of the script. It cannot contain spaces, so the script writes '_' for a space.
 static unsigned read_text(const char *function, const char *key, char *text, unsigned bytes)
 {
     const char *value = find_word(script(), key);
@@ -140,7 +145,7 @@ static unsigned read_text(const char *function, const char *key, char *text, uns
     return SUCCESS;
 }
 
-// Prototypes of the library, without nvml.h.
+// Declares and defines a function of NVML. Functions need a prototype, and nvml.h may be missing.
 #define FAKE(name, ...)                                                                                                \
     unsigned name(__VA_ARGS__);                                                                                        \
     unsigned name(__VA_ARGS__)
@@ -235,7 +240,7 @@ FAKE(nvmlDeviceGetUtilizationRates, void *device, struct utilization *rates)
     return read_unsigned("nvmlDeviceGetUtilizationRates", "utilization", &rates->gpu);
 }
 
-// "ecc10": uncorrected errors since the driver was loaded.
+// Key "ecc10" of the script is the number of uncorrected errors since the driver was loaded.
 FAKE(nvmlDeviceGetTotalEccErrors, void *device, unsigned error, unsigned since, unsigned long long *errors)
 {
     char key[16];
@@ -278,7 +283,7 @@ FAKE(nvmlDeviceGetRemappedRows, void *device, unsigned *corrected, unsigned *unc
     return code;
 }
 
-// If the buffer is too small, returns the number with an error code.
+// If the buffer is too small, returns the number of pages and an error code, as NVML does.
 FAKE(nvmlDeviceGetRetiredPages, void *device, unsigned cause, unsigned *pages, unsigned long long *addresses)
 {
     unsigned count = 0, room = *pages;
@@ -288,7 +293,7 @@ FAKE(nvmlDeviceGetRetiredPages, void *device, unsigned cause, unsigned *pages, u
     return code == SUCCESS && count > room ? INSUFFICIENT_SIZE : code;
 }
 
-// "links": number of links; the first "active" of them are up.
+// Key "links" of the script is the number of links, and "active" the number of links that are up, from link 0 on.
 FAKE(nvmlDeviceGetNvLinkState, void *device, unsigned link, unsigned *is_active)
 {
     unsigned links = 0, active = 0, code = read_unsigned("nvmlDeviceGetNvLinkState", "links", &links);
@@ -301,7 +306,7 @@ FAKE(nvmlDeviceGetNvLinkState, void *device, unsigned link, unsigned *is_active)
     return code;
 }
 
-// "link0": replays of each active link, "link1": recoveries, "link2" and "link3": CRC errors.
+// Each active link has "link0" replays, "link1" recoveries, and "link2" and "link3" CRC errors of two kinds.
 FAKE(nvmlDeviceGetNvLinkErrorCounter, void *device, unsigned link, unsigned kind, unsigned long long *errors)
 {
     unsigned is_active = 0, code = nvmlDeviceGetNvLinkState(device, link, &is_active);

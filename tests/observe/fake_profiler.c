@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Fake profiler: the NVTX header loads this library by NVTX_INJECTION64_PATH. It appends one line per call to the file
-// in FAKE_PROFILER, which other libraries may also write. With FAKE_PROFILER_PLAIN it does not support multi-value
-// payloads, like older profilers.
+// Fake profiler for tests of NVTX ranges. The NVTX header loads this library from the path in NVTX_INJECTION64_PATH.
+// The library appends one line per call to the file in FAKE_PROFILER, to which other libraries may also append. If
+// FAKE_PROFILER_PLAIN is set, it does not support multi-value payloads, like older profilers.
 //
-// THREAD domain NAME            THREAD category NAME ID       THREAD string NAME        THREAD schema NAME
-// THREAD push NAME category=2 PAYLOAD...                      THREAD pop
+// THREAD domain NAME
+// THREAD category NAME ID
+// THREAD string NAME
+// THREAD schema NAME
+// THREAD push NAME category=2 PAYLOAD...
+// THREAD pop
 //
 // Words are separated by tabs. A payload is NAME=VALUE for each value of its schema, or integer=VALUE or real=VALUE.
 // Calls that the program must not make are logged as "wrong".
@@ -154,7 +158,7 @@ static int pop(nvtxDomainHandle_t domain)
     return 0;
 }
 
-// Start/end ranges, which the program must not use: its ranges nest, so push/pop suffices.
+// The program must not use start/end ranges: its ranges nest, so push/pop suffices.
 static nvtxRangeId_t start(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *range)
 {
     (void)domain;

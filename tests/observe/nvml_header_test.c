@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compiles only if our declarations of NVML functions, structs and constants match nvml.h.
+// Compiles only if gswbench's own declarations of NVML functions, structs and constants match nvml.h.
 #include <nvml.h>
 
 #include <criterion/criterion.h>
@@ -44,7 +44,7 @@ SAME_PLACE(nvml_pci, id, nvmlPciInfo_t, busId);
 _Static_assert(sizeof(struct nvml_utilization) == sizeof(nvmlUtilization_t), "nvmlUtilization_t");
 SAME_PLACE(nvml_utilization, gpu, nvmlUtilization_t, gpu);
 
-// The bits in the table of clock throttle reasons.
+// Each throttle reason has the same bit in gswbench's table as in nvml.h.
 Test(nvml_header, has_the_bits_of_throttles)
 {
 #define SAME_BIT(NAME, key, bit, words) [THROTTLE_##NAME] = (bit),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Observations of a device before, during and after the steps, with a scripted fake NVML.
+// Tests what the observer reads before, during and after the steps. A script tells the fake NVML the values.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@ static void sleep_seconds(double seconds)
     nanosleep(&(struct timespec){.tv_sec = (time_t)seconds, .tv_nsec = (long)(fmod(seconds, 1) * 1e9)}, NULL);
 }
 
-// Observes a run of that many seconds, sampled every 10 ms.
+// Observes a run that takes run_seconds, and samples every 10 ms.
 static struct observation observe(const char *library, const char *script, double run_seconds)
 {
     const struct observe_setup setup = {.library = library, .device = UUID, .seconds = 0.01};
@@ -134,7 +134,7 @@ Test(observer, takes_energy_from_the_device_s_meter)
     cr_expect_str_eq(observation.energy_source, "counter");
 }
 
-// 500 W for 0.2 s.
+// Without an energy meter, energy is the sum of power samples: here 500 W for 0.2 s.
 Test(observer, adds_up_power_where_there_is_no_meter)
 {
     double             begin       = clock_seconds();
@@ -168,7 +168,7 @@ Test(observer, knows_nothing_of_what_is_not_supported)
     cr_expect_str_eq(observation.energy_source, "");
 }
 
-// Each call fails alone, with varying error codes; all other values are known.
+// Only the calls for power and VBIOS version fail. All other values must be known.
 Test(observer, loses_no_more_than_what_a_call_would_have_said)
 {
     struct observation observation =
@@ -235,7 +235,7 @@ Test(observer, can_be_switched_off)
     cr_expect(is_unknown(&observation.gauges[GAUGE_SM_CLOCK]));
 }
 
-// A run that ends before its measured steps keeps the values from before it.
+// The run ends before its measured steps, so the observation has only the values from before the run.
 Test(observer, keeps_what_it_has_of_a_run_that_ended_early)
 {
     const struct observe_setup setup = {.library = NEW_NVML, .device = UUID, .seconds = 1};
@@ -249,7 +249,7 @@ Test(observer, keeps_what_it_has_of_a_run_that_ended_early)
     cr_expect_str_eq(observation.missing, "");
 }
 
-// Power is read once before the run. The device is lost after the third sample.
+// The first power reading happens before the run, so the device is lost after the third sample of the run.
 Test(observer, keeps_the_samples_of_a_device_that_is_lost)
 {
     struct observation observation =
@@ -262,7 +262,7 @@ Test(observer, keeps_the_samples_of_a_device_that_is_lost)
     cr_expect(isnan(observation.energy_joules));
 }
 
-// A reading takes 20 ms, and sampling may use 1 % of a core, so the next sample is 2 s later.
+// Each reading takes 20 ms. Sampling may use 1 % of a core, so the second sample would follow after 2 s.
 Test(observer, samples_less_often_where_the_driver_is_slow)
 {
     struct observation observation =
@@ -272,8 +272,8 @@ Test(observer, samples_less_often_where_the_driver_is_slow)
     cr_expect_leq(observation.sampling_seconds, 0.3);
 }
 
-// The observer's thread stays in the driver. With the thread sanitizer all tests run in one process, and the next test
-// would reset that driver underneath the thread.
+// The observer's thread never returns from the driver. With the thread sanitizer all tests run in one process, and the
+// next test would reset the fake driver while the thread is in it.
 #ifndef __SANITIZE_THREAD__
 Test(observer, does_not_wait_for_a_driver_that_has_stopped_answering, .timeout = 60)
 {

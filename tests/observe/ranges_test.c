@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NVTX ranges of complete runs, recorded by a fake profiler.
+// Tests the NVTX ranges of complete runs. A fake profiler records them.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,8 @@ Test(ranges, of_a_step_on_one_stream_nest_and_say_what_the_plan_says)
     }
 }
 
-// Weight gathers, gradient reductions and tensor-parallel collectives overlap with the compute stream.
+// FSDP gathers, gradient reductions and collectives of tp run on their own streams, each with its own thread on the
+// host backend. The ranges of each thread must nest.
 Test(ranges, of_streams_nest_on_the_thread_of_each)
 {
     struct profile_expected expected = profile_expect("run.layers=2 parallel.dp=1 parallel.fsdp=2 parallel.tp=2", 4, 4);
@@ -65,7 +66,8 @@ Test(ranges, of_streams_nest_on_the_thread_of_each)
     cr_expect_eq(seen.flops, 4 * flops);
 }
 
-// Phases and layers of different streams are then interleaved.
+// On the null backend, one thread issues the ops of all streams, so phases and layers of different streams are
+// interleaved.
 Test(ranges, of_streams_nest_where_one_thread_issues_all)
 {
     struct profile_expected expected =

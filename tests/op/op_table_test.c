@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The op table: every kind has a complete row, and the rows are consistent.
+// Tests that every kind of op has a complete row in the op table, and that the rows are consistent.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +42,7 @@ Test(op_table, knows_what_computes_every_kind_on_a_host_and_compares_it_on_devic
     }
 }
 
-// Otherwise a function would read another member of the shape union.
+// The shapes of ops are a union. A function that reads the shape of another kind would read wrong fields.
 Test(op_table, counts_and_costs_with_the_fields_of_the_kinds_own_shape)
 {
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
@@ -72,7 +72,7 @@ Test(op_table, counts_and_costs_with_the_fields_of_the_kinds_own_shape)
     }
 }
 
-// Returns the shape fields that the table names for the op, as one line.
+// Returns the shape fields of the op that have this use, as one line.
 static const char *shape_of(const struct op *op, int use)
 {
     static char text[256];
@@ -127,7 +127,7 @@ Test(op_table, says_what_the_peer_of_a_communication_is_and_which_operand_is_a_s
     static const struct {
         enum op_kind kind;
         enum op_peer peer;
-        int64_t      in, out;    // elements: 12 over 4 ranks
+        int64_t      in, out;    // elements on each of 4 ranks
     } rows[] = {{OP_ALL_REDUCE, OP_PEER_NONE, 12, 12}, {OP_ALL_REDUCE_MAXIMUM, OP_PEER_NONE, 12, 12},
                 {OP_ALL_GATHER, OP_PEER_NONE, 3, 12},  {OP_REDUCE_SCATTER, OP_PEER_NONE, 12, 3},
                 {OP_ALL_TO_ALL, OP_PEER_NONE, 12, 12}, {OP_ROTATE, OP_PEER_PLACES, 12, 12},
@@ -147,7 +147,7 @@ Test(op_table, says_what_the_peer_of_a_communication_is_and_which_operand_is_a_s
 Test(op_table, has_room_for_every_shape_in_the_key_of_a_measured_time)
 {
     for (enum op_kind kind = 0; kind < OP_COUNT; kind++) {
-        int count = op_is_communication(kind) ? 2 : 0;    // ranks that may be on other nodes
+        int count = op_is_communication(kind) ? 2 : 0;    // the group's ranks may be on several nodes
         for (const struct op_field *field = op_table[kind].shape; field->name != NULL; field++) {
             count += (field->uses & OP_FIELD_KEY) != 0;
         }
@@ -228,7 +228,7 @@ Test(op_table, says_what_is_read_twice)
     cr_expect_not(op_operand_is_read_twice(&norm, NORM_BRANCH));
 }
 
-// Writes the numbers in the key of a measured op, in key order.
+// Writes the names of the numbers in the key of a measured op, in the key's order.
 static void list_numbers(enum op_kind kind, char numbers[static 256])
 {
     FILE *file = fmemopen(numbers, 256, "w");
@@ -244,7 +244,8 @@ static void list_numbers(enum op_kind kind, char numbers[static 256])
     fclose(file);
 }
 
-// Prints a row of the table in docs/predictions.md: all kinds with the numbers of the first one.
+// Prints a row of the table in docs/predictions.md, with all kinds that have the same key numbers as the kind first.
+// Prints nothing if an earlier kind has them, too.
 static void describe(enum op_kind first, FILE *file)
 {
     char numbers[256], others[256];

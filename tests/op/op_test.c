@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Op names and FLOPs.
+// Tests names and FLOPs of ops.
 #include <criterion/criterion.h>
 
 #include "gswbench/op.h"
@@ -55,17 +55,17 @@ Test(op, counts_only_the_keys_that_a_query_sees)
     struct op backward            = causal;
     backward.kind                 = OP_ATTENTION_BACKWARD;
 
-    cr_assert_eq(op_flops(&full), 6144.0);        // 4 * 2 * 6 * 8 * 16
+    cr_assert_eq(op_flops(&full), 6144.0);        // 4 FLOPs x 2 x 6 x 8 x 16 pairs
     cr_assert_eq(op_flops(&causal), 3840.0);      // 10 of 16 pairs
     cr_assert_eq(op_flops(&backward), 9600.0);    // 2.5 times forward
 
     struct op window              = causal;
     window.shape.attention.window = 3;
-    cr_assert_eq(op_flops(&window), 4.0 * 2 * 6 * 8 * 9);    // 1, 2, 3 and 3 keys
+    cr_assert_eq(op_flops(&window), 4.0 * 2 * 6 * 8 * 9);    // queries see 1, 2, 3 and 3 keys
     window.shape.attention.window = 4;
     cr_assert_eq(op_flops(&window), 3840.0);
     window.shape.attention.earlier = 2;
-    cr_assert_eq(op_flops(&window), 4.0 * 2 * 6 * 8 * 15);    // 3, 4, 4 and 4 keys
+    cr_assert_eq(op_flops(&window), 4.0 * 2 * 6 * 8 * 15);    // queries see 3, 4, 4 and 4 keys
     window.shape.attention.earlier = 100;
     cr_assert_eq(op_flops(&window), 4.0 * 2 * 6 * 8 * 16);
 }

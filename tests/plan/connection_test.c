@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NCCL connections that a plan's collectives open, and the memory and SMs they use.
+// Tests which NCCL connections the collectives of a plan open, and the memory and SMs of these connections.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 
 enum { MIB = 1 << 20, NODE = 8, RANKS = 64 };
 
-// A plan whose ops are collectives of f32 elements, and its connections.
+// The plan of a test, with collectives of fp32 elements only, and the connections found for it.
 static struct {
     struct plan       plan;
     struct op         ops[8];
@@ -65,7 +65,8 @@ Test(connection, takes_fewer_processors_for_small_communications_and_for_pipelin
     }
 }
 
-// Per channel and node-local group: 10 MiB to receive and 2 MiB to send. Over the network: 10 MiB each.
+// NCCL needs 10 MiB to receive and 2 MiB to send for each channel on one node, and 10 MiB for each direction over the
+// network.
 Test(connection, has_buffers_for_both_ways_of_each_channel)
 {
     set_group(0, 8, 1);
@@ -83,11 +84,11 @@ Test(connection, has_buffers_for_both_ways_of_each_channel)
     cr_expect_eq(connections.processors, 32);
     free(connections.list);
 
-    plan_connections(&connections, &communications.plan, 64);    // all on one node
+    plan_connections(&connections, &communications.plan, 64);    // 64 ranks per node, so all ranks are on one
     cr_expect_eq(connections.list[0].bytes, 16LL * 12 * MIB);
 }
 
-// On each of 8 H100, NCCL 2.26 allocated 3.28 GB for the first all-to-all, with 32 channels.
+// NCCL 2.26 allocated 3.28 GB on each of 8 H100 GPUs for the first all-to-all, with 32 channels.
 Test(connection, of_all_pairs_has_buffers_for_each_member_of_the_node)
 {
     set_group(0, 8, 1);
@@ -111,11 +112,12 @@ Test(connection, of_one_group_on_one_stream_is_one_whatever_it_carries)
     cr_expect_eq(connections.list[0].processors, 1);
     cr_expect_eq(connections.list[1].largest_bytes, 128 << 10);
     cr_expect_eq(connections.list[1].processors, 2);
-    cr_expect_eq(connections.list[1].bytes, 2LL * 2 * 12 * MIB);    // one ring, and one rotation between neighbours
+    cr_expect_eq(connections.list[1].bytes, 2LL * 2 * 12 * MIB);    // one ring, and one send/receive between neighbours
     cr_expect_eq(connections.processors, 3);
 }
 
-// A reduction with 16 SMs overlaps a gather with 16; a pipeline has four independent directions.
+// A reduction and a gather, each with 16 SMs, may run at the same time. A pipeline stage may send and receive in both
+// directions at once.
 Test(connection, leaves_a_device_something_to_compute_with_or_says_what_would)
 {
     char text[192];
@@ -150,5 +152,5 @@ Test(connection, of_a_pipeline_is_one_for_each_neighbour_and_way)
     cr_expect_eq(connections.list[1].bytes, 2LL * 2 * MIB);
     cr_expect_eq(connections.list[2].stream, STREAM_PIPELINE_RECEIVE);
     cr_expect_eq(connections.list[2].bytes, 2LL * 10 * MIB);
-    cr_expect_eq(connections.processors, 6);    // all independent
+    cr_expect_eq(connections.processors, 6);    // all may run at the same time
 }

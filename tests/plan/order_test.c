@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Redundant dependencies are dropped, and no others.
+// Tests that order_prune drops all redundant dependencies of a plan, and no others.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "layouts.h"
 #include "success.h"
 
-// Appends an op on a stream that waits for up to two ops (-1: none).
+// Appends an op on a stream. The op waits for the ops first and second; -1 means none.
 static void append(struct plan *plan, enum stream stream, int32_t first, int32_t second)
 {
     struct op *op = &plan->ops[plan->op_count++];
@@ -48,7 +48,7 @@ Test(order, drops_waits_that_streams_and_other_waits_imply)
     cr_assert_eq(ops[7].wait[0], 3);
 }
 
-// Sums the vector clocks of the ops. A missing dependency changes the sum.
+// Returns the sum of the ops' vector clocks. It changes if a dependency is missing.
 static int64_t sum_clocks(const struct plan *plan)
 {
     int32_t *position = malloc((size_t)plan->op_count * sizeof(*position));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MoE plans: ops and their order, and the capacity of each expert.
+// Tests MoE plans: their ops and the order of these, and the capacity of each expert.
 #include "gswbench/plan.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 #include "layouts.h"
 #include "plan_ops.h"
 
-// Cuts the text before this word.
+// Cuts the text before the first occurrence of a word, and returns the text.
 static const char *until(char *text, const char *word)
 {
     char *end = strstr(text, word);
@@ -44,7 +44,7 @@ Test(plan_experts, sends_each_expert_its_tokens_while_the_one_before_works)
     cr_assert_eq(plan->ops[gemm + 1].wait[0], first + 1);
 }
 
-// Shared experts overlap with the all-to-alls: dispatch, combine, and their backward passes.
+// A shared expert is computed while the all-to-alls of dispatch and combine, or of their backward passes, run.
 Test(plan_experts, computes_shared_experts_beside_the_exchanges)
 {
     const struct plan *plan = tiny_plan_of("experts 2; top_k 1; auxiliary_loss 0.05; shared_ffn 12; dp 2; ep 2", 0);
@@ -65,8 +65,8 @@ Test(plan_experts, computes_shared_experts_beside_the_exchanges)
     cr_expect(plan->ops[find_op(plan, "combine", 1, 0)].accumulates);
 }
 
-// Half of the tokens choose the first two of 16 experts, which then get 1/2 + 1/2 x 2/16 of the tokens: 4.5 times the
-// mean of 2/16.
+// In skewed routing half of the tokens choose the first two of 16 experts. These get 1/2 + 1/2 x 2/16 of the tokens,
+// 4.5 times the balanced share of 2/16.
 Test(plan_experts, deals_experts_out_with_the_skew_that_is_asked_for)
 {
     const struct plan *plan =
@@ -78,7 +78,8 @@ Test(plan_experts, deals_experts_out_with_the_skew_that_is_asked_for)
     cr_expect_gt(plan->row_count_total, 0);
 }
 
-// With etp 1, each tp rank holds different experts. Rows travel to them, without a gather or reduction over tp.
+// With etp 1 each tp rank holds whole experts. Dispatch sends rows directly to them, so no op gathers or reduces rows
+// over tp.
 Test(plan_experts, moves_rows_of_whole_experts_once_and_gathers_none)
 {
     const struct plan *plan =
@@ -101,14 +102,14 @@ Test(plan_experts, moves_rows_of_whole_experts_once_and_gathers_none)
     cr_expect_eq(group->axes, 1u << AXIS_TP | 1u << AXIS_EP);
     cr_expect_eq(group->size, 4);
     cr_expect_eq(group->index, 3);
-    const struct weight *last = &plan->weights[plan->weight_count - 1];    // the head's, after the experts
+    const struct weight *last = &plan->weights[plan->weight_count - 1];    // the head, after the experts
     for (; strstr(last->part[0].name, "experts.7.w2") == NULL; last--) {
         cr_assert_neq(last, plan->weights, "the last owner has not the last expert");
     }
     cr_expect_eq(last->part[0].local_columns, last->part[0].columns);
 }
 
-// 16 tokens: 2 sequences of 8. Four experts, top-2.
+// Each rank has 16 tokens, 2 sequences of 8, which choose 2 of four experts.
 Test(plan_experts, gives_an_expert_as_many_slots_as_it_may_need)
 {
     static const struct {
@@ -149,7 +150,7 @@ Test(plan_experts, counts_a_microbatch_that_is_routed_again_once)
     cr_expect_eq(counted, 2);
 }
 
-// Bytes of a step's all-to-alls, without the token counts.
+// Returns the bytes that the all-to-alls of a step move, without the exchange of token counts.
 static double moved_bytes(const struct plan *plan)
 {
     double bytes = 0;
@@ -162,7 +163,7 @@ static double moved_bytes(const struct plan *plan)
     return bytes;
 }
 
-// 2 layers, 16 rows of 16 fp32 elements, dispatched and combined, forward and backward.
+// Each of 2 layers moves rows of 16 fp32 elements for dispatch and combine, forward and backward.
 Test(plan_experts, expects_to_move_a_row_to_each_of_its_experts_and_not_to_all)
 {
     static const struct {
@@ -185,8 +186,8 @@ Test(plan_experts, expects_to_move_a_row_to_each_of_its_experts_and_not_to_all)
     }
 }
 
-// With tp, rows of the residual stream are sharded, and with balanced routing each expert has its equal share. Ranks
-// that shard an expert's matrices hold all of its rows.
+// The step counts rows only if their number depends on routing. A capacity factor or balanced routing fixes it. If tp
+// shards the matrices of experts, the step moves and computes the worst-case number of rows instead.
 Test(plan_experts, counts_rows_where_nothing_else_bounds_them)
 {
     static const struct {
@@ -207,7 +208,7 @@ Test(plan_experts, counts_rows_where_nothing_else_bounds_them)
     }
 }
 
-// Token counts are exchanged once per microbatch and layer; all passes use them.
+// Ranks exchange token counts once per microbatch and layer. The backward pass and recompute use the same counts.
 Test(plan_experts, recomputes_with_the_rows_that_were_counted_before)
 {
     const struct plan *plan =
@@ -225,8 +226,8 @@ Test(plan_experts, recomputes_with_the_rows_that_were_counted_before)
     cr_expect_eq(followers, 2 * (2 + 2 + 4), "%d", followers);    // forward, recompute, and two gradients each
 }
 
-// Of 8 experts on two ranks the first two have 2.4 times the mean load, the others (8 - 2 x 2.4) / 6 of it. Each
-// exchange is as long as for the rank with the most rows.
+// The first two of 8 experts have 2.4 times the mean load, and each other expert (8 - 2 x 2.4) / 6 of it. All are on
+// two ranks, so an all-to-all takes as long as the rank with the most rows needs.
 Test(plan_experts, loads_the_first_experts_of_skewed_routing)
 {
     for (int rank = 0; rank < 2; rank++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans with KV heads replicated over tp, and with Ulysses all-to-alls over cp.
+// Tests plans in which several tp ranks hold the same KV head, and plans with Ulysses all-to-alls over cp.
 #include "gswbench/plan.h"
 
 #include <criterion/criterion.h>
@@ -20,7 +20,7 @@ static const struct weight *weight_of(const struct plan *plan, const char *name)
     return NULL;
 }
 
-// Four query heads and two KV heads of four elements. Rank 3 holds the second KV head, as does rank 2.
+// There are four query heads and two KV heads of four elements. Ranks 2 and 3 of tp both hold the second KV head.
 Test(plan_heads, gives_a_head_of_keys_to_several_ranks_of_tp)
 {
     const struct plan   *plan = tiny_plan_of("tp 4; kv_heads 2; attention_bias yes", 3);
@@ -36,7 +36,7 @@ Test(plan_heads, gives_a_head_of_keys_to_several_ranks_of_tp)
     }
 }
 
-// Each layer reduces the gradients of its KV weight, [2 x 4, 16], and of its biases, 2 x 4.
+// The ranks that hold a KV head sum its gradients: in each layer the weight, [2 x 4, 16], and the biases, 2 x 4.
 Test(plan_heads, sums_gradients_of_a_head_over_the_ranks_that_have_it)
 {
     static const struct {
@@ -82,8 +82,8 @@ Test(plan_heads, exchanges_heads_for_positions_around_attention)
                  0, "%s", exchanges);
 }
 
-// Two layers, 2 sequences of 8 tokens on 2 ranks. For 8 tokens, queries, outputs and their gradients have 4 x 4
-// elements each; KV and their gradients have 2 x 2 x 4.
+// Each of 2 ranks moves its 8 tokens in 2 layers. Per token, queries, outputs and the gradients of both have 4 heads x
+// 4 elements each. Keys and values together, and their gradients, have 2 x 2 heads x 4 elements.
 Test(plan_heads, moves_each_head_once_each_way)
 {
     const struct plan *plan = tiny_plan_of("cp 2; context exchange", 1);

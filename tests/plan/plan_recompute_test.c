@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Recompute: the ops of a plan that run again, and the memory saved.
+// Tests recompute: which ops run again in the backward pass, and how much memory this saves.
 #include "gswbench/plan.h"
 
 #include <criterion/criterion.h>
@@ -26,7 +26,7 @@ Test(plan_recompute, recomputes_what_the_policy_does_not_keep_and_no_more)
     assert_recomputed(RECOMPUTE_FULL, 0, all);
     assert_recomputed(RECOMPUTE_BLOCK_EVERY, 0, all);
     assert_recomputed(RECOMPUTE_SELECTIVE, 0, all);
-    // The published Llama2-70B run keeps q, k, v, the output projection and fc2.
+    // The published run of Llama 2 70B keeps q, k, v, the output projection and fc2.
     assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_QKV | 1 << OUTPUT_PROJECTION | 1 << OUTPUT_FC2,
                       "attention norm,attention,mlp norm,fc1,activation");
     assert_recomputed(RECOMPUTE_SELECTIVE, 1 << OUTPUT_NORM | 1 << OUTPUT_QKV | 1 << OUTPUT_ATTENTION | 1 << OUTPUT_FC1,
@@ -70,7 +70,7 @@ Test(plan_recompute, recomputes_the_modules_that_are_named_alone)
     assert_modules(latent, 0, "q up,kv up,rope");
 }
 
-// The norm is recomputed from the residual stream, which is kept for its gradient anyway.
+// The norm is recomputed from the residual stream. The norm's gradient reads that tensor anyway, so it costs no memory.
 Test(plan_recompute, computes_a_norm_again_from_what_its_gradient_reads)
 {
     const struct plan *plan = tiny_plan_of("recompute modules; recompute_modules layernorm", 0);
@@ -104,7 +104,7 @@ Test(plan_recompute, recomputes_the_first_layers_of_a_chunk_alone_when_asked)
     }
 }
 
-// Stage 2 has layers 2 and 3 of 8, and layers 6 and 7 in its second chunk.
+// With pp 2 and vp 2, the second stage has layers 2 and 3 of 8 in its first chunk, and 6 and 7 in its second.
 Test(plan_recompute, counts_the_first_layers_of_each_chunk_of_a_stage)
 {
     const struct plan *plan =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans: ops, their order, and memory.
+// Tests the ops of plans, their order, and their memory.
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
 
@@ -62,7 +62,8 @@ Test(plan, names_each_matrix_once_with_its_own_random_stream)
             }
         }
     }
-    // Embedding, head, final norm and bias. Each layer: two norms with biases; q, k, v; projection; gate, up, down.
+    // The weights are embedding, head, final norm and its bias, and in each layer two norms with biases; q, k, v;
+    // projection; gate, up, down.
     cr_assert_eq(parts, 4 + 2 * (4 + 3 + 1 + 3));
     cr_assert_str_eq(plan->weights[1].part[0].name, "model.layers.0.input_layernorm.weight");
 }
@@ -106,8 +107,8 @@ Test(plan, gives_every_unit_the_same_places_in_weights_gradients_and_moments)
     }
 }
 
-// fsdp 2 x cp 4: rank 3 is the last cp rank of fsdp 0. It has the fourth of eight shards, which all eight ranks gather
-// and reduce.
+// Rank 3 of fsdp 2 x cp 4 is the last cp rank of the first fsdp rank. Weights are sharded over all eight ranks, so it
+// holds the fourth shard.
 Test(plan, shards_weights_over_cp_where_asked)
 {
     const struct plan *plan = tiny_plan_of("fsdp 2; cp 4; shard_over_cp yes", 3);
@@ -154,7 +155,8 @@ Test(plan, says_which_option_asks_for_what_it_cannot_do)
 
 Test(plan, is_the_same_with_options_that_do_nothing_in_its_layout)
 {
-    // The rank's shard has no replicas, and without a pipeline there is no last stage.
+    // ZeRO-1 does nothing because the shards of fsdp have no replicas. Deferred head gradients do nothing without a
+    // pipeline.
     struct tiny         tiny = tiny_of("fsdp 2; zero 1; deferred_head_gradients 3"), plain = tiny_of("fsdp 2");
     struct plan_request request = tiny_request(&tiny, 2, 1), other = tiny_request(&plain, 2, 1);
 
@@ -196,8 +198,9 @@ Test(plan, without_places_has_the_same_ops_and_counts_what_is_live)
     plan_free(&unplaced);
 }
 
-// Also of units without a gradient on this rank: those of other stages, frozen ones, and the places of a repeated
-// module.
+// The gradient norm adds one sum of squares for each parameter group of the job. Groups without a gradient on this
+// rank, because it is frozen, on another stage, or in a repeated MTP module, must be written as well, else the norm
+// reads stale memory.
 Test(plan, writes_every_square_sum_that_the_norm_adds)
 {
     static const char *const rows[] = {"", "pp 2; layers 2; accumulation 2",

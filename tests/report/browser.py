@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Chromium without a window, told what to do through a pipe: pages at given sizes, on screen and as printed.
+"""Controls a headless Chromium through a pipe, to show pages at given sizes, on screen and in print.
 
-As a program it takes pictures, for people to look at: browser.py PAGE FOLDER
+As a program it saves pictures of a page to inspect: browser.py PAGE FOLDER
 """
 import base64
 import fcntl
@@ -17,8 +17,8 @@ import time
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 WIDTHS = (400, 1000, 1280, 1600)
-PAPER_WIDTH, PAPER_HEIGHT = 718, 1047    # what A4 leaves between margins of a centimetre, in CSS pixels
-START_SECONDS, ANSWER_SECONDS = 120, 60    # of a machine that is busy
+PAPER_WIDTH, PAPER_HEIGHT = 718, 1047    # A4 without margins of 1 cm, in CSS pixels
+START_SECONDS, ANSWER_SECONDS = 120, 60    # time limits, long enough for a busy machine
 CHECK = pathlib.Path(__file__).with_name("page_check.js")
 
 
@@ -28,12 +28,12 @@ def find():
 
 
 class Browser:
-    """Controls one page at a time. `troubles` has the browser's complaints since the page was opened."""
+    """Controls one page at a time. `troubles` lists errors, requests and policy violations since it was opened."""
 
     def __init__(self):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         ours = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 10) for pair in (os.pipe(), os.pipe()) for descriptor in pair]
-        theirs = ours[0], ours[3]    # it reads from descriptor 3, and writes to 4
+        theirs = ours[0], ours[3]    # Chromium reads from descriptor 3, and writes to 4
         self.reader, self.writer = ours[2], ours[1]
         self.process = subprocess.Popen(
             [find(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
@@ -54,7 +54,7 @@ class Browser:
         return self
 
     def __exit__(self, *_):
-        os.close(self.writer)    # with the pipe the browser ends
+        os.close(self.writer)    # the browser exits when its pipe is closed
         os.close(self.reader)
         try:
             self.process.wait(20)
@@ -76,7 +76,7 @@ class Browser:
         return json.loads(message)
 
     def notice(self, event):
-        """Records complaints: errors, requests, policy violations."""
+        """Adds errors, requests and policy violations of the page to `troubles`."""
         method, what = event.get("method", ""), event.get("params", {})
         self.events.add(method)
         if method == "Runtime.consoleAPICalled":
@@ -93,7 +93,7 @@ class Browser:
     address = "about:blank"
 
     def call(self, method, seconds=ANSWER_SECONDS, **parameters):
-        """Returns the browser's answer."""
+        """Calls a method of the DevTools protocol and returns the browser's answer."""
         self.count += 1
         message = {"id": self.count, "method": method, "params": parameters}
         if self.session:
@@ -120,7 +120,7 @@ class Browser:
             self.notice(self.read(deadline))
 
     def show(self, width, scheme="light", medium="screen"):
-        """Sets the width, the colour scheme, and screen or print."""
+        """Sets the width, the colour scheme, and the medium (screen or print)."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         self.call("Emulation.setEmulatedMedia", media=medium,
                   features=[{"name": "prefers-color-scheme", "value": scheme}])

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Two synthetic results, and their comparison as text. The second has the step times of the first times a factor.
+// Two synthetic results, and their comparison as text. The step times of the second result are a multiple of the
+// first's.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -13,7 +14,7 @@
 
 static struct result     first, second;
 static struct comparison comparison;
-static char             *text;    // of the comparison
+static char             *text;    // the comparison as text
 
 static inline void open_pair(double share)
 {
@@ -53,7 +54,7 @@ static inline void expect_no_line(const char *line)
     cr_expect(strstr(text, line) == NULL, "%s is in:\n%s", line, text);
 }
 
-// Expects that the results may be compared, or the message that says why not.
+// Expects that the results may be compared (message NULL), or the message that says why they may not.
 static inline void expect_obstacles(const char *message)
 {
     status checked = comparison_check(&comparison);
@@ -61,7 +62,7 @@ static inline void expect_obstacles(const char *message)
     cr_expect(message == NULL || strcmp(checked.text, message) == 0, "%s", checked.text);
 }
 
-// Gives a setting to both results.
+// Adds a setting to both results, with one value for each.
 static inline void set_both(const char *name, const char *earlier, const char *later)
 {
     result_add_entry(&first.config, &first.config_count, name, earlier);

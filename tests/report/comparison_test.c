@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Comparison of two synthetic results: numbers worked out by hand, and pairs that may not be compared.
+// Tests the comparison of two synthetic results: numbers that were worked out by hand, and pairs that may not be
+// compared.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -117,7 +118,8 @@ Test(comparison, refuses_results_of_different_machines_and_models)
     expect_line("# differs train.recompute: none -> full\n");
 }
 
-// Twice the sequences on twice the ranks is the same work per rank; on the same ranks it is twice the work.
+// The second run has twice the global batch. On twice the ranks this is the same work per rank, and on the same ranks
+// twice the work.
 Test(comparison, sets_steps_of_other_sizes_against_each_other_by_their_tokens)
 {
     for (int64_t ranks = 64; ranks <= 128; ranks *= 2) {
@@ -153,7 +155,8 @@ static void predict(struct result *result, const char *profile, double seconds, 
     result_derive(result);
 }
 
-// 7 s against predictions of 7.2 s: -2.9 % is more than 1 %, but within two standard deviations of 2 %.
+// A run takes 7 s where 7.2 s were predicted, -2.9 %. The prediction's standard deviation is first 1 %, then 2 %; only
+// a change of more than two standard deviations is a verdict.
 Test(comparison, sets_a_run_against_a_prediction_by_its_range)
 {
     for (int percent = 1; percent <= 2; percent++) {
@@ -171,8 +174,8 @@ Test(comparison, sets_a_run_against_a_prediction_by_its_range)
     }
 }
 
-// Predictions for one machine share most of its error: 2.8 % is within the 7.7 % that remain, 10 % is not. Those for
-// two machines have independent errors of two standard deviations.
+// Most of the error of a prediction is specific to the machine profile. So predictions for one machine share it: 2.8 %
+// is within the remaining 7.7 %, and 10 % is not. Errors for two machines are independent.
 Test(comparison, sets_predictions_against_each_other)
 {
     static const struct {
@@ -203,7 +206,8 @@ Test(comparison, sets_predictions_against_each_other)
     }
 }
 
-// Uses the middle repeat, with an interval that covers all of theirs.
+// Three repeats of a run are compared as one result. Its median is the one of the middle repeat, and its interval
+// covers the intervals of all three.
 Test(comparison, takes_repeats_for_one_result)
 {
     struct result            *runs = memory_allocate(3 * sizeof(*runs));

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Hostile texts in every externally supplied field and every output. Strict parsers recover them exactly as shown,
-no terminal escape is printed, and they add no element or attribute to pages."""
+"""Tests every output with hostile texts in all fields that come from outside the program. Strict parsers must recover
+the texts exactly, no terminal escape may be printed, and texts may add no element or attribute to pages."""
 import csv
 import html.parser
 import io
@@ -28,13 +28,13 @@ SIGNS = "\u200e\u200f\u061c" + "".join(map(chr, [*range(0x202a, 0x202f), *range(
 
 
 def shown(raw):
-    """Returns a text as it is shown: every byte that is not UTF-8 and every control character is a question mark."""
+    """Returns a text as outputs show it: each control character and each byte that is not UTF-8 is a question mark."""
     return "".join("?" if unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") or sign in SIGNS else sign
                    for sign in raw.decode("utf-8", "surrogateescape"))
 
 
 def cell(text):
-    """Returns the text of a spreadsheet cell: an apostrophe precedes what would be a formula."""
+    """Returns the text of a spreadsheet cell: an apostrophe precedes a text that would be a formula."""
     return "'" + text if text[:1] in ("=", "+", "-", "@") else text
 
 
@@ -75,7 +75,7 @@ class Hostile(unittest.TestCase):
         return {path.name: path.read_bytes().decode("utf-8") for path in folder.iterdir()}
 
     def expect(self, found, text):
-        """A field may be truncated to its size; the remaining text must be exact."""
+        """Checks a field, which may be truncated to its size. The remaining text must be exact."""
         self.assertEqual(found, text if len(text) < 4000 else text[:len(found)])
         self.assertGreater(len(found), min(len(text), 30) - 1)
 

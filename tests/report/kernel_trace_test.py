@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""gswbench report --trace: traces made from lists of kernels, so that the sums are known, in the forms of the PyTorch
-profiler and of Chakra; and the same sums of a prediction, which agree with its waterfall."""
+"""Tests gswbench report --trace. Writes traces from lists of kernels, so that the sums are known, in the formats of the
+PyTorch profiler and of Chakra. The same sums for the trace of a prediction must agree with its waterfall."""
 import json
 import os
 import pathlib
@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 PROGRAM = os.environ["GSWBENCH"]
-# Name, begin, end (microseconds), stream. The exchange is exposed for 20, the collective for 60, and nothing runs for 40.
+# Name, begin and end in microseconds, stream. The all-to-all is exposed for 20, the all-reduce for 60; 40 are idle.
 KERNELS = (("sm90_xmma_gemm_bf16bf16_bf16f32_f32_nn_n_tilesize128x128x64_cublas", 0, 100, 7),
            ("void dpsk::ep::internode::dispatch<false, 8>(int4*)", 50, 140, 27),
            ("void cutlass::device_kernel<flash::FlashAttnBwd<2> >", 120, 180, 7),
@@ -47,14 +47,14 @@ def profile(kernels, **more):
 
 
 def graph(kernels):
-    """The form of Chakra's feeder: durations without begins."""
+    """Returns a trace in the format of Chakra's feeder, which has durations but no start times."""
     nodes = [{"Id": i, "Name": name, "NodeType": 4, "runtime": end - begin, "data_deps": [], "is_cpu_op": False}
              for i, (name, begin, end, _) in enumerate(kernels)]
     return {"workload_graph": [{"Id": 99, "Name": "aten::mm", "runtime": 500, "is_cpu_op": True}] + nodes}
 
 
 def nodes(kernels):
-    """The form of chakra_jsonizer: objects one after another, integers of 64 bits as texts."""
+    """Returns a trace in the format of chakra_jsonizer: a sequence of objects, with 64-bit integers as strings."""
     host = {"id": "98", "name": "aten::mm", "durationMicros": "500", "attr": [{"name": "is_cpu_op", "boolVal": True}]}
     found = [{"version": "0.0.4"}, host] + [
         {"id": str(i), "name": name, "type": "COMP_NODE", "startTimeMicros": str(1000 + begin), "durationMicros": str(end - begin),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""gswbench report --mlperf: logs in the forms that submitters write, made from lists of step times, so that median,
-spread and slow phases are known. Formulas and order statistics here are the test's own."""
+"""Tests gswbench report --mlperf. Writes MLPerf logs in the forms of different submitters from lists of step times, so
+that median, spread and slow phases are known. The test has its own formulas and order statistics."""
 import json
 import math
 import os
@@ -17,8 +17,9 @@ SYSTEM = ':::SYSJSON {"system_name":"x","number_of_nodes":"64","accelerators_per
 
 
 class Log:
-    """form: how steps are logged. "each": tokens after each step, "tenth": samples after ten, "blocks": tokens of blocks,
-    "late": tokens of a block in the line after its end, "index": samples and step numbers, and evaluations without a start."""
+    """An MLPerf log. form says how it logs progress: "each": tokens after each step; "tenth": samples after ten steps;
+    "blocks": tokens of blocks of steps; "late": tokens of a block in the line after the block's end; "index": samples
+    and step numbers, and evaluations without a start."""
 
     def __init__(self, form, benchmark, batch, sequence, first=1700000000000):
         self.form, self.batch, self.sequence, self.time, self.lines, self.steps = form, batch, sequence, first, [], 0
@@ -78,7 +79,7 @@ class Log:
 
 
 def blocks_of(count=5, length=20, slow=1.5, seconds=2.0):
-    """Blocks of steps of about this time that differ, whose first step is slow."""
+    """Returns `count` blocks of `length` steps of `seconds` plus up to 0.1 s. The first step of a block is slow."""
     return [[slow * seconds if number == 0 else seconds + 0.001 * ((37 * (number + 20 * block) % 101)) for number in range(length)]
             for block in range(count)]
 
@@ -146,7 +147,7 @@ class Logs(unittest.TestCase):
                                found["sequence_flops"] * 2048 / found["step_s"] / 512 / 1e12, 6)
         lora = self.read(self.write("lora", Log("tenth", "llama2_70b_lora", 8, None).text(blocks_of())))
         self.assertEqual((lora["sequence"], lora["teraflops_per_accelerator"]), (8192, None))
-        # 2 + 2 FLOPs for each frozen weight that is multiplied, attention forward and backward, and less than 1 % for adapters
+        # Forward and input gradients take 2 + 2 FLOPs per frozen weight and token; attention is added, adapters take below 1 %
         flops = 4 * 8192 * (68.977e9 - 32000 * 8192) + 12 * 80 * 8192 * 8192 ** 2
         self.assertTrue(1 < lora["sequence_flops"] / flops < 1.01, lora["sequence_flops"] / flops)
         self.assertRegex(self.report("lora").stdout, r"\nstep +2\.\d+ s, median of 1 run\nthroughput ")
@@ -209,7 +210,7 @@ class Logs(unittest.TestCase):
 
     def test_memory_does_not_grow_with_the_file(self):
         with open(self.folder / "huge", "wb") as file:
-            file.truncate(1 << 28)    # sparse
+            file.truncate(1 << 28)    # a sparse file
             file.seek(0, os.SEEK_END)
             for _ in range(1 << 10):
                 file.write(b"y" * (1 << 16))

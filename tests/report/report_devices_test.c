@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Devices in the text report and on the page.
+// Tests how devices are shown in the text report and on the page.
 #include <math.h>
 
 #include "observation_fixture.h"

@@ -48,7 +48,7 @@ Test(report_end, has_the_figures_in_the_order_of_their_worth)
     expect_in(report_write_end, "slowest rank    1 (dgx-02), computes 6.2 % longer than the median\n");
 }
 
-// 64 GPUs at $3.6 an hour cost $0.064 a second, and a million tokens takes 13.3495 seconds.
+// 64 GPUs at $3.6 per hour cost $0.064 per second, and a million tokens take 13.3495 seconds.
 Test(report_end, shows_what_a_million_tokens_cost)
 {
     result_add_entry(&result.config, &result.config_count, "hardware.gpu_hour_dollars", "3.6");
@@ -68,7 +68,7 @@ Test(report_end, wraps_reasons_and_counts_those_without_room)
         cr_expect_leq(strlen(line), 80, "%s", line);
         lines++;
     }
-    cr_expect_eq(lines, 9, "%d", lines);    // run.baseline, files and one more fit into twelve
+    cr_expect_eq(lines, 9, "%d", lines);    // 9 lines here, so run.baseline, the files and one more still fit into 12
     free(text);
     expect_in(report_write_end, "degraded: foreign-load: h1: other processes used 1.65 of 2 cores during the\n"
                                 "    measured steps (82.7 %), above 10 %: stop them, or use other cores\n"
@@ -115,7 +115,7 @@ Test(report_end, compares_with_an_earlier_run)
     result_free(&earlier);
 }
 
-// The fixture's median is 6.999 s, with a traced step of 7.02 s.
+// The fixture's run has a median step of 6.999 s and a traced step of 7.02 s.
 static void expect_step(double seconds, double exposed)
 {
     result.expectation = (struct result_expectation){
@@ -126,7 +126,7 @@ static void expect_step(double seconds, double exposed)
     result.expectation.waterfall.seconds[WATERFALL_EXPOSED_FSDP] = exposed;
 }
 
-// Exposed fsdp takes 0.25 of 7.02 s, which is 0.249 s of the median.
+// fsdp collectives are exposed for 0.25 s of the traced 7.02 s, which is 0.249 s of the median. 0.1 s are expected.
 Test(expectation, says_by_how_much_the_step_differs_and_where)
 {
     expect_step(6.8, 0.1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A run's folder and files: names, complete or missing contents, and targets that cannot be written.
+// Tests the folder and files of a run: their names, complete or missing contents, and folders that cannot be written.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Pages of runs, a prediction, a sweep and a comparison in a browser: readable at every width, light, dark and in
-print; colours that colour-blind readers can tell apart; nothing loaded, no script run; numbers equal to those of
+"""Tests pages of runs, a prediction, a sweep and a comparison in a browser. They must be readable at every width, in
+light, dark and print; colour-blind readers can tell colours apart; pages load nothing and run no script; numbers equal
 the JSON documents. Skipped without Chromium."""
 import base64
 import csv
@@ -20,7 +20,7 @@ import browser
 SKIPPED = 77
 PROGRAM = os.environ["GSWBENCH"]
 PAGES = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests/report_pages"
-# A step of milliseconds, and a fictional machine profile so that a step time is expected. 4 ranks as threads.
+# Four ranks run as threads with steps of milliseconds. A fictional machine profile gives them an expected step time.
 MODEL = ("--config tiny-llama --layers 2 --ranks 4"
          " --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32"
          " --set model.vocab=64 --set train.sequence=16 --set hardware.profile=h100-sxm --set hardware.cores=2"
@@ -46,7 +46,7 @@ INTRUDE = """
     document.body.append(script, image);"""
 OPEN_DETAILS = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
 
-# Matrices in linear RGB that simulate a missing kind of cone: Machado, Oliveira and Fernandes 2009.
+# Matrices in linear RGB that simulate colour blindness, from Machado, Oliveira and Fernandes 2009.
 BLINDNESS = {
     "none": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
     "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
@@ -62,7 +62,7 @@ def multiply(matrix, vector):
 
 
 def lab(colour, blindness="none"):
-    """CIE L*a*b* of "rgb(1, 2, 3)", as seen with this colour blindness."""
+    """Returns CIE L*a*b* of a colour like "rgb(1, 2, 3)", as a reader with this colour blindness sees it."""
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     seen = [min(max(part, 0), 1) for part in multiply(BLINDNESS[blindness], linear)]
@@ -72,7 +72,7 @@ def lab(colour, blindness="none"):
 
 
 def distance(one, other, blindness):
-    """Distance between two colours; about 2 is just noticeable side by side."""
+    """Returns the distance of two colours. Side by side, readers just notice a distance of about 2."""
     return sum((a - b) ** 2 for a, b in zip(lab(one, blindness), lab(other, blindness))) ** 0.5
 
 
@@ -107,12 +107,12 @@ class Page(unittest.TestCase):
         cls.sweep = cls.command("predict", *MODEL, "--sweep", "-o", "sweep")
         cls.comparison = cls.folder / "comparison.html"
         sides = [cls.predicted, cls.sweep.parent / "latest", cls.made]
-        cls.command("compare", *sides, "-o", cls.comparison, "--force")    # other load may degrade a run
+        cls.command("compare", *sides, "-o", cls.comparison, "--force")    # load of other programs may degrade a run
         cls.compared = json.loads(cls.command("compare", *sides, "--json", "--force"))
         ranks = [*MODEL, "--comm", "local", "--backend", "host", "--seconds", "1"]
         for words in (["preflight", *ranks, "-o", "preflight"],
                       ["accept", *ranks, "--steps", "6", "--set", "hardware.device=other", "-o", "accept"]):
-            subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, check=False)    # other load may refuse
+            subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, check=False)    # fails if load of other programs is refused
         for name, words in (("table", ""), ("history", "--history")):
             (cls.folder / f"{name}.html").write_text(cls.command(*f"table results --force --format html {words}".split()))
         cls.grids = [cls.folder / name for name in ("table.html", "history.html", "preflight/preflight.html",
@@ -122,7 +122,7 @@ class Page(unittest.TestCase):
 
     @classmethod
     def command(cls, *words):
-        """Returns the output of a command, or the path of the files that it names."""
+        """Runs a command and returns the folder of files that it reports, or else its output."""
         done = subprocess.run([PROGRAM, *words], cwd=cls.folder, capture_output=True, text=True, check=True)
         files = re.search("^files:? +(.*)", done.stdout, re.MULTILINE)
         return cls.folder / files.group(1) if files else done.stdout
@@ -140,14 +140,14 @@ class Page(unittest.TestCase):
             self.browser.evaluate(OPEN_DETAILS)
             for width in browser.WIDTHS:
                 self.expect_readable(page, width, "light")
-            self.expect_readable(page, 1000, "dark")    # colours, which no width changes
+            self.expect_readable(page, 1000, "dark")    # only colours are checked: they do not depend on the width
 
     def test_texts_are_readable_on_paper(self):
         for page in self.pages:
             self.browser.open(page)
-            self.expect_readable(page, browser.PAPER_HEIGHT, "light", "print")    # turned sideways
+            self.expect_readable(page, browser.PAPER_HEIGHT, "light", "print")    # landscape
             self.browser.evaluate("document.querySelectorAll('.devices').forEach(devices => devices.remove())")
-            self.expect_readable(page, browser.PAPER_WIDTH, "dark", "print")    # it is light all the same
+            self.expect_readable(page, browser.PAPER_WIDTH, "dark", "print")    # print is always light
 
     def test_nothing_is_loaded_or_run_or_reported(self):
         for page in self.pages:
@@ -274,7 +274,7 @@ class Page(unittest.TestCase):
         self.browser.show(1280)
         rows = self.browser.evaluate(TABLE % ".list")[1:]
         self.assertEqual([row[-1] for row in rows], [f"{speedup:.3f} ×" for speedup in speedups])
-        changes = {row[0]: row[-1] for row in self.browser.evaluate(TABLE % ".changes")[::-1]}    # of the first of each name
+        changes = {row[0]: row[-1] for row in self.browser.evaluate(TABLE % ".changes")[::-1]}    # first of each name
         parts = self.compared["comparisons"][0]["parts"]
         decimals = decimals_of(sum(part["first_s"] for part in parts))
         for part in parts:
@@ -303,7 +303,7 @@ class Page(unittest.TestCase):
                 self.browser.show(1280)
                 rows = self.browser.evaluate(TABLE % ".grid")[1:]
                 self.assertEqual(rows, [[line[column] or "-" for column in known] for line in lines[1:]])
-                self.browser.show(400)    # a row is a list of cells, each after its name
+                self.browser.show(400)    # rows become lists of named cells
                 self.assertEqual(self.browser.evaluate("getComputedStyle(document.querySelector('.grid td'), '::before').content"),
                                  '"config"')
 

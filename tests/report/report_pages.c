@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Writes synthetic results for scripts that read them: report_pages FOLDER [TEXT]
-// Without a text, FOLDER/NAME.html and NAME.json for cases that one machine does not produce: many ranks and long
-// names, a failed run with hostile texts, and an emulation. With a text, a result that has it in every externally
-// supplied field, in every format.
+//
+// Without TEXT it writes FOLDER/NAME.html and NAME.json of results that one machine cannot produce: many ranks and long
+// names, a failed run with hostile texts, and an emulation. With TEXT it writes one result in every format, with TEXT
+// in every field that comes from outside the program.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ static void write_page(const char *folder, const char *name, const struct result
     write_file(folder, file, report_write_json, result);
 }
 
-// A run with a published and an expected time, and a mark of every colour.
+// Writes a run with a published and an expected time. Its page has a mark of every colour.
 static void write_published(const char *folder)
 {
     struct result result;
@@ -67,7 +68,7 @@ static void write_published(const char *folder)
     result_free(&result);
 }
 
-// Large numbers of steps, ranks and cells, names without spaces, and a cell of every shade.
+// Writes a result with many steps, ranks and table cells, long names without spaces, and cells of every shade.
 static void write_many(const char *folder)
 {
     static const char host[] = "gpu-worker-0123456789.eu-central-1.compute.cluster.example.internal";
@@ -95,7 +96,7 @@ static void write_many(const char *folder)
         result.compute_times[i] = (struct result_compute_time){rank, 64, step, 19, 6.5, excess[i * i / 7 % 5]};
     }
     const struct result_communication_time like =
-        result.communication_times[0];    // a copy, since the array moves when it grows
+        result.communication_times[0];    // a copy, since the array may move when it grows
     for (int i = 0; i < COMMUNICATIONS; i++) {
         result_add_communication_time(&result, &like, OP_REDUCE_SCATTER, 1 << AXIS_FSDP | 1 << AXIS_EP, FORMAT_F32);
     }
@@ -137,7 +138,7 @@ static void write_emulated(const char *folder)
 
 #define PUT(field) text_copy(field, sizeof(field), text)
 
-// Puts a text into every externally supplied field of a result.
+// Puts a text into every field of a result that comes from outside the program.
 static void put(struct result *result, const char *text)
 {
     fixture_open(result);
@@ -165,7 +166,7 @@ static void put(struct result *result, const char *text)
     }
     PUT(result->observations[0].name);
     PUT(result->observations[0].missing);
-    result->observations[1].rank = 9;    // no such rank in the result
+    result->observations[1].rank = 9;    // the result has no rank 9
     struct result_reason reason  = {.verdict = VERDICT_VALID, .rank = -1, .step = -1, .id = "note"};
     PUT(reason.message);
     result_add_reason(result, &reason);
@@ -176,7 +177,7 @@ static void put(struct result *result, const char *text)
     PUT(result->op_times[0].kind);
 }
 
-// The comparison with a harmless result.
+// Writes the comparison of a harmless result with this one.
 static void write_comparison(const struct result *result, FILE *file)
 {
     struct result     first;

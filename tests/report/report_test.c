@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reports of a run as text and as a page: golden text, hostile text, impossible numbers.
+// Tests reports of a run as text and as a page, with golden text, hostile text and impossible numbers.
 #include "gswbench/report.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static void expect_lines(report_writer *write, const char *expected)
     free(text);
 }
 
-// Expects that the result begins so.
+// Expects that the text report starts with this text.
 static void expect_verdict(const char *expected)
 {
     char *text = fixture_render(report_write_result, &result);
@@ -133,7 +133,7 @@ Test(report, says_why_there_is_no_utilization)
 
     expect_in(report_write_result, "\nModel flops utilization: none (backend host has no known peak)\n");
     reopen_result();
-    result.flops_per_sequence[FLOPS_PUBLISHED] = 3.6e15;    // counts both triangles of attention, but one is computed
+    result.flops_per_sequence[FLOPS_PUBLISHED] = 3.6e15;    // counts the full square of attention
     result_derive(&result);
     expect_in(report_write_result, "\nModel flops utilization: none (published would exceed the peak)  full 52.60%");
 }
@@ -173,8 +173,8 @@ Test(report, says_why_a_profiled_run_is_not_set_against_the_published_one)
     expect_not_in(report_write_html, "Ratio to published");
 }
 
-// Each part starts at the end of the previous one: 6.67 of 7.02 s come before the exposed fsdp collectives, or before
-// the host wait that replaces them.
+// In the waterfall each bar starts where the previous part ends. 6.67 of 7.02 s come before the exposed fsdp
+// collectives, or before the stall on the host that replaces them.
 Test(report, draws_the_waterfall)
 {
     double *seconds = result.trace.waterfall.seconds;

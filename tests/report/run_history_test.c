@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs in the order of time, each with its change from the run before it.
+// Tests the history of a job: its runs by date, each with the change from the run before.
 #include "gswbench/comparison.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +12,7 @@
 
 static struct history history;
 
-// Adds the fixture's run of 6.999 s with its times multiplied by factor.
+// Adds a run on this date whose step times are those of the fixture (median 6.999 s) times factor.
 static void add(const char *started, double factor, int64_t ranks, const char *driver)
 {
     struct result      result;
@@ -55,7 +55,7 @@ Test(run_history, compares_each_run_with_the_one_before_it)
     history_finish(&history);
 
     cr_assert_eq(history.row_count, 5);
-    expect_row(0, "5", NAN, "first", "");    // fewer ranks are another job
+    expect_row(0, "5", NAN, "first", "");    // a run on fewer ranks is another job
     expect_row(1, "1", NAN, "first", "");
     expect_row(2, "2", 0.0, "same", "");
     expect_row(3, "3", 0.05, "slower", "driver of the test 2");

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Log parsers for other programs can parse our step lines: all 50 lines of a run match the regular expressions of such
-# scripts.
+# Log parsers written for other frameworks can read gswbench's step lines in the style of that framework: every one of
+# 50 lines matches the regular expressions of such scripts.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 job=(--config tiny-llama --ranks 2 --comm local --backend host --steps 50 --set trace.steps=0 --set run.verify=light --layers 1
     --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 --set model.ffn=32 --set model.vocab=64
@@ -23,7 +23,7 @@ def steps_of(style):
 
 
 def found(style, *expressions):
-    """What each line has that all of these expressions are found in."""
+    """Returns the matches of each line of the log that matches all expressions."""
     rows = []
     with open(style + ".log") as file:
         for line in file:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Many results as one table.
+// Tests the table of many results.
 #include "gswbench/comparison.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +12,7 @@
 
 static struct table table;
 
-// Adds the fixture's run with that many ranks and that median. The step always has 8192 x 512 tokens.
+// Adds a run on this number of ranks with this median step time. Its step always has 8192 x 512 tokens.
 static void add(int64_t ranks, double seconds)
 {
     struct result result;
@@ -104,7 +104,7 @@ Test(table, says_nothing_of_what_is_not_known)
     table_free(&table);
 }
 
-// Expects a text in the page or in the JSON document.
+// Expects a text in the output of write, which writes the table as a page or as JSON.
 static void expect_document(void (*write)(const struct table *table, FILE *file), const char *text)
 {
     struct text_stream stream;
@@ -115,7 +115,7 @@ static void expect_document(void (*write)(const struct table *table, FILE *file)
     free(stream.data);
 }
 
-// Adds a run with this number of layers of a model that was cut, or of the whole model, and this verdict.
+// Adds a run with this number of layers and this verdict. With is_proxy, the run has fewer layers than its model.
 static void add_layers(int64_t layers, bool is_proxy, enum verdict verdict, double seconds)
 {
     struct result result;

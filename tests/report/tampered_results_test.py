@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Edited results: a journal or a signature detects each edit, also if the numbers are consistent."""
+"""Edits results. The journal or the signature must detect each edit, even if the numbers stay consistent."""
 import copy
 import json
 import os

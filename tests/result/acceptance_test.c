@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The verdict on a machine, from the expected time, the preflight and the run; the gravest finding decides.
+// Tests the verdict of gswbench accept, which depends on the expected time, the preflight and the run. The worst
+// finding decides.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
 #include "gswbench/result.h"
 
-// A VALID run with a median of `seconds` +- 1 %, for a row whose expected step takes 10 s +- 3.5 %.
+// Returns a VALID run with a median step of `seconds` +- 1 %. It is expected to take 10 s +- 3.5 %.
 static struct result run_of(double seconds)
 {
     return (struct result){
@@ -35,7 +36,7 @@ Test(acceptance, refuses_what_is_slower_for_certain_and_cannot_tell_where_it_is_
     expect(run_of(10.3), ACCEPTANCE_CANNOT_TELL, 15, "median step 10.3 s");
 }
 
-// The same run with this verdict and its reason.
+// Returns the same run with another verdict and the reason for it.
 static struct result judged_run_of(double seconds, enum verdict verdict, const char *id, const char *message)
 {
     static struct result_reason reason;
@@ -48,7 +49,7 @@ static struct result judged_run_of(double seconds, enum verdict verdict, const c
     return result;
 }
 
-// A fast median does not outweigh steps that vary more than in any public run of that size.
+// If steps vary more than in any public run of that size, even a median as fast as expected proves nothing.
 Test(acceptance, cannot_tell_of_uneven_steps)
 {
     static const char uneven[] = "p95 of the steps is 30.0 % above the median";

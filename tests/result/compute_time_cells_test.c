@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compute time of ranks by step: cell by cell, and in a table of bounded size.
+// Tests the compute times of ranks by step, which are stored in a table of bounded size.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -31,7 +31,8 @@ Test(result_compute_times, has_a_cell_for_each_rank_and_step)
     result_free(&result);
 }
 
-// 200 steps: 64 columns of one step, then of two, and finally 50 columns of four.
+// The table has at most 64 columns. 200 steps fill 64 columns of one step, then 64 of two, and finally 50 columns of
+// four steps.
 Test(result_compute_times, joins_ranks_and_steps_that_are_too_many)
 {
     struct result result = {.planned_warmup = 0};

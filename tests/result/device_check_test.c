@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Device findings that make a run DEGRADED, those that are notes, and those that are neither; and the energy of a step.
+// Tests which observations of devices make a run DEGRADED, are only noted, or are ignored. Also tests the energy per
+// step.
 #include <math.h>
 
 #include "observation_fixture.h"
@@ -23,7 +24,7 @@ static void raise(int rank, enum counter counter, double before, double after)
     device(rank)->counters[counter] = (struct counter_values){before, after, after - before};
 }
 
-// Expects a single reason, for rank 2.
+// Expects exactly one reason, for rank 2, with this id and text.
 static void expect_fault(enum verdict verdict, const char *id, const char *fault)
 {
     char expected[256];
@@ -130,7 +131,8 @@ Test(device_check, leaves_old_errors_alone)
     expect_nothing();
 }
 
-// Such as boards without bridges, or another model.
+// A device without active links is no fault if all devices of its model have none, such as boards without NVLink
+// bridges.
 Test(device_check, leaves_links_alone_that_no_other_of_its_kind_has)
 {
     for (int rank = 0; rank < 4; rank++) {
@@ -141,7 +143,7 @@ Test(device_check, leaves_links_alone_that_no_other_of_its_kind_has)
     expect_nothing();
 }
 
-// The limits are 0.95 x 1755 = 1667.25 and 0.95 x 700 = 665.
+// Other devices have 1755 MHz and 700 W, so the limits are 0.95 x 1755 = 1667.25 and 0.95 x 700 = 665.
 Test(device_check, finds_a_gauge_more_than_5_percent_below_the_median)
 {
     static const struct {
@@ -234,7 +236,7 @@ Test(device_check, leaves_a_graver_verdict_as_it_is)
     cr_expect_eq(result.reason_count, 2);
 }
 
-// 4 ranks, 8000 J each, in 40 steps; 128 sequences of 4096 tokens per step.
+// Each of 4 ranks uses 8000 J in 40 steps. A step has 128 sequences of 4096 tokens.
 Test(device_check, derives_the_energy_of_a_step)
 {
     result_derive(&result);

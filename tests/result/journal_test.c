@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The journal of a run, complete and damaged.
+// Tests how the journal of a run is read when it is complete or damaged.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void remove_journal(void)
     result_free(&read_back);
 }
 
-// Reads the journal after a command in its folder has left, truncated or changed it.
+// Damages the journal by a shell command that runs in its folder, and reads it.
 static status read_after(const char *command)
 {
     char line[400];
@@ -76,9 +76,9 @@ Test(journal, ends_at_a_line_that_is_torn_or_changed)
         int64_t     steps;
     } rows[] = {
         {"truncate -s -20 run.jsonl", 11},                          // the last line
-        {"sed -i '5s/warmup/measure/' run.jsonl", 3},               // of step 3
-        {"sed -i '5d' run.jsonl", 3},                               // missing
-        {"sed -i '5{p}' run.jsonl", 4},                             // duplicated
+        {"sed -i '5s/warmup/measure/' run.jsonl", 3},               // edits step 3
+        {"sed -i '5d' run.jsonl", 3},                               // removes a line
+        {"sed -i '5{p}' run.jsonl", 4},                             // duplicates a line
         {"sed -i '2s/\"xxh3\":\"./\"xxh3\":\"g/' run.jsonl", 0},    // malformed checksum
         {"printf 'no line' >> run.jsonl", 12},
         {"head -c 100000 /dev/zero >> run.jsonl", 12},

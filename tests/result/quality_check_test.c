@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Limits at which a run's times get a note, and at which its result is DEGRADED.
+// Tests the limits above which the times of a run get a note, or make the result DEGRADED.
 #include <math.h>
 
 #include "result_suite.h"
 
 TestSuite(quality_check, .init = open_result, .fini = close_result);
 
-// Step i of the 40 measured ones takes 7 s (1 + swing (-1)^i + rise i / 39).
+// Sets the times of the 40 measured steps: step i takes 7 s x (1 + swing x (-1)^i + rise x i / 39).
 static void set_steps(double swing, double rise)
 {
     reopen_result();
-    strcpy(result.backend, "host");    // the spread of public runs is one of GPUs
+    strcpy(result.backend, "host");    // the limits from public runs are for GPUs
     for (int i = 0; i < 40; i++) {
         result.steps[10 + i].seconds = 7 * (1 + (i % 2 == 0 ? swing : -swing) + rise * i / 39);
     }
 }
 
-// The standard deviation of 40 steps that swing by s is s sqrt(40 / 39). Of steps that rise, the median is the value in
-// the middle of the run.
+// If 40 steps swing by s, their standard deviation is s sqrt(40 / 39). If steps rise, the median is the time in the
+// middle of the run.
 Test(quality_check, notes_steps_that_vary_or_drift_and_degrades_above_a_second_limit)
 {
     static const char unsteady[] = "use a quieter machine, or more steps (--until)";
@@ -47,8 +47,8 @@ Test(quality_check, notes_steps_that_vary_or_drift_and_degrades_above_a_second_l
     }
 }
 
-// Three of 40 steps are slow, so the 95th percentile is one of them. In public runs of up to 512 GPUs it is at
-// most 1.04 % above the median, in those of up to 2,048 2.6 %.
+// Three of 40 steps are slow, so the 95th percentile is a slow step. In public runs it is at most 1.04 % above the
+// median on up to 512 GPUs, and at most 2.6 % on up to 2,048 GPUs.
 Test(quality_check, notes_steps_that_vary_more_than_in_any_public_run_of_that_size)
 {
     static const struct {
@@ -98,7 +98,8 @@ static void set_foreign(double first, double second)
     result.ranks[1].foreign = second;
 }
 
-// Of 64 processors, 2 % are 1.28, and 10 % are 6.4.
+// The host has 64 cores. Other processes are noted from 2 % (1.28 cores) on, and the run is DEGRADED from 10 % (6.4
+// cores) on.
 Test(quality_check, names_the_host_where_others_took_most)
 {
     set_foreign(1.2, NAN);
@@ -115,7 +116,7 @@ Test(quality_check, names_the_host_where_others_took_most)
     cr_expect_eq(result.reasons[0].rank, 0);
 }
 
-// Ranks of a host report the same value; only the first one counts.
+// All ranks of a host report the same load of other processes, so only the first rank of each host counts.
 Test(quality_check, asks_the_first_rank_of_a_host)
 {
     set_foreign(0, 32);

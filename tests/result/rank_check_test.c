@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Limits at which a rank is reported as slow, and at which its result is DEGRADED; and how it is named.
+// Tests the limits above which a slow rank is noted or makes the result DEGRADED, and how the rank is named.
 #include <math.h>
 
 #include "observation_fixture.h"
@@ -7,7 +7,8 @@
 
 TestSuite(rank_check, .init = open_result, .fini = close_result);
 
-// Rank 1 alone is slow: its excess and the lower bound in percent, and the reason.
+// Only rank 1 is slow. Its compute time exceeds the median by the fraction `excess`, and at least by `low`; `percent`
+// is the number in the expected reason.
 Test(rank_check, notes_three_percent_and_degrades_from_five_on)
 {
     static const struct {
@@ -50,7 +51,7 @@ Test(rank_check, names_the_slowest_eight_with_their_devices)
                                                 "11 ranks with the same work, at least 5.0 %; 4 more are slow");
 }
 
-// An injected fault is intended; a profiler and checks slow down the ranks that they inspect.
+// Ranks with an injected fault, a profiler or checks are slow for a known reason, so they get no reason.
 Test(rank_check, leaves_out_runs_that_were_looked_into)
 {
     struct result_reason reason = {.verdict = VERDICT_VALID, .id = RESULT_PROFILED, .rank = -1, .step = -1};

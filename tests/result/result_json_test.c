@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// result.json against its struct, observations included, read back, and files that are not results.
+// Tests result.json: it has every field of the struct, reading it restores the result, and other files are refused.
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ Test(result_json, writes_json_equal_to_the_last_digit)
     json_decref(document);
 }
 
-// Predictions use the same names for the parts.
+// The parts of a waterfall have the same names in results and in predictions.
 Test(result_json, names_parts_of_the_waterfall_as_everybody_does)
 {
     for (int part = 0; part < WATERFALL_PARTS; part++) {
@@ -128,7 +128,7 @@ Test(result_json, has_every_observation_under_its_name)
     json_decref(document);
 }
 
-// An unknown value is null, not 0, which would be an observed value.
+// An unknown value is written as null. 0 would be a measured value.
 Test(result_json, has_null_for_what_nobody_said)
 {
     fixture_observe(&result, 2);
@@ -172,12 +172,12 @@ Test(result_json, reads_back_what_it_wrote)
 {
     struct result again   = {0};
     char          path[]  = "/tmp/gswbench_result_XXXXXX";
-    json_t       *empty   = fixture_json(&result);    // of a processor
+    json_t       *empty   = fixture_json(&result);    // a run without GPUs
     result.layer_loads    = memory_resize(result.layer_loads, sizeof(*result.layer_loads));
     result.layer_loads[0] = (struct result_layer){.layer = 1, .last = {1.5, 0.5, 0.125, 0.01}, .mean = {3, 2, 1, NAN}};
     result.layer_load_count = 1;
     fixture_observe(&result, 3);
-    result.mesh.world = 64;    // as the steps say, which reading checks again
+    result.mesh.world = 64;    // equal to the steps' number of ranks, which the reader checks
     observation_init(&result.observations[2], "no library");
     result_derive(&result);
     cr_assert(mkstemp(path) >= 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Edited result.json files: numbers are checked again.
+// Tests that reading an edited result.json checks its numbers again.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 static char path[] = "/tmp/gswbench_result_XXXXXX";
 
-// Returns the fixture as a JSON document.
+// Returns the fixture's result as a JSON document.
 static json_t *write_document(void)
 {
     struct result result;
@@ -47,7 +47,7 @@ static void remove_file(void)
 
 TestSuite(result_read, .init = make_file, .fini = remove_file);
 
-// Sets the value at a path like "steps.3.loss", and parses the value as JSON.
+// Sets the field at a path like "steps.3.loss" to a value, which is parsed as JSON.
 static void set(json_t *document, const char *place, const char *value)
 {
     char  copy[128], *key = copy;
@@ -141,7 +141,7 @@ Test(result_read, finds_what_contradicts_the_verdict)
     }
 }
 
-// A note must not suppress the reason that a check finds.
+// The file has a note with the id of a failing check. The check must report its reason nevertheless.
 Test(result_read, lets_no_note_hide_a_finding)
 {
     struct result result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Derived numbers against the published table, and verdicts on synthetic runs.
+// Tests derived numbers against the published table, and the verdicts on synthetic runs.
 #include "gswbench/result.h"
 
 #include <math.h>
@@ -35,8 +35,9 @@ static void expect_start(const struct tiny *tiny, double loss, double margin)
     cr_expect_float_eq(result.start_loss_margin, margin, 1e-3, "%g", result.start_loss_margin);
 }
 
-// Expected initial loss with hidden size 16: ln 40 + 16 (0.2 s)^2 / 2. With tied embeddings, the margin covers a
-// token's own logit, 16 x 0.2 s, if that is larger.
+// The model has 40 tokens, hidden size 16 and embeddings with standard deviation 0.2; s is the product of embedding and
+// logit scale. The expected initial loss is ln 40 + 16 (0.2 s)^2 / 2. With tied embeddings, the tolerance also covers
+// the logit of the input token itself, 16 x 0.2 s.
 Test(result, expects_a_start_by_the_scales_of_embeddings_and_logits)
 {
     struct tiny tiny = tiny_of("");
@@ -96,7 +97,7 @@ Test(result, survives_a_run_without_steps)
     cr_expect(result.figures.measured_steps == 0);
 }
 
-// Each change to a good run, and the resulting verdict and reason.
+// Ways to change a good run. Each has its own verdict and reason.
 enum change {
     NOTHING,
     LOSS_NAN,
@@ -130,13 +131,13 @@ static void apply(enum change change, double value)
     result.steps[8].gradient_norm *= change == NORM_JUMPS ? 1e4 : 1;
     result.steps[7].gradient_norm       = change == NORM_INFINITE ? INFINITY : result.steps[7].gradient_norm;
     result.steps[7].seconds             = change == SECONDS ? value : result.steps[7].seconds;
-    result.ranks[1].clock_drift_seconds = change == CLOCK ? value : 0.01;    // of 379 s
+    result.ranks[1].clock_drift_seconds = change == CLOCK ? value : 0.01;    // of a run of 379 s
     result.replica_groups_equal -= change == REPLICAS;
     result.step_allocations = change == ALLOCATION;
     result.computes         = change != NOT_COMPUTED;
 }
 
-// Only the report of a valid run has a utilization, and no result has one above 1.
+// A report shows the utilization only if the run is valid, and a result never has one above 1.
 static void expect_utilization(bool is_shown)
 {
     (is_shown ? expect_in : expect_not_in)(report_write_result, "tilization");
@@ -192,7 +193,7 @@ Test(result, judges_a_run)
     }
 }
 
-// 2.171e15 FLOPs per sequence, 2 sequences per rank, 989e12 FLOP/s: 4.3903 s.
+// A sequence has 2.171e15 FLOPs and a rank computes two per step. At 989e12 FLOP/s this takes at least 4.3903 s.
 Test(result, says_why_a_step_is_too_short_for_the_peak)
 {
     apply(SECONDS, 4.3);
@@ -206,7 +207,8 @@ Test(result, says_why_a_step_is_too_short_for_the_peak)
     cr_expect_eq(result.reasons[0].step, 7);
 }
 
-// The step executes fewer FLOPs than the convention counts: 3.5 s at peak, in steps of 4 s.
+// The published convention counts more FLOPs than the step executes. At the peak they would take longer than the 4 s
+// step; the executed FLOPs take 3.5 s.
 Test(result, has_no_utilization_by_a_convention_that_counts_more_than_the_peak_allows)
 {
     result.flops_per_sequence[FLOPS_PUBLISHED] = 2.1e15;
@@ -264,7 +266,7 @@ Test(result, keeps_the_gravest_verdict)
     cr_expect(result.reason_count == 2);
 }
 
-// Four experts, with 40 choices per step in the first layer and 20 in the second.
+// Adds the token counts of four experts in two layers. The first layer routes 40 choices per step, the second 20.
 static void add_routings(int64_t steps)
 {
     static const float routings[3][2 * 6] = {
@@ -306,7 +308,7 @@ Test(result, has_no_mean_load_without_a_measured_step)
 
 Test(result, knows_the_ideal_step_and_the_utilization_by_the_peak_only)
 {
-    // 128 sequences on 64 devices.
+    // 128 sequences per step on 64 devices are 2 sequences per device.
     cr_expect_float_eq(result_ideal_seconds(&result, FLOPS_PUBLISHED), 2 * 1.82e15 / 989e12, 1e-12);
     result.peak = NAN;
     result_derive(&result);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory and pipeline actions over the timeline of a step, against the plan's live bytes and the pipeline schedule.
+// Tests memory use and pipeline actions over the timeline of a step, against the plan's live bytes and the pipeline
+// schedule.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "gswbench/schedule.h"
 #include "layouts.h"
 
-// Op times back to back, one second each.
+// Returns op times of one second each, in the order of the plan without gaps.
 static struct op_time *in_order(const struct plan *plan)
 {
     struct op_time *times = memory_allocate((size_t)plan->op_count * sizeof(*times));
@@ -18,7 +19,7 @@ static struct op_time *in_order(const struct plan *plan)
     return times;
 }
 
-// With one stream in list order, the live bytes equal the plan's.
+// The ops run one after another in plan order, so the maximum of live bytes must equal the plan's.
 Test(step_timeline, has_the_plan_s_most_bytes_of_activations)
 {
     struct tiny   tiny   = tiny_of("");
@@ -89,7 +90,8 @@ Test(step_timeline, has_the_actions_of_the_schedule)
     }
 }
 
-// A thousand pipeline actions are merged into at most RESULT_ACTIONS intervals, without gaps where the stage is busy.
+// A stage with a thousand pipeline actions merges them into at most RESULT_ACTIONS intervals. While the stage is busy,
+// there is no gap between intervals.
 Test(step_timeline, cuts_many_actions_into_equal_parts)
 {
     static struct result_action actions[RESULT_ACTIONS];

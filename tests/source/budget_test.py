@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The budgets of CONTRIBUTING.md: lines of a file, lines of a function, and how many files are too small for an idea."""
+"""Checks the budgets of CONTRIBUTING.md: lines per file, lines per function, and the number of very small files."""
 import os
 import pathlib
 import re
@@ -8,9 +8,9 @@ import unittest
 ROOT = pathlib.Path(os.environ["GSWBENCH_SOURCE_DIR"])
 BUDGETS = {".c": 600, ".h": 300, ".cu": 400, ".cuh": 400, ".cpp": 600}
 FUNCTION = 60
-# A kernel's tile loop keeps its registers in one function.
+# A kernel keeps the registers of its tile loop in one function, so these kernels may be longer.
 LONGER = {"key_kernel": 100, "query_kernel": 80, "forward_kernel": 75}
-# A file under 40 lines is a smell: its idea is a part of another file's. This number only falls.
+# A file of less than 40 lines rarely has an idea of its own. This number of small files may only fall.
 SMALL, SMALL_FILES = 40, 34
 
 
@@ -35,7 +35,7 @@ def findings(found):
 
 
 def functions(root):
-    """Returns path, name and lines of the body of every function of the program."""
+    """Returns the path, the name and the number of body lines of every function of the program."""
     found = []
     for top in ("include", "kernels", "src"):
         for path in sorted(root.glob(f"{top}/**/*")):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Builds without each optional library, and without all of them: tests/source/builds_without_test.py [ROOT]
+"""Checks builds without each optional library, and without all of them: builds_without_test.py [ROOT]
 
 Each variant is configured with the library hidden. Without all of them, the program is built and linked. In the
 other variants, each C file of src that the library can affect is compiled. No file may read a hidden header, even if
@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 ROOT = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "../.."))
-# Library: the settings that hide it, and its headers.
+# For each library, the CMake settings that hide it, and a pattern of its headers.
 PARTS = {
     "MPI": ({"GSWBENCH_MPI": "OFF"}, r"mpi\.h"),
     "CUDA": ({"GSWBENCH_CUDA": "OFF"}, r"(cuda|cublas|driver_types|nccl|cudnn|cupti).*\.h"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whether commit messages have the form that CONTRIBUTING.md asks for: `area: imperative` and a body that says why."""
+"""Checks that commit messages have the form of CONTRIBUTING.md: `area: imperative`, and a body that says why."""
 import os
 import re
 import subprocess
@@ -12,7 +12,7 @@ SUBJECT = re.compile(r"[A-Za-z0-9_./-]+(, [A-Za-z0-9_./-]+)*: [a-z`].*")
 
 
 def findings(commits):
-    """Returns a line per fault of a list of (hash, subject, body)."""
+    """Returns the faults of a list of commits (hash, subject, body), one line each."""
     wrong = []
     for name, subject, body in commits:
         if len(subject) > 60:

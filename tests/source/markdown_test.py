@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Checks that every link of every page resolves: files, headings, and paths in the text."""
+"""Checks that links to files and headings, and paths in the text, exist in every Markdown page."""
 import os
 import pathlib
 import re
@@ -12,7 +12,7 @@ FOLDERS = "bench|cmake|configs|docs|include|kernels|scripts|src|tests"
 
 
 def pages(root):
-    """Returns all Markdown pages except those of builds and of planted trees."""
+    """Returns all Markdown pages, except in build folders and in the faulty trees of tests/source/planted."""
     found = [*root.glob("*.md"), *(path for top in FOLDERS.split("|") for path in root.glob(f"{top}/**/*.md"))]
     return sorted(path for path in found if "planted" not in path.relative_to(root).parts)
 
@@ -39,7 +39,7 @@ def anchors(page):
 
 
 def broken_link(page, target):
-    """Returns what is wrong with a link. None: nothing, or it is a network address."""
+    """Returns the problem with a link, or None if it is correct or a network address."""
     if re.match(r"[a-z]+:", target):
         return None
     name, _, anchor = urllib.parse.unquote(target).partition("#")
@@ -58,7 +58,7 @@ def broken(root):
         for number, line in prose(page):
             links = re.findall(r"\[[^]]*\]\(([^)\s]+)\)", line)
             wrong = [broken_link(page, target) for target in links]
-            # `src/plan/plan.c`; not `tests/NAME_test.c`, nor patterns.
+            # Finds paths such as `src/plan/plan.c`, but neither `tests/NAME_test.c` nor patterns.
             paths = re.findall(rf"`((?:{FOLDERS})/[a-z0-9_./-]+)`", line)
             wrong += [f"{path} does not exist" for path in paths if not (root / path).exists()]
             found += [f"{page.relative_to(root)}:{number}: {text}" for text in wrong if text]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Markers of translated sentences in comments and documents, per 1,000 words: "what it was given", "those of", "of which",
-"so many", "behind" for *after*. libuv has 0.6 by this list; a text with many of them has to be read twice."""
+"""Counts phrases that are hard to read in comments and documents, per 1,000 words: "what it was given", "those of",
+"of which", "so many", "behind" for *after*. libuv has 0.6; readers have to read a text with many of them twice."""
 import os
 import pathlib
 import re
@@ -18,7 +18,8 @@ MARKERS = re.compile(r"\b(?:" + "|".join([
     r"|holds?|we|you|remains|runs|ran|follows|belongs|may|must|can|could|would|will|else|there|each|every|all|any|some"
     r"|ranks?|others?)"]) + r")\b", re.IGNORECASE)
 
-# Parts of identifiers that the field has another name for. A SIMD lane is one in kernels and on the host.
+# Words that identifiers of this program must not contain, since the field has other names for them. In kernels and on
+# the host, "lane" means a SIMD lane.
 NOT_OURS = {"tally", "tallies", "tallied", "quantum", "quanta", "narrow", "course", "deal", "dealt", "pauses", "likeness", "kin",
             "spared", "board", "station", "party", "parties", "meeting", "gathering", "transfer", "transfers", "price", "priced",
             "exam", "voice", "speaker", "lane", "lanes"}
@@ -36,7 +37,7 @@ def prose(text):
 
 
 def rate(texts):
-    """Returns the markers per 1,000 words of a dictionary of texts, and the files with the most of them."""
+    """Returns how many markers per 1,000 words a dictionary of texts has, and the files with the most markers."""
     words = sum(len(re.findall(r"[A-Za-z][A-Za-z'-]*", text)) for text in texts.values())
     hits = {name: [hit.group(0) for hit in MARKERS.finditer(text)] for name, text in texts.items()}
     worst = sorted(((len(found), name, found[:5]) for name, found in hits.items() if found), reverse=True)[:8]

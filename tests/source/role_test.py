@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Whether plans are read by their fields: the role of an op and the name of a tensor are text for people."""
+"""Checks that code reads plans by their fields. The role of an op and the name of a tensor are only shown to users, so
+no code may compare them."""
 import os
 import pathlib
 import re
@@ -7,13 +8,13 @@ import unittest
 
 ROOT = pathlib.Path(os.environ["GSWBENCH_SOURCE_DIR"])
 FOLDERS = ("predict", "verify", "step")
-EXEMPT = {"src/step/fault.c"}  # finds what a user names
+EXEMPT = {"src/step/fault.c"}  # finds the op that a user names in [fault]
 COMPARES = re.compile(r"\b(?:str|mem|wcs)\w*\s*\([^;{]*?(?:\brole\b|\b(?:tensor|tensors\[[^;]*?\])(?:->|\.)name\b)")
 ROLES = re.compile(r"\btag\.role\b")
 
 
 def findings(path, text):
-    """Statements that compare such a text, or use a role outside of a message."""
+    """Returns the statements that compare a role or a tensor's name, or use a role outside of a message."""
     text = re.sub(r"//[^\n]*", "", text)
     wrong = [found.group(0) for found in COMPARES.finditer(text)]
     for found in ROLES.finditer(text):

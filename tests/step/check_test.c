@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checked steps end at the first op that makes a NaN or an infinity, and name it.
+// Tests steps with check enabled: the job ends at the first op that produces a NaN or an infinity, and names this op.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 static struct backend_ops broken;
 static op_run            *table[OP_COUNT];
 static double             planted;
-static int                runs;    // of activation ops; the sixth writes the planted value
+static int                runs;    // runs of activation ops; the sixth writes the planted value
 
 static void run_broken(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
@@ -36,7 +36,7 @@ static struct training start(bool checks)
     return training;
 }
 
-// Trains in a child process. Returns its exit code and error output.
+// Trains in a child process. Returns its exit code and copies its error output.
 static int train_apart(bool checks, char *output, size_t bytes)
 {
     int ends[2], ended;
@@ -60,7 +60,7 @@ static int train_apart(bool checks, char *output, size_t bytes)
     return WEXITSTATUS(ended);
 }
 
-// Two layers run one activation each, so the sixth belongs to the last layer in step 2.
+// Each step runs the activation of two layers, so the sixth activation is in the last layer of step 2 (counted from 0).
 Test(check, names_the_first_op_that_made_a_nan)
 {
     char output[1024];
@@ -81,7 +81,7 @@ Test(check, names_the_first_op_that_made_an_infinity)
     cr_expect_not_null(strstr(output, "-inf as element 7 of "), "%s", output);
 }
 
-// AdamW skips the update if the norm is NaN, so the next step has a finite loss.
+// Without checks, AdamW skips the update of a step whose gradient norm is NaN. So the next step has a finite loss.
 Test(check, is_off_by_default_and_such_a_step_changes_no_weight)
 {
     char output[1024];
@@ -89,7 +89,7 @@ Test(check, is_off_by_default_and_such_a_step_changes_no_weight)
     cr_expect_eq(train_apart(false, output, sizeof(output)), 99, "%s", output);
 }
 
-// Sound steps have no findings, also with ranks whose collectives overlap with their ops.
+// Checks find nothing in correct steps, in layouts whose collectives overlap with compute ops, too.
 Test(check, finds_nothing_in_sound_steps)
 {
     static const char *const layouts[] = {"dp 1",

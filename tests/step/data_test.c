@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Synthetic tokens and initial weights: known values, learnability, and independence of the layout.
+// Tests synthetic tokens and initial weights: known values, that tokens can be learned, and that values do not depend
+// on the layout.
 #include "gswbench/step.h"
 
 #include <criterion/criterion.h>
@@ -8,10 +9,10 @@
 #include "gswbench/random.h"
 #include "meshes.h"
 
-// Fake step that only stores tensor contents. The code under test never looks inside a step.
+// Replaces the step by one that only stores the contents of tensors. The tested code never looks inside a step.
 enum { TENSORS = 12, TENSOR_BYTES = 4096 };
 struct step {
-    int64_t bytes[TENSORS];    // of the plan's tensors
+    int64_t bytes[TENSORS];    // bytes of each tensor of the plan
     char (*data)[TENSOR_BYTES];
 };
 
@@ -34,7 +35,7 @@ Test(data, samples_have_the_documented_tokens)
 {
     static const struct {
         struct data_source source;
-        int32_t            expected[16];    // [source.sequence + 1]
+        int32_t            expected[16];    // source.sequence + 1 tokens
     } cases[] = {
         {{DATA_UNIFORM, 1, 32000, 7}, {16312, 25744, 17786, 7086, 20467, 1089, 30282, 14110}},
         {{DATA_MARKOV, 1, 32000, 15}, {130, 188, 91, 56, 114, 24, 208, 42, 56, 45, 227, 15, 31, 22, 115, 79}},
@@ -136,7 +137,7 @@ static struct tensor make_tensor(enum format format, int64_t elements)
         .format = format, .dims = 1, .dim = {elements}, .elements = elements, .bytes = format_bytes(format, elements)};
 }
 
-// Makes the plan of one rank of `replicas`, with a global batch of 8 samples of 3 tokens in two microbatches.
+// Makes the plan of one of `replicas` ranks. The global batch has 8 samples of 3 tokens in two microbatches.
 static void make_plan(struct plan *plan, struct step *step, int64_t replicas, int64_t rank)
 {
     static int32_t       tokens[] = {TOKENS_FIRST, TOKENS_FIRST + 1}, targets[] = {TARGETS_FIRST, TARGETS_FIRST + 1};
@@ -242,7 +243,8 @@ Test(data, initialises_weight_master_and_moments_of_slices)
          .columns    = 8,
          .part_count = 1,
          .part       = {{.rows = 1, .columns = 8, .local_rows = 1, .local_columns = 8, .constant = 3}}}};
-    // The whole range: rows 2 and 3, a padding row, ones, four elements between the weights, threes.
+    // The parameter group has rows 2 and 3 of a matrix, a row of padding, a row of ones, four elements between two
+    // weights, and a row of threes.
     struct plan_unit unit      = {.elements      = 20,
                                   .weight_count  = 2,
                                   .kept          = {0, 20},
@@ -281,7 +283,7 @@ Test(data, rope_table_holds_cosine_and_sine_of_position_times_frequency_and_scal
     struct plan plan;
     struct step step;
     make_plan(&plan, &step, 1, 0);
-    const float *table = (const float *)(const void *)step.data[ROPE];    // [4, 2, 2]; frequencies 1 and 0.01
+    const float *table = (const float *)(const void *)step.data[ROPE];    // [4, 2, 2], for frequencies 1 and 0.01
     data_initialise(&step, &plan, 1);
     cr_expect_eq(table[0], 1.0f);
     cr_expect_eq(table[1], 0.0f);

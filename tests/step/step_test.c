@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Handmade plans on a step: dependencies between streams, memory, refused plans, and the ops that streams executed.
+// Tests steps of handmade plans: dependencies between streams, memory, refused plans, and the record of executed ops.
 #include "step/internal.h"
 
 #include <criterion/criterion.h>
@@ -40,7 +40,7 @@ static void fast_increment(struct comm_group *group, const struct op *op, const 
     *(float *)out = *(const float *)in + 1.0f;
 }
 
-// Sets a value, doubles it on another stream, and adds one.
+// Opens a step of three ops: set a value, double it on another stream, and add one on the first.
 static void open_three_ops(void)
 {
     int32_t set           = hand_append(hand, OP_GEMM, STREAM_COMPUTE, OPERANDS(-1, -1, 0), -1);
@@ -60,17 +60,18 @@ Test(step, leaves_the_time_of_each_op_while_it_is_traced)
 
     memcpy(traced, times, sizeof(times));
     step_run(bench.step);
-    cr_expect_arr_eq(times, traced, sizeof(times));    // tracing is off again
+    cr_expect_arr_eq(times, traced, sizeof(times));    // unchanged, since tracing is off again
     cr_expect(times[0].begin >= 0 && times[0].begin < 1);
     cr_expect_geq(times[0].end, times[0].begin + 0.020);
-    cr_expect_geq(times[1].begin, times[0].end);    // after its dependency
+    cr_expect_geq(times[1].begin, times[0].end);    // waits for op 0
     cr_expect_geq(times[1].end, times[1].begin + 0.020);
     cr_expect_geq(times[2].begin, times[1].end);
     cr_expect_geq(times[2].end, times[2].begin);
     bench_close(&bench);
 }
 
-// The trace encloses the fault, whichever is set first.
+// A delay fault and tracing both wrap an op. The traced time must include the delay, whichever of the two was set
+// first.
 Test(step, times_the_delay_of_a_fault_as_part_of_its_op)
 {
     const struct step_fault delay    = {.kind = FAULT_DELAY, .op = 0, .tensor = -1, .amount = 0.05};
@@ -135,7 +136,8 @@ static void end(const void *state, const struct op *op)
     strcat(calls, "end ");
 }
 
-// Observers nest: callbacks enclose a fault that skips the op, and none is called once all are removed.
+// A fault that skips an op still lies between its start and end callbacks. After all observers are removed, no callback
+// is called.
 Test(step, calls_observers_around_each_op_until_they_are_removed)
 {
     const struct step_fault skip  = {.kind = FAULT_SKIP, .op = 0, .tensor = -1};
@@ -174,8 +176,8 @@ Test(step, passes_a_value_between_streams_thousands_of_times)
     bench_close(&bench);
 }
 
-// Two streams communicate independently, and the ranks list their collectives in opposite orders. A single thread that
-// ran the lists in order would deadlock.
+// Two ranks list two independent collectives on two streams in opposite orders. One thread that ran the list of a rank
+// in order would deadlock.
 struct crossing {
     struct local_hub *hub;
     int64_t           rank;
@@ -236,7 +238,7 @@ Test(step, allocates_what_the_plan_says_and_nothing_in_steps)
     bench_open(&bench, hand, hub, NULL);
 
     int64_t allocations = bench.backend.allocations;
-    cr_expect_eq(allocations, 3);    // two storages and the scratch
+    cr_expect_eq(allocations, 3);    // two storages and the scratch memory
     cr_expect_eq(hand_reserved_bytes, 4096);
     cr_expect_eq(step_storage_bytes(bench.step, STORAGE_ACTIVATION), 512);
     cr_expect_eq(step_storage_bytes(bench.step, STORAGE_RESULT), 512);
@@ -246,7 +248,7 @@ Test(step, allocates_what_the_plan_says_and_nothing_in_steps)
     cr_expect_eq(bench.backend.allocations, allocations);
 
     bench_close(&bench);
-    cr_expect_eq(bench.backend.allocated_bytes, 4096);    // the backend keeps its scratch
+    cr_expect_eq(bench.backend.allocated_bytes, 4096);    // the backend keeps its scratch memory
 }
 
 Test(step, places_tensors_at_their_offsets)
@@ -265,7 +267,7 @@ Test(step, places_tensors_at_their_offsets)
     bench_close(&bench);
 }
 
-// Opens a step and returns the expected error.
+// Opens a step that must fail, and returns the error.
 static status refused(void)
 {
     struct backend backend = {.ops = &hand_backend};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A fake device with streams: the host's ops, deferred. run() appends an op to its stream's queue. Queues advance only
-// when a caller waits for a stream, and then in the worst order for the caller that events allow.
+// A fake device with streams for tests of steps. It runs the host backend's ops later: run() appends an op to the queue
+// of its stream. Queues advance only when a caller waits for a stream, and then in the worst order for the caller that
+// events allow.
 #pragma once
 
 #include <pthread.h>
@@ -13,8 +14,8 @@
 enum { STREAM_ENTRIES = 16384 };
 
 struct stream_event {
-    int64_t recorded, reached;    // number of the latest record enqueued, and executed
-    int64_t tick;                 // entries executed by the device at that time
+    int64_t recorded, reached;    // number of the latest record that was enqueued, and executed
+    int64_t tick;                 // number of entries that the device had executed at that record
     bool    is_captured;
 };
 
@@ -27,11 +28,11 @@ struct stream_entry {
     const void          *from;
     int64_t              bytes;
     struct stream_event *event;
-    int64_t              number;    // of the record; for a wait, of the record that it waits for
+    int64_t              number;    // number of this record, or of the record to wait for
 };
 
 struct stream_queue {
-    struct stream_entry entries[STREAM_ENTRIES];    // ring
+    struct stream_entry entries[STREAM_ENTRIES];    // a ring buffer
     int64_t             enqueued, executed;
 };
 
@@ -40,7 +41,7 @@ struct stream_device {
     pthread_mutex_t     mutex;
     struct stream_queue queues[STREAM_COUNT];
     struct stream_entry graph[STREAM_ENTRIES];
-    int64_t             graph_count, ticks;    // graph_count 0: no graph
+    int64_t             graph_count, ticks;    // graph_count 0: nothing was captured
     bool                is_capturing;
 };
 
@@ -64,7 +65,7 @@ static void stream_enqueue(struct backend *backend, const struct stream_entry *e
     pthread_mutex_unlock(&device->mutex);
 }
 
-// Executes the stream's next entry. Returns false if there is none or an event blocks it.
+// Executes the next entry of the stream. Returns false if there is none, or if it waits for an event.
 static bool stream_advance(struct stream_device *device, int stream)
 {
     struct stream_queue *queue = &device->queues[stream];
@@ -137,7 +138,7 @@ static void stream_wait(struct backend *backend, int stream, void *event)
     stream_enqueue(backend, &(struct stream_entry){.action = STREAM_WAIT, .stream = stream, .event = event});
 }
 
-// Each entry takes 0.25 s.
+// Returns the time between two events: 0.25 s for each executed entry.
 static double stream_seconds_between(void *begin, void *end)
 {
     struct stream_event *first = begin, *last = end;
@@ -157,8 +158,8 @@ static status stream_capture_begin(struct backend *backend, int stream)
     return OK;
 }
 
-// CUDA's rules for capture: a stream enters it by waiting for an event in it, and must be joined by a wait of the
-// compute stream for its last record.
+// Checks CUDA's rules for captures: a stream enters a capture by waiting for an event in it. Before the capture ends,
+// the compute stream must wait for the last record of each such stream.
 static void stream_check_capture(const struct stream_device *device)
 {
     bool is_inside[STREAM_COUNT] = {[STREAM_COMPUTE] = true}, is_joined[STREAM_COUNT] = {[STREAM_COMPUTE] = true};
@@ -216,7 +217,7 @@ static void stream_run(struct backend *backend, const struct op *op, const struc
     stream_enqueue(backend, &entry);
 }
 
-// The backend that this thread opened last, for communicators that enqueue.
+// The backend that this thread opened last. Communicators that enqueue on the fake device need it.
 static _Thread_local struct backend *stream_latest;
 
 static status stream_open(struct backend *backend, const struct backend_setup *setup)
@@ -288,7 +289,7 @@ static const struct backend_ops stream_backend = {
     .reserve_scratch = stream_reserve_scratch,
 };
 
-// Call before the first open.
+// Fills the table of ops. Tests call it before they open the backend.
 static void stream_fill_table(void)
 {
     for (int kind = 0; kind < OP_COUNT; kind++) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Whole steps on a stream backend: enqueued by one thread, replayed from a capture, and with collectives that are
-// enqueued with them or staged through the host by a thread per stream. Results equal the host backend's bit for bit,
-// since it runs the same ops.
+// Tests complete steps on a fake device with streams. One thread enqueues the ops, or a captured graph replays them.
+// Collectives are enqueued as well, or one thread per stream stages them through the host. The fake device runs the ops
+// of the host backend, so results must equal the host's bit for bit.
 #include "gswbench/step.h"
 
 #include <criterion/criterion.h>
@@ -28,7 +28,7 @@ static void expect_equal(const struct training *streams, const struct training *
     cr_expect_neq(host->loss[5], host->loss[0]);
 }
 
-// Trains on streams, and expects the numbers of the same training on the host, which it returns.
+// Trains on the fake device and on the host. Expects equal numbers, and returns the host's training.
 static struct training compare(struct training *streams)
 {
     struct training host = *streams;
@@ -55,8 +55,8 @@ Test(stream, enqueues_a_step_of_one_rank_in_list_order_and_replays_a_captured_on
     }
 }
 
-// The device executes an event, the op and another event for each op, 0.25 s each. The first op follows an event of
-// every stream.
+// Each op has an event before and after it. The fake device needs 0.25 s for each event and op. One event of every
+// stream comes before the first op.
 Test(stream, times_the_ops_of_a_traced_step_though_others_are_replayed)
 {
     enum { OPS_MAX = 4096 };
@@ -74,7 +74,7 @@ Test(stream, times_the_ops_of_a_traced_step_though_others_are_replayed)
     plan_free(&streams.tiny.plan);
 }
 
-// A step without collectives never stalls: two events, and the ops.
+// A step on one rank has no collectives, so it never stalls. Its compute time is the ops and two events.
 Test(stream, computes_all_the_time_where_nothing_is_waited_for)
 {
     struct training streams;
@@ -86,7 +86,8 @@ Test(stream, computes_all_the_time_where_nothing_is_waited_for)
     plan_free(&streams.tiny.plan);
 }
 
-// With host communicators, every stream keeps its thread: weight shards, then matrices and stages.
+// A host communicator has one thread per stream. The first layout uses the streams of FSDP, the second the streams of
+// tp and pp.
 Test(stream, stages_communications_through_the_host)
 {
     for (int i = 0; i < 2; i++) {
@@ -99,7 +100,7 @@ Test(stream, stages_communications_through_the_host)
     }
 }
 
-// The host waits for token counts on the stream, so the step is not captured.
+// Without a capacity factor, the host waits on the stream for token counts, so the step cannot be captured.
 Test(stream, runs_ops_with_rows_that_are_counted_on_the_device)
 {
     for (int ranks = 1; ranks <= 2; ranks++) {
@@ -111,8 +112,8 @@ Test(stream, runs_ops_with_rows_that_are_counted_on_the_device)
     }
 }
 
-// A communicator whose other members contribute the same data as the caller. It copies at once, or on the stream's
-// stream.
+// A fake communicator of two ranks: the other rank contributes the same data as the caller. It copies data at once, or
+// enqueues the copy on a stream.
 struct comm_group {
     int64_t size;
     int     stream;
@@ -193,7 +194,7 @@ typedef void              run_communication(struct comm_group *group, const stru
 static run_communication *host_run = run_now;
 static bool               times_pauses;
 
-// Runs one rank of two, whose weights are gathered and gradients reduced on other streams than compute.
+// Runs one of two ranks. Streams other than compute gather its weights and reduce its gradients.
 static void run_mirrored(struct training *training, const struct backend_ops *backend, bool captures)
 {
     struct comm_ops ops  = mirror_now;
@@ -218,7 +219,7 @@ Test(stream, enqueues_and_captures_communications_on_their_streams)
     expect_equal(&captured, &host);
 }
 
-// Every op, collective and event takes 0.25 s; compute_seconds leaves out stalls.
+// Each op, collective and event takes 0.25 s. The compute time of a step must leave out stalls.
 Test(stream, leaves_out_what_the_compute_stream_waits_for)
 {
     struct training eager, captured;
@@ -238,7 +239,8 @@ static void run_late(struct comm_group *group, const struct op *op, const void *
     run_now(group, op, in, out, format);
 }
 
-// Sixteen collectives of 20 ms stall a step that computes for about a millisecond.
+// Sixteen collectives of 20 ms each stall a step that computes for about a millisecond. Only the latter is compute
+// time.
 Test(stream, leaves_out_what_a_stream_of_the_host_waits_for)
 {
     struct training late;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Trace files for viewers.
+// Tests the trace files that viewers read.
 #include "gswbench/waterfall.h"
 
 #include <criterion/criterion.h>

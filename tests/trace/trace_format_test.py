@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Parses trace.json of a prediction and of a run strictly by the trace event format. Slices of a track never
-overlap, arrows lead from a send to the receive of the same data, and the sums of slices equal the waterfall."""
+"""Parses trace.json of a prediction and of a run strictly as Trace Event Format. Slices of a track must not overlap,
+arrows lead from a send to the receive of the same data, and the sums of slices equal the waterfall."""
 import collections
 import json
 import os
@@ -20,7 +20,7 @@ COMPUTES = ("memory", "cast", "recompute", "optimizer")
 
 
 def nanoseconds(microseconds):
-    """Converts to whole nanoseconds, which viewers use. Fractions are an error."""
+    """Converts microseconds to whole nanoseconds, the unit of viewers. Fractions of a nanosecond are an error."""
     whole = round(1000 * microseconds)
     assert abs(1000 * microseconds - whole) < 1e-4 and whole >= 0, microseconds
     return whole

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Waterfalls of short timelines. Times are sums of powers of two, so expected values are exact.
+// Tests waterfalls of short timelines. All times are sums of powers of two, so expected values are exact.
 #include "gswbench/waterfall.h"
 
 #include <criterion/criterion.h>
 
 enum { OPS_MAX = 11 };
 
-// Groups of the plan, by axis.
+// The groups of the plan, each with its mesh axes.
 enum { SHARDS, REPLICAS, SHARDS_OF_EXPERTS, TENSOR, STAGES, ALL, GROUPS };
 static const uint32_t group_axes[GROUPS] = {
     [SHARDS]            = 1u << AXIS_FSDP,
@@ -23,7 +23,7 @@ struct sample {
     double         costs[OPS_MAX];
     int32_t        count;
     int64_t        stages;
-    bool           is_simulated;    // has predicted times and launch times
+    bool           is_simulated;    // has predicted times, and launch times of the host
     double         launches[OPS_MAX], launch_alone;
     double         step_seconds, ideal_seconds, attention_share;
     double         expected[WATERFALL_PARTS];
@@ -93,7 +93,8 @@ Test(waterfall, tells_kinds_of_compute_apart)
                          [WATERFALL_UNEXPLAINED] = 0.5}});
 }
 
-// 4 s at peak, a quarter of it attention: 1 of attention's 3 s, and 3 of the GEMMs' 8 s.
+// At peak the step would take 4 s, a quarter of it in attention. So 1 s of attention's 3 s and 3 s of the GEMMs' 8 s
+// are ideal.
 Test(waterfall, takes_the_ideal_out_of_gemms_and_attention)
 {
     expect_waterfall(
@@ -106,8 +107,8 @@ Test(waterfall, takes_the_ideal_out_of_gemms_and_attention)
                          .expected        = {[WATERFALL_IDEAL] = 4, [WATERFALL_GEMM] = 5, [WATERFALL_ATTENTION] = 2}});
 }
 
-// The convention counts the full square of attention, but only half is executed: 1 s of the 0.5 s that it takes. The
-// peak of another machine would make the GEMMs faster than measured: 12 s of 8 s.
+// The ideal time of a part is at most its measured time. First, the convention counts the full square of attention: 1 s
+// ideal, but the executed half took 0.5 s. Then a wrong peak makes the ideal of GEMMs 12 s, but they took 8 s.
 Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
 {
     struct sample sample = {.ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}},
@@ -124,7 +125,7 @@ Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
     expect_waterfall(&sample);
 }
 
-// By its clock, the step ends half a second before its ops do.
+// The clock of the step says that it ended half a second before its last op. No part may become negative.
 Test(waterfall, has_no_part_below_zero_where_clocks_differ)
 {
     expect_waterfall(&(struct sample){.ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}},
@@ -134,7 +135,7 @@ Test(waterfall, has_no_part_below_zero_where_clocks_differ)
                                       .expected     = {[WATERFALL_GEMM] = 6, [WATERFALL_OPTIMIZER] = 2}});
 }
 
-// The first GEMM hides all but the last 2 s of one gather; another gather starts only after that GEMM.
+// The first GEMM hides one gather except for its last 2 s. Another gather starts after that GEMM and is fully exposed.
 Test(waterfall, counts_only_what_compute_waits_for)
 {
     expect_waterfall(
@@ -149,13 +150,13 @@ Test(waterfall, counts_only_what_compute_waits_for)
                          .step_seconds = 14,
                          .expected     = {[WATERFALL_GEMM]         = 4 + 1,
                                           [WATERFALL_EXPOSED_FSDP] = 2,
-                                          [WATERFALL_EXPOSED_TP]   = 2,    // 7..9
+                                          [WATERFALL_EXPOSED_TP]   = 2,    // from 7 s to 9 s
                                           [WATERFALL_EXPOSED_DP]   = 4,
                                           [WATERFALL_MEMORY]       = 1}});
 }
 
-// The second gather of a stream waits for the first. The gap between a collective and the op after it belongs to no
-// collective.
+// Two collectives run one after the other on a stream, and compute waits for both. The gap between the second one and
+// the next compute op belongs to no collective.
 Test(waterfall, goes_back_along_a_stream)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)},
@@ -183,7 +184,7 @@ Test(waterfall, counts_exchanges_between_experts_on_ranks_of_tp_for_ep)
                          .expected = {[WATERFALL_GEMM] = 2, [WATERFALL_EXPOSED_EP] = 2, [WATERFALL_EXPOSED_TP] = 4}});
 }
 
-// In a simulation a receive starts when the sender is ready, so the time before it is a bubble.
+// In a simulation a receive starts when the sender has sent, so the time before its start is a pipeline bubble.
 Test(waterfall, tells_a_bubble_from_a_communication_between_stages)
 {
     expect_waterfall(&(struct sample){
@@ -199,8 +200,8 @@ Test(waterfall, tells_a_bubble_from_a_communication_between_stages)
         .expected     = {[WATERFALL_BUBBLE] = 5 + 2 + 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2}});
 }
 
-// In a run a receive starts when its stream reaches it. The shortest receive of its size, 1 s, is the estimated
-// communication time. Sends and smaller receives do not count.
+// In a measured run a receive starts as soon as its stream reaches it, and includes the bubble. The shortest receive of
+// the same size, 1 s, is the estimated time of communication. Sends and smaller receives do not count.
 Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_communication)
 {
     expect_waterfall(&(struct sample){
@@ -236,8 +237,8 @@ Test(waterfall, knows_contention_where_costs_are_known)
     expect_waterfall(&sample);
 }
 
-// The host launches the first GEMM and the norm late. The second GEMM is launched with the first and starts late for an
-// unknown reason. In a run, launch times are unknown.
+// The host launches the first GEMM and the norm late. The second GEMM was launched together with the first and starts
+// late for an unknown reason. A measured run has no launch times.
 Test(waterfall, knows_gaps_of_the_host_where_it_is_simulated)
 {
     struct sample sample = {
@@ -259,8 +260,8 @@ Test(waterfall, knows_gaps_of_the_host_where_it_is_simulated)
     expect_waterfall(&sample);
 }
 
-// The all-to-all could start at 2 but is launched at 3. It ends at 7, and the dispatch is launched at 8. The later
-// gather and norm are not launched late.
+// The all-to-all could start at 2 s, but the host launches it at 3 s. It ends at 7 s, and the dispatch is launched at 8
+// s. The tp gather and the norm after it are launched in time.
 Test(waterfall, tells_the_host_from_the_communications_that_compute_waits_for)
 {
     expect_waterfall(
@@ -282,8 +283,8 @@ Test(waterfall, tells_the_host_from_the_communications_that_compute_waits_for)
                                           [WATERFALL_LAUNCH]       = 1 + 1}});
 }
 
-// Half of the host time (2 s for the GEMM, 4 s for the all-to-all) stalls ops that have already started. The GEMM hides
-// 1 of the all-to-all's 2 s.
+// The host needs 2 s to launch the GEMM and 4 s to launch the all-to-all. Half of each launch (launch_alone) is part of
+// the cost of the op, which has started and waits for the host. The GEMM hides 1 s of the 2 s of the all-to-all.
 Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
 {
     expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
@@ -303,7 +304,7 @@ Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
                                                        [WATERFALL_CONTENTION]   = 1}});
 }
 
-// A send waits for the next stage, regardless of the host.
+// A send waits for the next stage to receive. This is a bubble, even if the host also launches late.
 Test(waterfall, counts_no_bubble_for_the_host)
 {
     expect_waterfall(&(struct sample){
@@ -318,7 +319,7 @@ Test(waterfall, counts_no_bubble_for_the_host)
         .expected     = {[WATERFALL_GEMM] = 2, [WATERFALL_BUBBLE] = 3, [WATERFALL_EXPOSED_PP] = 1}});
 }
 
-// Collectives over every axis count as fsdp. Time after the last compute op is exposed as well.
+// Collectives over all axes count as fsdp. Time after the last compute op is exposed, too.
 Test(waterfall, explains_the_time_after_the_last_gemm)
 {
     expect_waterfall(&(struct sample){
