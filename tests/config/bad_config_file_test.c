@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Configuration files that cannot be read: the full text of every message, and exit code 3.
+// Tests configuration files that cannot be read. Checks the full text of every message, and exit code 3.
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void make_file(const char *path, const char *text, off_t bytes)
     close(file);
 }
 
-// Messages name files relative to the private folder of each test.
+// Reads a configuration by its file name, which is relative to the test's own folder, and expects these errors.
 static void check_file(const char *name, const char *expected)
 {
     struct config         config;

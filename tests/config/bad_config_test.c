@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Configuration errors: the full text of every message, its line, and exit code 3.
+// Tests configuration errors. Checks the full text of every message, its line number, and exit code 3.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,8 @@ static const struct bad names[] = {
                                               "E-CONFIG bad.ini:4: [run] seed = 3: already set in line 2\n"},
 };
 
-// One value of each type, and what an INI file adds to it. option_test and number_test have the other refused values.
+// Tests one option of each type with values that are refused in an INI file, such as a value that comment signs follow.
+// option_test and number_test have the other refused values.
 static const struct bad values[] = {
     {"[run]\nsteps =\n", "E-CONFIG bad.ini:2: [run] steps = : expected an integer in 1..1000000\n"},
     {"[run]\nsteps = 7;few\n", "E-CONFIG bad.ini:2: [run] steps = 7;few: expected an integer in 1..1000000\n"},
@@ -126,7 +127,7 @@ static void expect(const char *got, const char *expected)
     cr_expect_str_eq(got, expected, "\nexpected %s     got %s", expected, got);
 }
 
-// Returns the status, whose text has the number of errors.
+// Expects these errors for a configuration text. Returns the status, which states the number of errors.
 static status check_request(const struct config_request *request, const char *text, size_t bytes, const char *expected)
 {
     struct config      config;
@@ -243,7 +244,7 @@ Test(bad_config, explains_overrides)
     }
 }
 
-// Every line is valid, but their combination on 16 ranks is not.
+// Each line is valid alone, but the values contradict each other on 16 ranks.
 Test(bad_config, explains_contradictions)
 {
     static const struct bad together[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A folder of installed configurations for each test, and configurations read from strings.
+// Gives each test its own folder of installed configurations, and reads configurations from strings.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -13,7 +13,8 @@
 
 #define LENGTH(array) (int)(sizeof(array) / sizeof((array)[0]))
 
-// Creates a folder of installed configurations for one test. Each test runs in its own process, so chdir is safe.
+// Creates the folder of installed configurations. Each test runs in its own process, so it may change its working
+// folder.
 static inline void install(void)
 {
     enter_folder();
@@ -27,7 +28,7 @@ static inline void install(void)
     setenv("GSWBENCH_CONFIGS", folder, 1);
 }
 
-// Reads the request's file, or the text (NULL: the file).
+// Reads the configuration `text`, or the file that the request names if `text` is NULL.
 static inline struct config read_request(const struct config_request *request, const char *text)
 {
     struct config      config;
@@ -39,7 +40,7 @@ static inline struct config read_request(const struct config_request *request, c
     return config;
 }
 
-// Reads a text with overrides that have "|" between them.
+// Reads a configuration text with overrides, which are separated by "|".
 static inline struct config read_text(const char *text, int64_t ranks, const char *overrides)
 {
     char                  copy[512], *rest;

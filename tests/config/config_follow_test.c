@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Derived values of a configuration, and the files that it names.
+// Tests values that a configuration derives from others, and the files that it names.
 #include "config_folder.h"
 
 TestSuite(config_follow, .init = install, .fini = remove_folder);
@@ -24,7 +24,7 @@ Test(config_follow, lets_the_batch_size_that_no_override_sets_follow_from_the_ot
 {
     static const struct {
         const char *overrides;
-        int64_t     micro_batch, accumulation, global_batch;    // 0: derived
+        int64_t     micro_batch, accumulation, global_batch;    // 0: derived from the other two
     } cases[] = {
         {"run.seed=2", 2, 4, 64},
         {"train.global_batch=64", 2, 4, 64},

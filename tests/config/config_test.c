@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reading configurations: order of sources, presets, conditions, rows, and required properties of every option.
+// Tests how configurations are read: the order of sources, presets, [when] sections, rows with published times, and
+// properties that every option must have.
 #include "config_folder.h"
 
 TestSuite(config, .init = install, .fini = remove_folder);
@@ -223,7 +224,7 @@ Test(config, lists_rows_with_the_precisions_that_are_published)
     check_rows("[when precision=fp8]\npublished.step_seconds = 2\n", NULL, LENGTH(any), any);
 }
 
-// If sections name a gpu or a variant, only combinations with a published time are rows.
+// If [when] sections name a GPU or a variant, only combinations that have a published time are rows.
 Test(config, lists_rows_by_gpu_and_variant)
 {
     const struct config_row rows[] = {{8, "bf16", 1, 0, "box", "plain"},
@@ -242,7 +243,7 @@ Test(config, lists_rows_by_gpu_and_variant)
     check_rows(text, "precision.compute=fp8", 1, rows + 2);
 }
 
-// A published time of one gpu or variant does not apply to another.
+// A published time of one GPU or variant must not be used for another one.
 Test(config, takes_sections_of_the_gpu_and_the_variant_in_force)
 {
     const char *text = "[hardware]\nprofile = box\n[published]\nvariant = plain\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every row of every shipped configuration passes check and states the published numbers.
+// Tests that every row of every shipped configuration passes `check` and states the published numbers.
 #include "gswbench/cli.h"
 
 #include <criterion/criterion.h>
@@ -15,7 +15,7 @@
 #include "draw.h"
 #include "published_rows.h"
 
-// Runs gswbench and returns its JSON output.
+// Runs gswbench and returns the JSON document that it prints.
 static json_t *run(const char *const words[], int count)
 {
     char path[] = "/tmp/gswbench-configs-XXXXXX";
@@ -30,7 +30,7 @@ static json_t *run(const char *const words[], int count)
     }
     status result = cli_run(count, arguments, &errors);
     cr_assert(!failed(&result) || result.exit_code == EXIT_MEMORY, "%s: %s%s", words[count - 1],
-              errors.text == NULL ? "" : errors.text, result.text);    // few ranks: the plan may not fit
+              errors.text == NULL ? "" : errors.text, result.text);    // with few ranks, the plan may not fit
     fflush(stdout);
     for (int i = 0; i < count; i++) {
         free(arguments[i]);
@@ -42,7 +42,7 @@ static json_t *run(const char *const words[], int count)
     return document;
 }
 
-// Returns the output of gswbench check --json for one row.
+// Returns the rows of `gswbench check --json` for this configuration, precision and number of ranks.
 static json_t *check(const char *config, const char *precision, int64_t ranks)
 {
     char setting[64], number[16];
@@ -55,7 +55,8 @@ static json_t *check(const char *config, const char *precision, int64_t ranks)
     return found;
 }
 
-// Prints number with the decimals (or, for "1.82e+15", the digits) of pattern and compares the texts.
+// Compares a number with a published text. The number is printed with as many decimals as the text has, or as many
+// digits for a text like "1.82e+15".
 static void expect_figure(const struct published_row *row, const char *what, double number, const char *pattern)
 {
     const char *point    = strchr(pattern, '.');
@@ -70,7 +71,8 @@ static void expect_figure(const struct published_row *row, const char *what, dou
                      row->precision, what, text, pattern);
 }
 
-// Compares the value in a unit. pattern: NULL or empty if it was not published.
+// Compares a value, which is divided by `unit`, with a published text. The text is NULL or empty if nothing was
+// published.
 static void expect_optional(const struct published_row *row, const char *what, const json_t *found, double unit,
                             const char *pattern)
 {
@@ -81,7 +83,7 @@ static void expect_optional(const struct published_row *row, const char *what, c
     }
 }
 
-// Every published row fits the 80 GB of its device.
+// Checks that the memory of all storages sums to the total. A published row must fit into the 80 GB of its GPU.
 static void expect_fit(const struct published_row *row, const json_t *plan, bool is_published)
 {
     json_int_t  sum = 0, total = json_integer_value(json_object_get(plan, "total_bytes"));
@@ -97,7 +99,7 @@ static void expect_fit(const struct published_row *row, const json_t *plan, bool
               row->precision, (double)total / 1e9);
 }
 
-// The step time equals the published one exactly, and implies the published MFU.
+// The step time must equal the published one exactly, and the MFU derived from it must equal the published MFU.
 static void expect_published(const struct published_row *row, const json_t *found)
 {
     const json_t *seconds = json_object_get(found, "step_s");
@@ -137,7 +139,7 @@ static const struct published_row *find(const char *config, int64_t ranks, const
     return NULL;
 }
 
-// Selects the last row of each configuration and an eighth of the others, or every row with GSWBENCH_ROWS=all.
+// Selects the last row of each configuration and an eighth of the other rows. GSWBENCH_ROWS=all selects every row.
 static bool is_chosen(const struct published_row *row)
 {
     int64_t index   = row - published_rows;
@@ -157,8 +159,8 @@ static void check_config(const char *config)
     }
 }
 
-// Rows that are not in the table of published rows: the step time must imply the MFU, in all digits of the
-// configuration.
+// Checks a row that is missing in the table of published rows: its step time must imply its MFU, in all digits that the
+// configuration has.
 static void expect_consistent(const struct published_row *row)
 {
     json_t       *rows_of   = check(row->config, row->precision, row->ranks);
@@ -180,7 +182,7 @@ static void expect_consistent(const struct published_row *row)
     json_decref(rows_of);
 }
 
-// Compares the rows of the configurations with the table.
+// Checks that every row of the table is in a shipped configuration. Other rows must be consistent in themselves.
 Test(configs, are_in_the_table_row_by_row)
 {
     int         count   = 0;
@@ -210,13 +212,13 @@ Test(configs, are_in_the_table_row_by_row)
     json_decref(list);
 }
 
-// Name of a configuration, the parameter of a test process.
+// The parameter of a test is the name of a configuration.
 struct name {
     char text[64];
 };
 enum { CONFIGS = 17 };
 
-// One test per configuration, so that they run in parallel.
+// Makes one test per configuration, so that the tests run in parallel.
 ParameterizedTestParameters(configs, are_what_was_published)
 {
     static struct name names[CONFIGS + 1];
@@ -258,7 +260,7 @@ Test(configs, say_what_a_published_step_means)
     json_decref(found);
 }
 
-// Published: 44.27 GB of weights, gradients and optimizer for the 8B model on 8 devices in BF16.
+// NVIDIA published that weights, gradients and optimizer state of the 8B model take 44.27 GB per GPU on 8 GPUs in BF16.
 Test(configs, hold_what_was_published)
 {
     json_t *found = check("llama3.1-8b", "bf16", 8);
@@ -271,8 +273,8 @@ Test(configs, hold_what_was_published)
     json_decref(found);
 }
 
-// 128 dropless experts over 64 ranks. The expected FLOPs of a step follow from its tokens, with recompute and
-// vocabulary padding, and buffers for the worst case fit.
+// Tests 128 dropless experts on 64 ranks. The expected FLOPs of a step, with recompute and padded vocabulary, must be
+// about 4 forward passes of its tokens. Buffers for the worst case must fit.
 Test(configs, prove_experts_that_drop_nothing_at_64_ranks)
 {
     const char *words[] = {"gswbench", "check", "--config", "qwen3-30b-a3b", "--json",

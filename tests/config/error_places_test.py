@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""An error about contradictory values names the places where they were set: file and line, or flag."""
+"""An error about contradictory values must name the places where these values were set: file and line, or flag."""
 import os
 import pathlib
 import re
@@ -14,7 +14,8 @@ BASE = {"model": {"layers": "2", "hidden": "64", "ffn": "128", "heads": "4", "kv
 LATENT = "model.kv_heads=4 model.kv_rank=8 model.rope_dim=8 model.value_dim=16"
 SPARSE = "model.experts=4 model.top_k=2"
 
-# Ranks and settings; the error must name the place of at least one.
+# Each case has a number of ranks and settings that contradict each other. The error must name the place of at least one
+# of them.
 CASES = [
     (1, "model.q_rank=8"), (1, "model.window=8"), (1, "model.positions=learned"), (1, "model.max_positions=8"),
     (1, "model.positions=learned model.max_positions=64 model.predicted_tokens=1"), (1, f"{LATENT} model.positions=alibi"),
@@ -41,7 +42,7 @@ CASES = [
     (2, f"{SPARSE} train.overlap_microbatches=yes"), (2, "parallel.etp=2"),
 ]
 
-# Errors without a place: a missing value, or the environment.
+# Messages without a place: a value is missing, or the error is about the environment.
 PLACELESS = ("[model] %s is missing", "[parallel] the axes use", "[section] key", "[titan] %Y",
              "[hardware] %s%s is unknown")
 
@@ -53,7 +54,7 @@ class Places(unittest.TestCase):
         self.place = pathlib.Path(temporary.name)
 
     def errors(self, ranks, values, *words):
-        """Returns the errors of a file with these values, and the line of each value."""
+        """Checks a configuration file with these values. Returns its errors, and the line of each value."""
         lines, line_of = [], {}
         for section, options in values.items():
             lines.append(f"[{section}]")
@@ -87,7 +88,8 @@ class Places(unittest.TestCase):
                 self.assertTrue(any(f"--set {setting}" in error for setting in settings.split() for error in errors), errors)
 
     def test_every_message_names_an_option(self):
-        """Messages name an option by its section in brackets and its name, which the search for places relies on."""
+        """Every message must name an option by its section in brackets and its key. The program finds the places of a
+        message by these names."""
         listed = subprocess.run([PROGRAM, "options", "--markdown"], capture_output=True, text=True, check=True).stdout
         options, section = {}, None
         for line in listed.splitlines():

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parameters of the cost model are global: none belongs to a row, a model or a job size, and few are fitted.
+// Tests that parameters of the cost model apply to all jobs: none may depend on a row, a model or a number of ranks,
+// and only a few may be fitted to published times.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@ enum { PARAMETERS_MAX = 67, FITTED_MAX = 20 };
 
 typedef void line_visitor(const char *path, const char *section, const char *key, int *count);
 
-// Visits every line of the files with this ending in a folder of the source tree; in INI files only "key = ..." lines.
+// Calls a function for every line of the files that have this ending in a folder of the source tree. In INI files, it
+// is called only for lines like "key = ...".
 static int visit(const char *folder, const char *ending, line_visitor *on_line)
 {
     char path[1024], line[1024], section[1024] = "";
@@ -45,9 +47,9 @@ static int visit(const char *folder, const char *ending, line_visitor *on_line)
     return count;
 }
 
-// A configuration may state facts of its machine or job: the kernel and format of its loss, attention and head formats,
-// expert nodes, captured graphs, the number of offloaded layers, the length of its texts, the rows of GEMMs that
-// overlap with tp, and what it runs beside adapters. All other parameters belong to a profile.
+// A configuration may state facts of its machine or job (`facts` below), such as the kernel of its loss, the number of
+// offloaded layers or the length of its texts. A [when] section may change some of them. All other parameters belong to
+// a profile of [hardware] or [software].
 static void expect_global(const char *path, const char *section, const char *key, int *count)
 {
     static const char facts[]   = "profile memory_gb adapter_kernels bucket_elements frozen_transposes "
@@ -86,15 +88,15 @@ static void expect_fitted(const char *path, const char *section, const char *key
     cr_expect(!is_fitted || !has_experts, "%s", path);
 }
 
-// Published MoE rows are held out, so their errors are prediction errors and not fit residuals. Grok-1 is the
-// exception; bench/fit_predictor prints the errors without it.
+// No parameter may be fitted to published rows of MoE models, so that the errors on these rows are prediction errors.
+// Grok-1 is the exception; bench/fit_predictor prints the errors without it.
 Test(honesty, no_value_is_fitted_to_experts_other_than_grok)
 {
     cr_expect_gt(visit("configs", ".ini", expect_fitted), 2);
     cr_expect_gt(visit("configs/atlas", ".ini", expect_fitted), 2);
 }
 
-// The prediction error widens a range but does not change a prediction.
+// A prediction error widens the stated range, but does not change the predicted time, so it does not count as fitted.
 static bool is_prediction_error(const char *key)
 {
     return strcmp(key, "prediction_error") == 0 || strcmp(key, "expert_prediction_error") == 0;

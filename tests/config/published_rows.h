@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Rows of the shipped configurations: model, layout and batch of each, and the published step time and MFU.
+// Published rows of the shipped configurations: model, layout and batch of each, and the published step time and MFU.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-// Numbers are strings with the published digits; an empty one was not published.
+// Numbers are strings with the digits that were published. An empty string means that nothing was published.
 struct published_row {
     const char *config;
     int64_t     ranks;
     const char *precision;
     int64_t     layers;
-    const char *billions;    // parameters
+    const char *billions;    // parameters in billions
     const char *layout;
     int64_t     global_batch;
     const char *flops;                         // per sequence, by the published convention
     const char *step_seconds, *mfu_percent;    // NULL: not published
-    const char *derived_percent;    // MFU implied by the step time, if it differs from the published one; else NULL
+    const char *derived_percent;    // MFU implied by the step time if it differs from the published MFU, else NULL
 };
 
 // clang-format off
@@ -33,7 +33,7 @@ static const struct published_row published_rows[] = {
     FIGURES("llama2-70b-fsdp", 1024, 80, "68.977", "fsdp 128 dp 8", 2048, "1.82e+15", "7.084", "51.95", "5.062", "36.34"),
     FIGURES("llama2-70b-fsdp", 2048, 80, "68.977", "fsdp 128 dp 16", 4096, "1.82e+15", "7.066", "52.09", "4.93", "37.31"),
     // NVIDIA/dgxc-benchmarking v24.11.1, grok1/README_314b.md.
-    // The MFU of 1,024 GPUs in BF16 does not match its step time.
+    // The published MFU of 1,024 GPUs in BF16 does not match the published step time.
     FIGURES("grok1-314b", 8, 2, "11.4", "dp 2 tp 4 ep 2 zero 1", 1024, "8.4306e+13", "24.03", "45.4", "19.89", "27.4"),
     FIGURES("grok1-314b", 16, 4, "21.3", "dp 4 tp 4 ep 4 zero 1", 1024, "1.4925e+14", "21.52", "44.9", "17.08", "28.3"),
     FIGURES("grok1-314b", 32, 4, "21.3", "dp 8 tp 4 ep 8 zero 1", 1024, "1.4925e+14", "10.64", "45.4", "8.3", "29.1"),
@@ -74,8 +74,8 @@ static const struct published_row published_rows[] = {
     FIGURES("llama3.1-405b", 512, 126, "405.853", "dp 4 tp 8 cp 2 pp 8 vp 8 zero 1", 256, "2.1715e+16", "19.78", "55.47", "12.37", "44.35"),
     FIGURES("llama3.1-405b", 1024, 126, "405.853", "dp 8 tp 8 cp 2 pp 8 vp 8 zero 1", 512, "2.1715e+16", "19.84", "55.31", "12.42", "44.17"),
     FIGURES("llama3.1-405b", 2048, 126, "405.853", "dp 16 tp 8 cp 2 pp 8 vp 8 zero 1", 1024, "2.1715e+16", "19.87", "55.22", "12.56", "43.68"),
-    // pytorch/torchtitan, docs/performance.md of December 2024, states whole tokens/s/GPU. The step time is derived
-    // from that, so its MFU may differ.
+    // pytorch/torchtitan, docs/performance.md of December 2024, publishes whole tokens/s/GPU. The step time is derived
+    // from these rounded numbers, so its MFU may differ from the published one.
     {"torchtitan-llama3-8b", 64, "bf16", 32, "8.030261248", "fsdp 64", 64, "5.002565e+14", "2.821", "56.8", NULL},
     {"torchtitan-llama3-8b-selective-op", 64, "bf16", 32, "8.030261248", "fsdp 64", 64, "5.002565e+14", "2.755", "58.2", NULL},
     {"torchtitan-llama3-70b", 64, "bf16", 80, "70.553706496", "fsdp 64", 64, "3.995621e+15", "24.749", "51.7", NULL},
@@ -84,7 +84,7 @@ static const struct published_row published_rows[] = {
     {"torchtitan-llama3.1-405b-async-tp", 128, "fp8", 126, "405.853", "fsdp 16 tp 8", 32, "2.1507682e+16", "11.07", "24.52", "24.54"},
     // KempnerInstitute/KempnerForge, benchmarks/mfu_scaling of April 2026: 10,471 tokens per second on one H200.
     {"kempnerforge-llama3-8b", 1, "bf16", 32, "8.030261248", "one rank", 8, "2.237400e+14", "3.129", "57.8", NULL},
-    // Shipped, but without a published step time.
+    // These configurations are shipped without a published step time.
     {"mixtral-8x7b", 1, "bf16", 32, "46.703", "one rank", 1, "", NULL, NULL, NULL},
     {"qwen3-30b-a3b", 1, "bf16", 48, "30.532", "one rank", 1, "", NULL, NULL, NULL},
     {"tiny-geglu", 1, "bf16", 3, "0.000558", "one rank", 8, "", NULL, NULL, NULL},

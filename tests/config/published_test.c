@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The step time that a published time is compared with, and the machine profile that matches a device.
+// Tests which published step time a run is compared with, and which machine profile matches a GPU.
 #include "gswbench/config.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +8,7 @@
 
 #include "config_folder.h"
 
-// Installs machine profiles for one test, which runs in its own process.
+// Installs machine profiles in the test's own folder.
 static void install_machines(void)
 {
     install();
@@ -20,7 +20,8 @@ static void install_machines(void)
 
 TestSuite(published, .init = install_machines, .fini = remove_folder);
 
-// Returns the published step time that applies when the file is read at that many ranks with the overrides.
+// Returns the published step time that applies if the configuration is read for this number of ranks with these
+// overrides.
 static double published_seconds(const char *text, int64_t ranks, const char *overrides)
 {
     return read_text(text, ranks, overrides).published.step_seconds;

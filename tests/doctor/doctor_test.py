@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""gswbench doctor on hosts whose driver and libraries are stand-ins: missing, old or broken, one at a time."""
+"""Tests `gswbench doctor` with fake driver and CUDA libraries. In each test, one library is missing, old or broken."""
 import json
 import os
 import pathlib
@@ -34,7 +34,8 @@ STORED = "int {function}(int *v) {{ *v = {version}; return 0; }}\n"
 
 
 def host(folder, **changes):
-    """Builds the libraries of a host with two H100; changes replaces values, broken names files that are no libraries."""
+    """Compiles the libraries of a host with two H100. `changes` replaces values that they return; files in its list
+    "broken" get invalid content."""
     driver = dict(start=0, version=CUDA * 1000, count=2, old=-1, closed=-1, apart=-1)
     parts = {
         "libcuda.so.1": DRIVER.format(**driver | (changes.get("driver") or {})),
@@ -66,14 +67,15 @@ class Doctor(unittest.TestCase):
         self.folder = pathlib.Path(self.temporary.name)
 
     def expect(self, code, name, state, found, remedy="", **changes):
-        """Expects one line of this name with this state and texts, and this exit code."""
+        """Runs doctor on a host with these changes. Expects one line with this name and state that contains the texts,
+        and the exit code."""
         host(self.folder, **changes)
         exit_code, answer = ask(self.folder)
         lines = [line for line in answer["checks"] if line["name"] == name and line["state"] == state]
         self.assertEqual(len(lines), 1, answer["checks"])
         self.assertIn(found, lines[0]["found"])
         self.assertIn(remedy, lines[0]["remedy"])
-        self.assertNotIn("install it", lines[0]["found"])    # the remedy says so
+        self.assertNotIn("install it", lines[0]["found"])    # this advice belongs into the remedy
         if HAS_CUDA:
             self.assertEqual(exit_code, code, answer["checks"])
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Emulated jobs on the host backend: the ops that are executed, their operand values, and the use of their times.
+// Tests emulated jobs, in which one rank runs the ops of many. Checks which ops are executed, that they compute with
+// valid numbers, and how their times are used.
 #include <criterion/criterion.h>
 
 #include <string.h>
@@ -27,7 +28,7 @@ static void open_subject(struct subject *subject)
     subject->tiny.train.sequence    = 16;
 }
 
-// Emulates a job of `world` ranks, with two measured steps of each stage.
+// Emulates a job of `world` ranks on the host backend. Each executed stage measures two steps.
 static status emulate_subject(struct subject *subject, int64_t world, enum emulate_stages stages)
 {
     struct backend_setup setup = {.threads = 1};
@@ -106,7 +107,7 @@ Test(emulate, notices_what_is_no_number)
     emulate_free(&subject.emulation);
 }
 
-// Eight layers on four stages, two microbatches.
+// The job has eight layers on four pipeline stages, and two microbatches.
 static void make_pipeline(struct subject *subject)
 {
     open_subject(subject);
@@ -163,7 +164,7 @@ Test(emulate, names_the_stage_that_does_not_fit)
     struct backend_ops small = backend_null;
     small.available_bytes    = two_megabytes;
     make_pipeline(&subject);
-    subject.tiny.model.vocab_multiple = 100000;    // for embedding and head
+    subject.tiny.model.vocab_multiple = 100000;    // embedding and head, on the first and last stage, then exceed 2 MB
     subject.tiny.model.hidden         = 8;
     subject.request                   = tiny_request(&subject.tiny, 4, 0);
     subject.emulation =
@@ -198,7 +199,7 @@ Test(emulate, takes_the_median_of_ops_that_are_alike)
     measured_free(&list);
 }
 
-// Runs a collective of float elements on one rank of four, without its peers.
+// Runs a collective of one rank in a group of four, without the other ranks. The elements are fp32.
 static void communication(enum op_kind kind, int64_t elements, const float *in, float *out)
 {
     static const int64_t members[] = {0, 1, 2, 3};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Core binding of ranks, on a fake sysfs of a two-socket machine: cores 0-3 and 8-11, and 4-7 and 12-15; devices 1b on
-// node 0, 9b on node 1, 01 without a node.
+// Tests how ranks are bound to cores, with a fake sysfs of a machine with two sockets. NUMA node 0 has cores 0-3 and
+// 8-11, node 1 has 4-7 and 12-15. GPU 1b is on node 0, 9b on node 1, and 01 has no node.
 #define _GNU_SOURCE
 #include "environment/binding.h"
 
@@ -24,7 +24,7 @@ static void make_machine(void)
     make_folder();
     write_file("devices/system/node/node0", "cpulist", "0-3,8-11");
     write_file("devices/system/node/node1", "cpulist", "4-7,12-15");
-    write_file("devices/system/node/node2", "cpulist", "");    // memory only
+    write_file("devices/system/node/node2", "cpulist", "");    // a node that has memory but no cores
     write_file("bus/pci/devices/0000:1b:00.0", "numa_node", "0");
     write_file("bus/pci/devices/0000:9b:00.0", "numa_node", "1");
     write_file("bus/pci/devices/0000:01:00.0", "numa_node", "-1");
@@ -41,7 +41,7 @@ static cpu_set_t cores_from(int first, int last)
     return cores;
 }
 
-// Allowed cores first to last, and of these the ones near the device.
+// Each case allows the cores from first to last, and expects the allowed cores that are near the GPU.
 Test(binding, is_to_the_allowed_cores_beside_the_device_unless_the_launcher_chose, .init = make_machine,
      .fini = remove_folder)
 {
@@ -49,7 +49,7 @@ Test(binding, is_to_the_allowed_cores_beside_the_device_unless_the_launcher_chos
         const char        *pci;
         int                first, last;
         enum binding_state state;
-        int                device_node, node, near[4];    // near: first and last cores of two ranges
+        int                device_node, node, near[4];    // near: the expected cores, as two ranges
     } cases[] = {
         {"0000:9B:00.0", 0, 15, BINDING_OPEN, 1, 0, {4, 7, 12, 15}},
         {"0000:1b:00.0", 2, 5, BINDING_OPEN, 0, 0, {2, 3, 2, 3}},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Consistency check between ranks: names the outlier, its host, the setting, and the value of the majority.
+// Tests the check that settings agree on all ranks. A mismatch must name the deviating rank, its host, the setting, and
+// the value that most ranks have.
 #include "environment/internal.h"
 
 #include <criterion/criterion.h>
@@ -38,13 +39,14 @@ struct row {
 };
 enum { RANKS = 4, ROWS_MAX = 4 };
 
-// The result of a rank.
+// Environment and result of one rank.
 struct rank {
     struct rank_environment environment;
     status                  result;
 };
 
-// A job whose ranks have rows[0], except for one that has rows[1]. Rows end with an unnamed one.
+// A job whose ranks have the settings rows[0], except for one rank that has rows[1]. A list of settings ends with one
+// that has no name.
 struct comparison {
     const struct row (*rows)[ROWS_MAX];
     int         deviating;
@@ -65,7 +67,7 @@ static void compare(struct comm *comm, void *context)
     settings_free(&list);
 }
 
-// Every rank gets the same result. The caller closes the environment.
+// Checks that every rank gets the same result, and returns it. The caller closes its environment.
 static struct rank compare_with(const struct row rows[2][ROWS_MAX], int deviating)
 {
     struct comparison comparison = {.rows = rows, .deviating = deviating};

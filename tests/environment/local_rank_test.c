@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A note if the launcher and MPI disagree on the local rank, and only if the launcher's variables are about this
-// process.
+// If launcher and MPI disagree on the local rank, a note must say so. Variables of the launcher that are about another
+// process must give no note.
 #include "environment/internal.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Two ranks; the other one reports zeros.
+// Replaces the gather of a job with two ranks. The rank that is not this process sends zeros.
 static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     memset(out, 0, 2 * (size_t)bytes);
@@ -21,7 +21,7 @@ static void set(const char *const names[3], const char *const values[3])
     }
 }
 
-// Returns the note of rank 1, which is local rank 0 to MPI.
+// Returns the note of rank 1, which has local rank 0 according to MPI.
 static const char *note(void)
 {
     static const struct comm_ops ops = {.name = "mpi", .gather_all = gather_two};

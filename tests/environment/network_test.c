@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Detects that NCCL would use sockets on a host with InfiniBand, with hosts made of files.
+// Tests that a host with InfiniBand on which NCCL would use sockets gets a message. Files in the test's folder imitate
+// the host.
 #include "environment/internal.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +10,7 @@
 
 #include "folder.h"
 
-// A library that exists everywhere, in place of libibverbs.
+// Used in place of libibverbs, because this library exists on every host.
 #define PRESENT "libc.so.6"
 
 static void make(const char *command, const char *argument)
@@ -27,7 +28,7 @@ static void add_port(const char *device_and_port, const char *state)
     cr_assert_eq(system(line), 0);
 }
 
-// Three devices with three active ports.
+// The host has three InfiniBand devices with three active ports.
 static void make_host(void)
 {
     make_folder();

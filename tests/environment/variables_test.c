@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Environment variables that are compared and recorded, and NCCL's configuration files.
+// Tests which environment variables are compared between ranks and recorded, and how NCCL's configuration files are
+// read.
 #include "environment/internal.h"
 
 #include <criterion/criterion.h>

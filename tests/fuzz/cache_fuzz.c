@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fuzzes the GEMM cache file. Valid lines are found again, also after a choice is added and the file is rewritten.
-// Notes about invalid lines are printable.
+// Fuzzes the file that caches GEMM algorithms. Choices in valid lines must be found, also after another choice is added
+// and the file is rewritten. Notes about invalid lines must have no control characters.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void check_note(const struct gemm_cache *cache)
     }
 }
 
-// Writes a cache file of these lines, each with its checksum.
+// Writes a cache file with these lines, and the right checksum before each.
 static void write_lines(const char *lines, size_t bytes)
 {
     char  *text;
@@ -37,7 +37,7 @@ static void write_lines(const char *lines, size_t bytes)
     free(text);
 }
 
-// The first byte selects: the data is the file, or lines that get a title and checksums.
+// If the first byte is odd, the rest is the whole file. Else the rest is lines, which get a title and checksums.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct gemm_cache  cache, again;
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     for (int i = 0; i < cache.count; i++) {
         require(gemm_cache_find(&cache, cache.choices[i].problem) != NULL);
     }
-    bool is_ours = cache.path != NULL;    // another program's file is not replaced
+    bool is_ours = cache.path != NULL;    // a file that another program wrote is not replaced
     if (is_ours && gemm_cache_find(&cache, choice.problem) == NULL) {
         gemm_cache_add(&cache, &choice, &times);
         gemm_cache_keep(&cache);

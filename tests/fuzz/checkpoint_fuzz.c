@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fuzzes the manifest of a checkpoint (with a valid checksum) or a Hugging Face index. There is no weight file, so
-// opening must fail with a path of the folder.
+// Fuzzes the manifest of a checkpoint, which gets a valid checksum, or the index of a Hugging Face folder. No weight
+// file exists, so opening must fail with an error that starts with the folder.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "checkpoint/manifest.h"
 #include "fuzz_file.h"
 
-// Replaces the manifest's checksum by the right one.
+// Replaces the checksum in a manifest by the right one.
 static void sign(char *text, size_t bytes)
 {
     static const char before[] = "\"xxh3\":\"";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fuzzes configuration files: reading fails with errors, or yields a configuration that survives checking, writing and
-// reading again.
+// Fuzzes configuration files. Reading must either fail with errors, or give a configuration that can be checked,
+// written, and read again with the same values.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static bool read_text(struct config *config, int64_t ranks, const char *text, si
     struct text_buffer    errors  = {0};
     struct config_request request = {.name = "fuzz.ini", .ranks = ranks};
     status                result  = config_read_text(config, &request, text, bytes, &errors);
-    // Errors are reported exactly if reading fails.
+    // Errors are reported if reading fails, and only then.
     require(failed(&result) == (errors.length > 0) && (!failed(&result) || result.exit_code == EXIT_CONFIG));
     text_free(&errors);
     return !failed(&result);
@@ -27,7 +27,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     return setenv("GSWBENCH_CONFIGS", "/nonexistent", 1);
 }
 
-// The first byte selects the number of ranks.
+// The first byte selects the number of ranks, and the rest is the file.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static const int64_t ranks[] = {0, 1, 8, 512};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a fuzz target on every file of a folder: corpus FOLDER. Fails if the folder is empty.
+// Runs a fuzz target on every file of a folder: corpus FOLDER. Fails if the folder has no file.
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void run_file(const char *path)
     }
     size_t bytes = fread(data, 1, sizeof(data), file);
     fclose(file);
-    fprintf(stderr, "%s\n", path);    // after a crash, the last path is the culprit
+    fprintf(stderr, "%s\n", path);    // the last printed path is the input that crashed
     LLVMFuzzerTestOneInput(data, bytes);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fuzzes option values: an accepted value prints as text that sets the same value.
+// Fuzzes option values. An accepted value must be printed as a text that sets the same value again; a refused value
+// must change nothing.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

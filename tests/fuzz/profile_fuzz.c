@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fuzzes machine profiles: reading fails with errors, or yields a machine whose measured ops can be looked up.
+// Fuzzes machine profiles. Reading must either fail with errors, or give a machine that has every measured op of the
+// file.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

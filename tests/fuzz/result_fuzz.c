@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fuzzes result files by changing keys and values. Reading refuses the file or judges it by its contents. A valid
-// result has plausible numbers, and every format can print it.
+// Fuzzes result files by changing keys and values. The reader must refuse a file, or judge the run by its contents. A
+// result that it accepts as valid must have plausible numbers, and every report format must print it.
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "gswbench/result.h"
 #include "result_fixture.h"
 
-static json_t *document;    // of a valid run
+static json_t *document;    // the result of a valid run
 
 int LLVMFuzzerInitialize(int *count, char ***arguments)
 {
@@ -43,7 +43,8 @@ static json_t *make_value(uint8_t choice)
     return made;
 }
 
-// Replaces the value at a path: each byte selects a key or index one level down.
+// Replaces one value of a document. Each byte of `data` selects a key or index one level down. Returns the number of
+// bytes used.
 static size_t replace(json_t *value, const uint8_t *data, size_t bytes)
 {
     size_t at = 0;
@@ -93,7 +94,7 @@ static void check_figures(const struct result *result)
     }
 }
 
-// Input that starts like JSON is the file itself; other input changes the valid document.
+// An input that starts like JSON is a whole file. Any other input changes values of the valid document.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct result result = {0};

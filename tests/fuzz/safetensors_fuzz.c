@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fuzzes safetensors files. The file is refused with its path, or each of its tensors lies within it and can be read or
-// refused.
+// Fuzzes safetensors files. The program must either refuse a file with its path, or find each of its tensors inside the
+// file; reading a tensor may then succeed or fail.
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,8 +29,8 @@ static void read_all(const char *path, size_t bytes)
     safetensors_close(&reader);
 }
 
-// The first byte selects: the data is a whole file, or a header that gets its length as a prefix and as many bytes of
-// data as the second byte says.
+// If the first byte is odd, the rest is a whole file. Else the rest is a header: its length is written before it, and
+// the second byte is the number of data bytes after it.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes < 2) {

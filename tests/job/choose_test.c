@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The defaults that gswbench init chooses for a machine.
+// Tests which model, layout and precision `gswbench init` chooses for a machine.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""gswbench init --from: the jobs of other programs have the sizes that their publishers state."""
+"""Tests `gswbench init --from`, which converts a job of another program. The result must have the parameter counts that
+the publisher of the model states."""
 import json
 import os
 import pathlib
@@ -9,7 +10,7 @@ import unittest
 
 PROGRAM = os.environ["GSWBENCH"]
 
-# Sizes as in the models' config.json on Hugging Face.
+# The sizes are copied from the models' config.json on Hugging Face.
 LLAMA = dict(model_type="llama", hidden_act="silu", hidden_size=4096, intermediate_size=14336, num_attention_heads=32,
              num_hidden_layers=32, num_key_value_heads=8, rms_norm_eps=1e-5, rope_theta=500000.0, vocab_size=128256,
              rope_scaling=dict(factor=8.0, rope_type="llama3"), tie_word_embeddings=False, torch_dtype="bfloat16")
@@ -23,7 +24,9 @@ QWEN = dict(model_type="qwen3_moe", hidden_act="silu", hidden_size=2048, interme
             rope_theta=1000000.0, tie_word_embeddings=False, vocab_size=151936)
 QWEN2 = dict(model_type="qwen2", hidden_act="silu", hidden_size=5120, intermediate_size=13824, num_attention_heads=40,
              num_hidden_layers=48, num_key_value_heads=8, rms_norm_eps=1e-5, rope_theta=1000000.0, sliding_window=131072,
-             use_sliding_window=False, tie_word_embeddings=False, vocab_size=152064)    # and a bias per output projection
+             # Gswbench adds a bias to each output projection, which this model does not have: 48 x 5120 parameters
+             # more.
+             use_sliding_window=False, tie_word_embeddings=False, vocab_size=152064)
 DEEPSEEK = dict(model_type="deepseek_v3", hidden_act="silu", hidden_size=7168, intermediate_size=18432,
                 num_attention_heads=128, num_hidden_layers=61, num_key_value_heads=128, q_lora_rank=1536,
                 kv_lora_rank=512, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128, n_routed_experts=256,
@@ -82,7 +85,7 @@ class Import(unittest.TestCase):
                               capture_output=True, text=True)
 
     def check(self, text, ranks, *flags):
-        """Returns check --json of the written config."""
+        """Converts a job, and returns the result of `check --json` for the written configuration."""
         result = self.init(text, "--ranks", str(ranks), *flags)
         self.assertEqual(result.returncode, 0, result.stderr)
         answer = subprocess.run([PROGRAM, "check", "--json", "--config", "ours.ini", "--ranks", str(ranks)],
@@ -97,21 +100,23 @@ class Import(unittest.TestCase):
                                               (DEEPSEEK, 8, 671026404352, 37552282624),
                                               (NANO, 8, 31577937344, 3580073408)):
             with self.subTest(model["model_type"]):
-                row, _ = self.check(json.dumps(model), 8, "--set", f"parallel.ep={ep}")    # few experts on a rank
+                # A rank then has few experts, so that they fit.
+                row, _ = self.check(json.dumps(model), 8, "--set", f"parallel.ep={ep}")
                 self.assertEqual(row["parameters"], parameters)
                 self.assertEqual(row["active_parameters"], active)
                 (self.folder / "ours.ini").unlink()
 
     def test_megatron(self):
         row, passed = self.check(MEGATRON, 64)
-        self.assertEqual(row["parameters"], 68976648192)    # Llama 2 70B
+        self.assertEqual(row["parameters"], 68976648192)    # parameters of Llama 2 70B
         self.assertEqual(row["layout"], "dp 4 tp 4 pp 4 vp 4 zero 1")
         self.assertIn(" log_interval", passed)
         self.assertNotIn("num_layers", passed)
 
     def test_megatron_without_arguments_is_gpt(self):
         row, _ = self.check(GPT3, 8)
-        # 96 blocks of 12 h^2 + 13 h, two norms in front, embedding of 50,257 rows, 2,048 positions.
+        # For h = 12288, each of the 96 layers has 12 h^2 + 13 h parameters with biases and norms. The final norm has 2
+        # h, the embedding 50,257 rows of h, and the positions 2,048 rows of h.
         self.assertEqual(row["parameters"], 96 * (12 * 12288**2 + 13 * 12288) + 2 * 12288 + (50257 + 2048) * 12288)
 
     def test_torchtitan(self):

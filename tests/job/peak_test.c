@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The peak belongs to the device that ran, or to the machine that is predicted.
+// Tests whose peak FLOP/s MFU is relative to: the peak of the GPU that ran, or of the machine that is predicted.
 #include "gswbench/peak.h"
 
 #include <criterion/criterion.h>
