@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arithmetic of one element, and AdamW over several steps.
+// Tests the functions that compute a single element, such as exp, and AdamW over several steps.
 #include "gswbench/arithmetic.h"
 
 #include <criterion/criterion.h>
@@ -49,7 +49,8 @@ Test(arithmetic, activations_let_nan_through)
               isnan(arithmetic_relu2_slope(NAN)));
 }
 
-// Decoupled decay, bias correction and the clipping factor, over several steps.
+// Runs AdamW with weight decay, bias correction and gradient clipping for several steps, and compares it with the
+// formula in double.
 static void expect_adamw(enum format weight_type, enum format moment_type, bool has_master)
 {
     enum { COUNT = 2500, STEPS = 5 };
@@ -97,7 +98,8 @@ static void expect_adamw(enum format weight_type, enum format moment_type, bool 
     }
 }
 
-// Checks the amax of the stored weights. The last element is the largest, and rounds up.
+// Runs AdamW and checks the largest magnitude (amax) of the weights that it stores. The last weight is the largest;
+// -8.05 rounds up to -8.0625 in bf16.
 static void expect_magnitude(float gradient_scale, bool has_master, double amax, double expected)
 {
     enum { COUNT = 2500 };
@@ -127,7 +129,7 @@ static void expect_magnitude(float gradient_scale, bool has_master, double amax,
 Test(arithmetic, adamw_notes_the_largest_magnitude_of_what_it_leaves)
 {
     for (int has_master = 0; has_master <= 1; has_master++) {
-        expect_magnitude(0, has_master, 0.25, 4.03125);    // decay leaves half
+        expect_magnitude(0, has_master, 0.25, 4.03125);    // weight decay halves the weights
         expect_magnitude(0, has_master, 5, 5);
         expect_magnitude(NAN, has_master, 0.25, 8.0625);
     }
@@ -142,8 +144,8 @@ Test(arithmetic, adamw_follows_its_formula_in_every_type)
     expect_adamw(FORMAT_BF16, FORMAT_BF16, false);
 }
 
-// The slopes of Press et al. for eight heads, and their rule for numbers that are no power of two, such as MPT 30B's 56
-// heads.
+// ALiBi slopes as Press et al. define them: for eight heads, and by their rule for numbers of heads that are no power
+// of two, such as the 56 heads of MPT 30B.
 Test(arithmetic, slopes_are_those_of_alibi)
 {
     static const struct {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Dispatch to experts and combine on the host backend, over a routing written by hand.
+// Tests dispatch to experts and combine on the host backend. The routing is written by hand.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host.h"
 
-// Three rows, two experts of three slots. Row 1's second choice is dropped.
+// The routing has three rows and two experts with three slots each. Of row 1, the second choice is dropped.
 static const struct routing_shape moves     = {.rows = 3, .columns = 5, .experts = 2, .capacity = 3, .top_k = 2};
 static const int32_t              slots[]   = {3, 0, 4, -1, 1, 5};
 static const int32_t              sources[] = {1, 4, -1, 0, 2, 5};
 static const double               gates[]   = {0.75, 0.25, 0.5, 0.5, 0.375, 0.625};
 enum { ROWS = 3, COLUMNS = 5, CHOICES = 6, SLOTS = 6 };
 
-// Fills operands of an op with the routing; -1: the op has no such operand.
+// Stores the routing in the operands with these indices. An index is -1 if the op has no such operand.
 static void fill(struct buffer *buffers, int of_slots, int of_sources, int of_gates)
 {
     for (int64_t i = 0; i < CHOICES; i++) {
@@ -77,7 +77,8 @@ Test(dispatch, sums_what_the_experts_return_by_the_gates)
     }
 }
 
-// Combine is linear in the slots and in the gates.
+// Combine is linear in the experts' outputs and in the gates. So the gradient of an output is gate times gradient, and
+// the gradient of a gate is output times gradient.
 Test(dispatch, gives_no_gradient_to_dropped_choices_and_empty_slots)
 {
     for (int type = 0; type < TYPES; type++) {

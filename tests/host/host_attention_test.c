@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention, attention sinks and RoPE on the host backend: forward against plain loops in double, backward against
-// central differences.
+// Tests attention, attention sinks and RoPE on the host backend. The forward pass is compared with plain loops in
+// double, the backward pass with central differences.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static void expect_attention(const struct attention_shape *shape, enum format fo
 Test(host_attention, attends_to_the_keys_that_a_query_sees)
 {
     static const struct attention_shape shapes[] = {
-        // All keys, or those up to its own.
+        // Queries see all keys, or, if causal, the keys up to their own position.
         {1, 1, 1, 1, 1, 0, 1.0f, true, false, 0, 0, 0, 0, 0, 0, 0},
         {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0, 0, 0, 0, 0},
         {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 0, 0, 0, 0, 0},
@@ -59,14 +59,15 @@ Test(host_attention, attends_to_the_keys_that_a_query_sees)
         {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0, 0, 0, 0, 0, 0},
         {2, 131, 4, 2, 6, 0, 0.4f, true, false, 0, 0, 0, 4, 0, 0, 0},
         {1, 9, 2, 2, 3, 0, 0.4f, true, false, 0, 0, 0, 7, 0, 0, 0},
-        // Windows.
+        // A query sees only the last keys up to its own position, as many as the window has.
         {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 1, 0, 0, 0, 0},
         {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 7, 0, 0, 0, 0},
         {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 96, 0, 0, 0, 0},
         {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 128, 0, 0, 0, 0},
         {2, 197, 3, 3, 5, 0, 0.4f, true, false, 0, 0, 196, 0, 0, 0, 0},
         {1, 64, 8, 1, 32, 0, 0.2f, true, false, 0, 0, 64, 0, 0, 0, 0},
-        // ALiBi with all heads, with a tp shard of heads, with windows, and with keys at other positions.
+        // ALiBi is tested with all heads, with a tp shard of the heads, with windows, and with keys at other positions
+        // than the queries.
         {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 0, 0, 4, 0, 0},
         {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 0, 0, 12, 6, 0},
         {1, 300, 2, 1, 8, 0, 0.3f, false, false, 0, 0, 0, 0, 7, 2, 300},
@@ -79,7 +80,7 @@ Test(host_attention, attends_to_the_keys_that_a_query_sees)
     }
 }
 
-// Scores beyond the range of exp() in fp32.
+// The scores exceed the range of exp() in fp32, so softmax must subtract the maximum first.
 Test(host_attention, attends_to_keys_with_large_scores)
 {
     struct attention_shape shape = {1, 2, 1, 1, 1, 0, 1.0f, false, false, 0, 0, 0, 0, 0, 0, 0};
@@ -102,10 +103,10 @@ Test(host_attention, attends_to_keys_with_large_scores)
 
 struct attention_context {
     struct attention_shape shape;
-    double                *query, *pairs, *sinks;    // sinks NULL: none
+    double                *query, *pairs, *sinks;    // sinks: NULL if there are none
 };
 
-// Attention whose softmax includes the sink's score, if there are sinks.
+// Attention in double. If sinks are given, the sum of a softmax includes the score of the head's sink.
 static void attention_with(const struct attention_context *context, const double *query, const double *pairs,
                            const double *sinks, double *out, double *statistics)
 {
@@ -143,8 +144,8 @@ static void of_sinks(const void *context, const double *in, double *out)
     attention_with(with, with->query, with->pairs, in, out, NULL);
 }
 
-// Forward: attention, then the op of the sinks. Backward: the attention op, which is the same with sinks, and the
-// sinks' gradient.
+// Compares four ops with central differences. In the forward pass, the sink op follows the attention op. The backward
+// pass of attention is the same with sinks, and another op computes the gradient of the sinks.
 static void expect_attention_gradient(const struct attention_shape *shape, enum format format, bool has_sinks,
                                       bool adds)
 {
@@ -157,8 +158,9 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
     make_slots(&ops[1], "xxf", format, sinks);
     make_slots(&ops[2], "xxxxfxx", format, back);
     make_slots(&ops[3], "xxxfx", format, sunk);
-    memcpy(&sinks[SINK_OUT], &in[ATTENTION_OUT], 2 * sizeof(*in));      // and statistics
-    memcpy(&back[ATTENTION_GRADIENT_QUERY_IN], in, 4 * sizeof(*in));    // all of them
+    memcpy(&sinks[SINK_OUT], &in[ATTENTION_OUT], 2 * sizeof(*in));    // also the statistics, the next operand
+    // query, keys and values, output, and statistics.
+    memcpy(&back[ATTENTION_GRADIENT_QUERY_IN], in, 4 * sizeof(*in));
     memcpy(&sunk[SINK_GRADIENT_OUT_IN], &in[ATTENTION_OUT], 2 * sizeof(*in));
     back[ATTENTION_GRADIENT_OUT]     = make_random(format, in[ATTENTION_OUT].elements, 3, 1);
     sunk[SINK_GRADIENT_SINKS]        = sinks[SINK_SINKS];
@@ -175,7 +177,7 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
         }
     }
 
-    // The output is rounded before and after the sink op, and the backward pass reads the rounded output.
+    // With sinks, the output is rounded before and after the sink op, and the backward pass reads the rounded output.
     double  bound = format == FORMAT_F32 ? 0 : 0.04;
     int64_t outs  = in[ATTENTION_OUT].elements;
     expect_close(&in[ATTENTION_OUT], out, (has_sinks ? 2 : 1) * tolerance(format), "attention");
@@ -199,11 +201,11 @@ Test(host_attention, of_attention)
         {1, 5, 4, 1, 5, 0, 0.3f, true, false, 0, 0, 0, 0, 0, 0, 0},
         {1, 5, 4, 2, 6, 0, 0.3f, true, false, 0, 0, 0, 4, 0, 0, 0},
         {2, 4, 2, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 5, 0, 0, 0},
-        // Windows.
+        // These shapes have windows.
         {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 2, 0, 0, 0, 0},
         {1, 6, 3, 3, 4, 0, 0.5f, true, false, 0, 0, 4, 0, 0, 0, 0},
         {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30, 0, 0, 0, 0},
-        // ALiBi.
+        // These shapes have ALiBi.
         {2, 5, 4, 2, 3, 0, 0.5f, true, false, 0, 0, 0, 0, 4, 0, 0},
         {1, 6, 3, 3, 4, 0, 0.5f, false, false, 0, 0, 0, 0, 6, 3, 9},
         {1, 120, 1, 1, 2, 0, 0.3f, true, false, 0, 0, 30, 0, 5, 4, 0},
@@ -234,7 +236,7 @@ Test(host_attention, of_attention_with_sinks)
 
 struct rope_context {
     struct attention_shape shape;
-    double                *table, *scale, *packed;    // scale NULL: no QK norm
+    double                *table, *scale, *packed;    // scale: NULL without QK norm
 };
 
 static void rope_of(const void *context, const double *in, double *out)

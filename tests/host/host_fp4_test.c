@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 on the host backend: copies as ml_dtypes makes them, and products of blocks with their scales.
+// Tests NVFP4 on the host backend: quantized tensors must equal the ones that the Python package ml_dtypes computes,
+// and GEMMs must multiply each block by its scales.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,8 +10,9 @@
 
 enum { SIDE = 16 };
 
-// A matrix of 16 x 16, value i (i * 37 % 101 - 50) * 2^(i % 7 - 3), as tests/reference/fp4_copy_test.py --vectors
-// prints its copies: codes, the scales of its 16 rows, and the scale of the tensor.
+// Expected quantized tensors of a 16 x 16 matrix whose element i is (i * 37 % 101 - 50) * 2^(i % 7 - 3).
+// tests/reference/fp4_copy_test.py --vectors printed them: the codes, the scales of the 16 rows, and the scale of the
+// tensor. Each vector has the matrix and its transpose.
 // clang-format off
 static const struct vector {
     const char *name;

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
-// MXFP8 on the host backend: blocks of 32 with power-of-two scales, against the definition element by element.
+// Tests MXFP8 on the host backend, with blocks of 32 elements and power-of-two scales, element by element against the
+// definition.
 #include <criterion/criterion.h>
 #include <math.h>
 
 #include "host.h"
 #include "gswbench/fp8.h"
 
-enum { SIDE = 128, BLOCK = 32, ROWS = 131, COLUMNS = 290 };    // more than one tile, with partial blocks and tiles
+// Several tiles of 128 rows, with incomplete blocks and tiles at the ends.
+enum { SIDE = 128, BLOCK = 32, ROWS = 131, COLUMNS = 290 };
 
-// Index of a block's scale: tiles of 128 rows x 4 blocks with layout [row % 32][row / 32][block].
+// Returns the index of a block's scale. Scales are stored in tiles of 128 rows x 4 blocks, in the order [row % 32][row
+// / 32][block].
 static int64_t place_of(int64_t columns, int64_t row, int64_t column)
 {
     int64_t across = (columns + SIDE - 1) / SIDE, block = column / BLOCK;
     return ((row / SIDE * across + block / 4) * BLOCK + row % BLOCK) * 16 + row % SIDE / BLOCK * 4 + block % 4;
 }
 
-// Exponent of the smallest power of two that brings the magnitude to at most 448.
+// Returns the exponent of the smallest power of two that scales the magnitude to at most 448, the largest E4M3 value.
 static int exponent_of(double magnitude)
 {
     int exponent = -127;
@@ -30,7 +33,7 @@ static double value_at(const struct buffer *in, bool is_turned, int64_t row, int
     return get(in, is_turned ? column * COLUMNS + row : row * COLUMNS + column);
 }
 
-// Checks the quantized tensor [rows, columns] of the buffer, or of its transpose.
+// Checks codes and scales of the quantized matrix, or, with is_turned, of its quantized transpose.
 static void expect_copy(const struct buffer *in, const struct buffer *codes, const struct buffer *factors,
                         bool is_turned)
 {
@@ -52,7 +55,7 @@ static void expect_copy(const struct buffer *in, const struct buffer *codes, con
             }
         }
     }
-    // Padding of the tiles is zero.
+    // Scales that only pad a tile must be zero.
     int64_t set = 0;
     for (int64_t i = 0; i < factors->elements; i++) {
         set += ((uint8_t *)factors->data)[i] != 0;
@@ -95,7 +98,8 @@ static double factor_at(const struct buffer *factors, int64_t columns, int64_t r
     return ldexp(1, ((uint8_t *)factors->data)[place_of(columns, row, column)] - 127);
 }
 
-// The bias and the previous C have the magnitude of the GEMM result.
+// Checks a GEMM against double. The bias, and the C that it adds to, are about as large as the result, so missing or
+// doubled terms are noticed.
 static void expect_product(bool has_bias, bool accumulates)
 {
     const int64_t m = 160, n = 66, k = 300;

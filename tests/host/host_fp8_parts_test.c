@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// FP8 with 1x128 and 128x128 scaling on the host backend, and its GEMMs.
+// Tests FP8 on the host backend with a scale per 1x128 or 128x128 elements, and GEMMs of such tensors.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
 
 #include "host.h"
 #include "gswbench/fp8.h"
-enum { SIDE = 128, ROWS = 131, COLUMNS = 650 };    // more than one square, partial at the ends
+enum { SIDE = 128, ROWS = 131, COLUMNS = 650 };    // several 128x128 blocks, incomplete at the ends
 
-// Magnitudes differ from part to part, and one part is all zeros.
+// Makes a matrix whose magnitudes differ between blocks. One block has only zeros.
 static struct buffer make_uneven(int64_t rows, int64_t columns)
 {
     struct buffer buffer = make_random(FORMAT_F32, rows * columns, 7, 1);
@@ -52,7 +52,7 @@ static void quantize(struct buffer buffers[OP_OPERANDS], int32_t scaling, int64_
     cr_expect(isnan(get(&buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE], transposed_inverse_scales)));
 }
 
-// Checks a quantized value in a part whose largest magnitude is `largest`.
+// Checks a quantized value. `largest` is the largest magnitude of the values that share its scale.
 static void expect_quantized(const struct buffer buffers[], int slot, int64_t at, float value, float largest)
 {
     float scale = largest > 0 ? 448 / largest : 1;
@@ -80,7 +80,8 @@ Test(host_fp8_parts, gives_each_run_of_a_copy_a_factor_along_that_copys_rows)
     }
 }
 
-// 2 x 6 squares. Rows of scales are padded to a multiple of four: to 8, and to 4 in the transpose.
+// The matrix has 2 x 6 blocks of 128x128. Rows of scales are padded to a multiple of four: from 6 to 8, and from 2 to 4
+// in the transpose.
 Test(host_fp8_parts, gives_each_square_one_factor_and_transposes_its_codes)
 {
     struct buffer buffers[OP_OPERANDS];

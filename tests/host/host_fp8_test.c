@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantization on the host backend, and GEMMs of quantized tensors, against double.
+// Tests FP8 quantization on the host backend, and GEMMs of quantized tensors, against double.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "host.h"
 #include "gswbench/fp8.h"
-// Nearest finite code; ties go to the even code.
+// Returns the code of the nearest finite FP8 value. If two are equally near, the even code is returned.
 static uint8_t nearest_code(enum format format, double value)
 {
     int best = 0;
@@ -21,7 +21,7 @@ static uint8_t nearest_code(enum format format, double value)
     return (uint8_t)(best + (signbit(value) ? 128 : 0));
 }
 
-// Quantizes random values whose last element has the largest magnitude.
+// Quantizes random values. The last value has the largest magnitude.
 static void quantize(struct buffer buffers[OP_OPERANDS], enum format from, enum format format, int64_t elements,
                      int threads)
 {
@@ -30,7 +30,8 @@ static void quantize(struct buffer buffers[OP_OPERANDS], enum format from, enum 
     buffers[QUANTIZE_OUT]           = make_output(format, elements);
     buffers[QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_F32, 1);
     ((uint8_t *)buffers[QUANTIZE_OUT].data)[elements] = 0xa5;
-    set(&buffers[QUANTIZE_IN], elements - 1, -2.75);    // the largest, in the last chunk
+    // The largest magnitude, in the last chunk that a thread processes.
+    set(&buffers[QUANTIZE_IN], elements - 1, -2.75);
     run_op(&op, buffers, threads);
 }
 
@@ -56,7 +57,7 @@ Test(host_fp8, quantizes_bit_for_bit_as_the_definition_says)
     }
 }
 
-// Sizes that no tile divides.
+// The sizes are no multiples of the kernel's tile.
 Test(host_fp8, transposes_what_it_quantizes)
 {
     enum { ROWS = 67, COLUMNS = 259 };
@@ -91,7 +92,8 @@ Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
     set(&buffers[QUANTIZE_SCALE], 0, 4);
     run_op(&op, buffers, 1);
 
-    cr_expect_arr_eq(buffers[QUANTIZE_OUT].data, ((uint8_t[]){0x48, 0xd4, 0x40, 0x7e}), 4);    // 4, -12, 2, 448
+    // 1, -3, 0.5 and 1000 times the scale 4; 448 is the largest value.
+    cr_expect_arr_eq(buffers[QUANTIZE_OUT].data, ((uint8_t[]){0x48, 0xd4, 0x40, 0x7e}), 4);
     cr_expect_eq(get(&buffers[QUANTIZE_INVERSE_SCALE], 0), 0.25);
     cr_expect_eq(get(&buffers[QUANTIZE_AMAX], 0), 1000);
 
@@ -100,7 +102,8 @@ Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
     cr_expect_eq(get(&buffers[QUANTIZE_AMAX], 0), 2000);
 }
 
-// Row scales are powers of two: 448 / 3 is 149.3, 448 / 20 is 22.4, 448 / 10 is 44.8.
+// Scales of rows are powers of two, rounded down: 448 / 3 = 149.3 gives 128, 448 / 20 = 22.4 gives 16, and 448 / 10 =
+// 44.8 gives 32.
 Test(host_fp8, scales_each_row_of_both_copies)
 {
     struct op     op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 2, .columns = 3, .scaling = SCALING_ROWS}};
@@ -168,7 +171,9 @@ Test(host_fp8, raises_the_largest_magnitude)
     cr_expect_eq(get(&buffers[MAGNITUDE_AMAX], 0), 5);
 }
 
-// Slots: a growing amax, a shrinking one that the history keeps, an unseen one, and one that is not finite.
+// Each of four tensors is scaled by its largest magnitude in the last two steps. The first tensor's magnitude grows.
+// The second's shrinks, but the history keeps the larger one. The third has no magnitude yet. The last starts with an
+// infinite one: while that is in the history, its scale stays.
 Test(host_fp8, scales_by_the_largest_magnitude_of_the_history)
 {
     enum { SLOTS = 4, HISTORY = 2, TARGET = 448 };

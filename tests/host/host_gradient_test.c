@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Backward ops against central differences of the forward pass in double.
+// Compares backward ops with central differences of the forward pass in double.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -27,7 +27,8 @@ static void norm_of_bias(const void *context, const double *in, double *out)
     reference_norm(&norm->shape, norm->x, norm->weight, in, out);
 }
 
-// With a branch, the forward pass normalises and saves the sum, and the gradient is with respect to that sum.
+// Checks the gradients of a norm. The norm first adds a branch to its input and stores the sum, so the gradient of its
+// input is the gradient of this sum.
 static void expect_norm_gradient(const struct rows_shape *shape, enum format format, bool has_residual,
                                  bool accumulates)
 {
@@ -130,7 +131,7 @@ Test(host_gradient, of_cross_entropy_with_padding)
     }
 }
 
-// The sum over the tokens of a row is taken in double and rounded once, so the comparison is exact.
+// The gradients of equal tokens are summed in double and rounded once, so the expected value is exact.
 Test(host_gradient, of_embeddings_sums_repeated_tokens)
 {
     for (int bits = 0; bits < 8; bits++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops of the host backend against plain loops in double, over odd shapes, in fp32 and bf16.
+// Compares ops of the host backend with plain loops in double, for odd shapes, in fp32 and bf16.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "host.h"
 #include "reference.h"
 
-// bits: 1, 2: A and B, and C in bf16; 4: accumulates; 8: with a bias.
+// Checks a GEMM. Bit 1 of `bits`: A and B are bf16; bit 2: C is bf16; bit 4: the GEMM adds to C; bit 8: it has a bias.
 static void expect_gemm(struct gemm_shape shape, int bits)
 {
     const char   *slots = bits & 1 ? (bits & 2 ? "bbb--b" : "bbf--b") : (bits & 2 ? "ffb--f" : "fff--f");
@@ -55,7 +55,7 @@ static void expect_norm(const struct rows_shape *shape, enum format format, bool
 
     run_op(&op, buffers, THREADS);
 
-    // The norm reads the rounded sum.
+    // The op stores the sum in its format, and normalises the rounded sum.
     struct buffer rounded = make_buffer(format, shape->rows * shape->columns);
     for (int64_t i = 0; i < rounded.elements; i++) {
         set(&rounded, i, get(&buffers[NORM_IN], i) + (has_branch ? get(&buffers[NORM_BRANCH], i) : 0));
@@ -94,7 +94,7 @@ Test(host_op, normalises_rows_in_every_variant)
     }
 }
 
-// With a mean far from zero, computing the variance as a difference of squares loses digits.
+// If the mean is far from zero, a variance computed as mean of squares minus squared mean would lose all digits.
 Test(host_op, normalises_rows_far_from_zero)
 {
     struct op     op = {.kind = OP_NORM_FORWARD, .shape.rows = {.rows = 1, .columns = 4, .variant = NORM_LAYER}};
@@ -268,7 +268,8 @@ Test(host_op, casts_between_types)
     }
 }
 
-// In fp32, 4096^2 + 1 rounds to 4096^2; the many small terms must not be lost.
+// The sum is 4096^2 + 100000. In fp32, 4096^2 + 1 rounds to 4096^2, so adding one term at a time would lose all small
+// terms.
 Test(host_op, sums_squares_without_losing_small_terms)
 {
     for (int i = 0; i < TYPES; i++) {
@@ -306,7 +307,8 @@ Test(host_op, clips_only_a_norm_above_the_limit)
     }
 }
 
-// Regrouping transposes rows and their parts.
+// Regroup reorders parts of rows. The list has, for each part of the output, the index of the input part that must be
+// there.
 static void expect_places(struct rows_shape shape, const int *expected)
 {
     int64_t width = shape.columns / shape.parts, items = shape.rows * shape.parts;
@@ -325,13 +327,14 @@ static void expect_places(struct rows_shape shape, const int *expected)
     }
 }
 
-// Lists, for each output item, the index of its input item.
+// A row has three parts. Afterwards, the first parts of all rows come first, then the second and the third parts.
 Test(host_op, turns_rows_of_parts_to_parts_of_rows)
 {
     expect_places((struct rows_shape){.rows = 2, .columns = 15, .parts = 3}, (const int[]){0, 3, 1, 4, 2, 5});
 }
 
-// Four chunks of two ranks: the first halves in rank order, the second halves in reverse order.
+// With context parallelism, each rank has one chunk from the first half of the sequence and one from the second half.
+// The second halves are in reverse order of ranks.
 Test(host_op, brings_chunks_of_ranks_into_the_order_of_the_sequence_and_back)
 {
     expect_places((struct rows_shape){.rows = 2, .columns = 14, .parts = 2, .variant = REGROUP_FOLDED_PARTS},

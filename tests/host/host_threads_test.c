@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Results are bitwise independent of the number of threads.
+// Tests that the number of threads does not change a single bit of any result.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "host.h"
 
-// GEMM tiles and row sums use one summation order.
+// Runs an op with 1 to 5 threads. The results must be equal bit by bit, because tiles of GEMMs and sums of rows have a
+// fixed order of summation.
 static void expect_same_bits_of(const struct op *op, const struct buffer *buffers)
 {
     struct buffer first[OP_OPERANDS] = {0};
@@ -54,7 +55,7 @@ Test(host_threads, change_no_bit_of_any_result)
     }
 }
 
-// The middle third of the rows of three sequences; each expert drops a part of its choices.
+// Routes the middle third of the rows of three sequences. The capacity is so small that each expert drops some choices.
 Test(host_threads, change_no_bit_of_any_routing)
 {
     struct routing_shape shape = {401, 33, 401, 1203, 3, 401, 8, 2, 2, 120, 0, 40, .auxiliary = 0.1f, .scale = 1};

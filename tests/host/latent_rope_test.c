@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RoPE of latent attention against its definition. Its gradient is tested by the adjoint identity <g, f(x)> = <f'(g),
-// x>.
+// Compares RoPE of latent attention with its definition. Its gradient f' is tested by the adjoint identity <g, f(x)> =
+// <f'(g), x>, for random x and g.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -32,7 +32,7 @@ static struct buffer new_table(void)
     return table;
 }
 
-// Element i of the rotated part that starts at element `at`.
+// Returns element i of a rotated vector. The vector starts at element `at` of the buffer.
 static double rotated(const struct buffer *in, int64_t at, int64_t i, const struct buffer *table, int64_t position)
 {
     int64_t pair = i % (ROTARY / 2), angle = position * ROTARY + 2 * pair;
@@ -79,7 +79,7 @@ static double product(const struct buffer *one, const struct buffer *other, int6
     return sum;
 }
 
-// Tests each of the three inputs alone, with the others zero.
+// Makes one of the three inputs random and the other two zero, so that each input's gradient is tested alone.
 Test(latent_rope, sends_back_to_each_input_what_it_gave)
 {
     static const int     inputs[] = {LATENT_ROPE_QUERY_UP, LATENT_ROPE_KEY_VALUE_UP, LATENT_ROPE_SHARED_KEY};

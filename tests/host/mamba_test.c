@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops of Mamba-2 against their definitions in double. The reference of the scan is the recurrence, one position after
+// Compares the ops of Mamba-2 with their definitions in double. The reference of the scan computes one position after
 // the other. Gradients are compared with central differences.
 #include <criterion/criterion.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "host.h"
 
-// Chunks of 3 divide no sequence, and chunks of 64 exceed it.
+// A chunk of 3 divides no sequence length here, and a chunk of 64 exceeds the sequence.
 // clang-format off
 static const struct mamba_shape shapes[] = {
     {.batch = 2, .sequence = 7, .heads = 4, .head_dim = 3, .groups = 2, .state = 5, .taps = 4, .chunk = 3, .epsilon = 1e-3f},
@@ -19,11 +19,11 @@ static const struct mamba_shape shapes[] = {
 // clang-format on
 enum { SHAPES = sizeof(shapes) / sizeof(shapes[0]), INPUTS = 5 };
 
-// Inputs of one op, as doubles.
+// The inputs of an op in double, for its reference function.
 struct context {
     struct mamba_shape shape;
     double            *in[INPUTS];
-    int                moved;    // index of the input that a function varies
+    int                moved;    // index of the input that is varied to compute differences
     void (*run)(const struct context *context, double *out);
 };
 
@@ -44,7 +44,7 @@ static void of_moved(const void *context, const double *in, double *out)
     with.run(&with, out);
 }
 
-// packed, weight, bias
+// Reference of the convolution. Its inputs are: packed projection, weight, bias.
 static void convolve(const struct context *context, double *out)
 {
     const struct mamba_shape *shape    = &context->shape;
@@ -62,7 +62,7 @@ static void convolve(const struct context *context, double *out)
     }
 }
 
-// convolved, packed, step bias, decay, skip
+// Reference of the scan. Its inputs are: convolved values, packed projection, step bias, decay, skip weight.
 static void scan(const struct context *context, double *out)
 {
     const struct mamba_shape *shape = &context->shape;
@@ -88,7 +88,7 @@ static void scan(const struct context *context, double *out)
     }
 }
 
-// in, packed, weight
+// Reference of the gated norm. Its inputs are: scan output, packed projection, weight.
 static void gate(const struct context *context, double *out)
 {
     const struct mamba_shape *shape = &context->shape;
@@ -107,14 +107,14 @@ static void gate(const struct context *context, double *out)
     }
 }
 
-// One op with its gradient. Slots of inputs and of their gradients; -1 ends a list.
+// An op, its backward op, and the operand indices of inputs and gradients. -1 ends a list.
 struct tested {
     const char  *name;
     enum op_kind forward, backward;
     int          in[INPUTS + 1], out, statistics;
     int          slope, in_again[INPUTS + 1], statistics_again, gradient[INPUTS + 1];
     int          packed;     // index of the packed input
-    bool         updates;    // the gradient of the packed input keeps columns of other ops
+    bool         updates;    // the backward op writes only its own columns of the packed gradient, and keeps others
     void (*run)(const struct context *context, double *out);
 };
 // clang-format off
@@ -138,14 +138,15 @@ static const struct tested ops[] = {
 };
 // clang-format on
 
-// Whether the op owns a column of the packed gradient.
+// Returns whether the op writes this column of the packed gradient.
 static bool owns(const struct tested *op, const struct mamba_shape *shape, int64_t column)
 {
     int64_t inner = mamba_inner(shape), channels = mamba_channels(shape);
     return op->forward == OP_SCAN_FORWARD ? column >= inner + channels : column >= inner && column < inner + channels;
 }
 
-// The gradient buffer of an input, with previous contents. added: what of them remains.
+// Makes the buffer for an input's gradient, with random values in it. `added` gets the values that must still be in the
+// result: kept columns, and sums that the op adds to.
 static struct buffer make_gradient(const struct tested *tested, const struct op *op, int input, enum format format,
                                    double **added)
 {

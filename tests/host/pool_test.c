@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The host backend's thread pool.
+// Tests the thread pool of the host backend.
 #define _GNU_SOURCE    // usleep
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -65,7 +65,7 @@ Test(pool, takes_every_core_when_not_told)
     pool_close(pool);
 }
 
-// Thousands of loops, with pauses that let threads go to sleep or not.
+// Runs thousands of loops. Some follow a pause in which threads go to sleep, others find the threads still awake.
 Test(pool, survives_many_loops_and_pauses)
 {
     struct pool *pool  = pool_open(4);

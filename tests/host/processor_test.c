@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compares cpuid with /proc/cpuinfo.
+// Compares the instruction sets that the program finds by cpuid with /proc/cpuinfo.
 #include "backend/host/processor.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 #include "gswbench/backend.h"
 
-// /proc/cpuinfo has other names for some features.
+// Returns the name that /proc/cpuinfo uses for an instruction set.
 static const char *system_name(const char *name)
 {
     static const char *const names[][2] = {
@@ -43,7 +43,7 @@ Test(processor, has_what_the_system_says)
     free(line);
 }
 
-// Tests run on the host that built them.
+// The test runs on the host that compiled it, so the CPU must have every instruction set of the build.
 Test(processor, has_what_this_program_was_compiled_for)
 {
     status checked = backend_check_processor();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Router ops on the host backend: gates, groups and biases against cases worked out by hand, the gradient against
-// differences.
+// Tests the router on the host backend: gates, expert groups and biases against cases computed by hand, and the
+// gradient against differences.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "host.h"
 
-// Routes by logits of the given scores, with or without a bias.
+// Routes with logits whose sigmoids are these scores, with or without a bias.
 static void route(const struct routing_shape *shape, const double *scores, const double *bias, struct buffer *buffers)
 {
     struct op op = route_op(*shape);
@@ -25,7 +25,7 @@ static void route(const struct routing_shape *shape, const double *scores, const
     run_op(&op, buffers, THREADS);
 }
 
-// Checks the chosen experts and their gates.
+// Checks which experts are chosen, and their gates.
 static void expect_gates(const struct routing_shape *shape, const double *scores, const double *bias,
                          const double *choices, const double *gates)
 {
@@ -47,7 +47,7 @@ Test(router, weighs_by_sigmoids_or_by_their_shares)
     expect_gates(&shape, scores, NULL, (const double[]){1, 2}, (const double[]){2.25, 1.5});
 }
 
-// Softmax of logits log(s / (1 - s)): odds 1, 4 and 3 of 8.
+// The softmax of the logits log(s / (1 - s)) is proportional to s / (1 - s), here 1, 4 and 3. All experts sum to 8.
 Test(router, weighs_by_the_softmax_of_all_experts_where_gates_are_no_shares)
 {
     struct routing_shape shape = whole(1, 3, 2, 1);
@@ -56,7 +56,7 @@ Test(router, weighs_by_the_softmax_of_all_experts_where_gates_are_no_shares)
                  (const double[]){4.0 / 8, 3.0 / 8});
 }
 
-// The bias ranks expert 0 first but does not affect its gate.
+// The bias makes expert 0 the first choice, but its gate is computed from the score without bias.
 Test(router, chooses_with_the_bias_and_weighs_without)
 {
     struct routing_shape shape = whole(1, 4, 2, 1);
@@ -65,7 +65,8 @@ Test(router, chooses_with_the_bias_and_weighs_without)
                  (const double[]){0, 1}, (const double[]){0.2 / 1.1, 0.9 / 1.1});
 }
 
-// Three groups of three. The best expert overall is in the first group, whose best two have the smallest sum.
+// There are three groups of three experts. A group counts by the sum of its best two scores, listed after each row. The
+// first group has the best expert overall, but the smallest sum.
 Test(router, chooses_from_the_groups_with_the_best_two)
 {
     struct routing_shape shape = whole(2, 9, 3, 2);
@@ -91,8 +92,8 @@ static void expect_counts(const struct routing_shape *shape, const double *score
     expect_values(&buffers[ROUTE_COUNTS], counts, "counts");
 }
 
-// Counts as in DeepSeek-V3's equation 18 and Megatron-Core: the largest scores, at experts 1 and 2 in row 0 and 3 and 1
-// in row 1, regardless of biases and groups.
+// The auxiliary loss counts experts by the largest scores, regardless of biases and groups, as equation 18 of
+// DeepSeek-V3 and Megatron-Core do. The largest are experts 1 and 2 in row 0, and 3 and 1 in row 1.
 Test(router, counts_the_largest_scores_for_the_auxiliary_loss)
 {
     const double         scores[] = {0.2, 0.9, 0.6, 0.1, 0.3, 0.7, 0.2, 0.8}, counts[] = {0, 2, 1, 1};
@@ -104,11 +105,12 @@ Test(router, counts_the_largest_scores_for_the_auxiliary_loss)
     expect_counts(&shape, scores, NULL, counts);
     shape.score = ROUTER_SOFTMAX;
     expect_counts(&shape, scores, NULL, counts);
-    shape.balanced = true;    // balanced routing counts its assigned choices
+    shape.balanced = true;    // balanced routing counts the experts that it assigns
     expect_counts(&shape, scores, NULL, (const double[]){1, 1, 1, 1});
 }
 
-// One layer with a mean load of 4, and one with equal loads.
+// The first layer has loads with a mean of 4, and its biases move by 0.25 against the difference. The second layer has
+// equal loads, so its biases stay.
 static void expect_biases(double clip_scale, const double expected[6])
 {
     struct op     op                   = {.kind = OP_BALANCE, .shape.rows = {.rows = 2, .columns = 3, .scale = 0.25f}};
@@ -142,8 +144,8 @@ static double reference_score(const struct routing_shape *shape, double logit)
     return shape->score == ROUTER_SIGMOID ? 1 / (1 + exp(-logit)) : exp(logit);
 }
 
-// Reference in double, with choices and counts as constants: gates times slopes, plus the auxiliary loss of the rank's
-// rows.
+// Loss in double: the gates times their output gradients, plus the auxiliary loss of the rank's rows. Choices and
+// counts are constants.
 static double reference_loss(const struct routing_shape *shape, const double *logits, const struct buffer *route,
                              const double *slopes)
 {

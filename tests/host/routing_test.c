@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Expert routing on the host backend against cases worked out by hand, its gradient against differences.
+// Tests expert routing on the host backend against cases computed by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "host.h"
 
-// Expected routing; NULL fields are not checked.
+// Expected results of routing. A field that is NULL is not checked.
 struct routing {
     const double *choices, *slots, *gates, *sources, *counts, *statistics;
 };
@@ -32,9 +32,9 @@ static void expect_routing(struct routing_shape shape, const double *probabiliti
 Test(routing, chooses_the_largest_logits_and_the_lower_expert_of_equal_ones)
 {
     const double probabilities[] = {
-        0.2, 0.4, 0.1, 0.3,    // experts 1 and 3
-        0.2, 0.4, 0.2, 0.2,    // 1, and the first of three ties
-        0.1, 0.2, 0.3, 0.4,    // the last two
+        0.2, 0.4, 0.1, 0.3,    // the largest are experts 1 and 3
+        0.2, 0.4, 0.2, 0.2,    // the largest is expert 1; experts 0, 2 and 3 are equal, and the first is taken
+        0.1, 0.2, 0.3, 0.4,    // the largest are experts 3 and 2
     };
     expect_routing(whole(3, 4, 2, 3), probabilities,
                    &(struct routing){
@@ -47,14 +47,15 @@ Test(routing, chooses_the_largest_logits_and_the_lower_expert_of_equal_ones)
                    });
 }
 
-// Expert 0 has two slots. Rows 1 and 2 have the highest probabilities, although row 3's gate exceeds row 2's.
+// Expert 0 has two slots and is chosen four times. It keeps rows 1 and 2, which have the highest probabilities,
+// although the gate of row 3 is larger than the gate of row 2.
 Test(routing, drops_the_least_probable_choices_and_leaves_the_gates)
 {
     const double probabilities[] = {
-        0.40, 0.35, 0.25,    // gate of expert 0: 0.533
-        0.60, 0.30, 0.10,    // 0.667
-        0.50, 0.45, 0.05,    // 0.526
-        0.45, 0.30, 0.25,    // 0.45 / 0.75 = 0.6
+        0.40, 0.35, 0.25,    // the gate of expert 0 is 0.40 / 0.75 = 0.533
+        0.60, 0.30, 0.10,    // the gate is 0.667
+        0.50, 0.45, 0.05,    // the gate is 0.526
+        0.45, 0.30, 0.25,    // the gate is 0.45 / 0.75 = 0.6
     };
     expect_routing(whole(4, 3, 2, 2), probabilities,
                    &(struct routing){
@@ -79,8 +80,8 @@ Test(routing, keeps_the_first_rows_of_equal_probability)
                    });
 }
 
-// Two sequences, each split into two parts of one row. This rank has rows 2 and 3 of 0 to 3: row 0 competes with 2, and
-// 1 with 3.
+// Each of two sequences is split into two parts of one row: rows 0 and 2, and rows 1 and 3. Rows of a sequence compete
+// for the slots of an expert, also with rows that another rank has. This rank has rows 2 and 3.
 Test(routing, lets_rows_compete_within_their_sequence_over_all_parts)
 {
     struct routing_shape shape = whole(2, 2, 1, 1);
@@ -103,7 +104,8 @@ Test(routing, lets_rows_compete_within_their_sequence_over_all_parts)
                    });
 }
 
-// Six experts on three owners, two slots each. Slot order: experts 0, 2, 4, then 1, 3, 5.
+// Six experts are distributed over three ranks, which have two each. The send buffer has the first expert of every rank
+// (0, 2, 4), then the second (1, 3, 5). Each expert has two slots.
 Test(routing, orders_slots_by_the_experts_of_each_owner)
 {
     struct routing_shape shape  = whole(6, 6, 1, 2);
@@ -136,8 +138,8 @@ Test(routing, gives_experts_out_in_turn_when_balanced)
                    });
 }
 
-// Rows 1, 3 and 5 of six get the first two experts. The others cycle through all four: 3 x 2 choices, 1.5 for each
-// expert.
+// Half of the rows, here 1, 3 and 5, get the first two experts. The other three rows cycle through all four experts, so
+// their six choices are 1.5 for each expert on average.
 Test(routing, gives_so_many_rows_the_first_experts_when_skewed)
 {
     struct routing_shape shape = whole(6, 4, 2, 6);
@@ -154,8 +156,8 @@ Test(routing, gives_so_many_rows_the_first_experts_when_skewed)
                    });
 }
 
-// Shares of the choices 3/4 and 1/4, mean probabilities 0.625 and 0.375: loss 2 (3/4 0.625 + 1/4 0.375) = 1.125. The
-// first two rows contribute 0.625.
+// The experts get 3/4 and 1/4 of the choices, and their mean probabilities are 0.625 and 0.375. The loss is 2 x (3/4 x
+// 0.625 + 1/4 x 0.375) = 1.125, times the coefficient 0.5. The first two rows contribute 0.625 of it.
 Test(routing, brings_the_own_rows_part_of_the_auxiliary_loss)
 {
     struct routing_shape shape   = whole(4, 2, 1, 1);
@@ -194,7 +196,8 @@ Test(routing, needs_no_statistics)
     expect_values(&buffers[ROUTE_SLOTS], (const double[]){0, 2}, "slots");
 }
 
-// 3000 choices of 2 sequences for 7 experts, each with a capacity of 100 per sequence.
+// Tests 3000 choices of two sequences for 7 experts, which take at most 100 of them per sequence. Every slot that names
+// a choice as its source must be the slot of that choice.
 Test(routing, of_any_shape_fills_slots_that_sources_name)
 {
     struct routing_shape shape = whole(1500, 7, 2, 100);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adapters of frozen matrices: which weights have gradients and optimizer state, and which ops a step has.
+// Tests LoRA adapters of frozen matrices: which weights have gradients and optimizer state, and which ops a step has.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static int count_roles(const struct plan *plan, const char *part)
     return count;
 }
 
-// Elements of the collectives of gradients.
+// Returns the number of elements in all reductions of gradients.
 static int64_t count_reduced(const struct plan *plan)
 {
     int64_t elements = 0;
@@ -37,12 +37,14 @@ static int64_t count_reduced(const struct plan *plan)
 
 Test(adapters, alone_have_gradients_and_optimizer_state)
 {
-    // Of a layer: qkv is 32 x 16, the projection 16 x 16.
+    // In each layer, qkv is a matrix of 32 x 16 and the projection one of 16 x 16. A and B of rank 2 have 2 x (inputs +
+    // outputs).
     struct tiny tiny    = planned("rank 2; targets qkv, projection; compute bf16; dp 2", 0);
     int64_t     trained = 2 * (2 * (16 + 32) + 2 * (16 + 16));
 
     cr_expect_eq(layers_trained_parameters(&tiny.model), trained);
-    cr_expect_eq(tiny.plan.storage_bytes[STORAGE_GRADIENT], 2 * 768);    // of each layer 160 x 4, at multiples of 256
+    // Each layer has 160 elements of 4 bytes, padded to a multiple of 256.
+    cr_expect_eq(tiny.plan.storage_bytes[STORAGE_GRADIENT], 2 * 768);
     cr_expect_eq(tiny.plan.storage_bytes[STORAGE_OPTIMIZER], 3 * 2 * 768);
     cr_expect_eq(count_reduced(&tiny.plan), trained);
     cr_expect_eq(count_ops(&tiny.plan, OP_ADAMW, ANY), 2);
@@ -75,7 +77,7 @@ Test(adapters, end_the_backward_pass_at_the_first_adapted_matrix)
                      "fc2 adapter B data gradient,fc2 adapter B weight gradient,fc2 adapter A weight gradient");
     plan_free(&tiny.plan);
 
-    // A pipeline stage without adapters has no backward pass, and gets no gradient.
+    // A pipeline stage without adapters needs no backward pass, so it must not receive gradients.
     tiny = planned("rank 2; targets fc2; pp 2; layers 2; pattern attention, attention + mlp", 0);
     cr_expect_eq(count_ops(&tiny.plan, OP_RECEIVE, ANY), 0);
     cr_expect_eq(count_ops(&tiny.plan, OP_GEMM, PHASE_BACKWARD), 0);
@@ -84,7 +86,8 @@ Test(adapters, end_the_backward_pass_at_the_first_adapted_matrix)
 
 Test(adapters, sum_the_gradients_of_replicated_matrices_over_tp)
 {
-    // A of qkv and B of the projection, each 2 x 16; without sequence parallelism as well.
+    // A of qkv and B of the projection, 2 x 16 elements each, are replicated over tp, with and without sequence
+    // parallelism. One all-reduce sums their gradients.
     static const char *const rows[] = {"rank 2; targets qkv, projection; tp 2",
                                        "rank 2; targets qkv, projection; tp 2; sequence_parallel no"};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -100,7 +103,8 @@ Test(adapters, keep_no_input_of_frozen_linears_for_the_backward_pass)
     struct tiny frozen = planned("rank 1; targets qkv; layers 4; accumulation 1", 0);
     struct tiny whole  = planned("layers 4; accumulation 1", 0);
 
-    // fc1 of each layer has inputs [16, 16], fc2 has [16, 24], in fp32.
+    // In each layer, the input of fc1 has 16 x 16 elements and the input of fc2 16 x 24, in fp32. At least three
+    // layers' inputs must not be kept.
     int64_t saved = whole.plan.activation_live_bytes - frozen.plan.activation_live_bytes;
     cr_expect_geq(saved, 3 * (16 * 16 + 16 * 24) * 4);
     plan_free(&frozen.plan);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes per axis and step, against closed forms of the layout, for tiny models and published rows.
+// Compares the bytes that each parallel axis sends in a step with closed forms of the layout, for tiny models and
+// published rows.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "gswbench/verify.h"
 #include "layouts.h"
 
-// Elements that the ranks of one column of stages (coordinate 0 on every other axis) send in a step.
+// Elements that are sent in a step by all pipeline stages of the ranks with coordinate 0 on every other axis.
 struct moved {
     double rows;                 // over tp, in the activation format
     double statistics;           // over tp: vocabulary-parallel cross entropy
@@ -19,7 +20,8 @@ struct moved {
     double scattered, shared;    // over optimizer shards: gradients, weights
 };
 
-// Bytes sent in a ring, the minimum for any algorithm: all except the rank's own share.
+// Returns the elements that a rank sends in a ring, which is the minimum for any algorithm: everything except the
+// rank's own share.
 static double given_away(const struct plan_communication *communication)
 {
     double elements = (double)communication->elements * (double)communication->count;
@@ -27,7 +29,8 @@ static double given_away(const struct plan_communication *communication)
     return is_share ? elements * (double)(communication->group_size - 1) / (double)communication->group_size : elements;
 }
 
-// All-reduces (gradients over replicas, norms) are covered by account_test.
+// Adds the elements of a communication to the sum of its axis. All-reduces, of gradients over replicas and of norms,
+// are left out, since account_test checks them.
 static void add_communication(struct moved *moved, const struct plan_communication *communication,
                               enum format activation)
 {
@@ -76,15 +79,16 @@ static struct moved expected(const struct plan_request *request, int64_t microba
            tokens = (double)(request->train.micro_batch * request->train.sequence) / cp;
     double layers = (double)model->layers * (double)microbatches, count = (double)microbatches;
     bool   again = request->train.recompute == RECOMPUTE_FULL;
-    // Each pass of a layer gathers rows for two GEMMs and reduces two, and two weight gradients gather their inputs.
-    // Recompute skips the last reduction. Embedding and head: one of each in both passes. A deferred head gradient
-    // gathers its input again.
+    // The forward pass of a layer has two all-gathers before GEMMs and two reduce-scatters after. The backward pass has
+    // the same, and gathers the inputs of two weight gradients: 10 together. Recompute repeats all of the forward pass
+    // except its last reduce-scatter: 13. Embedding and head add one in each pass. A deferred weight gradient of the
+    // head gathers its input again.
     double deferred = axes->pp > 1 ? fmin((double)axes->deferred_head_gradients, count) : 0;
     double passes   = layers * (again ? 13 : 10) + 4 * count + deferred;
-    // Forward, backward and recompute: every block of keys visits the other ranks.
+    // In each of forward, backward and recompute, every block of keys and values visits the cp - 1 other ranks.
     double visits = layers * (again ? 3 : 2) * (cp - 1);
     double block  = tokens * 2 * (double)model->kv_heads / tp * (double)model->head_dim;
-    // A ring returns gradients to their rank; a reduce-scatter needs one step less.
+    // A ring passes gradients on until they are back at their own rank, in cp steps. A reduce-scatter needs cp - 1.
     bool   is_ring    = axes->context == CONTEXT_RING;
     double homecoming = cp == 1 ? 0 : layers * (is_ring ? cp : cp - 1);
     double boundaries = (double)(axes->pp * axes->vp - 1) * 2 * count;
@@ -135,9 +139,9 @@ Test(communications, are_those_of_the_layout)
     }
 }
 
-// For published rows also: every rank of a column reduces its share of the parameters over dp x cp and gathers it once
-// per step. Values by hand, in units of 2^20 elements: rows x (tp - 1) / tp x ((10 layers + 4) x microbatches +
-// deferred), and so on.
+// For published rows, each rank must also reduce-scatter its parameters over dp x cp and gather them again, once per
+// step. The expected values are computed by hand in units of 2^20 elements. For tp they are rows x (tp - 1) / tp x ((10
+// x layers + 4) x microbatches + deferred head gradients).
 Test(communications, of_published_rows_are_those_of_their_layout, .timeout = 60)
 {
     static const struct {
@@ -173,7 +177,7 @@ Test(communications, of_published_rows_are_those_of_their_layout, .timeout = 60)
     }
 }
 
-// Number of ranks in the reduction with this role, or 0.
+// Returns the number of ranks in the reduction with this role, or 0 if there is none.
 static int64_t ranks_of(const struct plan *plan, const char *role)
 {
     int64_t ranks = 0;
@@ -187,8 +191,8 @@ static int64_t ranks_of(const struct plan *plan, const char *role)
     return ranks;
 }
 
-// Reductions in different communicators could differ in the last bits, so one communicator joins every rank, unless
-// each rank already has the whole sum.
+// The last bits of a sum could differ if each replica reduced it in its own communicator. So one communicator must join
+// all ranks, unless each rank has the whole sum already.
 Test(communications, that_sum_loss_and_norm_join_all_ranks_or_none)
 {
     static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// FSDP all-gathers: when a rank gathers the weights of a block, and how long it keeps them.
+// Tests the all-gathers of FSDP: when a rank gathers the weights of a block, and how long it keeps them.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static struct tiny tiny_ahead(int64_t prefetch)
     return tiny;
 }
 
-// Counts the gathers of a layer's weights before op index end.
+// Counts the all-gathers of a layer's weights among the ops before index `end`.
 static int count_gathers(const struct plan *plan, int64_t layer, int32_t end)
 {
     int count = 0;
@@ -55,7 +55,7 @@ Test(gather, is_done_again_in_the_backward_pass_for_all_blocks_but_those_that_st
     expect_gathers(RESHARD_NEVER, (const int[]){1, 1, 1, 1});
 }
 
-// Checks the gathers of each layer before layer 0 starts.
+// Checks how many all-gathers of each layer's weights are queued before layer 0 starts.
 static void expect_ahead(struct tiny *tiny, const int expected[LAYERS])
 {
     tiny_plan_rank(tiny, SHARDS, 0);
@@ -78,7 +78,7 @@ Test(gather, begins_as_many_blocks_ahead_as_prefetch_says)
     expect_ahead(&tiny, (const int[]){1, 1, 1, 0});
 }
 
-// The linears of a block are a separate parameter group: two gathers per block.
+// With weights stored in FP8, the linears of a block are an FSDP unit of their own, so each block has two all-gathers.
 Test(gather, of_weights_in_fp8_brings_whole_blocks_ahead)
 {
     for (int64_t prefetch = 0; prefetch <= 2; prefetch++) {

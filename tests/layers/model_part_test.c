@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The part of the model that each op works for, and the value that it makes.
+// Tests the tags that say which part of the model an op belongs to, and what kind of value (output, gradient) it
+// computes.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -65,8 +66,9 @@ static bool are_of_one_pass(const struct op *one, const struct op *other)
            one->tag.microbatch == other->tag.microbatch;
 }
 
-// GEMMs and collectives of a layer; rings of tp have one text for all linears. Weight gathers and gradient reductions
-// of several units have one part.
+// Compares all pairs of GEMMs and collectives of a layer and pass. Their tags must differ if, and only if, their
+// printed names differ. Exceptions are rings of tp, which have one name for all linears, and collectives of weights and
+// gradients, which have one tag for several FSDP units.
 Test(model_part, tells_apart_what_the_text_tells_apart)
 {
     for (int i = 0; i < PLANS; i++) {
@@ -144,7 +146,8 @@ Test(model_part, of_layers_with_experts)
            {OP_QUANTIZE, "output gradient exchange", PART_EXPERT_FC2, MAKES_OUTPUT_GRADIENT});
 }
 
-// Their ops have one text.
+// The activation functions of dense, shared and routed experts have the same printed name, but must have different
+// tags.
 Test(model_part, tells_activations_of_shared_routed_and_dense_layers_apart)
 {
     struct plan plan               = plan_of(9);
@@ -153,7 +156,7 @@ Test(model_part, tells_activations_of_shared_routed_and_dense_layers_apart)
         bool is_activation = plan.ops[op].kind == OP_ACTIVATION_FORWARD || plan.ops[op].kind == OP_ACTIVATION_BACKWARD;
         count[plan.ops[op].tag.part] += is_activation;
     }
-    const int passes = 3 * 2;    // forward, recomputed and backward, of two microbatches
+    const int passes = 3 * 2;    // forward, recomputed forward and backward pass of two microbatches
     cr_expect_eq(count[PART_ACTIVATION], passes, "one dense layer: %d", count[PART_ACTIVATION]);
     cr_expect_eq(count[PART_SHARED_ACTIVATION], 2 * passes, "two layers: %d", count[PART_SHARED_ACTIVATION]);
     cr_expect_eq(count[PART_EXPERT_ACTIVATION], 2 * passes * 4, "four experts: %d", count[PART_EXPERT_ACTIVATION]);

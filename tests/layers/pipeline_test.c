@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pipeline stages: their weights, the verification of complete pipelines, and bounded memory.
+// Tests pipeline stages: which weights they have, that complete pipelines are verified, and that memory is bounded.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static struct tiny tiny_stages(int64_t stages, int64_t chunks, int64_t layers, i
     return tiny;
 }
 
-// Places of the embedding, three layers, the head and two MTP modules.
+// The order is: embedding, three layers, head, two MTP modules. Embedding and head have no layer number (-1).
 Test(pipeline, finds_each_layer_at_its_place)
 {
     static const int64_t      layers[] = {-1, 0, 1, 2, -1, 3, 4};
@@ -42,7 +42,7 @@ Test(pipeline, gives_each_stage_the_units_of_its_chunks)
         {1, 1, "norm1"},           {1, 2, "norm1"}, {1, 5, "final norm"},
     };
     struct tiny tiny                         = tiny_stages(2, 2, 4, 1);
-    tiny.parallel.layers_per_chunk_embedding = 1;    // 0, 2, 2 and 0 layers
+    tiny.parallel.layers_per_chunk_embedding = 1;    // the four chunks then have 0, 2, 2 and 0 layers
     for (int64_t rank = 0, row = 0; rank < 2; rank++) {
         tiny_plan_rank(&tiny, 2, rank);
         cr_assert_eq(tiny.plan.unit_count, 3);
@@ -62,7 +62,8 @@ Test(pipeline, keeps_the_streams_and_names_of_global_layers)
     struct plan whole = tiny.plan;
     tiny              = tiny_stages(2, 2, 4, 1);
     tiny_plan_rank(&tiny, 2, 1);
-    // Layer 1 is the first layer of stage 1.
+    // In the pipeline, layer 1 is the first layer of stage 1. It must have the name and random numbers that it has
+    // without a pipeline.
     const struct weight_part *here  = tiny.plan.weights[tiny.plan.units[0].first_weight].part;
     const struct weight_part *there = whole.weights[whole.units[2].first_weight].part;
     cr_expect_str_eq(here->name, "model.layers.1.input_layernorm.weight");
@@ -83,13 +84,14 @@ Test(pipeline, has_tokens_on_the_first_and_targets_on_the_last_stage)
     }
 }
 
-// In each direction, a stage sends and receives once per microbatch and boundary of its chunks.
+// In each direction, a stage sends and receives once per microbatch at each boundary of its chunks.
 Test(pipeline, passes_every_boundary_once_each_way_for_each_microbatch)
 {
     struct tiny tiny = tiny_stages(3, 2, 6, 4);
     for (int64_t rank = 0; rank < 3; rank++) {
         tiny_plan_rank(&tiny, 3, rank);
-        // A stage sends forward over the boundaries after its chunks, and backward over those before.
+        // A stage sends forward at the boundary after each of its chunks, and backward at the boundary before. The
+        // first and last stage have one boundary less.
         int64_t each_way = rank == 1 ? 4 : 3;
         cr_expect_eq(count_ops(&tiny.plan, OP_SEND, ANY), 4 * each_way, "rank %d: %d", (int)rank,
                      count_ops(&tiny.plan, OP_SEND, ANY));
@@ -132,7 +134,8 @@ Test(pipeline, keeps_fewer_activations_on_later_stages)
     }
 }
 
-// The table has 40 rows of 16.
+// The embedding table, which the head shares, has 40 rows of 16 elements. First and last stage must exchange its
+// gradient.
 Test(pipeline, exchanges_the_gradient_of_a_tied_table_between_its_ends)
 {
     for (int64_t stage = 0; stage < 3; stage++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Estimates of plan size before a plan is built.
+// Tests estimates of the number of ops of a plan, which are made before the plan is built.
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <string.h>
@@ -10,10 +10,11 @@
 
 enum { DRAWS = 300 };
 
-// Limits of the overestimate. The shortest steps of one layer and microbatch consist mostly of fixed ops.
+// The estimate may exceed the actual number by these factors. `loosest` is for steps of one layer and microbatch, which
+// consist mostly of ops that the estimate rounds up.
 static const double loosest = 5, usual = 3;
 
-// Checks every stage: the estimate is an upper bound, and at most this many times the actual size.
+// Builds the plan of every stage. The estimate must not be smaller than the plan, and at most `maximum` times as large.
 static void expect_bound(const struct plan_request *request, double maximum, const char *name)
 {
     struct plan_size size  = plan_size(request);
@@ -57,7 +58,8 @@ static struct plan_request request_of(const char *row)
     "layers 40; accumulation 20; kv_heads 4; compute bf16; window 5; attention_sinks yes; attention_bias yes; "        \
     "mlp_bias yes; "
 
-// Configurations with the most ops: rings, block scaling, experts, quantization, latent attention, biases and sinks.
+// These configurations have the most ops per layer: tp rings, FP8 with block scales, experts, latent attention, biases
+// and sinks.
 static const char *const rows[] = {
     "layers 40; accumulation 20",
     "layers 40; accumulation 20; recompute full",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rings of tensor parallelism: each rank's contribution to a reduced block, and the GEMM that overlaps each hop.
+// Tests rings of tensor parallelism: every rank must contribute to each block of a reduction, and a GEMM must overlap
+// with each hop.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 
 enum { RANKS_MAX = 8 };
 
-// One layer. Every number of ranks in these tests divides its 24 tokens, heads, MLP and vocabulary.
+// Plans one layer with tp overlap. Its 24 tokens, heads, MLP width and vocabulary can be divided by every number of
+// ranks here.
 static void plan_rank(struct tiny *tiny, int64_t ranks, int64_t rank)
 {
     tiny_init(tiny);
@@ -20,13 +22,14 @@ static void plan_rank(struct tiny *tiny, int64_t ranks, int64_t rank)
     tiny_plan_rank(tiny, ranks, rank);
 }
 
-// Partial sum in a tensor: its block of rows, and the ranks that have contributed.
+// A partial sum that a tensor holds: which block of rows it is for, and a bit for each rank that has contributed.
 struct sum {
     int64_t  block;
     uint32_t added;
 };
 
-// Applies one op to the partial sums of its rank. before: sums of every rank before this op.
+// Updates the partial sums of a rank by one op. `before` has the sums of all ranks before this op, since a ring step
+// reads from another rank.
 static void follow(const struct plan *plan, int32_t index, struct sum *sums, const struct sum *const *before)
 {
     const struct op     *op   = &plan->ops[index];
@@ -84,7 +87,7 @@ static bool is_before(const int32_t *clocks, const int32_t *position, const stru
     return position[a] < clocks[b * STREAM_COUNT + plan->ops[a].stream];
 }
 
-// Counts the GEMMs that may overlap with the op.
+// Counts the GEMMs that can run at the same time as this op, because neither depends on the other.
 static int32_t count_beside(const struct plan *plan, const int32_t *clocks, const int32_t *position, int32_t op)
 {
     int32_t count = 0;
@@ -111,7 +114,8 @@ Test(tensor_ring, hides_every_hop_behind_a_gemm)
                              plan->ops[i].tag.role);
             }
         }
-        // All-gathers before qkv and fc1, and backward before projection and fc2. Reductions after projection and fc2.
+        // There are six rings: all-gathers before qkv and fc1, in the backward pass before projection and fc2, and
+        // reductions after projection and fc2. Each has tp - 1 hops.
         cr_expect_eq(hops, 6 * (counts[c] - 1));
         free(clocks);
         free(position);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Symmetric windows: the plan's layout hash agrees with a byte-by-byte comparison, and which groups have them.
+// Tests NCCL symmetric windows. A group can use a window if the hash of the memory layout is equal on all its ranks.
+// The test compares the hash with a comparison of all tensors.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -8,7 +9,7 @@
 
 enum { RANKS = 16 };
 
-// The plans of every rank.
+// The plans of all ranks of a job.
 struct job {
     struct tiny tiny[RANKS];
     int         ranks;
@@ -35,7 +36,7 @@ static void close_job(struct job *job)
     free(job);
 }
 
-// Next op of the group with these axes, in list order.
+// Returns the next communication op of the group with these axes on this stream, in the order of the plan.
 static const struct op *next_op(const struct plan *plan, int32_t *at, int stream, uint32_t axes)
 {
     for (; *at < plan->op_count; ++*at) {
@@ -57,7 +58,8 @@ static int32_t find_group(const struct plan *plan, uint32_t axes)
     return group;
 }
 
-// Compares the memory that members access in each other, without the hash.
+// Returns whether two ranks have all memory that their peers access at the same offsets. Compares the tensors instead
+// of the hash.
 static bool have_alike(const struct plan *a, const struct plan *b, int stream, uint32_t axes, enum storage storage)
 {
     int32_t          at_a = 0, at_b = 0;
@@ -82,7 +84,8 @@ static bool have_alike(const struct plan *a, const struct plan *b, int stream, u
     return true;
 }
 
-// Number of (rank, group, stream, storage) combinations with the same layout on every member, and with different ones.
+// Counts the windows, one for each rank, group, stream and storage, with equal layouts on all members (alike) and with
+// different layouts (otherwise).
 struct windows {
     int alike, otherwise;
 };
@@ -126,8 +129,8 @@ static struct windows count(const char *layout)
     return found;
 }
 
-// Pipeline stages match only in the storage of job-wide reductions. With two KV heads and tp = 4, two ranks share each
-// head and reduce its gradients.
+// Pipeline stages have equal layouts only in the storage of job-wide reductions. With two KV heads and tp = 4, two
+// ranks share each head and reduce its gradients in a group of their own.
 Test(windows, are_all_memory_that_a_group_uses)
 {
     static const struct {
@@ -145,7 +148,7 @@ Test(windows, are_all_memory_that_a_group_uses)
         {"pp 4; layers 6", 4, 0},
         {"pp 2; dp 2; layers 3; tied yes", 8, 0},
         {"ep 2; fsdp 4; experts 4; top_k 2; expert_ffn 16; pattern 2 x experts; capacity_factor 1", 40, 0},
-        // The packed position of an expert's rows differs between ranks.
+        // With dropless experts, the offset of an expert's rows depends on token counts and differs between ranks.
         {"ep 2; fsdp 4; experts 4; top_k 2; expert_ffn 16; pattern 2 x experts", 36, 4},
         {"fsdp 2; tp 2; pp 2; compute fp8; fp8_weights yes", 56, 0},
         {"dp 3; zero 1; compute fp8", 12, 0},
@@ -165,7 +168,7 @@ static const struct op *next_step(const struct plan *plan, int32_t *at)
     return *at < plan->op_count ? &plan->ops[(*at)++] : NULL;
 }
 
-// Ring steps, and those whose receiver has the data at another offset than the sender.
+// Counts ring steps, and among them the steps in which the receiver has the data at another offset than the sender.
 struct ring_steps {
     int all, displaced;
 };
@@ -179,7 +182,8 @@ static void count_steps(const struct job *job, int rank, struct ring_steps *step
         const struct plan_group *group = &own->groups[op->shape.communication.group];
         int64_t next = group->ranks[(group->index + op->shape.communication.peer + group->size) % group->size];
         const struct plan *other = &job->tiny[next].plan;
-        // Both ranks have the same number of earlier steps in this ring.
+        // The next rank of the ring has the same number of earlier steps in this ring, so its step with the same index
+        // receives this data.
         const struct op *met = next_step(other, &at_next[next]);
         for (int64_t peer = 0; peer < group->size; peer++) {
             at_next[group->ranks[peer]] = at_next[next];
@@ -205,7 +209,8 @@ static struct ring_steps count_ring_steps(const char *layout)
     return steps;
 }
 
-// Gathered rows follow each rank's own order; partial sums, keys and values have separate tensors.
+// In a ring all-gather, each rank has the rows in its own order, so offsets differ. Partial sums, keys and values have
+// a tensor for each step, so offsets are equal.
 Test(windows, know_where_the_next_rank_of_a_ring_has_what_is_sent_to_it)
 {
     static const struct {
@@ -228,7 +233,7 @@ static uint64_t layout_of(const struct plan *plan, enum storage storage)
     return plan_communication_layout(plan, STREAM_GRADIENT_REDUCE, 0, storage);
 }
 
-// A stage with a larger storage, and a member with a tensor elsewhere.
+// Tests a member with a larger storage, and a member that has a tensor at another offset.
 Test(windows, are_not_there_where_one_member_has_its_memory_otherwise)
 {
     struct job      *job    = open_job("fsdp 4");
@@ -245,7 +250,7 @@ Test(windows, are_not_there_where_one_member_has_its_memory_otherwise)
     cr_expect_neq(grown, whole);
     in->offset += 256;
     cr_expect_neq(layout_of(other, in->storage), grown);
-    // A member's own share is not accessed by others, so its offset does not matter.
+    // Other ranks do not access a member's own share, so its offset must not change the hash.
     out->offset += 256;
     cr_assert_neq(in->storage, out->storage);
     cr_expect_eq(layout_of(other, out->storage), own);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rules for the rows of the axis table, and the tables derived from it.
+// Tests rules for the rows of the table of mesh axes, and the tables that are derived from it.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 #include "gswbench/model.h"
 #include "gswbench/waterfall.h"
 
-// Results are compared by these orders. A new axis may be inserted, but must not change the order of these.
+// Results of different versions are compared by these orders of axes. A new axis may be inserted, but it must not
+// change the order of the others.
 static void expect_order(const char *what, enum axis (*at)(int place), const enum axis *wanted, int count)
 {
     int found = 0;
@@ -17,7 +18,8 @@ static void expect_order(const char *what, enum axis (*at)(int place), const enu
     cr_expect_eq(found, count, "%s: %s is not in its place", what, axis_rows[wanted[found < count ? found : 0]].name);
 }
 
-// axis_shown and axis_claims need a unique axis for every position.
+// Each position in layout texts, and in the order of claims, must belong to exactly one axis. axis_shown and
+// axis_claims rely on that. The axis with the first claim is charged for exposed communication over several axes.
 Test(axis, has_a_place_of_its_own_in_texts_and_among_claims)
 {
     for (int place = 0; place < AXIS_COUNT; place++) {
@@ -41,7 +43,7 @@ static enum axis listed(int place)
     return axis_listed[place];
 }
 
-// Returns the axis that claims the ranks left over by the axes before it.
+// Returns the axis that is charged for exposed communication over all axes that have no earlier position in this order.
 static enum axis claimed(int place)
 {
     uint32_t left = MESH_ALL_AXES;
@@ -152,7 +154,7 @@ Test(axis, may_have_several_ranks_to_a_key_and_value_head)
     cr_expect_eq(axis_claims(MESH_HEAD_COPIES), AXIS_TP);
 }
 
-// Names of the options that a job check looks up.
+// These are the options that must be divisible by the size of an axis.
 Test(axis, divides_integers_of_the_configuration)
 {
     static const char *const divided[AXIS_COUNT][AXIS_DIVIDES] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The device mesh: coordinates of ranks, and process groups.
+// Tests the device mesh: coordinates of ranks, and process groups.
 #include "gswbench/mesh.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +8,7 @@
 #include "meshes.h"
 #include "success.h"
 
-// The mesh of the row for this many ranks. config, unless NULL, receives the row's options.
+// Returns the mesh for this layout and number of ranks. `config` receives the options of the layout, unless it is NULL.
 static struct mesh mesh_for(const char *row, int64_t world, struct parallel_config *config)
 {
     struct parallel_config parallel = tiny_of(row).parallel;
@@ -25,7 +25,7 @@ static void expect_sizes(const int64_t sizes[AXIS_COUNT], struct mesh wanted)
     cr_expect_arr_eq(sizes, wanted.size, sizeof(wanted.size));
 }
 
-// 32 ranks: tp 4, cp 2, dp 2, pp 2.
+// The example has 32 ranks: tp 4, cp 2, dp 2, pp 2.
 static struct mesh example(void)
 {
     return mesh_for("dp auto; tp 4; cp 2; pp 2; vp 5", 32, NULL);
@@ -52,7 +52,7 @@ Test(mesh, orders_ranks_by_tp_cp_fsdp_dp_pp_fastest_first)
 {
     struct mesh mesh = example();
     int64_t     at[AXIS_COUNT];
-    // 27 = 3 + 4 * (0 + 2 * (0 + 1 * (1 + 2 * 1)))
+    // rank = tp + 4 * (cp + 2 * (fsdp + 1 * (dp + 2 * pp))), so 27 = 3 + 4 * (0 + 2 * (0 + 1 * (1 + 2 * 1))).
     mesh_coordinates(&mesh, 27, at);
     cr_expect_eq(at[AXIS_TP], 3);
     cr_expect_eq(at[AXIS_CP], 0);
@@ -123,14 +123,15 @@ Test(mesh, has_shards_where_experts_take_all_of_their_ranks)
     cr_expect(mesh_is_sharded(&mesh));
 }
 
-// Unsharded experts are placed on the tp ranks first, then cp, then fsdp or dp. Ranks along the other axes hold
-// replicas.
+// With etp 1, whole experts are distributed over the tp ranks first, then over cp, then over fsdp or dp. Ranks that
+// differ only on other axes hold replicas of the experts.
 Test(mesh, gives_whole_experts_to_the_ranks_of_tp_cp_and_shards_in_their_order)
 {
     static const struct {
         const char *row;
-        int64_t     ep, own_ranks;       // ep ranks in addition to tp and cp
-        uint32_t    owners, replicas;    // axes of the expert group in addition to ep; axes that replicate experts
+        int64_t     ep, own_ranks;    // ep ranks that are left after tp and cp
+        // owners: axes of the expert group besides ep; replicas: axes over which experts are replicated.
+        uint32_t owners, replicas;
     } rows[] = {
         {"tp 4; ep 4", 4, 1, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
         {"tp 2; ep 4", 4, 2, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},
@@ -155,7 +156,7 @@ Test(mesh, gives_whole_experts_to_the_ranks_of_tp_cp_and_shards_in_their_order)
         cr_expect_eq(mesh_replica_axes(&mesh, true), rows[i].replicas, "row %d", (int)i);
         cr_expect_eq(mesh_replica_axes(&mesh, false), 1u << AXIS_CP | 1u << AXIS_DP);
         mesh_group_ranks(&mesh, 0, mesh.owner_axes, ranks);
-        for (int64_t owner = 0; owner < rows[i].ep; owner++) {    // in rank order
+        for (int64_t owner = 0; owner < rows[i].ep; owner++) {    // ranks must be in ascending order
             cr_expect_eq(ranks[owner], owner, "row %d: %d", (int)i, (int)ranks[owner]);
         }
         cr_expect(mesh_has_whole_experts(&mesh));
@@ -179,7 +180,7 @@ Test(mesh, shares_out_the_matrices_of_experts_over_tp_unless_it_is_asked_not_to)
     }
 }
 
-// 2 ranks of tp, 2 or 4 of cp, and the remaining ranks of 16 or 32.
+// Of 32 ranks, 2 are on tp and 2 or 4 on cp. With ep_over_cp, experts are distributed over the cp ranks first.
 Test(mesh, puts_experts_on_the_ranks_of_cp_first_where_it_is_told_to)
 {
     static const struct {
@@ -203,7 +204,7 @@ Test(mesh, puts_experts_on_the_ranks_of_cp_first_where_it_is_told_to)
     }
 }
 
-// With more ranks of tp than key and value heads, several ranks share a head. 8 ranks of tp times 2 of cp.
+// With more tp ranks than KV heads, several tp ranks share a head. The mesh has 8 ranks on tp and 2 on cp.
 Test(mesh, has_groups_of_ranks_of_tp_with_one_head)
 {
     static const struct {
@@ -242,7 +243,7 @@ static const struct {
      "[parallel] tp_overlap = yes needs sequence_parallel = yes: it overlaps the collectives of sequence parallelism"},
     {"tp 2; ep 2; etp 1; sequence_parallel no", 2,
      "[parallel] etp = 1 with tp = 2 needs sequence_parallel = yes: each tp rank sends its own tokens to experts"},
-    // Experts over a part of cp.
+    // With ep_over_cp, experts cannot be distributed over a part of the cp ranks.
     {"tp 2; ep 2; cp 4; ep_over_cp yes; dp auto", 32,
      "[parallel] ep = 2 with ep_over_cp = yes: allowed are cp = 4 and its multiples, since ep counts the cp ranks first, "
      "then fsdp or dp"},
@@ -251,7 +252,7 @@ static const struct {
     {"tp 2; ep 12; cp 4; ep_over_cp yes; dp auto; etp 1", 32,
      "[parallel] ep_over_cp = yes has no effect with etp = 1, where ep counts the tp ranks and then the cp ranks: set "
      "ep_over_cp = no"},
-    // Owners of experts that are not whole axes.
+    // Experts must be distributed over all ranks of an axis, not over a part.
     {"tp 4; dp auto; etp 2", 32,
      "[parallel] etp = 2 with tp = 4: allowed are 1 (each expert on one rank) and 4 (auto: its matrices sharded over tp)"},
     {"tp 4; dp auto; etp 1; ep 6", 32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pipeline schedules: order, length, completeness and freedom from deadlock; and the distribution of layers.
+// Tests pipeline schedules: order, length, completeness, no deadlock, and how layers are distributed over stages.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 #include "gswbench/arena.h"
 #include "gswbench/schedule.h"
 
-// "F3.1": microbatch 3 forward through chunk 1.
+// Returns the actions of a stage as text. "F3.1" is the forward pass of microbatch 3 through chunk 1; B is the backward
+// pass, W its weight gradients.
 static const char *order_of(struct schedule_shape shape, int64_t stage)
 {
     static char             text[1024];
@@ -26,8 +27,8 @@ static const char *order_of(struct schedule_shape shape, int64_t stage)
     return text;
 }
 
-// Returns the length of the schedule in time slots, or 0 if it deadlocks. Checks that each action occurs once and that
-// microbatches of a chunk are in order.
+// Returns the length of the schedule in time slots, or 0 if it deadlocks. Checks that each action occurs once, and that
+// the microbatches of a chunk are in order.
 static int64_t length_in(struct schedule_shape shape, const int64_t slots[SCHEDULE_PARTS])
 {
     int64_t                 count   = schedule_actions(&shape);
@@ -55,9 +56,9 @@ static int64_t length_of(struct schedule_shape shape, int64_t forward, int64_t b
     return length_in(shape, (int64_t[SCHEDULE_PARTS]){forward, backward});
 }
 
-// Zero bubble: ZB-H1 of arXiv 2401.10241, section 2.1, as PyTorch's ScheduleInterleavedZeroBubble orders it with one
-// stage per rank. Interleaved schedules take microbatches in groups of one per stage; a last group may lack some.
-// Overlapped actions have one more forward action in the warm-up.
+// Zero bubble is ZB-H1 of arXiv 2401.10241, section 2.1, in the order of PyTorch's ScheduleInterleavedZeroBubble with
+// one stage per rank. Interleaved schedules take microbatches in groups of one per stage, and the last group may be
+// smaller. With overlapped microbatches, the warm-up has one more forward action.
 Test(schedule, orders_actions)
 {
     static const struct {
@@ -95,8 +96,8 @@ Test(schedule, orders_actions)
     }
 }
 
-// In 1F1B a stage keeps one microbatch per stage from itself on. Overlapped actions need twice as many. With zero
-// bubble every stage keeps as many as the first stage of 1F1B.
+// In 1F1B, a stage keeps one microbatch for itself and for each later stage. With overlapped microbatches it keeps
+// twice as many. With zero bubble, every stage keeps as many as the first stage of 1F1B.
 Test(schedule, keeps_microbatches_in_flight)
 {
     static const int64_t kept[][4] = {
@@ -111,7 +112,8 @@ Test(schedule, keeps_microbatches_in_flight)
     }
 }
 
-// As the paper has them: the bubble of ZB-H1 is (p - 1)(F + B - W), that of 1F1B (p - 1)(F + B + W).
+// For p stages with times F, B and W, the paper gives a bubble of (p - 1)(F + B - W) for ZB-H1, and of (p - 1)(F + B +
+// W) for 1F1B.
 Test(schedule, has_the_published_bubbles)
 {
     static const int64_t costs[][SCHEDULE_PARTS] = {{1, 1, 1}, {10, 12, 8}, {10, 10, 9}, {3, 3, 2}};
@@ -145,8 +147,8 @@ Test(schedule, has_the_bubble_of_the_closed_form)
     }
 }
 
-// Bubbles of published layouts: (stages - 1) / (microbatches * chunks). A forward and a backward action take 3 slots;
-// fill and drain add the slots of the other stages.
+// Published layouts have a bubble of (stages - 1) / (microbatches * chunks) of the busy time. A forward and a backward
+// action together take 3 slots, and the bubble adds 3 slots for each other stage.
 Test(schedule, has_the_bubbles_of_layouts)
 {
     static const struct schedule_shape shapes[] = {
@@ -255,7 +257,8 @@ Test(schedule, counts_embedding_and_head_as_layers)
     cr_expect_eq(schedule_layers(&whole, 63).first, 125);
 }
 
-// DeepSeek-V3's 61 layers with an MTP module on the last chunk: every other chunk gets eight, or four.
+// DeepSeek-V3 has 61 layers, and an MTP module on the last chunk, which therefore gets fewer layers. Each other chunk
+// gets eight of them, or four.
 Test(schedule, gives_the_last_chunk_as_many_layers_as_asked)
 {
     expect_counts((struct schedule_assignment){7, 4, false, 1}, (int64_t[]){2, 2, 2, 1});
