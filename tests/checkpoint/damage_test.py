@@ -168,7 +168,7 @@ class Damage(unittest.TestCase):
             places = draw.sample(range(len(raw)), min(100 if ALL else 4, len(raw)))
             self.damage(self.folder / name, [(f"bit of {place}", flip(raw, place, draw.randrange(8)), "")
                                              for place in places])
-            # Without manifest.json, the folder counts as a Hugging Face folder, not as a damaged checkpoint.
+            # The flipped bits above test the checksum of manifest.json, which covers its whole length.
             if name != "manifest.json":
                 self.damage(self.folder / name, [("cut off", raw[:place], "") for place in places])
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Compares the sm_90a SASS of hot kernels with kernel_sass.txt: width of stores, local memory accesses, bytes in
-flight per thread, and instructions per element. --record rewrites the file; docs/performance.md has the slow kernels.
-Skipped without a disassembler."""
+"""Compares the sm_90a SASS of the kernels that take most time with kernel_sass.txt: width of stores, accesses to local
+memory, bytes in flight per thread, and instructions per element. --record rewrites the file. docs/performance.md lists
+kernels that are limited by instructions. The test is skipped without a disassembler."""
 import importlib.util
 import os
 import pathlib
@@ -15,14 +15,14 @@ ROOT = pathlib.Path(os.environ.get("GSWBENCH_SOURCE_DIR", pathlib.Path(__file__)
 BUILD = pathlib.Path(os.environ.get("GSWBENCH_BINARY_DIR", ROOT / "build/release"))
 TABLE = ROOT / "tests/device/kernel_sass.txt"
 LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)\s*(.*?)\s*;")
-# H100 and H200: thread instructions per second (132 SMs with 128 lanes at 1.755 GHz, the boost clock of the data
-# sheet), and the bandwidth of a copy, 90 % of 3.35 and 4.8 TB/s.
+# Thread instructions per second of H100 and H200: 132 SMs with 128 lanes at 1.755 GHz, the boost clock of the data
+# sheet. The bandwidth of a copy is 90 % of 3.35 and of 4.8 TB/s.
 ISSUED = 132 * 128 * 1.755e9
 COPIES = (0.9 * 3.35e12, 0.9 * 4.8e12)
 
 
 def find_tool(name):
-    """Finds a tool on PATH, in a toolkit, or in a Python package that contains it."""
+    """Finds a tool on PATH, in a CUDA toolkit, or in a Python package that contains it."""
     places = [os.environ.get("CUDA_HOME", "/usr/local/cuda") + "/bin"]
     for package, folder in (("triton", "backends/nvidia/bin"), ("nvidia", "cu13/bin")):
         found = importlib.util.find_spec(package)
@@ -32,7 +32,7 @@ def find_tool(name):
 
 
 def parse(text):
-    """Returns the instructions of every function: address, whether conditional, operation, operands."""
+    """Returns the instructions of every function: (address, whether it is conditional, operation, operands)."""
     functions, code = {}, []
     for line in text.split("\n"):
         if "Function : " in line:
@@ -43,7 +43,7 @@ def parse(text):
 
 
 def width(operation):
-    """Returns the number of bytes of a global memory access."""
+    """Returns how many bytes an access to global memory moves."""
     found = re.search(r"\.[US]?(128|64|16|8)\b", operation)
     return int(found[1]) // 8 if found else 4
 
@@ -53,7 +53,8 @@ def accesses(code, operation):
 
 
 def hot_loop(code):
-    """Returns the innermost loading loop that stores most, or else loads most."""
+    """Returns the innermost loop that stores most. If loops store equally much, or nothing, returns the one that loads
+    most."""
     loops = []
     for address, _, operation, operands in code:
         target = re.search(r"0x([0-9a-f]+)", operands)
@@ -65,7 +66,7 @@ def hot_loop(code):
 
 
 def in_flight(loop):
-    """Returns the maximum number of bytes in flight of a thread in two iterations of a loop, with branches not
+    """Returns how many bytes a thread has in flight at most, in two iterations of a loop in which no branch is
     taken."""
     waited, most = {}, 0
     for address, conditional, operation, operands in loop + loop:
@@ -83,8 +84,8 @@ def in_flight(loop):
 
 
 def measure(code, elements):
-    """Returns, for the hot loop, instructions per element, widest store, stores below 16 bytes, and bytes in flight;
-    and the local memory accesses of the whole kernel."""
+    """Returns, for the loop that moves most data: instructions per element, the widest store, the number of stores
+    below 16 bytes, and bytes in flight. The last value is the number of local memory accesses in the whole kernel."""
     loop = hot_loop(code)
     stores = accesses(loop, "STG")
     local = sum(op.split(".")[0] in ("LDL", "STL", "LD", "ST") for _, _, op, _ in code)
@@ -93,7 +94,8 @@ def measure(code, elements):
 
 
 def read_table():
-    """Yields label, file, kernel, elements per thread and iteration, bytes per element, and the measured values."""
+    """Yields the rows of the table: label, file, kernel, elements per thread and iteration, bytes per element, measured
+    values."""
     for line in TABLE.read_text().split("\n"):
         if line and not line.startswith("#"):
             label, file, kernel, *numbers = [part.strip() for part in line.split(" | ")]
@@ -119,14 +121,15 @@ def measure_all(tool):
 
 
 def worse(now, before):
-    """Returns the values that are worse than recorded by more than compilers differ."""
+    """Describes the values that are worse than recorded. The limits allow for differences between compiler versions."""
     names = ("instructions an element", "bytes of the widest store", "narrower stores", "bytes in flight", "local accesses")
     limits = (now[0] > 1.1 * before[0], now[1] < before[1], now[2] > before[2], now[3] < 0.8 * before[3], now[4] > before[4])
     return [f"{now[i]:g} {names[i]}, recorded are {before[i]:g}" for i in range(len(names)) if limits[i]]
 
 
 def page_rows():
-    """Yields the rows of the table in docs/performance.md: kernels that issue slots may hold below the bandwidth of a copy."""
+    """Yields the rows of the table in docs/performance.md: kernels that need so many instructions that they may not
+    reach the bandwidth of a copy."""
     for label, _, _, _, moved, (instructions, *_) in read_table():
         busy = [instructions * copy / moved / ISSUED for copy in COPIES]
         shares = [min(0.92, 0.75 / part) for part in busy]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuBLASLt for the emulator: column-major GEMMs in fp32, element by element. FP8 and FP4 have the restrictions of a
-// device: transposed A, sizes in multiples of 16, and scale addresses.
+// An emulated cuBLASLt. It computes column-major GEMMs in fp32, element by element. FP8 and FP4 GEMMs have the
+// restrictions of a real GPU: A is transposed, sizes are multiples of 16, and scales must be set.
 #include <algorithm>
 #include <cublasLt.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 namespace
 {
-// Values that headers before CUDA 12.9 lack.
+// These values are missing in headers before CUDA 12.9.
 enum { A_SCALE_MODE = 31, B_SCALE_MODE = 32, VEC16 = 1, VEC32 = 2, VEC128 = 4, BLK128 = 5, E2M1 = 33 };
 
 struct layout {
@@ -25,12 +25,12 @@ struct operation {
     int8_t      is_fast       = 0;
     int32_t     modes[2]      = {0, 0};                        // scale modes; 0: one scale per tensor
     int32_t     pointers      = CUBLASLT_POINTER_MODE_HOST;    // location of alpha and beta
-    int32_t     processors    = 0;                             // SMs that it may use; 0: all
+    int32_t     processors    = 0;                             // SMs that the GEMM may use; 0: all
     int32_t     epilogue      = CUBLASLT_EPILOGUE_DEFAULT;
-    const void *bias          = NULL;    // in the type of d
+    const void *bias          = NULL;    // has the type of d
 };
 
-// Field of each attribute.
+// For each attribute, the field of `operation` that stores it.
 const struct attribute_field {
     int    attribute;
     size_t offset, bytes;
@@ -68,14 +68,14 @@ bool is_fp4(const layout &matrix)
     return matrix.type == (cudaDataType)E2M1;
 }
 
-// FP8 or FP4: formats with scales.
+// Returns whether the type is FP8 or FP4, which have scales.
 bool is_fp8(const layout &matrix)
 {
     return matrix.type == CUDA_R_8F_E4M3 || matrix.type == CUDA_R_8F_E5M2 || is_fp4(matrix);
 }
 
-// FAKE_CUBLASLT: for FP8 GEMMs "refuse" finds no algorithm, and "abort" ends the process. For all GEMMs "late" makes
-// the first algorithm slower than the second, and "second" refuses the first.
+// FAKE_CUBLASLT selects a fault. In FP8 GEMMs, "refuse" finds no algorithm and "abort" ends the process. In all GEMMs,
+// "late" makes the first algorithm slower than the second, and "second" refuses the first.
 bool does(const char *what)
 {
     return emulator::is_told("FAKE_CUBLASLT", what);
@@ -97,10 +97,11 @@ struct product {
     const void  *a_data, *b_data;
     const void  *c_data;
     void        *d_data;
-    float        alpha, beta;           // in host mode
-    const float *alpha_at, *beta_at;    // in device mode
+    float        alpha, beta;           // values in host pointer mode
+    const float *alpha_at, *beta_at;    // addresses in device pointer mode
 
-    // Adds the terms of each element of d in order. Loops run over rows, so that the compiler vectorizes them.
+    // Computes each element of d as a sum in the order of k. The inner loops run over rows, so that the compiler
+    // vectorizes them.
     void run()
     {
         if (how.pointers == CUBLASLT_POINTER_MODE_DEVICE) {
@@ -136,7 +137,7 @@ struct product {
         }
     }
 
-    // Operand in fp32: for each k a column with the rows of d.
+    // Converts an operand to fp32. For each k, the result has a column with one value for each row of d.
     static std::vector<float> unpack(const void *data, const layout *matrix, bool turns, int64_t rows, int64_t depth)
     {
         std::vector<float> numbers((size_t)(rows * depth));
@@ -165,7 +166,7 @@ struct product {
                                            : SCALING_WHOLE;
     }
 
-    // Scale of the block of an operand that starts at this column and depth.
+    // Returns the scale of an operand's block that starts at this column and this k.
     float scale_of(int side, int64_t columns, int64_t column, int64_t first) const
     {
         enum scaling scaling = scaling_of(side);
@@ -185,7 +186,7 @@ struct product {
                                                 : (one == VEC128 || other == VEC128) && how.is_fast == 0;
     }
 
-    // Supported epilogues; a bias with an fp32 output needs fp32 operands.
+    // Returns whether the epilogue is supported. A bias with an fp32 output needs fp32 operands.
     bool has_epilogue() const
     {
         return how.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
@@ -268,7 +269,7 @@ EMULATED_NO_EFFECT(cublasStatus_t, cublasLtMatmulPreferenceDestroy, cublasLtMatm
 EMULATED_NO_EFFECT(cublasStatus_t, cublasLtMatmulPreferenceSetAttribute, cublasLtMatmulPreference_t,
                    cublasLtMatmulPreferenceAttributes_t, const void *, size_t)
 
-// Two algorithms, identified by their first word.
+// Offers two algorithms. The first word of an algorithm identifies it.
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatmulPreference_t, int wanted,

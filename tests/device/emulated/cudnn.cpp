@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// cuDNN for the emulator, a library in a separate folder. Descriptors store their attributes, and executing a plan
-// interprets its graph. FAKE_CUDNN selects a failure: version (too old), create, graph, engines, plan, first (plan of
-// the first engine), execute; many: the heuristic counts more engines than requested.
+// An emulated cuDNN, in a library folder of its own. Descriptors store their attributes, and a plan is executed by
+// interpreting its graph. FAKE_CUDNN selects a failure: version (too old), create, graph, engines, plan, first (plan of
+// the first engine) or execute. With "many", the heuristic counts more engines than requested.
 #include <cudnn.h>
 #include <math.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ struct graph_tensor {
     bool            is_virtual, is_by_value;
 };
 
-// out = kind(x, b), or selector ? x : b. Kinds without b or selector have x in their place.
+// An operation of a graph: out = kind(x, b), or out = selector ? x : b. An operation without b or selector has x there.
 struct graph_operation {
     cudnnBackendDescriptorType_t kind;
     cudnnPointwiseMode_t         mode;
@@ -37,7 +37,7 @@ struct graph_operation {
     graph_tensor                 x, b, selector, out;
 };
 
-// Values bound to tensor ids: device memory, or the value of a host scalar.
+// What tensor ids are bound to: device memory, or the value of a host scalar.
 struct graph_bindings {
     std::map<int64_t, void *> memory;
     std::map<int64_t, float>  numbers;
@@ -47,10 +47,11 @@ struct index4 {
     int64_t at[4];
 };
 
-// Elements of a tensor in fp32, in memory order. A write rounds to the tensor's type and also updates its memory.
+// The elements of a tensor in fp32, in memory order. A write rounds to the tensor's type, and also writes the memory
+// that is bound to it.
 struct view {
     const graph_tensor *tensor;
-    void               *memory;    // NULL: inside the graph
+    void               *memory;    // NULL: the tensor exists only inside the graph
     std::vector<float> *elements;
 
     float read(int64_t offset) const
@@ -72,8 +73,8 @@ struct view {
     }
 };
 
-// Offsets of a tensor's elements for a result with these dimensions: a dimension of 1 is broadcast, and several heads
-// share one of a smaller number of groups.
+// The offsets of a tensor's elements if it is used for a result with these dimensions. A dimension of 1 is broadcast.
+// If the tensor has fewer heads than the result, several heads share one.
 struct offsets {
     std::vector<int64_t> along[4];
 
@@ -96,7 +97,7 @@ struct offsets {
     }
 };
 
-typedef std::map<int64_t, std::vector<float>> buffers;    // elements of tensors, by id
+typedef std::map<int64_t, std::vector<float>> buffers;    // elements of tensors by tensor id
 
 view view_of(const graph_tensor &tensor, const graph_bindings &bindings, buffers &all)
 {
@@ -165,8 +166,8 @@ float combine(const graph_operation &operation, const float values[3], const ind
     }
 }
 
-// Order in which blocks of keys add to the rows of a sum in memory. On a device it is the order of arrival, so it
-// differs for each call and block of rows.
+// The order in which blocks of keys add to the rows of a sum in memory. On a real GPU blocks add in the order in which
+// they finish. So the order here is drawn anew for each call and each block of rows.
 struct arrival {
     enum { TILE = 4 };
     std::vector<int64_t> order;
@@ -187,14 +188,15 @@ struct arrival {
     }
 };
 
-// Keeps 18 of 23 mantissa bits of a sum. Another order then changes about one bf16 result in a thousand, so that small
-// tensors show the variation of large ones.
+// Keeps 18 of the 23 mantissa bits of a sum. Another order of summation then changes about one bf16 result in a
+// thousand, so small tensors vary as much as large ones on a real GPU.
 float coarse(float sum)
 {
     return std::bit_cast<float>((std::bit_cast<uint32_t>(sum) + 16) & ~31u);
 }
 
-// Blocks add to an fp32 sum in memory; a sum inside the graph stays in registers.
+// Returns whether blocks add to this tensor in memory. That is so for fp32 outputs; a sum inside the graph stays in
+// registers.
 bool is_added_to(const view &out)
 {
     return out.memory != NULL && out.tensor->type == CUDNN_DATA_FLOAT;
@@ -223,8 +225,8 @@ void multiply(const view &x, const view &b, const view &out)
     });
 }
 
-// FAKE_DQ: error of each query gradient. "percent": random noise with 1 % of its norm; "head": the last head is zero;
-// "flip": the highest exponent bit of one element below 2 is set.
+// FAKE_DQ damages each query gradient. "percent" adds random noise with 1 % of its norm. "head" sets the last head to
+// zero. "flip" sets the highest exponent bit of an element smaller than 2.
 void spoil(const view &out)
 {
     static std::mt19937 draw{std::random_device()()};
@@ -242,7 +244,7 @@ void spoil(const view &out)
     } else if (emulator::is_told("FAKE_DQ", "flip")) {
         const uint32_t highest = 1u << 30;
         int64_t        first   = (int64_t)(draw() % (uint64_t)count);
-        for (int64_t i = 0; i < count; i++) {    // all elements may be zero when an engine is tried
+        for (int64_t i = 0; i < count; i++) {    // all elements may be zero while an engine is tried
             int64_t  at   = (first + i) % count;
             uint32_t bits = std::bit_cast<uint32_t>(out.read(at));
             if (out.read(at) != 0 && (bits & highest) == 0) {
@@ -287,8 +289,8 @@ void combine_all(const graph_operation &operation, const view &x, const view &b,
         out.write(to.of(at), combine(operation, values, at));
     });
 }
-// Computes a graph element by element. This checks that the graph is attention and that its tensors are bound
-// correctly, but not the rounding of an engine.
+// Computes a graph element by element. This tests that the graph computes attention and that its tensors are bound
+// correctly. It does not round as a real engine does.
 void graph_run(const std::vector<graph_operation> &operations, const graph_bindings &bindings)
 {
     buffers all;
@@ -303,7 +305,7 @@ void graph_run(const std::vector<graph_operation> &operations, const graph_bindi
         case CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR:
             reduce(operation, x, out);
             break;
-        case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:    // the same memory in another order of dimensions
+        case CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR:    // changes only the order of dimensions, not the memory
             for (int64_t i = 0; i < (int64_t)x.elements->size(); i++) {
                 out.write(i, x.read(i));
             }
@@ -314,13 +316,13 @@ void graph_run(const std::vector<graph_operation> &operations, const graph_bindi
     }
 }
 
-const int64_t engines[] = {2, 1};    // engine numbers, best guess first
+const int64_t engines[] = {2, 1};    // engine numbers that the heuristic proposes, the best guess first
 enum { ENGINES = sizeof(engines) / sizeof(engines[0]) };
 
 struct descriptor {
     cudnnBackendDescriptorType_t     type;
-    std::map<int, std::vector<char>> values;    // by attribute
-    int                              engine;    // index, for engines, their configurations and plans
+    std::map<int, std::vector<char>> values;    // values by attribute
+    int                              engine;    // index into `engines`, for engines, their configurations and plans
 };
 struct handle {
     cudaStream_t stream;
@@ -361,7 +363,7 @@ graph_tensor tensor_of(const descriptor *from)
     return tensor;
 }
 
-// Attributes with the tensors of each operation.
+// For each kind of operation, the attributes that have its tensors.
 const struct operation_names {
     cudnnBackendDescriptorType_t type;
     cudnnBackendAttributeName_t  x, out, b;
@@ -410,7 +412,7 @@ template <typename T> std::vector<T> list_of(const descriptor *from, cudnnBacken
     return list;
 }
 
-// Host scalars are read now, because they may be out of scope when the stream runs the graph.
+// Reads host scalars when the plan is enqueued, because they may be out of scope when the stream runs the graph.
 graph_bindings bindings_of(const std::vector<graph_operation> &operations, const descriptor *pack)
 {
     graph_bindings       bindings;
@@ -496,7 +498,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t made)
     return CUDNN_STATUS_SUCCESS;
 }
 
-// The configuration of an engine stores its graph.
+// Proposes engines. The configuration of an engine stores the graph.
 static cudnnStatus_t propose(const descriptor *heuristic, int64_t wanted, int64_t *count, void *configurations)
 {
     *count = refuses("engines") ? 0 : refuses("many") ? 1000 : ENGINES;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Fake CUPTI with planted times. Its clock runs twice as fast as the host's, with another origin. The n-th id pushed
-// after a read of the clock has work that starts 1 ms + n x 10 us after the read: 1 + n % 3 records of 1 us, 2 us
-// apart, in ascending or descending order; none if n % 7 is 3. FAKE_CUPTI: "taken", "enable" and "flush" fail in that
-// call, "drop" loses five records, "untimed" omits the times of the first, "pieces" returns the buffer at each read of
-// the clock, "slow" detaches for 0.3 s. FAKE_CUPTI_LOG: file that receives a line at each detach.
+// A fake CUPTI that reports planted times. Its clock runs at twice the rate of the host's clock and has another origin.
+// Ids pushed after a read of the clock are numbered n = 0, 1, ... Id n has work that starts 1 ms + n x 10 us after the
+// read: 1 + n % 3 records of 1 us that are 2 us apart, in ascending or descending order, but no record if n % 7 is 3.
+// FAKE_CUPTI selects a fault. "taken", "enable" and "flush" fail in that call. "drop" loses five records. "untimed"
+// leaves out the times of the first record. "pieces" returns the buffer at each read of the clock. "slow" takes 0.3 s
+// to detach. FAKE_CUPTI_LOG names a file that gets a line at each detach.
 #include <cupti.h>
 #include <dlfcn.h>
 
@@ -25,9 +26,9 @@ struct fake {
     bool                              is_attached;
     int                               enabled, pushed, buffers, used_ones;
     uint32_t                          calls, ordinal;
-    bool                              is_read;    // the clock was read after the last id
+    bool                              is_read;    // whether the clock was read after the last id
     uint64_t                          now, id, lost;
-    long                              device_calls;    // when recording was enabled
+    long                              device_calls;    // items enqueued on the GPU when recording was enabled
     CUpti_BuffersCallbackRequestFunc  request;
     CUpti_BuffersCallbackCompleteFunc complete;
     uint8_t                          *buffer;
@@ -39,14 +40,14 @@ bool does(const char *what)
     return emulator::is_told("FAKE_CUPTI", what);
 }
 
-// Items enqueued on the emulated device.
+// Returns the number of items that were enqueued on the emulated GPU.
 long count_calls()
 {
     long (*calls)(void) = (long (*)(void))dlsym(RTLD_DEFAULT, "emulated_calls");
     return calls != NULL ? calls() : -1;
 }
 
-// Returns the buffer from another thread, as CUPTI may.
+// Returns the buffer to the program from another thread, as the real CUPTI may do.
 void deliver()
 {
     if (the_fake.buffer != NULL) {
@@ -85,7 +86,7 @@ template <typename Record> void add_work(CUpti_ActivityKind kind, uint32_t call,
     add(record);
 }
 
-// Kinds of records: size, and function that adds a record of device work.
+// For each kind of record: its size, and the function that adds a record of work on the GPU.
 const struct record_kind {
     CUpti_ActivityKind kind;
     size_t             bytes;
@@ -99,7 +100,7 @@ const struct record_kind {
     {CUPTI_ACTIVITY_KIND_RUNTIME, sizeof(CUpti_ActivityAPI), NULL},
 };
 
-// Adds an API call and, unless the kind is INVALID, its correlation with the pushed id.
+// Adds the record of an API call. Also adds its correlation with the pushed id, unless the kind is INVALID.
 uint32_t add_call(CUpti_ExternalCorrelationKind pusher)
 {
     CUpti_ActivityAPI                 api         = {};
@@ -126,7 +127,7 @@ void add_planted(uint32_t n)
         uint64_t from = is_untimed ? 0 : begin + 2 * i * US, to = is_untimed ? 0 : from + US;
         record_kinds[i].add(record_kinds[i].kind, add_call(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0), from, to);
     }
-    // Work without an id, and with the id of another tool.
+    // This work has no id, or an id that another tool pushed, so the program must ignore it.
     for (auto pusher : {CUPTI_EXTERNAL_CORRELATION_KIND_INVALID, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1}) {
         add_work<CUpti_ActivityMemcpy5>(CUPTI_ACTIVITY_KIND_MEMCPY, add_call(pusher), begin, begin + 999 * US);
     }

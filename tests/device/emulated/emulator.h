@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CUDA runtime of an emulated device, for tests without a GPU: streams, events and graphs whose work runs on the CPU.
-// The interpreter in tests/device/ptx runs the kernels.
+// A CUDA runtime of an emulated GPU, for tests without a GPU. The work of its streams and graphs runs on the CPU. The
+// interpreter in tests/device/ptx runs the kernels.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,11 @@
 
 #include <cuda_runtime_api.h>
 
-// Order of the warps of a block and of the sides of a branch from now on. 0: ascending; 1: descending; else: shuffled
-// with this seed after each barrier.
+// Sets the order of the warps of a block, and of the two sides of a branch. 0 is ascending and 1 is descending. Other
+// values shuffle with this seed, again after each barrier.
 extern "C" void emulator_order(unsigned seed);
 
-// Function of a library that has no effect.
+// Defines a function of a library that does nothing and succeeds.
 #define EMULATED_NO_EFFECT(status, name, ...)                                                                          \
     status name(__VA_ARGS__)                                                                                           \
     {                                                                                                                  \
@@ -28,7 +28,8 @@ extern "C" void emulator_order(unsigned seed);
 
 namespace emulator
 {
-// Whether an environment variable equals the word; its number, or the default if it is unset.
+// is_told returns whether an environment variable equals the word. number_told returns its number, or the default if it
+// is not set.
 inline bool is_told(const char *variable, const char *word)
 {
     const char *told = getenv(variable);
@@ -41,26 +42,27 @@ inline double number_told(const char *variable, double otherwise)
 }
 // Adds work to a stream. It runs in stream order, at the latest when the stream is synchronized.
 void enqueue(cudaStream_t stream, std::function<void()> work);
-// Announces a launch. The first launch of a kernel loads it, which may synchronize the device. If a stream waits for
-// another process at that time, a real device could hang, so the emulator ends the process.
+// Must be called before a kernel is launched. The first launch of a kernel loads it, which may synchronize the device.
+// If a stream waits for another process then, a real GPU could hang, so the emulator ends the process.
 void load(const void *kernel);
-// Called by work: adds to its duration, which events measure.
+// Is called by work, and makes its duration longer, which events measure.
 void spend(float milliseconds);
-// Work that may wait for other processes. enqueue_made calls make for each enqueue and each launch of its graph.
+// Work that may wait for other processes. enqueue_made calls `make` each time the work is enqueued, and each time its
+// graph is launched.
 struct pending {
     std::function<bool()> is_ready;
     std::function<void()> run;
 };
 void enqueue_made(cudaStream_t stream, std::function<pending()> make);
-bool captures(void);    // whether this thread captures a graph
-// Number of SMs: small, so that grid-stride loops iterate.
+bool captures(void);    // returns whether this thread captures a graph
+// Returns the number of SMs, which is small, so that grid-stride loops iterate.
 int                         multiprocessors(void);
-inline std::atomic<int64_t> taken_bytes{0};                        // device memory that libraries use
+inline std::atomic<int64_t> taken_bytes{0};                        // device memory that libraries have allocated
 inline std::atomic<int>     products_made{0}, products_kept{0};    // cublasLtMatmulDesc_t objects
-// Runs one ready item of a stream; false: none is ready.
+// Runs an item of a stream that is ready. Returns false if none is ready.
 bool progress(void);
 
-// Registers memory of a library, so that kernels may access it.
+// Registers memory that a library has allocated, so that kernels may access it.
 void add_memory(void *data, size_t bytes);
 void remove_memory(void *data);
 }    // namespace emulator

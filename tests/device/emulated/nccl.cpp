@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// NCCL for the emulator. Ranks are processes on one machine that share memory per communicator. As in NCCL, calls of a
-// communicator are ordered, a send ends after its receiver has arrived, the first use of a connection blocks the host,
-// and reductions add like a ring: they round at each hop and start at another rank in each part. Calls that do not
-// match end the process, where NCCL would hang. FAKE_NCCL injects faults (struct faults).
+// An emulated NCCL. Ranks are processes on one machine, and share memory for each communicator. As in the real NCCL,
+// the calls of a communicator are ordered, a send ends after its receiver has arrived, and the first use of a
+// connection blocks the host. Reductions add as in a ring: they round at each hop, and each part of the data starts at
+// another rank. Calls that do not match end the process, where the real NCCL would hang. FAKE_NCCL injects faults
+// (struct faults).
 #include <algorithm>
 
 #include "gswbench/format.h"
@@ -24,14 +25,14 @@ ncclResult_t refuse(const char *function)
         }                                                                                                              \
     } while (0)
 
-// Element i of a message.
+// Returns element i of a message.
 float number_at(const char *data, ncclDataType_t type, size_t i)
 {
     return type == ncclBfloat16 ? bf16_to_float(((const bf16 *)data)[i]) : ((const float *)data)[i];
 }
 
-// Sum or maximum over the messages of all members, in the order of a ring that ends at member `last`. Captured calls
-// end at the next member, because NCCL may select another algorithm or other channels in a graph.
+// Computes the sum or maximum over the messages of all members, in the order of a ring that ends at member `last`. A
+// captured call ends at the next member, because the real NCCL may use another algorithm or other channels in a graph.
 void reduce(const std::vector<const std::vector<char> *> &given, ncclDataType_t type, ncclRedOp_t how, size_t first,
             size_t count, int last, char *out)
 {
@@ -201,7 +202,7 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
     return add(comm, stream, std::move(call));
 }
 
-// Removes all messages except the root's from an exchange.
+// Removes all messages except the messages that the root sends.
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Messages in shared memory. A call progresses each time its stream is polled, until all its messages have arrived.
+// Messages in shared memory. Whenever a stream is polled, its current call takes the messages that have arrived. The
+// call ends when all have.
 #include "nccl_transfer.h"
 
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 
 #include <memory>
 
-enum { HEAD_BYTES = 64 };    // counter of members that have mapped the memory
+enum { HEAD_BYTES = 64 };    // a counter of the members that have mapped the memory, with padding
 
 void fake_fail(const char *format, ...)
 {
@@ -94,8 +95,9 @@ bool mailbox::take_signal(std::vector<char> &to, message_kind &what)
     return true;
 }
 
-// Anonymous memory, which members open through /proc of its creator, so a kill leaves nothing. FAKE_NCCL_FOLDER: files
-// in that folder, for hosts that do not see each other's processes.
+// Makes the name of a communicator's memory. It is anonymous memory, which members open through /proc of its creator,
+// so nothing is left if a process is killed. If FAKE_NCCL_FOLDER is set, it is a file in that folder, because the
+// processes of emulated hosts do not see each other.
 void mailboxes_name(char *name, size_t bytes)
 {
     static int  count;
@@ -112,7 +114,7 @@ void mailboxes_name(char *name, size_t bytes)
     snprintf(name, bytes, "/proc/%d/fd/%d", (int)getpid(), file);
 }
 
-// Closes the creator's descriptor after all members have mapped the memory.
+// Closes the creator's descriptor of the memory after all members have mapped it.
 static void forget(const char *name)
 {
     int         process, file;
@@ -232,10 +234,10 @@ bool progress(ncclComm_t comm, communication &call)
     return is_done;
 }
 
-// Blocks the host until the other end of each connection has arrived, at the first use.
+// When a communicator is used first, blocks the host until the other end of each connection has arrived.
 void connect(ncclComm_t comm, const communication &call)
 {
-    if (!comm->is_used) {    // 1 MiB of device memory per channel, allocated at first use as in NCCL
+    if (!comm->is_used) {    // as in the real NCCL, 1 MiB of device memory per channel is allocated at the first use
         emulator::taken_bytes += comm->channels << 20;
         comm->is_used = true;
     }

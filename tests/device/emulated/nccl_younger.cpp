@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Functions of newer NCCL versions, which the oldest supported one lacks: allocation and registration of memory,
+// Functions of newer NCCL versions, which the oldest supported version lacks: allocation and registration of memory,
 // symmetric windows, all-to-all, and puts. Misuse ends the process: windows with different offsets or sizes on the
-// members (NCCL would read other memory), memory that is not from ncclMemAlloc, and memory freed while it is
-// registered.
+// members, where the real NCCL would read other memory; memory that is not from ncclMemAlloc; and memory that is freed
+// while it is registered.
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,11 +13,11 @@
 
 namespace
 {
-enum { GRAIN = 2 << 20 };    // granularity of ncclMemAlloc
+enum { GRAIN = 2 << 20 };    // ncclMemAlloc rounds sizes up to a multiple of this
 std::map<char *, size_t> the_memory;
-int                      the_known;    // open registrations of all communicators
+int                      the_known;    // number of open registrations of all communicators
 
-// The allocation that contains the range.
+// Returns the start of the allocation that contains this range.
 char *find(const char *function, void *data, size_t bytes)
 {
     auto next = the_memory.upper_bound((char *)data);
@@ -27,7 +27,7 @@ char *find(const char *function, void *data, size_t bytes)
     return next->first;
 }
 
-// Checks that all members open the same window with the same offset and size.
+// Checks that all members open their n-th window with the same offset and size.
 void compare(ncclComm_t comm, size_t offset, size_t bytes)
 {
     const size_t own[] = {comm->known.size(), offset, bytes};
@@ -45,7 +45,7 @@ void *keep(ncclComm_t comm, void *data, size_t bytes, bool is_window)
 {
     comm->known.push_back({(const char *)data, bytes, is_window, true});
     the_known++;
-    return (void *)comm->known.size();    // never NULL
+    return (void *)comm->known.size();    // starts at 1, so it is never NULL
 }
 
 ncclResult_t forget(ncclComm_t comm, void *handle, bool is_window)
@@ -62,7 +62,7 @@ ncclResult_t forget(ncclComm_t comm, void *handle, bool is_window)
 
 extern "C" {
 
-// Poisoned like cudaMalloc.
+// The memory is filled with 0xff, as cudaMalloc does here, so that reads of unwritten values are noticed.
 ncclResult_t ncclMemAlloc(void **data, size_t bytes)
 {
     size_t all = (bytes + GRAIN - 1) / GRAIN * GRAIN;
@@ -91,7 +91,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t comm, void *data, size_t bytes, v
     return ncclSuccess;
 }
 
-// ncclStatGpuMemTotal.
+// Supports only the statistic 3, ncclStatGpuMemTotal.
 ncclResult_t ncclCommMemStats(ncclComm_t comm, int stat, uint64_t *value)
 {
     if (stat != 3) {
@@ -121,7 +121,7 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window)
 {
     return forget(comm, window, true);
 }
-// Receiver i gets the i-th part of each member's data.
+// Receiver i gets part i of each member's data.
 ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t comm,
                           cudaStream_t stream)
 {
@@ -131,13 +131,14 @@ ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count, ncclDataType
     communication call = exchange(comm, 'X', type, count, from, count * bytes_of(type), from, to);
     call.finish.push_back([=](std::vector<part> &parts) { gather(parts, to); });
     if (comm->copies) {
-        tell("AlltoAll", comm, call);    // otherwise sends and receives, which NCCL does not log
+        tell("AlltoAll", comm, call);    // without copy engines, NCCL uses sends and receives, which it does not log
     }
     return add(comm, stream, std::move(call));
 }
 
-// The message carries the destination in the receiver's window. NCCL writes at once, even if the receiver still reads
-// that memory. gswbench receivers first send a signal without data, and the emulator ends the process if it is missing.
+// The message carries its destination in the receiver's window. The real NCCL writes at once, even if the receiver
+// still reads this memory. So gswbench's receivers first send a signal without data, and the emulator ends the process
+// if the signal is missing.
 ncclResult_t ncclPutSignal(const void *from, size_t count, ncclDataType_t type, int peer, ncclWindow_t window,
                            size_t offset, int signal, int context, unsigned flags, ncclComm_t comm, cudaStream_t stream)
 {
@@ -196,7 +197,7 @@ ncclResult_t ncclWaitSignal(int count, wait_for_signals *awaited, ncclComm_t com
     return add(comm, stream, std::move(call));
 }
 
-// As in NCCL, id i must come from the first rank of part i of the group.
+// As in the real NCCL, id i must come from the first rank of part i of the group.
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *made, int size, int rank, int id_count, ncclUniqueId *ids,
                                       ncclConfig_t *config)
 {

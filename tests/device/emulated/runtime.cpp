@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CUDA runtime of the emulator: device properties, streams, events and graphs. A random draw chooses the stream that
-// runs next, so a result that depends on an order without an event varies.
+// An emulated CUDA runtime: device properties, streams, events and graphs. It draws at random which stream runs next.
+// So if the program orders two streams without an event, its results vary.
 #include "emulator.h"
 
 #include <cuda_profiler_api.h>
@@ -17,8 +17,8 @@
 #include <vector>
 
 struct CUevent_st {
-    unsigned recorded, passed;    // records enqueued, and reached
-    double   milliseconds;        // stream clock when it was reached
+    unsigned recorded, passed;    // number of times it was enqueued to be recorded, and was reached
+    double   milliseconds;        // clock of the stream when it was reached
     bool     is_within;           // recorded during capture, only to order captured work
 };
 
@@ -26,13 +26,14 @@ struct CUstream_st {
     struct item {
         std::function<void()> work;
         bool                  takes_time = true;
-        std::function<bool()> is_ready   = {};      // whether other processes are ready; empty: needs none
-        CUevent_st           *awaited    = NULL;    // NULL: none
-        unsigned              passed     = 0;
-        double                enqueued   = 0;    // host clock
+        // Returns whether the other processes are ready that the work needs; empty: it needs none.
+        std::function<bool()> is_ready = {};
+        CUevent_st           *awaited  = NULL;    // event that it waits for, or NULL
+        unsigned              passed   = 0;
+        double                enqueued = 0;    // clock of the host when it was enqueued
     };
     std::deque<item> items;
-    double           milliseconds;    // emulated clock, independent of CPU time
+    double           milliseconds;    // emulated clock of the stream, independent of CPU time
 };
 
 struct CUgraph_st {
@@ -45,23 +46,26 @@ namespace
 {
 std::recursive_mutex       the_lock;
 std::vector<CUstream_st *> the_streams;
-std::set<const void *>     the_kernels;    // launched so far
+std::set<const void *>     the_kernels;    // kernels that were launched so far
 std::mt19937               the_draw(1);
 std::mt19937               the_noise((unsigned)getpid());
-CUstream_st               *the_running;    // stream of the running item
-double                     the_host;       // milliseconds of the host: the latest clock of a synchronized stream
-long                       the_calls;      // enqueued items so far
-thread_local CUgraph_st   *the_capture;    // receives the calls of this thread, instead of running them
+CUstream_st               *the_running;    // stream whose item is running
+// Host clock in milliseconds: the latest clock of a stream that was synchronized.
+double                   the_host;
+long                     the_calls;      // number of items that were enqueued so far
+thread_local CUgraph_st *the_capture;    // graph that records the calls of this thread instead of running them
 
 typedef std::lock_guard<std::recursive_mutex> guard;
 
-// FAKE_CUDA: the call that fails: "begin" of a capture, "record" of an event in one, "instantiate" of a graph.
+// FAKE_CUDA selects the call that fails: "begin" of a capture, "record" of an event during capture, or "instantiate" of
+// a graph.
 bool refuses(const char *what)
 {
     return emulator::is_told("FAKE_CUDA", what);
 }
 
-// Duration of an item: 1 ms. FAKE_SLOW: that many percent longer, with noise of 10 or FAKE_VARY percent.
+// Returns the duration of an item, which is 1 ms. With FAKE_SLOW it is that many percent longer, with random noise of
+// 10 percent, or of FAKE_VARY percent.
 double draw_milliseconds()
 {
     double part = emulator::number_told("FAKE_VARY", 10) / 100, slow = emulator::number_told("FAKE_SLOW", -1);
@@ -74,7 +78,7 @@ bool is_ready(const CUstream_st *stream)
     return (next.awaited == NULL || next.awaited->passed >= next.passed) && (!next.is_ready || next.is_ready());
 }
 
-// Runs one ready item of a randomly drawn stream.
+// Draws a stream whose next item is ready, and runs this item.
 bool advance()
 {
     std::vector<CUstream_st *> ready;
@@ -99,7 +103,8 @@ bool advance()
     return true;
 }
 
-// Called if no item is ready: some stream must then wait for another process, otherwise there is a deadlock.
+// Called if no item is ready. If no stream waits for another process, the streams wait for each other, which is a
+// deadlock.
 void wait_for_others()
 {
     bool waits = false;
@@ -122,7 +127,7 @@ void push(cudaStream_t stream, CUstream_st::item item)
     stream->items.push_back(std::move(item));
 }
 
-// Records the call during capture, or runs it.
+// Runs the call, or records it during capture.
 cudaError_t perform(std::function<void()> call)
 {
     if (the_capture != NULL) {
@@ -182,19 +187,20 @@ bool progress(void)
 }
 }    // namespace emulator
 
-// Properties of another device: FAKE_PROCESSORS (SMs), FAKE_CAPABILITY (major version), FAKE_DRIVER (its CUDA version).
+// FAKE_PROCESSORS sets the number of SMs, FAKE_CAPABILITY the major compute capability, and FAKE_DRIVER the driver's
+// CUDA version.
 int emulator::multiprocessors(void)
 {
     return (int)number_told("FAKE_PROCESSORS", 3);
 }
 
-// Ranks with different FAKE_DEVICE have separate devices.
+// Returns the number of the rank's GPU. Ranks with different FAKE_DEVICE have separate GPUs.
 static int device_number(void)
 {
     return (int)emulator::number_told("FAKE_DEVICE", 0);
 }
 
-// Logs profiler calls to the file of tests/observe/fake_profiler.c.
+// Appends a line about a profiler call to the file FAKE_PROFILER, in the format of tests/observe/fake_profiler.c.
 static cudaError_t tell(const char *line)
 {
     const char *path = getenv("FAKE_PROFILER");
@@ -241,7 +247,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int)
 }
 cudaError_t cudaDeviceGetPCIBusId(char *text, int bytes, int)
 {
-    snprintf(text, (size_t)bytes, "FFFF:%02X:00.0", device_number());    // a PCI domain that no machine has
+    snprintf(text, (size_t)bytes, "FFFF:%02X:00.0", device_number());    // no machine has this PCI domain
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
@@ -251,7 +257,7 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
     return cudaSuccess;
 }
 
-// Number of cublasLtMatmulDesc_t created so far, and of those not destroyed.
+// Returns the number of cublasLtMatmulDesc_t that were created so far, and of those that still exist.
 void emulator_descriptions(int *made, int *kept)
 {
     *made = emulator::products_made;
@@ -305,7 +311,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
     return cudaSuccess;
 }
 
-// The fake CUPTI calls it to find use of the device during an interval.
+// Returns the number of enqueued items. The fake CUPTI calls this to find whether the GPU is used during an interval.
 long emulated_calls(void)
 {
     guard held(the_lock);
@@ -352,7 +358,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
         push(stream, {[]() {}, false, {}, event, event->recorded});
     });
 }
-// Difference of the stream clocks.
+// Returns the difference of the emulated clocks at the two events.
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t begin, cudaEvent_t end)
 {
     if (begin->is_within || end->is_within || begin->passed == 0 || end->passed == 0) {

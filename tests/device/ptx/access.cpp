@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Load and store instructions. The address is the first operand.
+// Emulates load and store instructions of PTX. The first operand of an instruction is the address.
 #include "shadow.h"
 
 #include <bit>
@@ -9,14 +9,14 @@ namespace ptx
 {
 namespace
 {
-enum { PARAMETER = SPACES };    // space of parameters, for loads only
+enum { PARAMETER = SPACES };    // kernel parameters are one more memory space, which is only read
 
 template <int size>
 using word =
     std::conditional_t<size == 1, uint8_t,
                        std::conditional_t<size == 2, uint16_t, std::conditional_t<size == 4, uint32_t, uint64_t>>>;
 
-// Extends loaded elements to the width of their registers.
+// Stores the loaded elements in registers, extended to the width of the registers.
 template <typename E, typename R> void spread(warp &w, uint32_t unit, const char *from, int pitch)
 {
     R values[LANES];
@@ -91,7 +91,7 @@ template <int size, int count, int where> void store(warp &w, const instruction 
     }
 }
 
-// Generic address: each lane accesses the space in its upper bits.
+// Accesses a generic address. Its upper bits select the memory space of each lane.
 template <handler global, handler shared, handler local> void generic(warp &w, const instruction &its)
 {
     const handler handlers[SPACES] = {global, shared, local};
@@ -125,7 +125,8 @@ template <int size, int count> handler choose(bool is_store, std::string_view wh
 }
 }    // namespace
 
-// Words: ld or st, an optional space, cache operators, v2 or v4, and the type.
+// Returns the function for an instruction. Its words are: ld or st, an optional space, cache operators, v2 or v4, and
+// the type.
 handler find_access(const std::vector<std::string_view> &words, uint32_t size)
 {
     typedef handler (*chooser)(bool is_store, std::string_view where);

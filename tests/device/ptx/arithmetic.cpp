@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arithmetic instructions, lane by lane. Approximate instructions such as ex2.approx return the nearest number.
+// Emulates arithmetic instructions of PTX, lane by lane. Approximate instructions such as ex2.approx return the nearest
+// number.
 #include "ptx.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace ptx
 {
 namespace
 {
-// Source operand of all lanes: a register, or the bits of a predicate.
+// A source operand of all lanes: a register, or the bits of a predicate.
 template <typename T> struct source {
     const T *at;
     source(warp &w, uint32_t unit) : at(w.lanes<T>(unit))
@@ -55,7 +56,7 @@ void run_lanes(warp &w, const instruction &its, std::index_sequence<i...>)
     }
 }
 
-// Instruction that applies a function to its operands; the function's parameters give their types.
+// Makes an instruction that applies a function to its operands. The parameters of the function define their types.
 template <auto f, typename To, typename... From> constexpr handler make_handler(To (*)(From...))
 {
     return
@@ -68,7 +69,7 @@ template <auto f> void logic(warp &w, const instruction &its)
     w.put_predicate(its.operands[0], f(w.predicates[its.operands[1]], w.predicates[its.operands[2]]));
 }
 
-// Directed rounding. volatile keeps the operations between the calls of fesetround.
+// Computes an fma with directed rounding. volatile keeps the operations between the two calls of fesetround.
 template <int direction> __attribute__((optimize("rounding-math"))) float fma_rounded(float a, float b, float c)
 {
     volatile float x = a, y = b, z = c;
@@ -149,7 +150,7 @@ uint32_t reverse(uint32_t a)
     return result;
 }
 
-// Conversion to an integer saturates; NaN becomes 0.
+// Converts to an integer, with saturation. NaN becomes 0.
 template <typename To, typename From> To integer(From a)
 {
     From lowest = (From)std::numeric_limits<To>::min(), highest = (From)std::numeric_limits<To>::max();
@@ -165,7 +166,7 @@ uint16_t to_bf16(float a)
     return a != a ? 0x7fff : (uint16_t)((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
 }
 
-// FP8 with this many mantissa bits, rounded to nearest even and saturated.
+// Converts to FP8 with this number of mantissa bits, rounded to nearest even, with saturation.
 template <int mantissa, int bias, int largest> uint8_t to_fp8(float a)
 {
     float    size     = std::min(std::fabs(a), 0x1p30f);
@@ -179,7 +180,7 @@ template <int mantissa, int bias, int largest> uint16_t to_fp8_pair(float high, 
     return (uint16_t)(to_fp8<mantissa, bias, largest>(high) << 8 | to_fp8<mantissa, bias, largest>(low));
 }
 
-// Types by their names in PTX.
+// Returns the name of a type in PTX.
 template <typename T> std::string name_of()
 {
     char sign = std::is_floating_point<T>::value ? 'f' : std::is_signed<T>::value ? 's' : 'u';

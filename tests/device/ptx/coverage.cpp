@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Instruction coverage of kernels by tests, mutants of kernels, and counting of memory reads through a cache of the
-// size of an L1, which is empty at the start of each launch.
+// Counts which instructions of kernels the tests reach, changes kernels to test the tests (mutants), and counts memory
+// reads. Reads pass a cache that is as large as an L1 and empty at the start of each launch.
 #include "ptx.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ namespace ptx
 {
 namespace
 {
-// Reached and total.
+// These counters are pairs: reached, and total.
 int64_t the_entries[2], the_instructions[2];
 
 void count_kernel(const kernel &its)
@@ -31,7 +31,8 @@ void count_kernel(const kernel &its)
 }
 }    // namespace
 
-// With GSWBENCH_PTX_COVERAGE=FOLDER all processes share a file per kernel in it, with one byte per instruction.
+// Returns a byte for each instruction of the kernel. With GSWBENCH_PTX_COVERAGE=FOLDER, they are in a file for each
+// kernel that all processes share.
 uint8_t *keep_reached(const std::string &kernel, size_t instructions)
 {
     const char *folder = getenv("GSWBENCH_PTX_COVERAGE");
@@ -52,7 +53,8 @@ uint8_t *keep_reached(const std::string &kernel, size_t instructions)
     return (uint8_t *)made;
 }
 
-// GSWBENCH_PTX_MUTANT has four lines: part of a kernel's name, the number of the match, the pattern, its replacement.
+// Changes a kernel as GSWBENCH_PTX_MUTANT says in four lines: a part of the kernel's name, the number of the match, the
+// pattern, and its replacement.
 std::string mutate(const std::string &kernel, std::string text)
 {
     const char *told = getenv("GSWBENCH_PTX_MUTANT");
@@ -84,10 +86,10 @@ namespace
 enum { SECTOR = 32, SECTORS = (128 << 10) / SECTOR };
 
 struct cache {
-    std::list<uint64_t>                                         order;    // most recent first
+    std::list<uint64_t>                                         order;    // the most recent sector is first
     std::unordered_map<uint64_t, std::list<uint64_t>::iterator> places;
 
-    // Whether the cache has the sector. Inserts it.
+    // Returns whether the cache has the sector, and inserts it.
     bool has(uint64_t sector)
     {
         auto found = places.find(sector);
@@ -120,7 +122,7 @@ void count_read(uint64_t address, int bytes)
 }
 }    // namespace ptx
 
-// Whether tests have reached these percentages of the kernels and of their instructions.
+// Returns whether tests have reached these percentages of the kernels and of their instructions.
 extern "C" int emulator_coverage(double entries, double instructions)
 {
     ptx::visit_kernels(ptx::count_kernel);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Translates statements to instructions: assigns registers of the warp's register file, turns immediates into registers
-// that a launch fills, and finds the function of each opcode.
+// Translates PTX statements to instructions of the interpreter. Registers get places in the register file of a warp,
+// immediates become registers that a launch fills, and each opcode gets its function.
 #include "read.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ uint32_t take_units(reader *from, uint32_t bytes)
 uint32_t find_constant(reader *from, uint64_t value, uint32_t bytes)
 {
     if (bytes == 0) {
-        return value != 0;    // predicates 0 and 1
+        return value != 0;    // two predicate registers are constant: 0 is false and 1 is true
     }
     auto [found, is_new] = from->constants.insert({{value, bytes}, 0});
     if (is_new) {
@@ -32,7 +32,7 @@ uint32_t find_constant(reader *from, uint64_t value, uint32_t bytes)
     return found->second;
 }
 
-// Finds a register in the innermost scope that declares it. bytes NONE: there is none.
+// Finds a register in the innermost scope that declares it. Returns bytes NONE if there is none.
 named find_register(reader *from, text of)
 {
     std::string name(of), stem(of.substr(0, of.find_last_not_of("0123456789") + 1));
@@ -71,7 +71,7 @@ uint64_t read_number(text of, bool *is_number)
     return value;
 }
 
-// Forms: [register + number], [array + number], [parameter + number].
+// Reads an address in one of the forms [register + number], [array + number], [parameter + number].
 void read_address(reader *from, text of, const statement &read)
 {
     size_t  sign   = of.find_first_of("+-");
@@ -94,7 +94,7 @@ void read_address(reader *from, text of, const statement &read)
     from->made.offset = (int32_t)offset;
 }
 
-// Adds the units of an operand. bytes: size of an immediate.
+// Adds the registers of an operand to the list of the statement. `bytes` is the size of an immediate.
 void read_operand(reader *from, text of, uint32_t bytes, const statement &read)
 {
     bool is_number, is_negated = of[0] == '!';
@@ -125,7 +125,8 @@ void read_operand(reader *from, text of, uint32_t bytes, const statement &read)
     from->widths.push_back(bytes);
 }
 
-// Size of an immediate as operand `index`: that of the instruction's type, except for shifts and mad.wide.
+// Returns the size of an immediate as operand `index`. It is the size of the instruction's type, except for shifts and
+// mad.wide.
 uint32_t number_bytes(const statement &read, const std::vector<text> &words, size_t index)
 {
     text     first = words[0];
@@ -144,7 +145,8 @@ uint32_t number_bytes(const statement &read, const std::vector<text> &words, siz
                                                                   : bytes;
 }
 
-// Operands keep the order of the text, except that a load has its address first. An omitted operand is NONE.
+// Reads the operands in the order of the text, except that the address of a load comes first. An omitted operand is
+// NONE.
 void read_operands(reader *from, const statement &read, const std::vector<text> &words)
 {
     std::vector<text> operands = read.operands;
@@ -168,7 +170,7 @@ void read_operands(reader *from, const statement &read, const std::vector<text> 
     std::copy(from->units.begin(), from->units.end(), from->made.operands);
 }
 
-// mov.b64 {%r1, %r2}, %rd1 and its inverse: parts of equal width.
+// Emulates mov.b64 {%r1, %r2}, %rd1 and its inverse, for parts of equal width.
 template <typename Part> void pack(warp &w, const instruction &its)
 {
     for (int i = 0; i < its.parts; i++) {
@@ -211,8 +213,8 @@ handler find_handler(const std::string &opcode)
     return found == all.end() ? NULL : found->second;
 }
 
-// A conversion may read the low bytes of a wider register and write a register wider than its type. It then becomes
-// several instructions.
+// Adds a conversion. It may read the low bytes of a wider register, or write a register that is wider than its type. It
+// then becomes several instructions.
 void add_conversion(reader *from, const std::vector<text> &words)
 {
     auto is_wider = [&](int operand, text type) {
@@ -267,7 +269,8 @@ void add_other(reader *from, const statement &read, const std::vector<text> &wor
 }
 typedef std::vector<uint32_t> list;
 
-// Possible successors of each instruction. The end follows the last one.
+// Returns the possible successors of each instruction. The end of the kernel counts as an instruction after the last
+// one.
 std::vector<list> successors(const std::vector<instruction> &code)
 {
     uint32_t          end = (uint32_t)code.size();
@@ -285,7 +288,7 @@ std::vector<list> successors(const std::vector<instruction> &code)
     return next;
 }
 
-// Post-order of the reversed graph: an instruction comes after its predecessors; the end is last.
+// Returns a post-order of the reversed graph: an instruction comes after its predecessors, and the end is last.
 list order_backwards(const std::vector<list> &next)
 {
     std::vector<list> before(next.size());
@@ -316,8 +319,9 @@ list order_backwards(const std::vector<list> &next)
     return order;
 }
 
-// Finds the reconvergence point of each branch, its immediate post-dominator: K. Cooper, T. Harvey and K. Kennedy, "A
-// Simple, Fast Dominance Algorithm", on the reversed graph of instructions.
+// Finds where the lanes join again after each branch, which is its immediate post-dominator. The method is from K.
+// Cooper, T. Harvey and K. Kennedy, "A Simple, Fast Dominance Algorithm", applied to the reversed graph of
+// instructions.
 void find_joins(kernel *of)
 {
     std::vector<list> next  = successors(of->code);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Instructions across lanes: shuffles, votes, matrix multiplication, and barriers.
+// Emulates PTX instructions that work across lanes: shuffles, votes, matrix multiplication, and barriers.
 #include "shadow.h"
 
 #include <bit>
@@ -8,7 +8,8 @@ namespace ptx
 {
 namespace
 {
-// Checks member masks: each has its own lane, and only lanes that execute the instruction.
+// Checks the member masks of an instruction. The mask of each lane must contain this lane, and only lanes that execute
+// the instruction.
 const uint32_t *masks_of(warp &w, const instruction &its, int operand)
 {
     const uint32_t *masks = w.lanes<uint32_t>(its.operands[operand]);
@@ -30,7 +31,7 @@ void need_all(warp &w, const instruction &its)
 
 enum way_of { UP, DOWN, ACROSS, INDEX };
 
-// Operands: d|p, a, b, c, mask. The source lane follows the table of shfl.sync in the PTX ISA.
+// Emulates shfl.sync with the operands d|p, a, b, c, mask. The source lane is computed as in the table of the PTX ISA.
 template <way_of way> void shuffle(warp &w, const instruction &its)
 {
     const uint32_t *masks = masks_of(w, its, 5), *a = w.lanes<uint32_t>(its.operands[2]);
@@ -92,7 +93,7 @@ void match(warp &w, const instruction &its)
     w.put(its.operands[0], result);
 }
 
-// Starts a new segment: accesses before bar.warp.sync are ordered before later ones.
+// Starts a new segment of the warp, so that accesses before bar.warp.sync are ordered before later ones.
 void synchronize(warp &w, const instruction &its)
 {
     masks_of(w, its, 0);
@@ -106,8 +107,8 @@ void active_mask(warp &w, const instruction &its)
     w.put(its.operands[0], result);
 }
 
-// Lanes 8 i to 8 i + 7 have the row addresses of matrix i. A lane receives elements 2 (lane % 4) and the next of row
-// lane / 4, or of column lane / 4 if transposed.
+// Emulates ldmatrix. Lanes 8 i to 8 i + 7 have the row addresses of matrix i. A lane receives the elements 2 (lane % 4)
+// and 2 (lane % 4) + 1 of row lane / 4, or of column lane / 4 if transposed.
 template <int count, bool is_transposed> void load_matrix(warp &w, const instruction &its)
 {
     uint16_t rows[count][8][8];
@@ -136,8 +137,8 @@ float high_half(uint32_t word)
     return std::bit_cast<float>(word & 0xffff0000u);
 }
 
-// d [16, 8] = a [16, 16] b [16, 8] + c, summed in the order of k. Elements of a lane: PTX ISA, "Matrix Fragments for
-// mma.m16n8k16". Operands: four registers of d, four of a, two of b, four of c.
+// Emulates mma: d [16, 8] = a [16, 16] b [16, 8] + c, summed in the order of k. The PTX ISA says which lane has which
+// elements ("Matrix Fragments for mma.m16n8k16"). The operands are four registers of d, four of a, two of b, four of c.
 void multiply_matrix(warp &w, const instruction &its)
 {
     float a[16][16], b[16][8], c[16][8];
@@ -208,7 +209,7 @@ void add_exchange(table &to)
                {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", multiply_matrix}});
 }
 
-// Writes the result of bar.red after all warps have arrived.
+// Stores the result of bar.red after all warps have arrived.
 void finish_barrier(warp &w, const instruction &its, uint32_t votes)
 {
     if (its.run != add_votes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the blocks and warps of a launch; lanes of a warp diverge at branches and reconverge.
+// Runs the blocks and warps of a kernel launch. Lanes of a warp diverge at branches and join again.
 #include "ptx.h"
 
 #include "../emulated/emulator.h"
@@ -21,8 +21,8 @@ namespace
 {
 unsigned          the_order;
 std::mt19937      the_shuffle;
-uint32_t          the_segments = 1;    // the next one
-std::vector<warp> the_warps;           // of the running block
+uint32_t          the_segments = 1;    // number of the next segment
+std::vector<warp> the_warps;           // warps of the running block
 
 enum { MOST_SEGMENTS = 1 << (32 - LANE_BITS), MARGIN = 1 << 24 };
 
@@ -32,7 +32,7 @@ dim3 thread_of(uint32_t index)
     return dim3(index % size.x, index / size.x % size.y, index / size.x / size.y);
 }
 
-// Sets the special registers of all lanes except %ctaid, the only one that differs between blocks.
+// Sets the special registers of all lanes, except %ctaid, the only one that differs between blocks.
 void fill_special(warp &w)
 {
     const dim3 &size = the_launch.block, &grid = the_launch.grid;
@@ -57,7 +57,7 @@ void fill_block_index(warp &w)
     }
 }
 
-// Allocates the registers of a launch and sets its constants.
+// Allocates the registers of a warp and sets its constants.
 void prepare_warp(warp &w, const kernel &code, uint32_t number, uint32_t threads)
 {
     static std::vector<char>     registers;
@@ -85,7 +85,7 @@ void prepare_warp(warp &w, const kernel &code, uint32_t number, uint32_t threads
     fill_special(w);
 }
 
-// Reserves the two segments for tags of several warps and of atomic operations (shadow.h).
+// Reserves two segments whose tags mean "read by several warps" and "accessed by an atomic operation" (shadow.h).
 uint32_t begin_interval(void)
 {
     uint32_t first = begin_segment(NONE);
@@ -115,7 +115,7 @@ void begin_block(uint32_t threads)
     }
 }
 
-// Continues with lanes that wait at a join or on the other side of a branch; false: none are left.
+// Continues with lanes that wait at a join or for the other side of a branch. Returns false if there are none.
 bool resume(warp &w)
 {
     do {
@@ -156,7 +156,7 @@ void run_warp(warp &w)
     }
 }
 
-// Releases the barrier at which all remaining warps wait, and computes the results of bar.red.
+// Releases the barrier at which all remaining warps wait, and computes the result of bar.red.
 void release(void)
 {
     const instruction *first = NULL;
@@ -257,7 +257,7 @@ void run_grid(const kernel &code, dim3 grid, dim3 block, const char *parameters)
     launch &now = the_launch;
     now.code = &code, now.grid = grid, now.block = block, now.parameters = parameters;
     now.first = the_segments;
-    the_segments += 2;    // tags of several blocks and of atomic operations
+    the_segments += 2;    // their tags mean: read by several blocks, and accessed by an atomic operation
     now.blocks.clear();
     the_warps.resize(warps);
     for (uint32_t i = 0; i < warps; i++) {
@@ -271,7 +271,8 @@ void run_grid(const kernel &code, dim3 grid, dim3 block, const char *parameters)
     }
 }
 
-// If lanes diverge, each side runs with its lanes, one after the other; then all continue at the join.
+// If lanes diverge at a branch, the lanes of each side run its code, one side after the other. Then all continue at the
+// join.
 void branch(warp &w, const instruction &its)
 {
     uint32_t there = w.active, other = 0;
@@ -283,7 +284,7 @@ void branch(warp &w, const instruction &its)
         if (its.join != w.join) {
             w.ways.push_back({its.join, w.join, w.active});
         }
-        bool is_first = the_order != 1;    // the descending order runs the other side first
+        bool is_first = the_order != 1;    // in descending order, the side that does not branch runs first
         w.ways.push_back({is_first ? w.pc : its.target, its.join, is_first ? other : there});
         w.join   = its.join;
         w.active = is_first ? there : other;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Atomic operations, and cp.async, whose data arrives as late as PTX allows: at the wait.
+// Emulates atomic operations, and cp.async, whose data arrives as late as PTX allows: when the thread waits for it.
 #include "shadow.h"
 
 namespace ptx
 {
 namespace
 {
-// Atomic operations are ordered with each other only. Operands: register for the previous value or NONE, address,
-// value.
+// Atomic operations are ordered only with each other. The operands are the register for the previous value or NONE, the
+// address, and the value.
 template <typename T, space where, auto f> void atomic(warp &w, const instruction &its)
 {
     for_lanes(w.active, [&](int lane) {
@@ -30,8 +30,8 @@ template <typename T, space where, auto f> void atomic(warp &w, const instructio
     });
 }
 
-// Until the copy arrives, no thread may read or write its destination. Operands: destination, source, bytes, and the
-// number of bytes to copy (NONE: all; 0: zeros).
+// Starts a copy. No thread may read or write its destination until the copy arrives. The operands are destination,
+// source, bytes, and the number of bytes to copy (NONE: all; 0: write zeros).
 void copy_late(warp &w, const instruction &its)
 {
     enum { BYTES = sizeof(late_copy::data) };
@@ -46,7 +46,7 @@ void copy_late(warp &w, const instruction &its)
         check_write(w, its, lane, to, BYTES, SHARED);
         std::fill(to.written, to.written + BYTES, 0u);
         w.copies.push_back(copied);
-        the_traffic.read_bytes += the_count_runs ? BYTES : 0;    // cp.async.cg bypasses the L1
+        the_traffic.read_bytes += the_count_runs ? BYTES : 0;    // cp.async.cg bypasses the L1 cache
     });
 }
 
@@ -55,7 +55,7 @@ void close_group(warp &w, const instruction &)
     for_lanes(w.active, [&](int lane) { w.groups[lane]++; });
 }
 
-// Completes all groups except the last N; offset -1: every copy.
+// Completes all groups except the last `offset`. If offset is -1, completes every copy.
 void wait_group(warp &w, const instruction &its)
 {
     size_t kept = 0;

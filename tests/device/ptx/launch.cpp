@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Replaces the part of the CUDA runtime that nvcc's host code calls: registers the kernels of a program when it starts,
-// and enqueues their launches. The fat binary holds uncompressed PTX.
+// Replaces the functions of the CUDA runtime that nvcc's host code calls. They register the kernels when the program
+// starts, and enqueue their launches. The fat binary contains uncompressed PTX.
 #include "ptx.h"
 
 #include "../emulated/emulator.h"
@@ -16,7 +16,7 @@ namespace
 {
 enum { KIND_PTX = 1, BLOCKS_PER_MULTIPROCESSOR = 2, EVERY_DEVICE_HAS = 48 << 10 };
 
-// Layout of a fat binary: a wrapper, a file header, then entries, each with a header.
+// A fat binary consists of a wrapper, a file header, and entries that each have a header.
 struct wrapper {
     uint32_t    magic, version;
     const char *data;
@@ -34,10 +34,10 @@ struct entry_header {
     uint32_t compressed_bytes;
 };
 
-struct entry {    // registered kernel
+struct entry {    // a registered kernel
     std::string name;
     const char *binary;
-    kernel     *code;    // NULL: not launched yet
+    kernel     *code;    // NULL until the first launch
     int         allowed_shared;
 };
 
@@ -157,7 +157,7 @@ char __cudaInitModule(void **)
     return 0;
 }
 
-// Kernel stubs call these for a launch by <<< >>>.
+// The host code of a kernel calls these for a launch with <<< >>>.
 unsigned __cudaPushCallConfiguration(dim3, dim3, size_t, struct CUstream_st *)
 {
     return 1;
@@ -192,7 +192,7 @@ cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute, int va
     ptx::find_entry(function)->allowed_shared = value;
     return value <= ptx::MOST_SHARED ? cudaSuccess : cudaErrorInvalidValue;
 }
-// Two, so that tests cover several blocks per SM.
+// Returns two, so that tests cover several blocks per SM.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *, int, size_t, unsigned)
 {
     *blocks = ptx::BLOCKS_PER_MULTIPROCESSOR;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Device memory, allocated from the process's memory, and the shadow of all memory.
+// Device memory, which is allocated from the memory of the process, and the shadow memory that records accesses.
 #include "shadow.h"
 
 #include "../emulated/emulator.h"
@@ -17,7 +17,7 @@ namespace
 {
 enum { SHARED_BYTES = DYNAMIC_AT + MOST_SHARED };
 
-// Ranks are threads, so one may allocate while another runs a kernel.
+// Ranks are threads, so one rank may allocate while another runs a kernel.
 std::mutex                          the_allocations_lock;
 typedef std::lock_guard<std::mutex> guard;
 
@@ -38,8 +38,8 @@ tag *make_shadow(size_t bytes)
     return (tag *)made;
 }
 
-// Whether the access with this tag is ordered before the current one: in an earlier launch, before a barrier, by the
-// same thread, or before a bar.warp.sync of the warp.
+// Returns whether the access with this tag is ordered before the current access. It is if it was in an earlier launch,
+// before a barrier, by the same thread, or before a bar.warp.sync of the warp.
 bool is_before(const warp &w, tag of, tag own, space where)
 {
     const launch &now     = the_launch;
@@ -68,7 +68,8 @@ std::string describe(tag of)
                              : "thread " + std::to_string(owner * LANES + lane);
 }
 
-// Emulated libraries write without tags: memory that differs from cudaMalloc's poison was written by one.
+// Returns whether memory still has the bytes 0xff that cudaMalloc writes. Emulated libraries write without tags, so
+// other bytes were written by one.
 bool is_poison(const char *data, int bytes)
 {
     while (bytes > 0 && data[bytes - 1] == (char)0xff) {
@@ -194,7 +195,7 @@ void forget_segments(void)
     }
 }
 
-// Gaps separate the arrays of shared memory, so that an access out of bounds reaches none.
+// Arrays of shared memory have gaps between them, so an access out of bounds hits no other array.
 void prepare_shared(const kernel &code, uint32_t dynamic_bytes)
 {
     static char *data    = (char *)aligned_alloc(256, SHARED_BYTES);
@@ -236,7 +237,7 @@ void remove_memory(void *data)
 }    // namespace emulator
 
 extern "C" {
-// Poisoned, so that reads of uninitialized memory are found.
+// The memory is filled with 0xff, so that reads of unwritten memory are found.
 cudaError_t cudaMalloc(void **data, size_t bytes)
 {
     if (bytes == 0) {

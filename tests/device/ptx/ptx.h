@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Interpreter of PTX (ISA 9.0), the form in which nvcc emits kernels. A warp executes an instruction for its 32 lanes
-// at once; the warps of a block take turns between barriers, and blocks run one after another. Shadow memory records
-// the last writer and reader of each byte, so races are found in every order.
+// An interpreter of PTX (ISA 9.0), which nvcc emits for kernels. A warp executes an instruction for its 32 lanes at
+// once. The warps of a block take turns between barriers, and blocks run one after another. Shadow memory records the
+// last writer and reader of each byte, so races are found whatever the order of warps and blocks is.
 #pragma once
 
 #include <stddef.h>
@@ -15,30 +15,32 @@
 
 #include <vector_types.h>
 
-// Memory traffic of kernels since the last count, for docs/performance.md: bytes of 32-byte sectors that miss a cache
-// of the size of an L1; bytes written; bytes that matrix instructions load from shared memory, and their operations;
-// bytes of cudaMemcpy. Counting is slow, so the first call of emulator_count starts it.
+// Memory traffic of kernels since the last count, for docs/performance.md. read_bytes: 32-byte sectors that miss a
+// cache as large as an L1. fed_bytes: loads of matrix instructions from shared memory; operations: their arithmetic.
+// copied_bytes: cudaMemcpy. Counting is slow, so it starts only at the first call of emulator_count.
 struct emulator_traffic {
     int64_t read_bytes, written_bytes, fed_bytes, operations, copied_bytes;
 };
 
 namespace ptx
 {
-enum { LANES = 32, UNIT = 128, MOST_OPERANDS = 14 };    // UNIT: bytes of a register of 32 bits in all lanes
+enum { LANES = 32, UNIT = 128, MOST_OPERANDS = 14 };    // UNIT: bytes of a 32-bit register in all lanes
 constexpr uint32_t ALL = 0xffffffffu, NONE = 0xffffffffu;
 
 struct warp;
 
 struct instruction {
     void (*run)(warp &, const instruction &);
-    uint32_t guard;                      // predicate that enables the instruction, or NONE
-    uint32_t operands[MOST_OPERANDS];    // in the order of the text: registers by unit, predicates by number, or NONE
-    uint32_t target, join;               // of a branch: destination, and reconvergence point (NONE: the end)
-    int32_t  offset;                     // of an address, or an immediate
-    bool     is_negated;                 // the guard enables it if false
-    bool     is_negated_source, is_signed, is_32_bit;    // of a predicate operand; of a load; of an address
-    uint8_t  width, parts;    // bytes of the register of a load or store; registers in the braces of a mov
-    uint32_t line;
+    uint32_t guard;    // predicate register that enables the instruction, or NONE
+    // In the order of the text: place of a register, number of a predicate, or NONE.
+    uint32_t operands[MOST_OPERANDS];
+    uint32_t target, join;    // of a branch: where it leads, and where its lanes join again (NONE: the end)
+    int32_t  offset;          // offset of an address, or an immediate
+    bool     is_negated;      // the guard enables the instruction if it is false
+    // In this order: a predicate operand is negated; a load extends the sign; an address has 32 bits.
+    bool        is_negated_source, is_signed, is_32_bit;
+    uint8_t     width, parts;    // bytes of the register of a load or store; registers in the braces of a mov
+    uint32_t    line;
     const char *text;
 };
 
@@ -57,13 +59,15 @@ struct kernel {
     std::string              name, text;
     std::vector<instruction> code;
     std::vector<variable>    parameters, shared;
-    std::vector<constant>    constants, special;    // special: values are indices of special_names
-    uint32_t                 units, predicates, local_bytes, parameter_bytes, shared_bytes, max_threads;
-    uint8_t                 *reached;    // by instruction
+    // special: registers such as %tid.x; their values are indices into special_names.
+    std::vector<constant> constants, special;
+    uint32_t              units, predicates, local_bytes, parameter_bytes, shared_bytes, max_threads;
+    uint8_t              *reached;    // whether each instruction was reached
 };
 
-// Shadow memory has a tag for each byte: segment and lane of its last access. A segment is the code of a warp between
-// two barriers or bar.warp.sync; their numbers increase. Tag 0: never accessed; lane SEVERAL: several lanes.
+// Shadow memory has a tag for each byte, with segment and lane of its last access. A segment is the code of a warp
+// between two barriers or bar.warp.sync, and segment numbers increase. Tag 0 means that the byte was never accessed,
+// and the lane SEVERAL that several lanes accessed it.
 typedef uint32_t tag;
 enum { LANE_BITS = 6, SEVERAL = 32 };
 constexpr tag BY_HOST = 1;
@@ -74,7 +78,7 @@ struct memory {
     tag     *written, *read;
 };
 
-struct way {    // lanes that wait while the others take the other side of a branch
+struct way {    // lanes that wait while others run the other side of a branch
     uint32_t pc, join, lanes;
 };
 
@@ -94,19 +98,20 @@ template <typename F> void for_lanes(uint32_t lanes, F call)
 }
 
 struct warp {
-    const kernel          *code;
-    char                  *registers;
-    uint32_t              *predicates;
-    uint32_t               active, alive;    // masks: lanes that execute now; that have not exited
+    const kernel *code;
+    char         *registers;
+    uint32_t     *predicates;
+    // Masks of the lanes that execute now, and of the lanes that have not exited.
+    uint32_t               active, alive;
     uint32_t               pc, join;
     uint32_t               number, segment;
     uint32_t               vote;
-    const instruction     *barrier;    // at which the warp waits, or NULL
+    const instruction     *barrier;    // barrier at which the warp waits, or NULL
     bool                   has_ended;
     std::vector<way>       ways;
     std::vector<late_copy> copies;
-    uint32_t               groups[LANES];    // cp.async groups that each lane has committed
-    memory                *nearest[3];       // allocation of the last access, by space
+    uint32_t               groups[LANES];    // number of cp.async groups that each lane has committed
+    memory                *nearest[3];       // for each space, the allocation of the last access
     std::vector<char>      local;
     std::vector<tag>       local_written;
 
@@ -114,7 +119,7 @@ struct warp {
     {
         return (T *)(void *)(registers + (size_t)unit * UNIT);
     }
-    // Writes the results of active lanes; the others keep their values.
+    // Stores the results of the active lanes. The other lanes keep their values.
     template <typename T> void put(uint32_t unit, const T *from)
     {
         T *to = lanes<T>(unit);
@@ -136,30 +141,31 @@ struct warp {
     }
 };
 
-// The running grid.
+// The launch that is running.
 struct launch {
-    const kernel         *code;
-    dim3                  grid, block, index;
-    const char           *parameters;
-    uint32_t              first, block_first, interval;    // segments: of the launch, the block, since the last barrier
-    uint32_t              alive;                           // threads that reached the last barrier
+    const kernel *code;
+    dim3          grid, block, index;
+    const char   *parameters;
+    // First segments: of the launch, of the block, since the last barrier.
+    uint32_t              first, block_first, interval;
+    uint32_t              alive;    // threads that have reached the last barrier
     std::vector<memory>   shared;
-    std::vector<uint32_t> blocks;    // first segment of each
-    std::vector<uint32_t> owners;    // warp of each segment from block_first on
+    std::vector<uint32_t> blocks;    // first segment of each block
+    std::vector<uint32_t> owners;    // number of the warp of each segment, starting at block_first
 };
 extern launch the_launch;
 
-// Special registers, which a launch sets. The index of the block starts at BLOCK_INDEX.
+// Special registers, which are set when a kernel is launched. The index of the block starts at BLOCK_INDEX.
 enum { BLOCK_INDEX = 10 };
 inline constexpr const char *special_names[] = {"%tid.x",   "%tid.y",    "%tid.z",    "%ntid.x",      "%ntid.y",
                                                 "%ntid.z",  "%nctaid.x", "%nctaid.y", "%nctaid.z",    "%laneid",
                                                 "%ctaid.x", "%ctaid.y",  "%ctaid.z",  "%lanemask_lt", "%lanemask_eq"};
 
-// Generic addresses have the memory space in their upper bits. Dynamic shared memory starts at DYNAMIC_AT.
+// The upper bits of a generic address select the memory space. Dynamic shared memory starts at DYNAMIC_AT.
 constexpr uint64_t SHARED_BASE = UINT64_C(1) << 60, LOCAL_BASE = UINT64_C(1) << 61;
 enum { SHARED_START = 1024, LOCAL_START = 1024, DYNAMIC_AT = 64 << 10, MOST_SHARED = 227 << 10 };
 
-// Ends the process with a message that names the place. lane -1: the whole warp.
+// Ends the process with a message that says where the error is. lane -1 means the whole warp.
 [[noreturn]] void fail(const warp &of, const instruction &at, int lane, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 [[noreturn]] void fail_kernel(const char *kernel, uint32_t line, const char *text, const char *format, ...)
@@ -168,12 +174,14 @@ enum { SHARED_START = 1024, LOCAL_START = 1024, DYNAMIC_AT = 64 << 10, MOST_SHAR
 uint32_t begin_segment(uint32_t warp);
 void     run_grid(const kernel &code, dim3 grid, dim3 block, const char *parameters);
 
-// The allocation with this address range, or NULL.
+// Returns the allocation that contains this address range, or NULL.
 memory *find_memory(uint64_t address, uint64_t bytes);
-void    forget_segments(void);    // tags of all accesses become BY_HOST, so that segment numbers restart
-void    prepare_shared(const kernel &code, uint32_t dynamic_bytes);
+// Changes the tags of all accesses to BY_HOST, so that segment numbers can start again.
+void forget_segments(void);
+void prepare_shared(const kernel &code, uint32_t dynamic_bytes);
 
-// Functions of instructions: a table by opcode, and a search by the words of a load or store (NULL: unknown).
+// The functions that execute instructions are in a table by opcode. find_access finds the function of a load or store
+// by its words, and returns NULL if it is unknown.
 typedef void (*handler)(warp &, const instruction &);
 typedef std::unordered_map<std::string, handler> table;
 void                                             add_arithmetic(table &to);
@@ -182,7 +190,7 @@ void                                             add_late(table &to);
 handler                                          find_access(const std::vector<std::string_view> &words, uint32_t size);
 kernel                                          *read_kernel(std::string_view module, const std::string &name);
 
-void        visit_kernels(void (*visit)(const kernel &its));    // every kernel of the program
+void        visit_kernels(void (*visit)(const kernel &its));    // calls a function for every kernel of the program
 uint8_t    *keep_reached(const std::string &kernel, size_t instructions);
 std::string mutate(const std::string &kernel, std::string text);
 
@@ -191,7 +199,7 @@ extern emulator_traffic the_traffic;
 void                    begin_count(void);    // empties the cache at the start of a launch
 void                    count_read(uint64_t address, int bytes);
 
-// Instructions that other files compare with.
+// These instructions are declared here because other files compare functions with them.
 void branch(warp &w, const instruction &its);
 void leave(warp &w, const instruction &its);
 void arrive(warp &w, const instruction &its);

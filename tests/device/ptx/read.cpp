@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads a kernel: its parameters, its declarations, and its statements one by one.
+// Reads a kernel from PTX text: its parameters, its declarations, and its statements one by one.
 #include "read.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ namespace ptx
 {
 namespace
 {
-enum { GAP = 256 };    // between arrays of shared memory
+enum { GAP = 256 };    // bytes between arrays of shared memory
 
 void skip_space(reader *from)
 {
@@ -30,7 +30,8 @@ bool is_word(char of)
     return isalnum((unsigned char)of) || of == '_' || of == '$' || of == '%';
 }
 
-// Parses .shared .align 8 .b8 NAME[256] or .param .u64 NAME. bytes 0: dynamic shared memory.
+// Reads a declaration such as .shared .align 8 .b8 NAME[256] or .param .u64 NAME. `bytes` is 0 for dynamic shared
+// memory.
 variable read_variable(text words)
 {
     variable found  = {"", 0, 0, 0};
@@ -66,7 +67,7 @@ void read_parameters(reader *from, text list)
     from->its->parameter_bytes = end;
 }
 
-// Gaps separate the arrays of shared memory; dynamic memory comes last.
+// Places an array in shared memory. Arrays have gaps between them, and dynamic shared memory comes last.
 void read_shared(reader *from, variable found)
 {
     found.offset = found.bytes == 0 ? (uint32_t)DYNAMIC_AT : from->shared_end;
@@ -91,7 +92,7 @@ void read_registers(reader *from, text words)
     }
 }
 
-// Reads a statement; returns false at the end of the kernel.
+// Reads a statement. Returns false at the end of the kernel.
 bool read_statement(reader *from, statement *read)
 {
     skip_space(from);
@@ -207,7 +208,7 @@ void refuse(const reader *from, const char *begin, uint32_t line, const char *wh
     fail_kernel(from->its->name.c_str(), line, begin, "%s", why);
 }
 
-// Reads the entry's parameters, limits and shared arrays, and stops at its body.
+// Reads the parameters, limits and shared arrays of the kernel, and stops at the start of its code.
 static void read_body(reader *from, text module)
 {
     text   own(from->its->text);
@@ -217,7 +218,8 @@ static void read_body(reader *from, text module)
     for (size_t at = module.find(".shared "); at != text::npos; at = module.find(".shared ", at + 1)) {
         variable found = read_variable(module.substr(at + 7, module.find(';', at) - at - 7));
         bool     is_by_all =
-            module[at - 1] == '\n' || module.substr(at - 8, 8) == ".extern ";    // declared before the entries
+            // Arrays that all kernels can use are declared before them.
+            module[at - 1] == '\n' || module.substr(at - 8, 8) == ".extern ";
         if (is_by_all && own.find(found.name) != text::npos) {
             read_shared(from, found);
         }
@@ -239,7 +241,7 @@ kernel *read_kernel(text module, const std::string &name)
     made->name       = name;
     made->text       = mutate(name, std::string(module.substr(at, end - at)));
     from.its         = made;
-    made->predicates = 2;    // false and true
+    made->predicates = 2;    // for the constants false and true
     from.line        = 1 + (uint32_t)std::count(module.begin(), module.begin() + (long)at, '\n');
     read_body(&from, module);
     while (read_statement(&from, &read)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checked memory accesses of a lane: bounds, alignment, uninitialized bytes, and races.
+// Checked memory accesses of a lane. The checks find accesses out of bounds or misaligned, reads of unwritten bytes,
+// and races.
 #pragma once
 
 #include "ptx.h"
@@ -15,7 +16,7 @@ struct place {
     tag  *written, *read;
 };
 
-// Tags of bytes that several blocks or warps have read, or that atomic operations have accessed.
+// These tags mark bytes that several blocks or several warps have read, or that atomic operations have accessed.
 inline tag several_blocks()
 {
     return the_launch.first << LANE_BITS;
@@ -29,7 +30,8 @@ inline tag atomic_tag(space where)
     return (where == GLOBAL ? the_launch.first + 1 : the_launch.interval + 1) << LANE_BITS;
 }
 
-// Tags from oldest up to newest (exclusive): the write is ordered before the current access, by any thread.
+// A range of tags, without `newest`. A write with a tag in this range is ordered before the current access, whichever
+// thread wrote.
 struct span {
     tag oldest, newest;
 };
@@ -41,7 +43,7 @@ template <space where> span span_of()
                             : span{now.block_first << LANE_BITS, now.interval << LANE_BITS};
 }
 
-// Complete checks, if the fast ones below do not decide; an error ends the process.
+// Complete checks, which are called if the fast checks below cannot decide. An error ends the process.
 void check_read(warp &w, const instruction &its, int lane, const place &at, int bytes, space where, tag own);
 void check_write(warp &w, const instruction &its, int lane, const place &at, int bytes, space where);
 
@@ -49,7 +51,7 @@ memory *find_allocation(warp &w, const instruction &its, int lane, space where, 
 place   find_local(warp &w, const instruction &its, int lane, uint64_t address, uint64_t bytes);
 [[noreturn]] void fail_alignment(warp &w, const instruction &its, int lane, uint64_t address, uint64_t bytes);
 
-// Finds the bytes of a lane's access, which must be in one allocation.
+// Finds the bytes that a lane accesses. They must be in one allocation.
 template <int bytes, space where> place find_place(warp &w, const instruction &its, int lane, uint64_t address)
 {
     address &= where == GLOBAL ? ~UINT64_C(0) : ~(SHARED_BASE | LOCAL_BASE);
@@ -74,8 +76,8 @@ inline uint64_t address_of(warp &w, const instruction &its, int lane, int operan
     return base + (uint64_t)(int64_t)its.offset;
 }
 
-// Fast check of accesses by count lanes to adjacent bytes. Returns false without any effect if the tags alone do not
-// prove that there is no race. own: tag of the first lane; the others follow.
+// A fast check of accesses by `count` lanes to adjacent bytes. Returns false, without any effect, if the tags alone do
+// not prove that there is no race. `own` is the tag of the first lane, and the next lanes have the next tags.
 template <int bytes, space where, int count> bool try_read(const warp &w, const place &at, tag own)
 {
     const span ok     = span_of<where>();
@@ -131,7 +133,7 @@ void write_lane(warp &w, const instruction &its, int lane, uint64_t address, con
     memcpy(at.data, from, bytes);
 }
 
-// Whether all lanes of a warp access adjacent bytes in the allocation of the last access.
+// Returns whether all lanes of a warp access adjacent bytes in the allocation of the last access.
 template <int bytes, space where> bool find_row(warp &w, const instruction &its, place *at)
 {
     const memory *nearest = w.nearest[where];
