@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuDNN attention against our kernels, in the shapes of models: outputs and gradients, row by row. Skipped with the
-// reason if cuDNN does not support them.
+// Compares attention by cuDNN with attention by gswbench's own kernels, at a shape of a real model: outputs and
+// gradients, row by row. Skipped with the reason if cuDNN does not support the shape.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,16 @@
 #include "op_compare.h"
 #include "op_operands.h"
 
-// The emulator takes minutes for work that a GPU does in a second.
+// The test also runs on an emulated GPU, which needs minutes for work that a real GPU does in a second. There the shape
+// is small.
 #ifdef GSWBENCH_EMULATED
 enum { SEQUENCE = 96, HEADS = 4, KV_HEADS = 1, HEAD = 16 };
 #else
 enum { SEQUENCE = 8192, HEADS = 32, KV_HEADS = 8, HEAD = 128 };
 #endif
 
-// Both round probabilities and results to bf16, with different tiles. cuDNN may also round a head's part of a gradient.
+// cuDNN and the own kernels round probabilities and results to bf16, but with different tiles. cuDNN may also round the
+// part that each query head adds to the gradient of its KV head.
 static const double tolerance = 2e-2;
 
 static int failures;
@@ -102,7 +104,7 @@ int main(void)
     run_on_device(&own, &forward, 0, other[0]);
     compare(&forward, one[0], other[0]);
 
-    make(&backward, one[1]);    // output of our forward pass
+    make(&backward, one[1]);    // the output of the own forward pass
     take(&one[1][ATTENTION_GRADIENT_QUERY_IN], &other[0][ATTENTION_QUERY]);
     take(&one[1][ATTENTION_GRADIENT_KEY_VALUE_IN], &other[0][ATTENTION_KEY_VALUE]);
     take(&one[1][ATTENTION_GRADIENT_OUT_IN], &other[0][ATTENTION_OUT]);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A rank that its launcher did not bind runs on the cores next to its device; a rank bound elsewhere is named. The
-# machine is a fake sysfs, mounted in a namespace: cores of two nodes, devices on the second.
+# If the launcher does not bind a rank to cores, gswbench must bind it to the cores next to its GPU. A rank that is
+# bound elsewhere must get a note. The machine is imitated by files mounted over /sys: two NUMA nodes with cores, and
+# the GPU on the second.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     own=(unshare --mount)
     [ "$(id -u)" -eq 0 ] || own+=(--user --map-root-user)

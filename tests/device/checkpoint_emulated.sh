@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A device run resumes from its checkpoint bit by bit. A host run resumes from a device's checkpoint, and vice versa.
+# A run on the emulated GPU must continue from its checkpoint bit by bit. A run on the host must be able to continue
+# from it, too.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 arguments=(run --config tiny-llama --layers 1 --warmup 0 --json --set trace.steps=0 "${small[@]}"

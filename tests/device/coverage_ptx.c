@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// PTX coverage of the kernels by the tests with label ptx, which record it in the folder GSWBENCH_PTX_COVERAGE. It must
-// not fall below a limit.
+// Tests with the label ptx record which PTX instructions of the kernels they reach, in the folder
+// GSWBENCH_PTX_COVERAGE. This program fails if the share is below a limit.
 #include "device.h"
 
-int emulator_coverage(double entries, double instructions);    // in percent
+// In percent of kernels and of their instructions; returns 0 if one is missed.
+int emulator_coverage(double entries, double instructions);
 
 int main(void)
 {

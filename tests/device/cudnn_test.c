@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuDNN proposes engines for the attention of every shipped configuration, on an H100 that exists only as a
-// description.
+// Asks cuDNN for engines for the attention of every shipped configuration. It needs no GPU: cuDNN gets a description of
+// an H100.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdlib.h>
@@ -76,7 +76,8 @@ static void expect_op(const struct op *op, const char *whose)
     expect_engines(&op->shape.attention, whose);
 }
 
-// Attention of a row in bf16, whatever its precision, with the minimum number of layers for its pipeline.
+// Expects an engine for the attention of a published row, in bf16 whatever its precision. The model has as few layers
+// as its pipeline allows, because the layers have equal attention.
 static void expect_row(const char *name, const struct config_row *row)
 {
     struct config         config;

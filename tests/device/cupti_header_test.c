@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compiles only if our declarations of CUPTI functions, constants and records match its header.
+// Compiles only if gswbench's declarations of CUPTI functions, constants and records match CUPTI's header.
 #include <cupti.h>
 
 #include <criterion/criterion.h>
@@ -33,7 +33,8 @@ SAME_NUMBER(CUPTI_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_EXTERNAL_CORREL
                        offsetof(record, end) == offsetof(struct cupti_record, end) &&                                  \
                        offsetof(record, correlationId) == (place),                                                     \
                    #record)
-// The first version of each record with this layout, and the last one that all current toolkits have.
+// For each kind of record, the first version with this layout is compared, and the last version that all supported
+// toolkits have.
 SAME_WORK(CUpti_ActivityKernel4, CUPTI_CALL_OF_KERNEL);
 SAME_WORK(CUpti_ActivityKernel9, CUPTI_CALL_OF_KERNEL);
 SAME_WORK(CUpti_ActivityMemcpy3, CUPTI_CALL_OF_COPY);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opens the device for tests, or reports why they are skipped.
+// Functions for tests on a GPU, or on an emulated one. A test is skipped with the reason if there is none.
 #pragma once
 
 #include <stdio.h>
@@ -9,10 +9,10 @@
 
 enum { DEVICE_SKIPPED = 77 };
 
-// Ends the program if there is no device. Algorithms are chosen by rule, so that tests are reproducible bit by bit.
+// Ends the test as skipped if there is no GPU.
 static inline void device_require(void)
 {
-    setvbuf(stdout, NULL, _IOLBF, 0);    // a killed test keeps its output
+    setvbuf(stdout, NULL, _IOLBF, 0);    // so the output is kept if the test is killed
     status detected = backend_cuda.detect();
     if (failed(&detected)) {
         printf("skipped: %s\n", detected.text);
@@ -20,7 +20,7 @@ static inline void device_require(void)
     }
 }
 
-// Ends the program on failure.
+// Ends the test as failed if the result is a failure.
 static inline void device_check(status result)
 {
     if (failed(&result)) {
@@ -29,7 +29,7 @@ static inline void device_check(status result)
     }
 }
 
-// Prints a check, and counts it if it fails.
+// Prints the outcome of a check, and counts failed checks.
 static int         device_failures;
 static inline void report(bool passes, const char *what)
 {
@@ -39,11 +39,11 @@ static inline void report(bool passes, const char *what)
 
 static const struct backend_setup device_setup = {.threads = 2, .is_deterministic = true, .cache = ""};
 
-// Sets the order in which the emulator runs the threads of a block. 0: ascending; 1: descending; else: shuffled with
-// this seed. No effect on a real device.
+// Sets the order in which an emulated GPU runs the threads of a block. 0 is ascending, 1 is descending, other values
+// shuffle with this seed. On a real GPU this has no effect.
 #ifdef GSWBENCH_EMULATED
 void emulator_order(unsigned seed);
-// Traffic of kernels and copies since the last call (ptx/ptx.h).
+// Memory traffic of kernels and copies since the last call; ptx/ptx.h describes the fields.
 struct emulator_traffic {
     int64_t read_bytes, written_bytes, fed_bytes, operations, copied_bytes;
 };

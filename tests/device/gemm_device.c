@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// GEMM autotuning: the first run times algorithms and writes the cache, the second reads it and has the same bits, and
-// both agree with the algorithm chosen by rule. For GEMMs with token counts, each size is prepared once, and the number
-// of prepared sizes is limited.
+// Tests GEMM autotuning. The first run times the algorithms and writes the cache file. The second run reads it and must
+// give the same bits. Both must agree with the algorithm that is chosen without timing. If token counts change the size
+// of a GEMM, each size must be prepared once, and only a limited number of sizes is kept.
 #define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@
 #include "op_compare.h"
 #include "op_operands.h"
 
-// The emulator takes minutes for work that a GPU does in a second.
+// The test also runs on an emulated GPU, which needs minutes for work that a real GPU does in a second. There the GEMMs
+// are small.
 #ifdef GSWBENCH_EMULATED
 enum { GEMMS = 5, SHRUNK = 16 };
 #else
@@ -34,7 +35,7 @@ static struct buffer multiply(struct backend *device, const struct op_case *test
 {
     struct op     op = complete_op(test);
     struct buffer operands[OP_OPERANDS];
-    make_operands(NULL, test, &op, 1, operands);    // operands of GEMMs need no host backend
+    make_operands(NULL, test, &op, 1, operands);    // no host backend is needed to make operands of a GEMM
     run_on_device(device, &op, 0, operands);
     struct buffer made = operands[GEMM_C];
     operands[GEMM_C]   = (struct buffer){.data = NULL};
@@ -70,7 +71,7 @@ static double largest_difference(const struct buffer *one, const struct buffer *
 enum { WIDTH = 8, MOST_ROWS = 6000, KEPT = 4096 };
 void emulator_descriptions(int *made, int *kept);
 
-// Returns the sum over a GEMM of ones with that many rows in use.
+// Multiplies matrices of ones of which only `rows` rows are in use, and returns the sum of the result.
 static double multiply_rows(struct backend *device, const struct prepared *prepared, struct op *op,
                             struct buffer buffers[], int64_t rows)
 {

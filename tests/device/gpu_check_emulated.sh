@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs scripts/gpu-check from a package on the emulated device, without the sources: its last part, and one that ends
-# early. The limits apply to a real GPU. gpu_check_killed.sh is the long version.
+# Runs scripts/gpu-check from its package on the emulated GPU, where the sources are hidden: part 3, and a run that ends
+# early. Its limits of run times are for a real GPU. gpu_check_killed.sh is the long version of this test.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 source "$GSWBENCH_SOURCE_DIR/tests/device/gpu_check_folder.sh"
 unpack_apart

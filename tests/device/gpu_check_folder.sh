@@ -1,11 +1,14 @@
 # shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: MIT
-# For tests of scripts/gpu-check, which writes to the folder out. Source after tests/support/script.sh.
+# Functions for tests of scripts/gpu-check, which writes to the folder `out`. A test must source tests/support/script.sh
+# before this file.
 
-count() { cat "$2" 2>/dev/null | grep -c "$1" || true; }    # count PATTERN FILE: lines; 0 if there is no file
+# count PATTERN FILE: prints the number of matching lines; 0 if the file is missing.
+count() { cat "$2" 2>/dev/null | grep -c "$1" || true; }
 ended_stages() { count ' s  ' out/table.txt; }
 
-# Expects that each part's archive can be read, and that every line of JSON inside and outside is complete.
+# Expects that the archive of each part can be read, and that every line of JSON in the folder and in the archives is
+# complete.
 expect_packed() {
     local file
     for file in out/part-*.tar.gz; do
@@ -18,8 +21,8 @@ expect_packed() {
         python3 -c "import json, sys; [json.loads(line) for line in sys.stdin]" || complain "a line of JSON is broken"
 }
 
-# unpack_apart: packs the programs of this build, and unpacks them where neither sources nor build are visible. The
-# array check runs their gpu-check there.
+# unpack_apart: packs the programs of this build, and unpacks them where the sources and the build folder are hidden.
+# The array `check` then runs gpu-check of the package there.
 unpack_apart() {
     "$GSWBENCH_SOURCE_DIR/scripts/gpu-pack" pack.tar.gz --built "$GSWBENCH_BINARY_DIR" >output 2>&1 || complain "not packed"
     mkdir pack
@@ -36,8 +39,8 @@ unpack_apart() {
     check=("${apart[@]}" "$PWD/pack/scripts/gpu-check" --out "$PWD/out")
 }
 
-# kill_when SIGNAL UNTIL COMMAND...: signals the command once UNTIL has ended. Everything up to then is packed; after
-# KILL, all finished stages but the latest.
+# kill_when SIGNAL UNTIL COMMAND...: starts COMMAND, and sends it SIGNAL when the command UNTIL has ended. All results
+# up to then must be in an archive. After KILL, the latest finished stage may be missing.
 kill_when() {
     local signal=$1 until=$2 session rows figures late=0
     shift 2

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs scripts/gpu-check from a package on the emulated device, without the sources. All parts pass within their
-# estimates. Killed at ten random times, it leaves packed results: tests/device/gpu_check_killed.sh [SEED]
+# Runs scripts/gpu-check from its package on the emulated GPU, where the sources are hidden:
+# tests/device/gpu_check_killed.sh [SEED]
+# All parts must pass within their estimated times. Killed at ten random times, gpu-check must leave archives with its
+# results.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 source "$GSWBENCH_SOURCE_DIR/tests/device/gpu_check_folder.sh"
 unpack_apart
 
-lasts=()    # seconds that a part takes here
+lasts=()    # seconds that each part takes here
 for part in 1 2 3; do
     begin=$SECONDS code=0
     timeout 575 "${check[@]}" --part $part >output 2>&1 || code=$?

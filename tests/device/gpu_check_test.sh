@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs scripts/gpu-check in a package with fake programs: verdicts, exit codes, arguments, and the archive after a kill.
+# Runs scripts/gpu-check in a package of fake programs. Tests its verdicts, exit codes, the arguments that it passes,
+# and the archive that it leaves when it is killed.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 source "$GSWBENCH_SOURCE_DIR/tests/device/gpu_check_folder.sh"
 mkdir -p pack/{bin,bench/pytorch,tests,lib,scripts} others
 cp "$GSWBENCH_SOURCE_DIR"/scripts/{gpu-check,mpi-environment} pack/scripts
 
-# Creates a fake program with this name and body.
+# Creates a fake program that has this name and shell code.
 pretend() {
     printf '#!/bin/bash\n%s\n' "$2" >"$1"
     chmod +x "$1"
@@ -40,7 +41,8 @@ esac'
 }
 check=(env "TMPDIR=$PWD" "LD_LIBRARY_PATH=/given" "PATH=$PWD/others:$PATH" "$PWD/pack/scripts/gpu-check" --out "$PWD/out")
 
-expect_verdict() {    # expect_verdict CODE PATTERN [ARGUMENT...]: the exit code, and a line of the table
+# expect_verdict CODE PATTERN [ARGUMENT...]: runs gpu-check and expects the exit code, and a line in its table.
+expect_verdict() {
     local expected=$1 pattern=$2
     shift 2
     rm -rf out
@@ -71,7 +73,7 @@ expect_verdict 0 '^layer llama3-8b/bf16 +[0-9]+ s  passed' --part 2
 expect '^libraries: .*/given$' unpacked/logs/*PyTorch-llama3-8b-bf16*
 ! grep -q "^libraries: .*$PWD/pack" unpacked/logs/*PyTorch* || complain "PyTorch gets the libraries of the package"
 
-# A stage that does not fit into the remaining time is not a failure.
+# A stage that does not fit into the remaining time is skipped, and does not fail.
 expect_verdict 0 '^run a published row of one device +[0-9]+ s  not run: [0-9]+ s left' --part 3 --seconds 119
 expect '^layer, again llama2-70b/bf16 +[0-9]+ s  passed' out/table.txt
 ! grep -q '^next' out/table.txt || complain "something follows part 3" out/table.txt
@@ -96,7 +98,7 @@ pretend pack/bin/gswbench 'exit 4'
 pretend others/mpirun 'exit 4'
 expect_verdict 77 '^nothing was proven'
 
-# The real program accepts every job that gpu-check runs.
+# The real gswbench must accept every job that gpu-check runs.
 pretend_all
 rm -f commands
 expect_verdict 0 '^part 3' --part 3
@@ -109,7 +111,7 @@ while read -r job; do
     run 0 "$GSWBENCH" check $job
 done <distinct
 
-# After a kill at any time, the results up to then are packed.
+# Whenever gpu-check is killed, the results up to then must be in the archive.
 three_stages() { while [ "$(ended_stages)" -lt 3 ]; do sleep 0.05; done; }
 for until in 'sleep '{0.3,0.6,0.9,1.2,1.5} three_stages; do
     kill_when TERM "$until" "${check[@]}" --part 2

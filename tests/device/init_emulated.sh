@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# gswbench init detects the devices of this machine, and its configuration runs on them.
+# `gswbench init` must find the GPU of this machine, here an emulated one, and the configuration that it writes must run
+# on it.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 run 0 "$GSWBENCH" init here.ini
 expect '^here.ini: this machine, 1 x emulated GPU$'

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Runs cases in worker processes, which report the current case and its outcome through a pipe: a case that kills its
-// process is named, and the others still run.
+// Runs test cases in worker processes. Through a pipe, a worker reports which case it runs and the outcome. If a case
+// kills its process, the case is named and another worker runs the rest.
 #pragma once
 
 #include <stdio.h>
@@ -11,18 +11,18 @@
 
 enum outcome { OUTCOME_PASSED, OUTCOME_FAILED, OUTCOME_SKIPPED, OUTCOME_COUNT };
 
-// These functions run in the worker. run prints its findings.
+// These functions are called in the worker. `run` prints its findings.
 struct isolated {
     int count;
     void (*name)(int index, char *text, int bytes);
-    void (*open)(void);    // once per worker, before its first case; or NULL
+    void (*open)(void);    // called once per worker before its first case, or NULL
     enum outcome (*run)(int index);
-    void (*close)(void);    // after its last case; or NULL
+    void (*close)(void);    // called after its last case, or NULL
     int seconds;            // time limit of a case
 };
 
 struct message {
-    int index, outcome;    // OUTCOME_COUNT: the case starts
+    int index, outcome;    // outcome is OUTCOME_COUNT if the case starts
 };
 
 static void tell(int pipe, int index, enum outcome outcome)
@@ -52,7 +52,7 @@ static void work(const struct isolated *cases, int first, int pipe)
     fflush(NULL);
 }
 
-// Reads until the worker ends. Returns the case that it was running, or -1.
+// Reads the messages of a worker until it ends. Returns the case that it was running then, or -1.
 static int follow(int pipe, int counts[OUTCOME_COUNT], int *next)
 {
     int            current = -1;
@@ -80,8 +80,8 @@ static void report_end(const struct isolated *cases, int index, int ended)
     }
 }
 
-// Runs all cases in order in a worker, and counts outcomes. If a worker ends in the middle of a case, that case fails
-// and a new worker continues with the next one. Returns 0, or the exit code of a worker that reached no case.
+// Runs all cases in order and counts the outcomes. If a worker ends during a case, this case fails, and a new worker
+// continues with the next one. Returns 0, or the exit code of a worker that reached no case.
 static int isolated_run(const struct isolated *cases, int counts[OUTCOME_COUNT])
 {
     memset(counts, 0, sizeof(*counts) * OUTCOME_COUNT);
@@ -109,7 +109,7 @@ static int isolated_run(const struct isolated *cases, int counts[OUTCOME_COUNT])
             report_end(cases, died, ended);
             counts[OUTCOME_FAILED]++;
             next = died + 1;
-        } else if (next == first) {    // no case started, so another worker would fail too
+        } else if (next == first) {    // no case started, so another worker would fail as well
             return WIFEXITED(ended) && WEXITSTATUS(ended) != 0 ? WEXITSTATUS(ended) : EXIT_FAILURE;
         } else if (next < cases->count || !WIFEXITED(ended) || WEXITSTATUS(ended) != 0) {
             printf("FAIL a process ended between two cases, or at its end\n");

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Compiles the kernels that state a number of blocks per SM for every architecture of a default build. An SM of compute
-# capability 8.9 or 12.0 holds 1,536 threads in place of 2,048, and ptxas rejects a bound that needs more.
+# Compiles the kernels that state a minimum number of blocks per SM for all architectures of a default build. ptxas
+# rejects a bound that needs more threads than an SM has. That is 1,536 for compute capability 8.9 and 12.0, and 2,048
+# for the others.
 set -euo pipefail
 
 source_dir=${GSWBENCH_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}

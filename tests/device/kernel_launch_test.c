@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Launch configurations of kernels.
+// Tests how many blocks and threads kernels are launched with.
 #include <criterion/criterion.h>
 
 #include "kernels/cross_entropy.h"
 #include "kernels/norm.h"
 #include "kernels/route.h"
 
-// An H200: 132 SMs, 227 KiB of shared memory per block.
+// An H200 has 132 SMs, and up to 227 KiB of shared memory per block.
 static const struct kernel_target target = {.multiprocessors = 132, .shared_bytes = 232448};
 
 Test(kernel_launch, takes_whole_words_only_where_every_row_starts_on_one)
@@ -72,13 +72,15 @@ Test(kernel_launch, sums_gradients_of_norms_in_as_many_blocks_as_are_resident)
     struct launch few    = norm_backward_launch(3, 77, 4, target.multiprocessors);
 
     cr_assert_eq(norm_backward_shared_bytes(8192, 1), 32768);
-    cr_assert_eq(norm_backward_shared_bytes(77, 2), 640);    // whole packets of 8
+    // 77 x 2 values of 4 bytes, with rows padded to multiples of 8.
+    cr_assert_eq(norm_backward_shared_bytes(77, 2), 640);
     cr_assert_eq(launch.blocks, 2 * 132);
     cr_assert_eq(launch.threads, 256);
     cr_assert_eq(wide.blocks, 132);
     cr_assert_eq(wide.threads, 576);
     cr_assert_eq(few.blocks, 3);
-    cr_assert_leq(norm_backward_shared_bytes(NORM_COLUMNS_MAX, 2), 163 << 10);    // of the smallest device
+    // 163 KiB is the limit of the GPU with the least shared memory.
+    cr_assert_leq(norm_backward_shared_bytes(NORM_COLUMNS_MAX, 2), 163 << 10);
 }
 
 Test(kernel_launch, gives_every_thread_of_a_row_the_same_work)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Compares ptxas' report for every sm_90a kernel with kernel_resources.txt. A kernel must be listed, must not spill
-# registers, and may use at most 8 registers more than recorded. --record rewrites the file.
+# Compares the registers that ptxas reports for every sm_90a kernel with kernel_resources.txt. A kernel must be listed,
+# must not spill more than recorded, and may use at most 8 registers more than recorded. --record rewrites the file.
 set -euo pipefail
 
 source_dir=${GSWBENCH_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -10,8 +10,8 @@ table=$source_dir/tests/device/kernel_resources.txt
 reports=("$build"/kernels/CMakeFiles/gswbench_kernels.dir/*.cu.o.report)
 [ -e "${reports[0]}" ] || { echo "skipped: this build has no CUDA"; exit 77; }
 
-# Prints a line per kernel: registers, bytes spilled, bytes of static shared memory, file and kernel. The mangled name
-# of an anonymous namespace has a hash that changes with the file.
+# Prints a line for each kernel: registers, bytes spilled, bytes of static shared memory, file, and name. The name is
+# demangled without "(anonymous namespace)", because its mangled form has a hash that changes with the file.
 list_kernels() {
     awk '/Compiling entry function/    { is_ours = /sm_90a/ }
          /Function properties for/     { name = $NF }
@@ -24,7 +24,7 @@ list_kernels() {
         c++filt | sed -e 's/(anonymous namespace):://g' -e 's/([a-z_]*_args.*$//' -e 's/ void / /' | LC_ALL=C sort -k4
 }
 
-# A row of the table has all kernels that differ only in the last template argument.
+# Kernels that differ only in their last template argument are in one row of the table.
 if [ "${1:-}" = --record ]; then
     { sed '/^[^#]/d' "$table"
       list_kernels | awk '

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Randomly drawn layouts, with as many ranks as the launcher starts, train on the device over NCCL like one rank does,
-// captured and eagerly. Ranks share the emulated device. layouts_nccl [FIRST COUNT]: the first draw to consider, and
-// the number of layouts to run.
+// Trains randomly drawn layouts over NCCL with as many ranks as the launcher starts, with and without a CUDA graph. The
+// losses must equal those of one rank. All ranks share the emulated GPU. layouts_nccl [FIRST COUNT] starts with draw
+// FIRST and runs COUNT layouts.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,10 +16,9 @@
 
 enum { STEPS = 2, LAYOUTS = 4, APART = 2, APART_SECONDS = 120 };
 
-// BF16 sums in another order differ by rounding: router logits differ by up to 0.05 between layouts, and as much from
-// fp32. A token with nearly tied experts then changes experts, which moves the loss of 16 tokens by 2 %. To avoid such
-// a tolerance, biases select the same experts for every token of a layer. The host backend compares layouts with
-// experts selected by scores, in fp32.
+// Sums in another order differ by BF16 rounding, and router logits then differ by up to 0.05. A token with nearly equal
+// scores would be sent to another expert, which changes the loss of 16 tokens by 2 %. So biases select the same experts
+// for every token here. The tests of the host backend compare layouts with experts selected by scores, in fp32.
 static const double NORM_TOLERANCE = 0.03;
 
 static double loss_tolerance(const struct training *training)
@@ -32,7 +31,8 @@ static status connect_nccl(struct comm *made, struct comm *control, struct backe
     return comm_open_nccl(made, control, backend, &(struct comm_nccl_setup){.connect_seconds = 60, .registers = true});
 }
 
-// Draws a layout that the device supports: BF16, rows of whole packets. Small, since the emulator is slow.
+// Draws a layout that the GPU backend supports: BF16, with rows that are multiples of 16 bytes. It is small, since the
+// emulated GPU is slow.
 static struct training draw(uint64_t seed)
 {
     struct training      training   = drawn_layout(seed);
@@ -71,18 +71,19 @@ static bool is_close(float found, float expected, double tolerance)
     return fabs((double)found - (double)expected) <= tolerance * fabs((double)expected);
 }
 
-// Whether each expert of every layer has the same number of tokens in both, on whichever ranks.
+// Returns whether each expert of every layer has the same number of tokens in both trainings, on any rank.
 static bool is_routed_the_same(const struct training *many, const struct training *one)
 {
     int64_t layers = layers_with_experts(&one->tiny.model), width = one->tiny.model.experts + 2;
     bool    is_same = true;
     for (int64_t i = 0; i < layers * width; i++) {
-        is_same = is_same && (i % width == width - 1 || many->routing[i] == one->routing[i]);    // the auxiliary loss
+        // The last value of a layer is the auxiliary loss.
+        is_same = is_same && (i % width == width - 1 || many->routing[i] == one->routing[i]);
     }
     return is_same;
 }
 
-// Compares on rank 0; the others wait for it in the next layout.
+// Compares on rank 0. The other ranks wait for it in the next layout.
 static int compare(const struct comm *comm, const struct training *found, const struct training *expected,
                    uint64_t seed, const char *how)
 {
@@ -118,9 +119,9 @@ static int train(struct comm *comm, uint64_t seed, bool captures)
     return compare(comm, &many, &one, seed, captures ? ", captured" : "");
 }
 
-// Gives each rank's tokens other experts, so every rank of the expert-parallel group receives a different token count
-// from each source, and swapped counts are found. One rank cannot train this way; the reference is the same layout over
-// MPI.
+// Biases select other experts on each rank, so every rank of an expert-parallel group receives a different token count
+// from each source, and swapped counts give a wrong loss. A single rank cannot train this way, so the reference is the
+// same layout over MPI.
 static bool has_sources(const struct training *drawn)
 {
     const struct model_config *model = &drawn->tiny.model;
@@ -133,7 +134,7 @@ static int train_apart(struct comm *comm, uint64_t seed)
     over_nccl.apart           = true;
     over_mpi                  = over_nccl;
     over_mpi.connect          = NULL;
-    alarm(APART_SECONDS);    // with a wrong count NCCL can hang
+    alarm(APART_SECONDS);    // NCCL can hang if a count is wrong
     training_run_rank(&over_mpi, comm);
     training_run_rank(&over_nccl, comm);
     alarm(0);
@@ -146,7 +147,7 @@ int main(int argc, char **argv)
     char        host[16];
     device_require();
     training_require(comm_open_mpi(&comm));
-    // NCCL allows one rank per device and host.
+    // NCCL refuses two ranks with one device on one host, so each rank claims to be a host of its own.
     snprintf(host, sizeof(host), "rank%d", comm.topology.rank);
     setenv("NCCL_HOSTID", host, 1);
     uint64_t    seed   = argc == 3 ? strtoull(argv[1], NULL, 10) : 0;

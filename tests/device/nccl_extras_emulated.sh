@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Features of newer NCCL versions: each is reported, optional, and not used with an older library. The emulator's NCCL
-# ends a rank that breaks the rules of these functions.
+# Tests features that only newer NCCL versions have. Each must be reported, optional, and unused with an older library.
+# NCCL is emulated, and ends a rank that breaks the rules of these functions.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 arguments=(--verbose --config tiny-llama --layers 2 "${small[@]}" --set model.kv_heads=2 --backend cuda --comm nccl --steps 2
@@ -19,7 +19,7 @@ launch() {    # launch RANKS EXIT_CODE [ARGUMENT...]
     run "$expected" mpirun -np "$ranks" bash -c 'run_as_a_host "$@"' run "${arguments[@]}" "$@"
 }
 figures() { grep -oE 'loss: [0-9.]+, grad_norm: [0-9.]+' output; }
-connections() {    # connections KEY=VALUE...: what the result says of them
+connections() {    # connections KEY=VALUE...: expects these values in the result's report of connections
     python3 - "$(result result.json)" "$@" <<'END' || complain "other connections than $*"
 import json, sys
 found = json.load(open(sys.argv[1]))["connections"]
@@ -29,7 +29,7 @@ for key, value in (word.split("=") for word in sys.argv[2:]):
 END
 }
 
-# Groups have symmetric memory in windows on each stream. Results equal those without windows.
+# Each group has symmetric memory in windows, one for each stream. Results must equal the results without windows.
 launch 2 0 --set parallel.fsdp=2
 expect "^connections with: memory of NCCL's, 4 symmetric windows, 2\.00 MiB of the device by NCCL's own count$"
 connections library_memory=true windows=4 registered=0 refused=0
@@ -39,11 +39,12 @@ expect '^connections with: 2\.00 MiB of the device by NCCL.s own count$'
 connections library_memory=false windows=0 library_bytes=2097152
 [ -n "$with" ] && [ "$with" = "$(figures)" ] || complain "other numbers than $with"
 
-# Pipeline stages register their activation buffers per direction and neighbour. Loss and norm are in a window.
+# Pipeline stages register their activation buffers, once for each direction and neighbour. Loss and norm are reduced in
+# a window.
 launch 4 0 --set parallel.pp=2 --set parallel.fsdp=2 --set train.accumulation=2 --set run.registered_buffers=yes
 connections library_memory=true windows=4 registered=2 refused=0
 
-# A library that refuses windows, and one that does not know them.
+# In the first run the library refuses windows. In the second run a rank's library does not know them.
 export FAKE_NCCL='unknown=0 unknown=1'
 launch 2 0 --set parallel.fsdp=2
 connections library_memory=true windows=0 refused=4
@@ -51,7 +52,7 @@ launch 2 4 --set parallel.fsdp=2 --set run.registered_buffers=yes
 expect 'registered_buffers or zero_cta = yes: NCCL did not register memory for the [a-z-]+ stream of 2 ranks from 0 to 1: it needs a driver'
 unset FAKE_NCCL
 
-# All-to-alls are single calls, by copy engines where possible; an older library uses sends and receives.
+# Each all-to-all must be a single NCCL call, by copy engines where possible. An older library gets sends and receives.
 experts=(--set model.family=mixtral --set model.capacity_factor=1 --set model.pattern=experts,experts --set model.experts=4 --set model.top_k=2 --set model.expert_ffn=16 --set parallel.fsdp=2
     --set parallel.ep=2)
 launch 2 0 "${experts[@]}"
@@ -69,8 +70,8 @@ expect 'zero_cta = yes: it needs registered buffers, but registered_buffers = no
 FAKE_NCCL='version=0:22703 version=1:22703' launch 2 4 --set parallel.fsdp=2 --set run.zero_cta=yes
 expect 'zero_cta = yes: it needs NCCL 2\.28 or newer'
 
-# Ring steps use sends and receives, or with copy engines puts, whose receiver has another row offset than the sender;
-# eagerly and captured.
+# Ring steps use sends and receives. With copy engines they use puts into the receiver, which has these rows at another
+# offset than the sender. Both are tested with and without a CUDA graph.
 ring=(--set model.heads=4 --set model.kv_heads=4 --set parallel.tp=4 --set parallel.sequence_parallel=yes
     --set parallel.tp_overlap=yes)
 for graphs in on off; do
@@ -96,7 +97,7 @@ expect 'registered_buffers or zero_cta = yes: NCCL 2\.17\.1 has no ncclMemAlloc 
 run 4 mpirun -np 2 "$GSWBENCH" "${arguments[@]}" --comm mpi --set parallel.fsdp=2 --set run.registered_buffers=yes
 expect 'registered_buffers = yes: communicator mpi does not support it: leave it out'
 
-# Several unique ids for a large group, or one if the library supports only one.
+# A large group must be connected with several unique ids, or with one if the library supports only one.
 launch 4 0 --set parallel.fsdp=4 --set run.ranks_per_id=2
 expect ', 2 connections opened by several ids, '
 connections by_several_ids=2 library_bytes=2097152
@@ -105,14 +106,14 @@ connections by_several_ids=0
 LD_LIBRARY_PATH=$old launch 4 0 --set parallel.fsdp=4 --set run.ranks_per_id=2
 connections by_several_ids=0 library_bytes=null
 
-# A step must not load a kernel, which a running transfer could block: the emulator then ends the run. Isolated tests
-# are disabled, since they would run ops alone.
+# Loading a kernel during a step can hang, because it may wait for a collective that is running. The emulator ends the
+# run then. Isolated tests of ops would load all kernels before, so they are disabled.
 launch 2 0 "${experts[@]}" --set run.verify=light --set run.graphs=off
 expect '^RESULT (VALID|DEGRADED)'
 [ "$one_call" = "$(figures)" ] || complain "other numbers than $one_call"
 
-# Algorithm and protocol of each transfer, parsed from NCCL log lines of several versions.
-by() {    # by KIND ALGORITHM PROTOCOL CHANNELS
+# The algorithm and protocol of each collective are parsed from NCCL's log, in the formats of several versions.
+by() {    # by KIND ALGORITHM PROTOCOL CHANNELS: expects these for all ops of this kind
     python3 - "$(result result.json)" "$@" <<'END' || complain "a $1 is not by $2 $3 with $4 channels"
 import csv, json, sys
 kind, *expected = sys.argv[2:]
@@ -140,7 +141,7 @@ expect "communication_algorithms = yes needs NCCL's log for itself"
 DEBUG_RANK=1 launch 2 4 --set parallel.fsdp=2 --set run.communication_algorithms=yes
 expect "rank 1.*communication_algorithms = yes needs NCCL's log for itself"
 
-# A device whose SMs could all be occupied by transfers.
+# The GPU has so few SMs that collectives could occupy all of them.
 FAKE_PROCESSORS=2 launch 2 0 --set parallel.fsdp=2
 expect '^note: ctas: rank 0 on .* \(as 2 of 2 ranks\): collectives may use 2 SMs at a time, and the device has 2: none is left to compute$'
 FAKE_PROCESSORS=2 launch 2 4 --set parallel.fsdp=2 --set run.conditions=error

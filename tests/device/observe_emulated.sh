@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Device observations in result.json, in the text and on the page. The device is emulated, and a fake NVML is scripted
-# for each case.
+# Tests what is observed on a GPU (clocks, power, temperature, errors) in result.json, in the text and on the page. The
+# GPU is emulated, and a fake NVML gets its values from FAKE_NVML in each case.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/nvml_new${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
@@ -12,7 +12,7 @@ device="uuid=GPU-00000000-0000-0000-0000-000000000000 name=emulated_H100 pci=000
     energy=1000000,1060000 ecc00=0 ecc10=0 ecc01=5 ecc11=0 rows_corrected=0 rows_uncorrected=0 rows_pending=0 rows_failed=0
     links=18 active=18 link0=0 link1=0 link2=0 link3=0"
 
-# Everything is observed.
+# All values are observed.
 FAKE_NVML=$device run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^RESULT (VALID|DEGRADED)'
 expect '^note: sw-power-cap: rank 0 \(.*, emulated H100 at 00000000:1B:00\.0\): power cap in [0-9]+ of [0-9]+ samples, which is normal at full load$'
@@ -25,7 +25,7 @@ expect '"energy_j_per_step": 20.0' "$json"
 expect '<td>00000000:1B:00\.0</td>' "$(result report.html)"
 expect '<th class=n>NVLinks active</th>' "$(result report.html)"
 
-# Ranks with different devices: names the outlier, its place, and the majority's value.
+# The ranks have different GPUs: a note must name the rank that deviates, its host, and the value of the other ranks.
 unlike() { FAKE_DEVICE=$OMPI_COMM_WORLD_RANK FAKE_NVML=${FAKE_NVML/000000000000 /00000000000$OMPI_COMM_WORLD_RANK } \
     bash -c '[ $OMPI_COMM_WORLD_RANK != 2 ] || export FAKE_NVML=${FAKE_NVML/vbios=96.00/vbios=96.11}; exec "$@"' rank "$@"; }
 export -f unlike
@@ -35,14 +35,14 @@ expect '"VBIOS": "96.00"' "$(result result.json)"
 expect '"ranks": "2"' "$(result result.json)"
 expect '<td>96\.11 on rank 2 \(' "$(result report.html)"
 
-# A thermal slowdown degrades the result; its numbers remain.
+# A thermal slowdown makes the result DEGRADED, but its numbers are still printed.
 FAKE_NVML="${device/events=0x1,0x4/events=0x1,0x44}" run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^RESULT DEGRADED'
 expect '^degraded: hw-thermal-slowdown: rank 0 \(.*, emulated H100 at 00000000:1B:00\.0\): hardware thermal slowdown in '
 expect '^step time '
 expect '"status": "degraded"' "$(result result.json)"
 
-# No library, no driver, another device, an older driver.
+# In these runs there is no driver, no NVML library, no GPU with this UUID, and then an older driver.
 FAKE_NVML="$device init=9" run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^RESULT (VALID|DEGRADED)'
 expect '^gpus: not observed: libnvidia-ml\.so\.1: Driver Not Loaded$'
@@ -56,17 +56,17 @@ LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/nvml_old FAKE_NVML=$device run 0 "$GS
 expect "^gpus: 1 of 1 observed  SM clock 345 MHz  power 90 W  at most 31 C  energy [0-9.]+ J/step"
 expect '"energy_source": "power"' "$(result result.json)"
 
-# A device that is lost in the middle.
+# NVML loses the GPU during the run.
 FAKE_NVML="$device lost=2" run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^note: not-observed: rank 0 .*observed for [0-9]+ samples only: GPU is lost$|^gpus: not observed: GPU is lost$'
 
-# The host backend has no observations.
+# A run on the host backend has no observations.
 FAKE_NVML=$device run 0 "$GSWBENCH" "${arguments[@]}" --backend host
 expect '^RESULT (VALID|DEGRADED)'
 unexpected '^gpus:'
 expect '"observations": \[\]' "$(result result.json)"
 
-# Two ranks: on separate devices, where the second one is slow and has lost a link; and on one device.
+# Two ranks run on separate GPUs, and the second GPU is slow and has lost an NVLink. Then both ranks run on one GPU.
 as_a_rank() {
     export NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK FAKE_DEVICE=$((OMPI_COMM_WORLD_RANK * OWN))
     export FAKE_NVML=${FAKE_NVML/000000000000 name/00000000000$FAKE_DEVICE name}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Derives op cases from the table so that every kernel template runs: other formats, widths, alignments,
-// windows, functions and scalings.
+// Varies the test cases of ops so that every template of a kernel runs: other formats, row widths, alignments, windows,
+// activation functions and scalings.
 #pragma once
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ enum {
 struct op_variant {
     struct op_case test;
     char           name[200], operands[OP_OPERANDS + 1];
-    int            beside;    // elements of misalignment from 16 bytes
+    int            beside;    // operands are misaligned by this number of elements
 };
 
 static inline bool vary_letter(char *at, char from, char to)
@@ -38,7 +38,8 @@ static inline bool is_cast_to_fp4(const struct op *op)
     return op->kind == OP_QUANTIZE && scaling_is_nv((enum scaling)op->shape.quantize.scaling);
 }
 
-// Whether every row starts on 16 bytes, or not. Rows that are cast to FP4 consist of blocks of 16.
+// Changes the row width, so that rows that started at multiples of 16 bytes no longer do, or the reverse. Rows that are
+// cast to FP4 must stay multiples of 16 elements.
 static inline bool vary_columns(struct op *op)
 {
     int64_t *columns = NULL;
@@ -81,20 +82,21 @@ static inline bool vary_columns(struct op *op)
 
 static inline bool vary_formats(const struct op *op, char *operands, int how)
 {
-    bool varies = false, is_plain = strlen(operands) <= OP_FUSED + 1;    // not fused
+    bool varies = false, is_plain = strlen(operands) <= OP_FUSED + 1;    // is false for fused ops
     for (int i = 0; operands[i] != '\0'; i++) {
         if ((how & VARY_TYPE) && is_plain && op->kind != OP_GEMM && op->kind != OP_ATTENTION_FORWARD &&
             op->kind != OP_ATTENTION_BACKWARD) {
             varies = vary_letter(&operands[i], 'b', 'f') || varies;
         }
-        if ((how & VARY_FORMAT) && strchr(operands, '2') == NULL) {    // scales of FP4 are E4M3
+        // FP4 tensors ('2') are left out, since their scales are always E4M3.
+        if ((how & VARY_FORMAT) && strchr(operands, '2') == NULL) {
             varies = vary_letter(&operands[i], '4', '5') || vary_letter(&operands[i], '5', '4') || varies;
         }
     }
     return varies;
 }
 
-// Exchanges 1x128 and MX scaling, whose scales have different formats.
+// Exchanges 1x128 and MX scaling. Their scales have different formats (fp32 and a power of two).
 static inline bool vary_scaling(struct op *op, char *operands)
 {
     int   scaling = op->kind == OP_QUANTIZE ? (int)op->shape.quantize.scaling : (int)op->fused_scaling;
@@ -114,8 +116,8 @@ static inline bool vary_scaling(struct op *op, char *operands)
     return true;
 }
 
-// Misaligns operands. GEMMs, attention and casts to FP4 read whole tiles and require 16-byte alignment, which all
-// tensors of plans have.
+// Misaligns the operands. GEMMs, attention and casts to FP4 cannot be misaligned: they read whole tiles and require
+// addresses at multiples of 16 bytes, which all tensors of real steps have.
 static inline bool vary_address(struct op_variant *made, int how)
 {
     made->beside      = 1;
@@ -124,7 +126,7 @@ static inline bool vary_address(struct op_variant *made, int how)
            !is_cast_to_fp4(&made->test.op) && (how & ~(VARY_TYPE | VARY_FORMAT | VARY_ADDRESS)) == 0;
 }
 
-// ALiBi attention with or without a window.
+// Adds a window to ALiBi attention, or removes it.
 static inline bool vary_window(struct op *op)
 {
     struct attention_shape *shape = &op->shape.attention;
@@ -135,10 +137,10 @@ static inline bool vary_window(struct op *op)
     return is_sloped && shape->causal;
 }
 
-// Returns whether the variant exists.
+// Varies a case in the ways that the bits of `how` select. Returns whether this variant exists.
 static inline bool vary_case(struct op_variant *made, const struct op_case *from, int how)
 {
-    int functions = how / VARY_FUNCTION;    // steps to another activation function
+    int functions = how / VARY_FUNCTION;    // number of activation functions to go forward
     made->test    = *from;
     snprintf(made->operands, sizeof(made->operands), "%s", from->operands);
     snprintf(made->name, sizeof(made->name), "%s, variant %d", from->name, how);

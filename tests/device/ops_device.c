@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Compares every op on host and device; fused ops on the device are compared with their parts. Inputs differ in every
-// run; outputs are poisoned and end with guards. The device runs each case several times and must give the same bits;
-// then as if it had one SM, so that grid-stride loops iterate; and attention by cuDNN. A case that crashes or that the
-// device refuses does not affect the others.
+// Compares every op on the host and on the GPU; fused ops are compared with their parts on the GPU. Inputs differ in
+// every run. Outputs are filled with NaN and followed by guard values, so unwritten and overrun elements are found. The
+// GPU runs each case several times and must give the same bits. It then runs the case with a launch for a single SM, so
+// that grid-stride loops iterate, and attention with cuDNN. A case that crashes or is refused does not end the others.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@
 #include "op_operands.h"
 #include "op_variants.h"
 
-enum { RUNS = 3, CASE_SECONDS = 120, PLACE_ALIGNMENT = 256 };    // runs of a case on the device, and its time limit
+enum { RUNS = 3, CASE_SECONDS = 120, PLACE_ALIGNMENT = 256 };    // runs of a case on the GPU, and its time limit
 
-static int      runs = RUNS, only_way = -1;    // -1: all
+static int      runs = RUNS, only_way = -1;    // only_way: the only setup in `ways` to test, or -1 for all
 static uint64_t seed;
 
-// Ways in which the device runs its ops.
+// Setups of the GPU backend under which the cases run.
 struct way {
-    const char          *name;    // "": the default
+    const char          *name;    // is empty for the default setup
     struct backend_setup setup;
 };
 static const struct way ways[] = {
@@ -36,10 +36,11 @@ static const struct way ways[] = {
 enum { WAYS = sizeof(ways) / sizeof(ways[0]), WAY_PLAIN = 0, WAY_CUDNN = WAYS - 1 };
 
 static struct backend host, device;
-static int            open_way = -1;    // of the device
+static int            open_way = -1;    // index into `ways` of the setup with which `device` is open
 
-// Tolerance of rows (op_compare.h). fp32: other summation order; bf16: one rounding more. Tensor cores accumulate FP8
-// with about 14 bits before they add in fp32, and read attention's probabilities in bf16.
+// Returns the tolerance of a row, relative to its norm. fp32 results differ by the order of summation, and bf16 results
+// by one rounding more. Tensor cores accumulate FP8 products with about 14 bits before they add in fp32, and attention
+// reads its probabilities in bf16.
 static double tolerance_of(const struct op *op, const struct buffer operands[OP_OPERANDS], int slot)
 {
     if (op->kind == OP_GEMM && slot == GEMM_C && format_is_low_precision(operands[GEMM_A].format)) {
@@ -48,7 +49,8 @@ static double tolerance_of(const struct op *op, const struct buffer operands[OP_
     if (op->kind == OP_ATTENTION_FORWARD && slot == ATTENTION_OUT) {
         return 8e-3;
     }
-    if (op->kind == OP_ATTENTION_BACKWARD) {    // rounds probabilities, their gradients and the result
+    // Three values are rounded: probabilities, their gradients and the result.
+    if (op->kind == OP_ATTENTION_BACKWARD) {
         return 1.2e-2;
     }
     if ((op->kind >= OP_QUANTIZE && op->kind <= OP_RESCALE) || op_is_fused(op)) {
@@ -57,7 +59,7 @@ static double tolerance_of(const struct op *op, const struct buffer operands[OP_
     return operands[slot].format == FORMAT_F32 ? 2e-5 : operands[slot].format == FORMAT_BF16 ? 8e-3 : 0;
 }
 
-// Whether the operands agree with the expected ones.
+// Compares the operands of an op with the expected ones, and prints the differences.
 static bool agrees(const struct op *op, const struct buffer found[OP_OPERANDS],
                    const struct buffer expected[OP_OPERANDS])
 {
@@ -77,7 +79,8 @@ static bool agrees(const struct op *op, const struct buffer found[OP_OPERANDS],
     return passes;
 }
 
-// Whether the op repeats bit by bit from the same inputs; on an emulated device with another thread order.
+// Returns whether the op gives the same bits again from the same inputs. `order` is another order of threads, which
+// only an emulated GPU uses.
 static bool repeats(const struct op *op, const struct buffer found[OP_OPERANDS], struct buffer again[OP_OPERANDS],
                     unsigned order)
 {
@@ -94,8 +97,8 @@ static bool repeats(const struct op *op, const struct buffer found[OP_OPERANDS],
     return passes;
 }
 
-// Whether the device refuses the op. Known limits, such as FP8 on a device without it, or cuDNN missing or not
-// supporting the shape, count as skipped.
+// Returns whether the GPU refuses the op. Known limits count as skipped, such as FP8 on an old GPU, or a shape that
+// cuDNN does not support. Other refusals count as failed.
 static bool is_refused(const struct op *op, const struct buffer operands[OP_OPERANDS], enum outcome *outcome)
 {
     struct buffer          unplaced[OP_OPERANDS];
@@ -112,13 +115,13 @@ static bool is_refused(const struct op *op, const struct buffer operands[OP_OPER
     return failed(&prepares);
 }
 
-// cuDNN sums query gradients in no fixed order.
+// cuDNN sums query gradients in a random order, so its backward pass runs only once.
 static int runs_of(const struct op *op)
 {
     return open_way == WAY_PLAIN || (open_way == WAY_CUDNN && op->kind == OP_ATTENTION_FORWARD) ? runs : 1;
 }
 
-// beside: misalignment of operands in elements.
+// Runs a case and returns whether all checks pass. `beside` misaligns the operands by this number of elements.
 static bool passes(const struct op_case *test, const struct op *op, int beside, struct buffer expected[OP_OPERANDS])
 {
     struct buffer found[OP_OPERANDS];
@@ -141,11 +144,11 @@ static bool passes(const struct op_case *test, const struct op *op, int beside, 
     return is_right;
 }
 
-// Cases selected by the command line, for every way.
+// A case that the command line selects, with the setup under which it runs.
 struct selected {
     int way;
-    int test;       // index into op_cases; -1: checks that the table has every op of the device
-    int variant;    // 0: unchanged
+    int test;       // index into op_cases; -1: a check that the table has every op of the backend
+    int variant;    // 0: the case is not varied
 };
 static struct selected *selected;
 static int              selected_count;
@@ -179,7 +182,7 @@ static enum outcome run_table(void)
     return is_complete ? OUTCOME_PASSED : OUTCOME_FAILED;
 }
 
-// Opens the device in the way of the case.
+// Opens the GPU backend with this setup, unless it is open with it.
 static void change_way(int way)
 {
     if (open_way >= 0 && way != open_way) {
@@ -233,7 +236,8 @@ static void close_backends(void)
     backend_close(&host);
 }
 
-// GEMMs are the library's, regardless of the number of SMs of our kernels; cuDNN has only attention.
+// A setup applies to a case if it can change its result. GEMMs are done by cuBLASLt, which ignores the number of SMs of
+// gswbench's kernels, and cuDNN has only attention.
 static bool has_way(int way, int test)
 {
     if (only_way >= 0 && way != only_way) {
@@ -244,7 +248,7 @@ static bool has_way(int way, int test)
                                                  : test >= 0 && kind != OP_GEMM);
 }
 
-// Selects the cases whose name contains one of the words, or all without words.
+// Selects the cases whose name contains one of the words. Without words, selects all cases.
 static void select_cases(char **words, int count)
 {
     selected = memory_allocate((size_t)(WAYS * (op_case_count + 1)) * sizeof(*selected));
@@ -260,7 +264,7 @@ static void select_cases(char **words, int count)
     }
 }
 
-// Returns the way with this name, or WAYS.
+// Returns the setup with this name, or WAYS if there is none.
 static int find_way(const char *name)
 {
     static const char *const names[WAYS] = {"plain", "one", "cudnn"};
@@ -271,7 +275,7 @@ static int find_way(const char *name)
     return way;
 }
 
-// Adds the variants of the selected cases, once each.
+// Replaces the selected cases by their variants, once each.
 static void select_variants(void)
 {
     int               count = selected_count;

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Preflights of four emulated devices over NCCL. With no fault, no device is named; a device that is 10 % slow or
-# computes wrong results is named, and no other. Each device has its own clock, with 2 % noise per item, so CPU load has
-# no effect. GSWBENCH_PREFLIGHTS: number of preflights of each kind.
+# Runs preflights of four emulated GPUs over NCCL. Without a fault, no GPU may be named. A GPU that is 10 % slow or
+# computes wrong results must be named, and no other. Each GPU has an emulated clock with 2 % noise, so the load of the
+# CPU has no effect. GSWBENCH_PREFLIGHTS is the number of preflights of each kind.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs GSWBENCH FAKE_VARY=2
 arguments=(--config tiny-llama --layers 1 "${small[@]}" --set train.micro_batch=1 --set train.global_batch=4
     --backend cuda --comm nccl --seconds 4)
-places=('gemm "qkv"' attention_forward)    # of ops that are alike the first alone is proven
+places=('gemm "qkv"' attention_forward)    # of several equal ops, only the first is tested alone
 run_on_own_device() {
     export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK
     export FAKE_SLOW=0
@@ -24,7 +24,7 @@ launch() {    # launch CODE SLOW_RANK [ARGUMENT...]
     expect '^device memory copy: .*B/s, 4 devices$'
     expect '^link within a node: .*B/s, [0-9]+ links'
 }
-expect_outliers() {    # expect_outliers PATTERN: all of them are of that kind
+expect_outliers() {    # expect_outliers PATTERN: expects that all outliers match PATTERN
     expect "^outlier: $1"
     ! grep '^outlier: ' output | grep -vE "^outlier: $1" || complain "something else is named than $1"
     expect "^drain: $(hostname)$"

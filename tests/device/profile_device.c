@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// NVTX ranges of device runs whose steps are issued by one thread, or captured once and replayed; and the start and
-// stop of the device's profilers.
+// Tests the NVTX ranges of GPU runs, and when they start and stop the profiler. Steps are enqueued by one thread, or
+// captured once and replayed.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "profile_log.h"
 
 #ifdef GSWBENCH_EMULATED
-#define TOLD(text) text    // the runtime records it
+#define TOLD(text) text    // only the emulated CUDA runtime logs profiler calls
 #else
 #define TOLD(text) ""
 #endif
@@ -20,9 +20,9 @@
     "train.sequence=16 train.micro_batch=1 train.global_batch=2"
 
 static const struct {
-    const char *overrides;    // of SMALL
+    const char *overrides;    // added to the settings SMALL
     int         ranks;
-    int64_t     issues;    // of each op, in steps and in a capture
+    int64_t     issues;    // NVTX ranges of each op, in all steps and in the capture
     const char *story;
 } cases[] = {
     {"run.graphs=off", 1, 4, "step0 step1 step2 step3"},

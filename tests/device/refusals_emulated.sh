@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A refusal names the refused call and a remedy, and does not end the other work. Fake libraries refuse on command.
+# If a library refuses a call, the message must name the call and a remedy, and other work must go on. Fake libraries
+# refuse calls on command.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 tests=$GSWBENCH_BINARY_DIR/tests
 
-# Cases of one op: the library refuses one, and another one crashes.
+# The library refuses the GEMM of one test case, then crashes in it. The other cases must still run.
 FAKE_CUBLASLT=refuse run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1 x 1 x 1' 'by runs, added' clear
 expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: refused: .*cuBLASLt has no algorithm for 16 x 16 x 16 nt e4m3 e4m3 bf16 add fast, align .* \(it answers: not supported\): use \[precision\] compute = bf16$'
 expect '^FAIL gemm 144 x 64 x 256 in fp8 by runs, added: refused: .* e5m2 e4m3 f32 add runs runs, .* recipe = current or delayed, or compute = bf16$'
@@ -15,7 +16,7 @@ FAKE_CUBLASLT=abort run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1
 expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: its process ended by signal 6 '
 expect '^ok   clear \(one multiprocessor\): '
 expect '^4 cases, 1 failed, 0 skipped$'
-# Features that a device is too old for are not failures.
+# A feature that the GPU is too old for is skipped, not failed.
 FAKE_CAPABILITY=9 run 0 "$tests/ops_device" 'gemm 288 x 32 x 96 in fp8 by blocks, added'
 expect '^skip gemm 288 x 32 x 96 in fp8 by blocks, added: refused: .*device 0 has compute capability 9\.0, but MXFP8 needs 10\.0'
 expect '^1 cases, 0 failed, 1 skipped$'
@@ -28,8 +29,8 @@ run 0 "$tests/ops_device" --list 'attention, head 128'
 attention, head 128 (one multiprocessor)
 attention, head 128 (cuDNN)" ] || complain "the list is another"
 
-# Complete runs in which a fake cuDNN refuses at each stage: auto continues with our kernels and a note, cudnn ends the
-# run.
+# A fake cuDNN refuses at each stage of a run. attention = auto must continue with gswbench's kernels and a note.
+# attention = cudnn must end the run.
 arguments=(run --verbose --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set trace.steps=0 "${small[@]}"
     --set train.micro_batch=1 --set train.global_batch=1 --set run.cache=cache)
 cudnn=$tests/device/emulated/cudnn
@@ -49,7 +50,8 @@ for stage in "${!reasons[@]}"; do
     expect "\[run\] attention = cudnn: .*${reasons[$stage]}.*; attention = own needs no cuDNN"
 done
 
-# cuDNN supports the shape, and offers more engines than are read. The second run uses the cached choice.
+# cuDNN supports the shape, and counts more engines than the program asks for. The second run must use the cached
+# choice.
 rm -rf cache
 for times in 1 2; do
     FAKE_CUDNN=many LD_LIBRARY_PATH=$cudnn run 0 "$GSWBENCH" "${arguments[@]}"
@@ -66,7 +68,7 @@ rm -rf cache
 FAKE_CUDNN=first LD_LIBRARY_PATH=$cudnn run 0 "$GSWBENCH" "${arguments[@]}"
 expect '^# attention cudnn: .* engines (forward|backward) 1, (forward|backward) 1$'
 
-# Attention of models by both, and op cases by cuDNN.
+# Compares attention by cuDNN and by gswbench's kernels, and runs the test cases of ops with cuDNN.
 LD_LIBRARY_PATH=$cudnn run 0 "$tests/attention_device"
 expect '^ok   attention_backward, operand 6: cuDNN and own kernels differ by '
 FAKE_CUDNN=plan LD_LIBRARY_PATH=$cudnn run 77 "$tests/attention_device"
@@ -75,7 +77,7 @@ LD_LIBRARY_PATH=$cudnn run 0 "$tests/ops_device" '(cuDNN)'
 expect '^(2[89]|[3-9][0-9]) cases, 0 failed, 10 skipped$'
 expect '^skip attention gradient with slopes \(cuDNN\): refused: .*positions = alibi'
 
-# If capture fails, auto continues eagerly, and on ends the run.
+# If capture fails, graphs = auto must continue without a CUDA graph, and graphs = on must end the run.
 for stage in begin record instantiate; do
     FAKE_CUDA=$stage run 0 "$GSWBENCH" "${arguments[@]}" --set run.attention=own
     expect '^RESULT (VALID|DEGRADED)'
@@ -84,14 +86,14 @@ for stage in begin record instantiate; do
     expect '\[run\] graphs = on: cuda.*; use graphs = auto to run without a CUDA graph'
 done
 
-# Ops checked one by one.
+# run.check = ops waits for each op and reports its errors.
 run 0 "$GSWBENCH" "${arguments[@]}" --set run.check=ops
 expect '^RESULT (VALID|DEGRADED)'
 expect '^degraded: checked: run.check = ops waits for each op'
 run 3 "$GSWBENCH" "${arguments[@]}" --set run.check=ops --set run.graphs=on
 expect 'cannot capture a step with check = ops as a CUDA graph; use auto or off'
 
-# Steps in which the host reads token counts.
+# In a step with dropless experts, the host reads token counts, so the step cannot be captured.
 experts=(--set model.family=mixtral --set model.experts=4 --set model.top_k=2 --set run.attention=own)
 run 0 "$GSWBENCH" "${arguments[@]}" "${experts[@]}"
 expect '^RESULT (VALID|DEGRADED)'

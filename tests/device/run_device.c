@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A run with an H100 profile is compared with the peak of the actual device, or with none.
+// A run whose configuration names the profile of an H100 must compute MFU with the peak of the GPU that is there, or
+// without a peak if that is unknown.
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@ static char line[] = "gswbench run --config tiny-llama --ranks 1 --steps 3 --war
                      "--set hardware.profile=h100-sxm --set precision.compute=bf16 --deterministic "
                      "--set train.micro_batch=1 --set train.global_batch=1 --out";
 
-// Returns false if there is no result.
+// Returns false if the run writes no result.
 static bool run(struct result *result, char *folder)
 {
     char               path[256];

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A rank whose device is 6 % slow is named; one that is 1 % slow is not, nor is any other. The emulated device has its
-# own clock with noise of a tenth per item, so CPU load has no effect; everything else works as on a device: events
-# around stalls, also in captured steps. GSWBENCH_SLOW_RUNS: number of runs of each kind; docs/method.md reports 20.
+# A rank whose GPU is 6 % slow must be named. A rank that is 1 % slow must not be, nor any other rank. The emulated GPU
+# has a clock of its own, with 10 % noise per item, so the load of the CPU has no effect. Otherwise the run measures as
+# on a real GPU, with events around waits, also in captured steps. GSWBENCH_SLOW_RUNS is the number of runs of each
+# kind; docs/method.md reports 20.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 runs=${GSWBENCH_SLOW_RUNS:-1}
@@ -16,7 +17,7 @@ run_on_own_device() {
 }
 export -f run_on_own_device
 
-launch() {    # launch RANK PERCENT [ARGUMENT...]
+launch() {    # launch RANK PERCENT [ARGUMENT...]: makes RANK slow by PERCENT
     export SLOW_RANK=$1 SLOW_PERCENT=$2
     shift 2
     run 0 mpirun -np 4 bash -c 'run_on_own_device "$@"' run "${arguments[@]}" "$@"
@@ -32,8 +33,9 @@ for ((i = 1; i <= runs; i++)); do
     unexpected slow-rank
 done
 
-# Pipeline stages are not compared with each other, and an option disables the events. The first rank of each stage has
-# two small ops less than its neighbour, which is 1 % of such a small model.
+# Pipeline stages have different ops, so ranks must be compared only within their stage. An option disables the events.
+# The first rank of each stage has two small ops less than its neighbour, which are 1 % of the time of such a small
+# model.
 launch 0 8 --set run.graphs=off --set parallel.pp=2 --set parallel.dp=2 --layers 4
 expect '^(note|degraded): slow-rank: rank 0 \(.*\) computes [4-9]\.[0-9] % longer than the median of the 2 ranks'
 [ "$(grep -c slow-rank: output)" -eq 1 ] || complain 'not one rank is named'

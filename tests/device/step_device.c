@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Whole steps on the device. Losses, gradient norms and each tensor's update equal the host's; captured and repeated
-// steps have the same bits; collectives between ranks that share the device are staged through the host. Attention
-// scores vary as in a trained model, and tokens follow a Markov rule: with equal keys, query gradients would be zero.
-// step_device PART... runs the variants whose names contain a PART.
+// Compares whole steps on the GPU with the host: losses, gradient norms, and the update of each tensor. Captured and
+// repeated steps must have the same bits. Ranks that share the GPU communicate through host memory. Attention scores
+// vary as in a trained model, and tokens follow a Markov chain: with equal keys, query gradients would be zero.
+// step_device PART... runs only the variants whose name contains a PART.
 #define _GNU_SOURCE    // mkdtemp
 #include <math.h>
 #include <stdint.h>
@@ -17,15 +17,17 @@
 #include "layouts.h"
 #include "training.h"
 
-// The emulator takes minutes for work that a GPU does in a second.
+// The test also runs on an emulated GPU, which needs minutes for work that a real GPU does in a second. There it runs
+// fewer steps of smaller models.
 #ifdef GSWBENCH_EMULATED
 enum { STEPS = 2, SHRUNK = 4 };
 #else
 enum { STEPS = 20, SHRUNK = 1 };
 #endif
 
-// Tolerances of a step by precision. Rounding differs in every GEMM. In FP8 a difference in the last bit of bf16 may
-// select another code, of which FP4 has few, and rounding also decides which expert gets a token.
+// Tolerances of losses, gradient norms and updates by precision. Rounding differs in every GEMM. In FP8 and FP4, a
+// difference in the last bit of bf16 may select another code; FP4 has only few codes. With experts, rounding also
+// decides which expert gets a token.
 struct bounds {
     double loss, norm, update;
 };
@@ -53,13 +55,13 @@ static void start(struct training *training, const struct backend_ops *backend)
     model->head_dim            = 64 / SHRUNK;
     model->ffn                 = 384 / SHRUNK;
     model->vocab               = 512 / SHRUNK;
-    model->init_deviation      = 1.2 / sqrt((double)model->hidden);    // standard deviation of a query's
-                                                                       // elements: 1.2
+    // Elements of queries then have a standard deviation of 1.2.
+    model->init_deviation            = 1.2 / sqrt((double)model->hidden);
     training->tiny.train.sequence    = 128 / SHRUNK;
     training->tiny.precision.compute = COMPUTE_BF16;
     training->data                   = DATA_MARKOV;
-    // With this epsilon an update is proportional to the gradient, since the root of the second moment is small in
-    // comparison.
+    // With this epsilon, an update is proportional to the gradient, since the root of AdamW's second moment is small in
+    // comparison. So errors of gradients are visible in the updates.
     layout_apply(&training->tiny, "epsilon 1; learning_rate 0.05; weight_decay 0");
 }
 
@@ -107,7 +109,7 @@ static void compare_one_rank(void)
     report(captured.device_seconds > 0, "the device measures its step");
 }
 
-// Variants of the step: layouts, blocks and schedules, each with ops of its kind. Ranks share the device.
+// Each variant is a layout, kind of block or schedule that has ops of its own. Its ranks share the GPU.
 // clang-format off
 static const char *const variants[] = {
     "layers 2",
@@ -150,7 +152,7 @@ static const char *const variants[] = {
 };
 // clang-format on
 
-// Whether the device has MX GEMMs, as its capability tells.
+// Returns whether the GPU supports MX GEMMs, which depends on its compute capability.
 static bool has_blocks(void)
 {
     enum { SIDE = 64 };
@@ -173,7 +175,7 @@ static bool has_blocks(void)
     return !failed(&prepares);
 }
 
-// Writes the complete initial weights, by the plan of one rank.
+// Writes all initial weights with the plan of a single rank.
 static void write_initial(const struct training *training, const char *folder)
 {
     struct tiny tiny = training->tiny;
@@ -187,7 +189,7 @@ static void write_initial(const struct training *training, const char *folder)
 
 enum { INITIAL, FOUND, EXPECTED, FOLDERS };
 
-// Relative error of a tensor's update: norm of the difference over norm of the expected update.
+// The relative error of a tensor's update: the norm of the difference over the norm of the expected update.
 struct update_error {
     char   tensor[128];
     double error;
@@ -213,8 +215,8 @@ static double distance(struct safetensors_reader readers[FOLDERS], const struct 
     return difference > 0 ? sqrt(difference / square) : 0;
 }
 
-// Returns the tensor with the largest error. The arguments are folders of checkpoint_write: before training, and after
-// each training. Ends the program if one cannot be read.
+// Returns the tensor whose update has the largest error. The folders have the weights before training, after training
+// on the GPU, and after training on the host. Ends the program if one cannot be read.
 static struct update_error compare_updates(const char *initial, const char *found, const char *expected)
 {
     const char               *folders[FOLDERS] = {initial, found, expected};
@@ -228,7 +230,7 @@ static struct update_error compare_updates(const char *initial, const char *foun
     for (int32_t i = 0; i < readers[EXPECTED].count; i++) {
         const struct safetensor *tensor = &readers[EXPECTED].tensors[i];
         double                   error  = distance(readers, tensor);
-        if (!(error <= worst.error)) {    // also if error is NaN
+        if (!(error <= worst.error)) {    // NaN counts as larger
             worst.error = error;
             text_copy(worst.tensor, sizeof(worst.tensor), tensor->name);
         }
@@ -239,8 +241,9 @@ static struct update_error compare_updates(const char *initial, const char *foun
     return worst;
 }
 
-// Frozen weights that are stored quantized give the losses of frozen weights that each step quantizes. The norm is a
-// sum in another order. Delayed scaling quantizes weights by the scale of an earlier step, so it gives others.
+// Frozen weights that are stored quantized must give the same losses as frozen weights that each step quantizes. The
+// norm is summed in another order. With delayed scaling the weights may differ, since a step then quantizes them with
+// the scale of an earlier step.
 static void compare_stored(const struct training *stored, const char *variant)
 {
     struct training cast = *stored;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Compares op times by events and by CUPTI, if available: the device is busy for at most the time between the op's
-// events, and most ops have a busy time. trace_emulated runs this with the emulator's CUPTI.
+// Compares times of ops by CUDA events and by CUPTI. CUPTI reports when the GPU is busy, which cannot be longer than
+// the time between the events of the op, and most ops must have such a time. trace_emulated.sh runs this with a fake
+// CUPTI.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,7 +9,8 @@
 #include "gswbench/step.h"
 #include "layouts.h"
 
-// Two steps differ by clocks and caches. An event is recorded microseconds after it is reached.
+// The two times are from different steps, which clocks and caches make different. Also, an event is recorded
+// microseconds after it is reached.
 static const double MAXIMUM = 1.3, SLACK_SECONDS = 20e-6;
 
 static int compare(const struct plan *plan, const struct op_time *events, const struct op_time *notes)
@@ -39,7 +41,7 @@ static void run_steps(struct step *step, const struct plan *plan)
     }
 }
 
-// Small, since an emulated device must run it too.
+// The model is small, since an emulated GPU must run it, too.
 static void init(struct tiny *tiny)
 {
     tiny_init(tiny);

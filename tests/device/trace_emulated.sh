@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Op times of traced steps, by a fake CUPTI with planted times, and by events where it fails on command.
+# Tests the times of ops in traced steps. A fake CUPTI reports planted times. If it fails on command, events must time
+# the ops.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 cupti=$GSWBENCH_BINARY_DIR/tests/device/emulated/cupti
 [ -d "$cupti" ] || { echo "skipped: the toolkit has no header of CUPTI"; is_finished=yes; exit 77; }
@@ -11,7 +12,7 @@ traced() {    # traced EXIT_CODE FAILURE LIBRARY ARGUMENT...
     FAKE_CUPTI=$2 FAKE_CUPTI_LOG=$PWD/log LD_LIBRARY_PATH=$3 run "$1" "$GSWBENCH" "${arguments[@]}" "${@:4}"
 }
 ops() { grep -c '"ph": "X"' "$(result trace.json)"; }
-by() {    # by SOURCE LOST: what the last run says of it
+by() {    # by SOURCE LOST: expects in all outputs of the last run that SOURCE timed the ops, with LOST records lost
     expect "\"timed_by\": \"$1\"" "$(result result.json)"
     expect "\"lost_records\": $2," "$(result result.json)"
     expect "\"otherData\": {\"timed_by\": \"$1\", \"lost_records\": $2}" "$(result trace.json)"
@@ -19,14 +20,15 @@ by() {    # by SOURCE LOST: what the last run says of it
     expect "^where a step goes: .*, ops timed by $(sed s/cupti/CUPTI/ <<<"$1")$"
 }
 
-# Only the two traced steps have correlation ids, and tracing is off afterwards.
+# Only the ops of the two traced steps may push correlation ids, and CUPTI must be off afterwards.
 traced 0 '' "$cupti"
 expect '^RESULT (VALID|DEGRADED)'
 unexpected 'trace-events|trace-lost'
 by cupti 0
 [ "$(cat log)" = "attached 1, 0 kinds left, $((2 * $(ops))) pushed" ] || complain 'it was used otherwise' log
 
-# Times equal the planted ones, on our clock. An op without records takes no time, after the op before it.
+# Times must equal the planted ones, converted to the program's clock. An op without records takes no time, and is
+# placed after the op before it.
 cat >check.py <<'CHECK'
 import json, sys
 slices = [event for event in json.load(open(sys.argv[1]))["traceEvents"]
@@ -59,14 +61,14 @@ SUMS
 LD_LIBRARY_PATH=$cupti run 0 "$GSWBENCH_BINARY_DIR/tests/trace_device"
 expect '^[0-9]+ ops: [0-9.]+ us by CUPTI, [0-9.]+ us by events, [0-9]+ without work$'
 
-# Lost records are counted, whether the library reports them or their times are missing.
+# Lost records must be counted, if CUPTI reports them and if a record has no times.
 traced 0 drop "$cupti"
 by cupti 5
 expect '^note: trace-lost: CUPTI lost 5 records of traced steps: ops may have taken longer than shown$'
 traced 0 untimed "$cupti"
 by cupti 1
 
-# If CUPTI is unavailable, events time the ops, and the result states the reason.
+# If CUPTI is not available, events must time the ops, and the result must say why.
 mkdir broken
 touch broken/libcupti.so.{12,13,14}
 declare -A reasons=([taken]='cuptiSubscribe: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED \(39\): a profiler or debugger has it, run without one'
@@ -85,7 +87,7 @@ for failure in "${!reasons[@]}"; do
 done
 [ ! -e log ] || complain 'what another has was closed' log
 
-# A requested source is used. If a profiler is detected, CUPTI belongs to it.
+# trace.source selects CUPTI or events. If a profiler is detected, the run must not use CUPTI, which the profiler needs.
 traced 0 '' "$cupti" --set trace.source=events
 by events 0
 unexpected trace-events
@@ -103,9 +105,9 @@ expect '\[trace\] source = cupti: a profiler already uses CUPTI on rank 0 \(NSYS
 traced 3 '' "$cupti" --backend host --set trace.source=cupti
 expect '\[trace\] source = cupti: backend host has no device; or set source = auto or events'
 
-# Ranks of a job use one source: two ranks with communication streams, and cases in which one rank, or two ranks of one
-# process, cannot use CUPTI.
-rank() {    # rank NUMBER=FAILURE ARGUMENT...
+# All ranks of a job must use one source of times. Two ranks with communication streams use CUPTI. Then one rank cannot
+# use it, and finally two ranks of one process cannot.
+rank() {    # rank NUMBER=FAILURE ARGUMENT...: sets FAILURE on rank NUMBER
     [ $OMPI_COMM_WORLD_RANK != "${1%=*}" ] || export FAKE_CUPTI=${1#*=}
     FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "${@:2}"
 }

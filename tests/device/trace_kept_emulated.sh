@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Failures in traced steps, with a fake CUPTI with planted times. The measured steps are kept, a hanging rank is named,
-# and an op's time includes the host's work for it.
+# Tests failures during traced steps, with a fake CUPTI that reports planted times. The result of the measured steps
+# must be kept, a rank that hangs must be named, and the time of an op must include the host's work for it.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 cupti=$GSWBENCH_BINARY_DIR/tests/device/emulated/cupti
 [ -d "$cupti" ] || { echo "skipped: the toolkit has no header of CUPTI"; is_finished=yes; exit 77; }
@@ -12,7 +12,7 @@ traced() {    # traced EXIT_CODE FAILURE ARGUMENT...
     FAKE_CUPTI=$2 FAKE_CUPTI_LOG=$PWD/log LD_LIBRARY_PATH=$cupti run "$1" "$GSWBENCH" "${arguments[@]}" "${@:3}"
 }
 
-# If tracing fails, the result of the measured steps and their exit code remain.
+# If tracing fails, the result and its files must be written, and the exit code must report the failure.
 traced 4 flush --set trace.source=cupti
 expect '^RESULT (VALID|DEGRADED)'
 expect '^note: trace-failed: \[trace\] source = cupti: cuptiActivityFlushAll: refused on command'
@@ -28,21 +28,22 @@ done
 run 0 "$GSWBENCH" report "$kept"
 expect '^RESULT (VALID|DEGRADED)'
 
-# Later steps reuse the buffers of a step.
+# Traced steps must reuse the buffer of the first one. The fake CUPTI counts the buffers that it gets, and how many of
+# them were used before: only the first may be new.
 traced 0 pieces --set trace.steps=3
 [[ $(cat log) =~ ([0-9]+)\ of\ ([0-9]+)\ buffers ]] && [ "${BASH_REMATCH[2]}" = $((BASH_REMATCH[1] + 1)) ] ||
     complain 'a step made buffers' log
 
-# If one rank cannot use CUPTI, the others detach it before any rank of their process uses the device again.
+# If one rank cannot use CUPTI, the other ranks detach it. No rank of their process may use the GPU during that.
 traced 0 slow --set parallel.dp=2 --set run.ranks_per_device=2 --comm local
 grep -qE ', 0 of [1-9][0-9]* calls since$' log || complain 'the device was used meanwhile' log
 
-# A rank that hangs in a traced step is named as in any other.
+# A rank that hangs in a traced step must be named as in any other step.
 traced 7 '' --set parallel.dp=2 --set run.ranks_per_device=2 --comm local --set run.hang_seconds=2 \
     --set fault.kind=spin --set fault.rank=1 --set fault.step=4 --set 'fault.at=fc1'
 expect 'gswbench: hang: rank 1 \(.*\): the others wait for it; no progress for [2-4]\.[0-9] s; last: step 4, .*fc1'
 
-# A transfer through host memory includes the host's wait for other ranks.
+# If data goes through host memory, the time of a receive must include the host's wait for the sender, here about 0.7 s.
 rank() { FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"; }
 export -f rank
 LD_LIBRARY_PATH=$cupti run 0 mpirun -np 2 bash -c 'rank "$@"' rank "${arguments[@]}" --comm mpi --set parallel.pp=2 \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Memory traffic of kernels, counted on the emulated device, against the minimum for their operands. Generates the
-// tables in docs/performance.md, with registers from kernel_resources.txt and the resulting times at the target
-// bandwidth and at peak.
+// Counts the memory traffic of kernels on the emulated GPU and compares it with the minimum, the sizes of their
+// operands. Writes the tables of docs/performance.md. They also have registers from kernel_resources.txt, and the times
+// that follow from the traffic, at the expected bandwidth and at the peak.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +15,22 @@
 
 #ifdef GSWBENCH_EMULATED
 
-// Per SM: registers, threads, and bytes of shared memory; each block uses RESERVED more.
+// An SM has these registers, threads and bytes of shared memory. Each block uses RESERVED bytes more than it asks for.
 enum { REGISTERS = 65536, THREADS = 2048, SHARED = 228 << 10, RESERVED = 1 << 10 };
 enum { ROWS = 128, TOKENS = 8192, WARP = 32, WEIGHTS = 1 << 20 };
 
-// Bytes/s: 3.8 of the H200's 4.8 TB/s, and the same fraction of the H100's 3.35. BF16 peak of both, and shared memory
-// bandwidth of their 132 SMs at the clock of that peak, 1.83 GHz: 128 bytes per cycle.
+// Bandwidth in bytes/s: 3.8 of the H200's 4.8 TB/s, and the same share of the H100's 3.35 TB/s. Both GPUs have this
+// BF16 peak. Their shared memory delivers 128 bytes per cycle on each of 132 SMs, at 1.83 GHz, the clock of that peak.
 static const double h200_rate = 3.8e12, h100_rate = 3.35e12 * 3.8 / 4.8;
 static const double peak_bf16 = 989e12, shared_rate = 132 * 128 * 1.83e9;
 
 struct row {
     struct op_case test;
-    const char    *kernel;          // in kernel_resources.txt; of several, the one that writes the result
-    int            threads;         // of a block
-    int64_t        elements;        // of the case, for bytes per element
-    int64_t        small, large;    // elements of the op in a layer of Llama 3.1 8B and 70B
+    // Name in kernel_resources.txt; if the op has several kernels, the one that writes the result.
+    const char *kernel;
+    int         threads;         // threads of a block
+    int64_t     elements;        // elements that the traffic in bytes per element is relative to
+    int64_t     small, large;    // elements of this op in a layer of Llama 3.1 8B and of 70B
 };
 
 // clang-format off
@@ -83,14 +84,14 @@ static const struct row rows[] = {
 };
 // clang-format on
 
-// One KV head with its query heads, at two lengths. All counts are linear in the length and its square, so two of them
-// give any other length.
+// Attention runs with one KV head and its query heads at two sequence lengths. All counts have a term linear in the
+// length and a quadratic term, so the two counts give the count at any length.
 enum { SHORT = 128, LONG = 256 };
 struct attention_row {
     struct op_case test;
-    const char    *kernel;    // of several, the one with the most operations
+    const char    *kernel;    // if the op has several kernels, the one that does most of its arithmetic
     int            threads;
-    int64_t        groups;    // KV heads in a layer
+    int64_t        groups;    // KV heads of a layer
 };
 
 // clang-format off
@@ -104,7 +105,7 @@ static const struct attention_row attention_rows[] = {
 };
 // clang-format on
 
-// Counts each operand once, or twice if it is read and written.
+// Returns the bytes that an op must move at least: each operand once, or twice if it is read and written.
 static int64_t demanded_bytes(const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     int64_t bytes = 0;
@@ -136,7 +137,7 @@ static struct counts count(struct backend *device, struct backend *host, const s
                            (double)traffic.operations};
 }
 
-// Extrapolates to TOKENS from the counts at two lengths, linear in the length and its square.
+// Extrapolates the counts of two lengths to TOKENS. A count is a x length + b x length^2.
 static struct counts extend(const struct counts *at_short, const struct counts *at_long)
 {
     struct counts at_all;
@@ -148,7 +149,7 @@ static struct counts extend(const struct counts *at_short, const struct counts *
     return at_all;
 }
 
-// Returns the registers per thread, or ends the program.
+// Returns the registers per thread of a kernel in kernel_resources.txt, or ends the program if it is missing.
 static int registers_of(const char *kernel)
 {
     char  line[512], last[128];
@@ -171,8 +172,8 @@ static int registers_of(const char *kernel)
     exit(1);
 }
 
-// Threads that fit on an SM, by registers, which are allocated in units of 256 per warp, and by a block's shared
-// memory.
+// Returns how many threads fit on an SM. Registers limit them, which are allocated in units of 256 per warp, and the
+// shared memory of a block does.
 static int resident_threads(int registers, int threads, int shared_bytes)
 {
     int of_warp = (registers * WARP + 255) / 256 * 256, warps = REGISTERS / of_warp;
@@ -230,7 +231,7 @@ static void list_attention(FILE *file, struct backend *device, struct backend *h
     }
 }
 
-// Whether the page has the table generated now.
+// Returns whether the page contains the table as it is generated now.
 static bool compare(const char     *page, void (*list)(FILE *file, struct backend *device, struct backend *host),
                     struct backend *device, struct backend *host)
 {
@@ -243,7 +244,7 @@ static bool compare(const char     *page, void (*list)(FILE *file, struct backen
     return is_there;
 }
 
-// To update the tables, paste the output of this program.
+// Prints the tables and compares them with docs/performance.md. To update the page, paste this output.
 int main(void)
 {
     static char    page[1 << 16];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Timing of candidates on streams whose items take 1 ms each. A candidate that is far from the fastest is timed once,
-// and one that fails is skipped.
+// Tests how the fastest candidate is found by timing, with an emulated GPU on which each enqueued item takes 1 ms. A
+// candidate that is far from the fastest must be timed only once, and one that fails must be skipped.
 #include <math.h>
 
 #include "backend/cuda/internal.h"
@@ -15,7 +15,7 @@ static const int items[COUNT] = {2, 3, 0, 1, 4}, nothing[COUNT];
 struct work {
     cudaStream_t stream;
     char        *memory;
-    const int   *items;    // number of items that a run of each candidate enqueues
+    const int   *items;    // number of items that each candidate enqueues per run
     int          runs[COUNT];
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Digests on the device equal the host's. Verifying a step moves as much device memory as stated, counted on an
-// emulated device: at most three times the state.
+// The digests that verify results must be equal on the GPU and on the host. On an emulated GPU, this also counts the
+// memory that verification of a step moves. It must be as stated, and at most three times the training state.
 #include <math.h>
 #include <string.h>
 
@@ -11,14 +11,14 @@
 #include "gswbench/validate.h"
 #include "layouts.h"
 
-// shift: misalignment in bytes from 16.
+// Compares the digest of random data on the GPU and on the host. The data starts `shift` bytes after a multiple of 16.
 static bool is_the_hosts(struct backend *backend, enum format format, int64_t elements, int64_t shift)
 {
     int64_t       bytes = format_bytes(format, elements);
     char         *data  = memory_allocate((size_t)bytes);
     char         *there = backend_allocate(backend, bytes + 256);
     struct digest host, device, other;
-    for (int64_t i = 0; i < bytes; i++) {    // keeps the exponents of fp32 and bf16 small
+    for (int64_t i = 0; i < bytes; i++) {    // values below 64 keep the exponents of fp32 and bf16 small
         data[i] = (char)(random_below(5, (uint64_t)format, (uint64_t)i, 64));
     }
     struct buffer buffer = {there + shift, elements, format};
@@ -57,7 +57,7 @@ static double count(void)
     return (double)(counted.read_bytes + counted.written_bytes + counted.copied_bytes);
 }
 
-// A sample of one thirtieth, as for 8 billion parameters.
+// Verification samples a thirtieth of the elements here, as it does for a model of 8 billion parameters.
 static void count_traffic(struct backend *backend)
 {
     struct tiny  tiny = tiny_of("hidden 512; head_dim 128; ffn 1024; compute bf16");

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Verification on devices that sum in no fixed order: the emulated cuDNN sums dQ in an order drawn per call and block of
-# rows (32 blocks of keys here), and the emulated NCCL uses another order in graphs. Correct runs and preflights name no
-# rank. A rank is named with the op, before any step, if its dQ is off by 1 % of the norm, lacks a head, or has an exponent
-# bit flipped. An AdamW error in one step is found although gradients do not repeat.
-# GSWBENCH_VERIFICATIONS: runs without a fault; a fifth as many preflights, and runs with each fault. 8 runs have every
-# layout, precision and model, captured and not.
+# Tests verification on GPUs that sum in a random order. The emulated cuDNN sums dQ over 32 blocks of keys in an order
+# that is drawn for each call and block of rows, and the emulated NCCL uses another order in CUDA graphs. Correct runs
+# and preflights must name no rank. A rank must be named with the op, before any step, if its dQ is wrong by 1 % of the
+# norm, lacks a head, or has a flipped exponent bit. A wrong AdamW update must be found although gradients do not
+# repeat.
+# GSWBENCH_VERIFICATIONS is the number of runs without a fault. A fifth as many preflights run, and as many runs with
+# each fault. Eight runs cover all layouts, precisions and models, with and without a CUDA graph.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 runs=${GSWBENCH_VERIFICATIONS:-8} some=$((${GSWBENCH_VERIFICATIONS:-8} / 5)) bad=3
 export GSWBENCH LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/device/emulated/cudnn GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
@@ -21,7 +22,7 @@ launch() {    # launch CODE RANKS [ARGUMENT...]
     run "$1" mpirun -np "$2" bash -c 'run_on_own_device "$@"' run "${@:3}"
 }
 
-# Ranks, layouts, models, precisions, and whether the step is captured, in turn.
+# Each run takes the next number of ranks, layout, model and precision, and captures the step or not.
 layouts=('1' '2 dp' '2 fsdp' '4 dp' '4 fsdp')
 for ((i = 0; i < runs; i++)); do
     read -r ranks axis <<<"${layouts[i % 5]}"
@@ -54,7 +55,7 @@ done
 BAD_RANK=2 FAKE_DQ=percent launch 5 4 preflight "${job[@]}" --layers 1 --set train.global_batch=4 --seconds 1
 expect '^outlier: device 2 of host [^ ]+: rank 2, isolated tests before the steps: op [0-9]+ attention_backward '
 
-# A bit of what AdamW wrote, and own attention, which repeats bit by bit.
+# A bit of a weight that AdamW wrote is flipped. Then a run uses gswbench's own attention, which repeats bit by bit.
 launch 5 2 run "${arguments[@]}" --set train.global_batch=2 --set fault.kind=flip --set fault.at=adamw --set fault.step=1 \
     --set fault.bit=9 --set fault.element=1000 --set fault.rank=1
 expect '^invalid: optimizer-differs: step 1, rank 1: op [0-9]+ adamw '

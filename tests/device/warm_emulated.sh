@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Each distinct op runs once before the first step. In both layouts, an earlier op that also runs alone has left FP8
-# block scales where the first combine gradient reads indices: 1.0, whose bits are 1065353216. Kernels on the emulated
-# device end the program at an index that is out of bounds.
+# Each distinct op runs once before the first step. In these two layouts, an earlier op has left FP8 block scales in the
+# memory where the first combine gradient reads indices: 1.0 has the bits 1065353216. The op must not use them as
+# indices: on the emulated GPU, a kernel that accesses memory out of bounds ends the program.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 arguments=(--config tiny-llama --backend cuda --comm nccl --deterministic --layers 2 --steps 1 --warmup 0 --set run.verify=light
     --set trace.steps=0 --set parallel.dp=2 --set parallel.ep=2 --set model.family=mixtral --set model.experts=8
