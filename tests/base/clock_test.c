@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tests that clock_moment reads the monotonic and the wall clock at the same moment, even if the thread is preempted
 // between the two readings.
-#define _GNU_SOURCE    // syscall
+#define _GNU_SOURCE    // declares syscall
 #include "gswbench/clock.h"
 
 #include <criterion/criterion.h>

@@ -84,7 +84,7 @@ Test(checkpoint, writes_the_initial_weights_under_their_exported_names)
     cr_expect_neq(access(in_folder("model.safetensors.index.json"), F_OK), 0);
 }
 
-// Arguments and result of one rank's thread in a collective write.
+// Arguments and result of a rank's thread, when all ranks write a checkpoint together.
 struct writer {
     struct plan       plan;
     struct step       step;

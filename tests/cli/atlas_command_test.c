@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests `gswbench atlas`, which predicts all published rows and summarizes the errors.
+// Tests `gswbench atlas`, which predicts all jobs with a published step time and summarizes the errors.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -15,8 +15,8 @@ static void shell(const char *format, const char *place)
     cr_assert_eq(system(line_of(format, place)), 0);
 }
 
-// Makes a folder of configurations with tiny-llama and one atlas file of three published rows, two on H200 and one on
-// B200.
+// Makes a folder of configurations with tiny-llama and an atlas file. This file has three jobs with a published step
+// time, two on H200 and one on B200. The output has a row for each job.
 static void install(void)
 {
     make_folder();

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# `check` must accept every published row of the atlas at its full number of ranks. docs/atlas.md and its plot must
-# equal the output of scripts/atlas.
+# `check` must accept every job with a published step time in configs/atlas, at its full number of ranks. docs/atlas.md
+# and its plot must equal the output of scripts/atlas.
 set -euo pipefail
 failed=0
 for file in "$GSWBENCH_SOURCE_DIR"/configs/atlas/*.ini; do

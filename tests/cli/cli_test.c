@@ -170,7 +170,7 @@ static const struct {
     const char *command, *parts[3], *absent;
 } shown[] = {
     {"--version", {"gswbench 0.1.0", "\nbuild "}, NULL},
-    // A published row has published figures. They are not shown if layers are left out or the step differs.
+    // LLAMA2 is a job with published figures. The figures are not shown if layers are left out or the step differs.
     {LLAMA2,
      {"parameters     68976648192\n", "  published    1.82e+15 ",
       "published      6.999 s/step: 74909 tokens/s, 154.51 days to 1T tokens, MFU 52.59 % (printed: 52.59 %)\n"},

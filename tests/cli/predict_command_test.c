@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests `gswbench predict`: its output for one published row, for all rows and for a sweep, and its errors.
+// Tests `gswbench predict`: its output for one job with a published step time, for all such jobs and for a sweep, and
+// its errors.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -118,8 +119,8 @@ Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
     expect_output("warning        [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1): every layer waits");
 }
 
-// A prediction must say which property no published row has: the training framework, the GPU, the framework on that
-// GPU, the number of ranks, an option, or the network.
+// A prediction must say if no job with a published step time has the same training framework, GPU, framework on that
+// GPU, number of ranks, option, or network.
 Test(predict_command, says_what_no_published_row_has)
 {
     static const struct {
@@ -242,8 +243,8 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first)
     remove_folder();
 }
 
-// --priors predicts with the default parameters of the cost model and ignores parameters fitted to published rows. No
-// error may exceed the uncertainty of the default parameters.
+// --priors predicts with the default parameters of the cost model and ignores parameters that were fitted to published
+// step times. No error may exceed the uncertainty of the default parameters.
 Test(predict_command, predicts_every_published_row_from_priors_alone)
 {
     static const char *const lines[] = {"predict --priors --no-range --config llama2-70b-fsdp",

@@ -34,7 +34,7 @@ grep -hq '^usage: sbatch' gswbench-*.log || complain "no usage"
 run 2 bash "$scripts/job.sbatch" tiny-llama
 rm -r results
 
-# For each number of ranks, submit starts an array with one job per precision.
+# For each number of ranks, scripts/slurm/submit starts an array with one job per precision.
 mkdir stage
 SBATCH_WAIT=1 STAGE_PATH=$PWD/stage run 0 "$scripts/submit" --ranks 2,4 --precisions bf16,fp8 --ranks-per-node 1 tiny-llama -- "${short[@]}"
 cd stage
@@ -43,7 +43,7 @@ run 0 gswbench table --force results    # two steps are too few for a VALID run
 [ "$(wc -l <output)" = 5 ] || complain "not a title and four rows"
 cd ..
 
-# Without --ranks, submit uses the numbers of ranks and precisions of the published rows.
+# Without --ranks, scripts/slurm/submit uses the numbers of ranks and precisions that have a published step time.
 run 0 "$scripts/submit" --dry-run llama2-70b-fsdp torchtitan-llama3-70b
 [ "$(wc -l <output)" = 7 ] || complain "not the rows"
 expect '^sbatch --nodes=8 --ntasks-per-node=8 --array=0-1 .*/job.sbatch llama2-70b-fsdp bf16,fp8$'

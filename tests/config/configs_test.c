@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests that every row of every shipped configuration passes `check` and states the published numbers.
+// Tests that every job of every shipped configuration passes `check` and states the published numbers. A configuration
+// has a row for each number of ranks and precision with a published step time.
 #include "gswbench/cli.h"
 
 #include <criterion/criterion.h>
@@ -83,7 +84,8 @@ static void expect_optional(const struct published_row *row, const char *what, c
     }
 }
 
-// Checks that the memory of all storages sums to the total. A published row must fit into the 80 GB of its GPU.
+// Checks that the memory of all storages sums to the total. A job with published numbers must fit into the 80 GB of its
+// GPU.
 static void expect_fit(const struct published_row *row, const json_t *plan, bool is_published)
 {
     json_int_t  sum = 0, total = json_integer_value(json_object_get(plan, "total_bytes"));
@@ -159,8 +161,8 @@ static void check_config(const char *config)
     }
 }
 
-// Checks a row that is missing in the table of published rows: its step time must imply its MFU, in all digits that the
-// configuration has.
+// Checks a row of a configuration that is missing in published_rows: its step time must imply its MFU, in all digits
+// that the configuration has.
 static void expect_consistent(const struct published_row *row)
 {
     json_t       *rows_of   = check(row->config, row->precision, row->ranks);
@@ -182,7 +184,8 @@ static void expect_consistent(const struct published_row *row)
     json_decref(rows_of);
 }
 
-// Checks that every row of the table is in a shipped configuration. Other rows must be consistent in themselves.
+// Checks that every row of published_rows is in a shipped configuration. Other rows of configurations must be
+// consistent in themselves.
 Test(configs, are_in_the_table_row_by_row)
 {
     int         count   = 0;

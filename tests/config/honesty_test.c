@@ -88,7 +88,7 @@ static void expect_fitted(const char *path, const char *section, const char *key
     cr_expect(!is_fitted || !has_experts, "%s", path);
 }
 
-// No parameter may be fitted to published rows of MoE models, so that the errors on these rows are prediction errors.
+// No parameter may be fitted to published step times of MoE models, so that the errors for these are prediction errors.
 // Grok-1 is the exception; bench/fit_predictor prints the errors without it.
 Test(honesty, no_value_is_fitted_to_experts_other_than_grok)
 {

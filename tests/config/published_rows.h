@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Published rows of the shipped configurations: model, layout and batch of each, and the published step time and MFU.
+// Published numbers of the shipped configurations. A row has the model, layout and batch of a job, and the published
+// step time and MFU.
 #pragma once
 
 #include <stddef.h>

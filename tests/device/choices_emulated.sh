@@ -13,7 +13,7 @@ rank() {    # rank NUMBER=FAULT ARGUMENT...: sets FAULT on rank NUMBER, none on 
     FAKE_DEVICE=$OMPI_COMM_WORLD_RANK FAKE_CUBLASLT=$doing exec "$GSWBENCH" run "${@:2}"
 }
 export -f rank
-launch() {    # launch EXIT_CODE NUMBER=FAULT ARGUMENT...
+launch() {    # launch EXIT_CODE NUMBER=FAULT ARGUMENT...: runs the job on four ranks
     run "$1" mpirun -np 4 bash -c 'rank "$@"' launch "$2" "${arguments[@]}" "${@:3}"
 }
 algorithms() { sed -n 's/^ *"algorithms_of_all_ranks": "\(.*\)",*$/\1/p' "$(result result.json)"; }

@@ -76,7 +76,7 @@ static void expect_op(const struct op *op, const char *whose)
     expect_engines(&op->shape.attention, whose);
 }
 
-// Expects an engine for the attention of a published row, in bf16 whatever its precision. The model has as few layers
+// Expects an engine for the attention of a published job, in bf16 whatever its precision. The model has as few layers
 // as its pipeline allows, because the layers have equal attention.
 static void expect_row(const char *name, const struct config_row *row)
 {

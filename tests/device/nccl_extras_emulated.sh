@@ -13,7 +13,7 @@ run_as_a_host() {
 export -f run_as_a_host
 old=$GSWBENCH_BINARY_DIR/tests/device/emulated/nccl_old${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-launch() {    # launch RANKS EXIT_CODE [ARGUMENT...]
+launch() {    # launch RANKS EXIT_CODE [ARGUMENT...]: runs the job on RANKS ranks and expects the exit code
     local ranks=$1 expected=$2
     shift 2
     run "$expected" mpirun -np "$ranks" bash -c 'run_as_a_host "$@"' run "${arguments[@]}" "$@"

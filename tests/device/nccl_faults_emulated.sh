@@ -30,7 +30,8 @@ NCCL_DEBUG=INFO timeout 120 mpirun -np 2 bash -c 'run_as_a_host "$@"' run "${arg
     complain "exit code $?" log
 python3 -c 'import json; json.load(open("result.json"))' || complain "more than a result" result.json
 expect '^NCCL INFO a communicator of 2 ranks$' log
-# With this driver, NCCL would serialize captured collectives.
+# With NCCL_LAUNCH_ORDER_IMPLICIT = 1 and a driver older than CUDA 12.9, NCCL would serialize captured collectives, so
+# the step must not be captured.
 for graphs in auto on; do
     code=0 pattern='^note: graphs-off: .*NCCL_LAUNCH_ORDER_IMPLICIT = 1 with a driver for CUDA 12\.8, older than 12\.9'
     [ $graphs = auto ] || code=4 pattern='\[run\] graphs = on: .*NCCL_LAUNCH_ORDER_IMPLICIT = 1 with a driver'

@@ -16,7 +16,7 @@ run_on_own_device() {
 }
 export -f run_on_own_device
 
-launch() {    # launch CODE SLOW_RANK [ARGUMENT...]
+launch() {    # launch CODE SLOW_RANK [ARGUMENT...]: runs a preflight in which SLOW_RANK is 10 % slow
     export SLOW_RANK=$2
     run "$1" mpirun -np 4 bash -c 'run_on_own_device "$@"' preflight preflight "${arguments[@]}" "${@:3}"
     expect '^# preflight of tiny-llama: 4 ranks, cuda backend, nccl communicator'

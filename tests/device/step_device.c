@@ -3,7 +3,7 @@
 // repeated steps must have the same bits. Ranks that share the GPU communicate through host memory. Attention scores
 // vary as in a trained model, and tokens follow a Markov chain: with equal keys, query gradients would be zero.
 // step_device PART... runs only the variants whose name contains a PART.
-#define _GNU_SOURCE    // mkdtemp
+#define _GNU_SOURCE    // declares mkdtemp
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@ cupti=$GSWBENCH_BINARY_DIR/tests/device/emulated/cupti
 [ -d "$cupti" ] || { echo "skipped: the toolkit has no header of CUPTI"; is_finished=yes; exit 77; }
 arguments=(run --verbose --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --trace all "${small[@]}"
     --set train.micro_batch=1 --set train.global_batch=2)
-traced() {    # traced EXIT_CODE FAILURE LIBRARY ARGUMENT...
+traced() {    # traced EXIT_CODE FAILURE LIBRARY ARGUMENT...: runs the job with this FAILURE of the fake CUPTI
     rm -f log
     FAKE_CUPTI=$2 FAKE_CUPTI_LOG=$PWD/log LD_LIBRARY_PATH=$3 run "$1" "$GSWBENCH" "${arguments[@]}" "${@:4}"
 }
@@ -112,7 +112,7 @@ rank() {    # rank NUMBER=FAILURE ARGUMENT...: sets FAILURE on rank NUMBER
     FAKE_DEVICE=$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "${@:2}"
 }
 export -f rank
-together() {    # together NUMBER=FAILURE
+together() {    # together NUMBER=FAILURE: runs two ranks with FAILURE on rank NUMBER
     LD_LIBRARY_PATH=$cupti run 0 mpirun -np 2 bash -c 'rank "$@"' together "$1" "${arguments[@]}" --set parallel.dp=2
     expect '^RESULT (VALID|DEGRADED)'
 }

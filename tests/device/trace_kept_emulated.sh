@@ -7,7 +7,7 @@ cupti=$GSWBENCH_BINARY_DIR/tests/device/emulated/cupti
 [ -d "$cupti" ] || { echo "skipped: the toolkit has no header of CUPTI"; is_finished=yes; exit 77; }
 arguments=(run --verbose --config tiny-llama --backend cuda --layers 2 --steps 3 --warmup 1 --trace all "${small[@]}"
     --set train.micro_batch=1 --set train.global_batch=2)
-traced() {    # traced EXIT_CODE FAILURE ARGUMENT...
+traced() {    # traced EXIT_CODE FAILURE ARGUMENT...: runs the job with this FAILURE of the fake CUPTI
     rm -f log
     FAKE_CUPTI=$2 FAKE_CUPTI_LOG=$PWD/log LD_LIBRARY_PATH=$cupti run "$1" "$GSWBENCH" "${arguments[@]}" "${@:3}"
 }

@@ -18,7 +18,7 @@ run_on_own_device() {
     exec "$GSWBENCH" "$@"
 }
 export -f run_on_own_device
-launch() {    # launch CODE RANKS [ARGUMENT...]
+launch() {    # launch CODE RANKS [ARGUMENT...]: runs gswbench on RANKS ranks and expects the exit code
     run "$1" mpirun -np "$2" bash -c 'run_on_own_device "$@"' run "${@:3}"
 }
 

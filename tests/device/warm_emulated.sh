@@ -12,7 +12,7 @@ run_on_own_device() {
     FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$GSWBENCH" "$@"
 }
 export -f run_on_own_device
-launch() {    # launch [ARGUMENT...]
+launch() {    # launch [ARGUMENT...]: runs the job on two ranks
     run 0 mpirun -np 2 bash -c 'run_on_own_device "$@"' run "${arguments[@]}" "$@"
     expect '^RESULT (VALID|DEGRADED)'
 }

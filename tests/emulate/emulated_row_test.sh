@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Emulates, with a single rank, a published row of Llama 3.1 405B on 1024 GPUs: its mesh, layers and schedule, but small
-# matrices. Pipeline stages with equal ops are executed only once, and every op must be measured.
+# Emulates, with a single rank, a job that was published for Llama 3.1 405B on 1024 GPUs: its mesh, layers and schedule,
+# but small matrices. Pipeline stages with equal ops are executed only once, and every op must be measured.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 shrink=(--set model.hidden=64 --set model.heads=16 --set model.kv_heads=8 --set model.head_dim=8 --set model.ffn=64

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tests the thread pool of the host backend.
-#define _GNU_SOURCE    // usleep
+#define _GNU_SOURCE    // declares usleep
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>

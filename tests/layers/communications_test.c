@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compares the bytes that each parallel axis sends in a step with closed forms of the layout, for tiny models and
-// published rows.
+// Compares the bytes that each parallel axis sends in a step with closed forms of the layout, for tiny models and for
+// published layouts.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 
 // Elements that are sent in a step by all pipeline stages of the ranks with coordinate 0 on every other axis.
 struct moved {
-    double rows;                 // over tp, in the activation format
-    double statistics;           // over tp: vocabulary-parallel cross entropy
-    double keys, gradients;      // over cp: keys and values; their gradients
-    double sends, receives;      // over pp
-    double scattered, shared;    // over optimizer shards: gradients, weights
+    double rows;                 // activations gathered and reduced over tp, in the activation format
+    double statistics;           // values that vocabulary-parallel cross entropy reduces over tp
+    double keys, gradients;      // over cp: keys and values, and their gradients
+    double sends, receives;      // activations and their gradients over pp
+    double scattered, shared;    // over optimizer shards: gradients that are reduced, and weights that are gathered
 };
 
 // Returns the elements that a rank sends in a ring, which is the minimum for any algorithm: everything except the
@@ -139,9 +139,9 @@ Test(communications, are_those_of_the_layout)
     }
 }
 
-// For published rows, each rank must also reduce-scatter its parameters over dp x cp and gather them again, once per
-// step. The expected values are computed by hand in units of 2^20 elements. For tp they are rows x (tp - 1) / tp x ((10
-// x layers + 4) x microbatches + deferred head gradients).
+// In these published layouts, each rank must also reduce-scatter its parameters over dp x cp and gather them again,
+// once per step. The expected values are computed by hand in units of 2^20 elements. For tp they are rows x (tp - 1) /
+// tp x ((10 x layers + 4) x microbatches + deferred head gradients), with rows = tokens x hidden.
 Test(communications, of_published_rows_are_those_of_their_layout, .timeout = 60)
 {
     static const struct {

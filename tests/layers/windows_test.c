@@ -250,7 +250,7 @@ Test(windows, are_not_there_where_one_member_has_its_memory_otherwise)
     cr_expect_neq(grown, whole);
     in->offset += 256;
     cr_expect_neq(layout_of(other, in->storage), grown);
-    // Other ranks do not access a member's own share, so its offset must not change the hash.
+    // Other ranks never access the output of a rank's reduce-scatter, so moving it must not change the hash.
     out->offset += 256;
     cr_assert_neq(in->storage, out->storage);
     cr_expect_eq(layout_of(other, out->storage), own);

@@ -180,7 +180,7 @@ Test(mesh, shares_out_the_matrices_of_experts_over_tp_unless_it_is_asked_not_to)
     }
 }
 
-// Of 32 ranks, 2 are on tp and 2 or 4 on cp. With ep_over_cp, experts are distributed over the cp ranks first.
+// With 32 ranks, tp is 2 and cp is 2 or 4. With ep_over_cp, experts are distributed over the cp ranks first.
 Test(mesh, puts_experts_on_the_ranks_of_cp_first_where_it_is_told_to)
 {
     static const struct {
@@ -243,7 +243,7 @@ static const struct {
      "[parallel] tp_overlap = yes needs sequence_parallel = yes: it overlaps the collectives of sequence parallelism"},
     {"tp 2; ep 2; etp 1; sequence_parallel no", 2,
      "[parallel] etp = 1 with tp = 2 needs sequence_parallel = yes: each tp rank sends its own tokens to experts"},
-    // With ep_over_cp, experts cannot be distributed over a part of the cp ranks.
+    // With ep_over_cp, ep must be cp times a divisor of the data-parallel size, and etp must not be 1.
     {"tp 2; ep 2; cp 4; ep_over_cp yes; dp auto", 32,
      "[parallel] ep = 2 with ep_over_cp = yes: allowed are cp = 4 and its multiples, since ep counts the cp ranks first, "
      "then fsdp or dp"},
@@ -252,7 +252,8 @@ static const struct {
     {"tp 2; ep 12; cp 4; ep_over_cp yes; dp auto; etp 1", 32,
      "[parallel] ep_over_cp = yes has no effect with etp = 1, where ep counts the tp ranks and then the cp ranks: set "
      "ep_over_cp = no"},
-    // Experts must be distributed over all ranks of an axis, not over a part.
+    // With etp 1, ep must be tp, or tp x cp, or tp x cp times a divisor of the data-parallel size. An etp between 1 and
+    // tp is not possible.
     {"tp 4; dp auto; etp 2", 32,
      "[parallel] etp = 2 with tp = 4: allowed are 1 (each expert on one rank) and 4 (auto: its matrices sharded over tp)"},
     {"tp 4; dp auto; etp 1; ep 6", 32,

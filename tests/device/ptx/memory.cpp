@@ -23,7 +23,7 @@ typedef std::lock_guard<std::mutex> guard;
 
 std::map<uint64_t, memory> &allocations()
 {
-    static std::map<uint64_t, memory> all;    // by end address
+    static std::map<uint64_t, memory> all;    // keys are end addresses
     return all;
 }
 
