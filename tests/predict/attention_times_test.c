@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cost of forward attention against times that were measured on configurations of heads without a fitted value.
+// Compares costs of forward attention with measured times, for numbers of heads to which no value was fitted.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -39,8 +39,8 @@ static int compare_numbers(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// On Blackwell the times include a kernel of TensorRT-LLM for rotary embedding and the cache, which reads and writes Q,
-// K and V.
+// Measurements on Blackwell include a kernel of TensorRT-LLM for rotary embedding and the KV cache. Returns its time to
+// read and write Q, K and V.
 static double cache_us(const struct hardware_config *hardware, const struct attention_shape *shape)
 {
     double numbers = (double)(shape->batch * shape->sequence * (shape->heads + 2 * shape->kv_heads) * shape->head_dim);
@@ -49,7 +49,8 @@ static double cache_us(const struct hardware_config *hardware, const struct atte
                : 0.0;
 }
 
-// Predicted seconds of the profile's rows, relative to the measured ones, which also include launches: extra_us.
+// Appends the ratio of predicted to measured time of each row of the profile. Measured times include extra_us of
+// launches.
 static int compare_rows(double *ratios, const char *profile, double extra_us)
 {
     static struct measured_row rows[ROWS_MOST];
@@ -69,7 +70,7 @@ static int compare_rows(double *ratios, const char *profile, double extra_us)
     return found;
 }
 
-// One factor per GPU, the median ratio, stands for its clocks and kernels.
+// Predictions are divided by the median ratio of each GPU, which accounts for its clocks and kernels.
 Test(attention_times, are_predicted_for_other_heads_after_one_factor)
 {
     static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Predicts layouts of a sweep, and checks that bounds do not exceed the predictions.
+// Predicts the layouts of a sweep, and checks that the bounds by which a sweep skips layouts do not exceed predictions.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -14,7 +14,7 @@ static inline struct prediction predict_layout(const struct plan_request *layout
     return prediction;
 }
 
-// The bound from plans of the layout, and the one from its layers.
+// Returns the bound that a sweep computes from plans of the layout.
 static inline struct sweep_bound close_bound(const struct plan_request *layout, const struct machine *machine)
 {
     struct sweep_bound bound;
@@ -37,7 +37,7 @@ static inline void expect_below(const struct sweep_bound *bound, const struct pr
                   (long long)bound->bytes, (long long)exact->largest_bytes);
 }
 
-// Orders choices as a sweep does.
+// Compares choices in the order of a sweep: by step time first.
 static inline int by_time(const void *left, const void *right)
 {
     const struct sweep_choice *a = left, *b = right;
@@ -47,7 +47,7 @@ static inline int by_time(const void *left, const void *right)
     return a->layout < b->layout ? -1 : 1;
 }
 
-// Expects the first choices of all, which are in order.
+// Expects that the sweep found the first SWEEP_BEST choices of all, which are sorted.
 static inline void expect_choices(const struct sweep *sweep, const struct sweep_choice *all)
 {
     cr_assert_eq(sweep->best_count, SWEEP_BEST);

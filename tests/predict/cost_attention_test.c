@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// FP8 attention of other frameworks, against cuDNN measurements and calculations by hand.
+// Compares costs of FP8 attention in other frameworks with cuDNN measurements and calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -7,7 +7,7 @@
 #include "round_machine.h"
 #include "shipped_machine.h"
 
-// A framework with FP8 attention, and a job with FP8 linears.
+// A framework with FP8 attention, and a plan with FP8 linears.
 static struct round *fp8_round(enum scaling_recipe recipe)
 {
     struct round *round                         = round_new();
@@ -18,7 +18,7 @@ static struct round *fp8_round(enum scaling_recipe recipe)
     return round;
 }
 
-// A shipped machine without casts and kernel gaps.
+// Uses a real machine profile, without casts and gaps between kernels.
 static void take_machine(struct round *round, const char *profile)
 {
     round->hardware                  = read_machine(profile).hardware;
@@ -26,9 +26,9 @@ static void take_machine(struct round *round, const char *profile)
     round->software.cast_bytes.value = 0.0;
 }
 
-// Milliseconds, causal, from cudnn-frontend, benchmark/sdpa_benchmark_training/results: MXFP8 by cuDNN 9.22 of 24
-// April 2026 with two sequences; FP8 by 9.19 on H200 with one. The backward pass does not exploit the window of 128
-// keys.
+// Measured milliseconds of causal attention from cudnn-frontend, benchmark/sdpa_benchmark_training/results: MXFP8 with
+// cuDNN 9.22 of 24 April 2026 and two sequences; FP8 with cuDNN 9.19 on H200 and one sequence. Windows have 128 keys;
+// the backward pass computes all keys nevertheless.
 Test(cost_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
 {
     static const struct {
@@ -71,7 +71,8 @@ Test(cost_attention, takes_what_cudnn_was_measured_to_take_in_fp8)
     }
 }
 
-// With 8,192 tokens on H200, cuDNN takes 1.141 + 6.392 ms in FP8 and 1.708 + 5.083 ms in BF16; frameworks reach less.
+// For 8,192 tokens on H200, cuDNN takes 1.141 + 6.392 ms in FP8 and 1.708 + 5.083 ms in BF16 (forward + backward). So
+// FP8 attention gains nothing there.
 Test(cost_attention, gains_nothing_on_hopper)
 {
     struct op op = {
@@ -92,8 +93,9 @@ Test(cost_attention, gains_nothing_on_hopper)
     cr_expect_gt(seconds[1][0] + seconds[1][1], 1.708e-3 + 5.083e-3);
 }
 
-// 512 keys with a half length of 512 double the time. Pairs: 512 x 512 in 200 heads. Forward: 2 (96 + 64) FLOPs per
-// pair at 2e15, and 1e12 pairs/s. Backward: 2 (3 x 96 + 2 x 64) FLOPs, 5e11 pairs/s, and six arrays of the size of Q.
+// The rate is half its maximum at 512 keys, so 512 keys double the time. 200 heads have 512 x 512 pairs each. Forward:
+// 2 (96 + 64) FLOPs per pair at 2e15 FLOP/s, and 1e12 pairs/s. Backward: 2 (3 x 96 + 2 x 64) FLOPs per pair, 5e11
+// pairs/s, and six arrays of the size of Q.
 Test(cost_attention, computes_products_at_the_peak_and_pairs_besides)
 {
     const double pairs = 100 * 2.0 * 512 * 512, queries = 100 * 2.0 * 512 * 96;
@@ -107,14 +109,14 @@ Test(cost_attention, computes_products_at_the_peak_and_pairs_besides)
     expect_seconds(round_seconds(round, &op), 2 * pairs * (320 / 2e15 + 1 / 1e12));
     op.kind = OP_ATTENTION_BACKWARD;
     expect_seconds(round_seconds(round, &op), 2 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
-    round->hardware.power_share.value = 0.3;    // half the clock
+    round->hardware.power_share.value = 0.3;    // half of the clock
     expect_seconds(round_seconds(round, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
-    round->software.attention_backward.value = 0.01;    // limit of another kernel, in BF16
+    round->software.attention_backward.value = 0.01;    // the limit of another kernel, in BF16
     expect_seconds(round_seconds(round, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
 }
 
-// 8,192 tokens packed from texts of 768: a token sees 384 keys on average. A text as long as the sequence changes
-// nothing.
+// A sequence of 8,192 tokens is packed from documents of 768 tokens, so a token sees 384 keys on average. Documents as
+// long as the sequence have no effect.
 Test(cost_attention, computes_the_pairs_within_packed_texts)
 {
     struct op     op            = {.kind            = OP_ATTENTION_FORWARD,
@@ -133,7 +135,8 @@ Test(cost_attention, computes_the_pairs_within_packed_texts)
     cr_expect_float_eq(packed / one_text, seen / all * (512.0 / 384) * 2 / ((8192.0 + 512) / 8192), 1e-6);
 }
 
-// A tile meets 512 keys of a window of 384, as in BF16. The backward pass computes all 8,192 x 8,193 / 2 pairs.
+// A tile of queries meets 512 keys of a window of 384, as in BF16. The backward pass computes all 8,192 x 8,193 / 2
+// pairs.
 Test(cost_attention, makes_no_use_of_a_window_in_the_backward_pass)
 {
     struct op op = {
@@ -151,7 +154,8 @@ Test(cost_attention, makes_no_use_of_a_window_in_the_backward_pass)
                    (8192.0 + 512) / 8192 * 200 * all * (1280 / 2e15 + 1 / 5e11) + 12.0 * 200 * 8192 * 128 / 1e12);
 }
 
-// 1,024 queries in 8 heads of 192; 1,536 keys and values in 2 heads of 192 and 128; 1,024 output gradients.
+// There are 1,024 queries in 8 heads of 192, 1,536 keys and values in 2 heads of 192 and 128, and 1,024 output
+// gradients. All are cast to FP8.
 Test(cost_attention, casts_what_attention_reads_and_the_gradient_of_what_it_gives)
 {
     const double inputs = 1024.0 * 8 * 192 + 1536.0 * 2 * (192 + 128), gradients = 1024.0 * 8 * 128;
@@ -175,7 +179,7 @@ Test(cost_attention, casts_what_attention_reads_and_the_gradient_of_what_it_give
             round->software.cast_bytes.value = 1.5;
             expect_seconds(round_seconds(round, &op),
                            without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12);
-            round->hardware.kernel_gap.value = 1e-6;    // includes the gap of attention itself
+            round->hardware.kernel_gap.value = 1e-6;    // attention itself has one gap as well
             expect_seconds(round_seconds(round, &op),
                            without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12 +
                                1e-6 * (1 + (pass == 0 ? cases[i].forward_kernels : cases[i].backward_kernels)));
@@ -184,7 +188,7 @@ Test(cost_attention, casts_what_attention_reads_and_the_gradient_of_what_it_give
     }
 }
 
-// BF16 without a framework, without fp8_attention, or with BF16 linears.
+// Attention is in BF16 without a framework profile, without fp8_attention, or with BF16 linears.
 Test(cost_attention, is_in_bf16_where_nothing_says_otherwise)
 {
     struct op     op    = {.kind            = OP_ATTENTION_FORWARD,
@@ -202,7 +206,7 @@ Test(cost_attention, is_in_bf16_where_nothing_says_otherwise)
     expect_seconds(round_seconds(round, &op), wide);
 }
 
-// Megatron-Bridge's presets of DeepSeek-V3 set fp8_dot_product_attention (MXFP8) on GB300, not on GB200.
+// Megatron-Bridge's presets of DeepSeek-V3 set fp8_dot_product_attention (MXFP8) on GB300 but not on GB200.
 Test(cost_attention, is_in_fp8_in_rows_whose_preset_says_so)
 {
     static const struct {

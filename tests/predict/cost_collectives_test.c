@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Collectives within a node: times of the shipped table, and where NCCL's model takes over.
+// Tests costs of collectives within a node: from the table of measured times, and from the model of NCCL where the
+// table has none.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 
 static const double mebibyte = 1048576.0;
 
-// H100, NCCL 2.29.2: an all-gather of 8 ranks takes 10.4 us for 1 KiB, 44.86 us for 8 MiB, 125.5 us for 32 MiB,
-// 728.8 us for 256 MiB and 1,402 us for 512 MiB.
+// The table has these times of all-gathers of 8 ranks on H100 with NCCL 2.29.2: 10.4 us for 1 KiB, 44.86 us for 8 MiB,
+// 125.5 us for 32 MiB, 728.8 us for 256 MiB and 1,402 us for 512 MiB.
 Test(cost_collectives, interpolates_the_measured_times_by_size)
 {
     struct config  config  = read_machine("h100-sxm");
@@ -25,9 +26,9 @@ Test(cost_collectives, interpolates_the_measured_times_by_size)
     expect_seconds(group_seconds(&machine, OP_ALL_TO_ALL, 2, 4, 4 * mebibyte), 21.16e-6);
 }
 
-// H100, 8 ranks. At 16 MiB a reduce-scatter takes 69.67 us and the all-gather is missing; they take 29.88 and 33.41 us
-// at 4 MiB, 111.3 and 125.5 us at 32 MiB. All-reduces take 78.91, 121.9 and 324.5 us at 8, 16 and 64 MiB, all-gathers
-// 44.86 and 208.1 us at 8 and 64 MiB.
+// Table values for 8 H100. A reduce-scatter takes 69.67 us at 16 MiB, where the all-gather is missing; both have times
+// at 4 MiB (29.88 and 33.41 us) and 32 MiB (111.3 and 125.5 us). All-reduces take 78.91, 121.9 and 324.5 us at 8, 16
+// and 64 MiB, all-gathers 44.86 and 208.1 us at 8 and 64 MiB.
 Test(cost_collectives, borrows_a_missing_size_from_a_related_collective)
 {
     struct config  config  = read_machine("h100-sxm");
@@ -40,8 +41,9 @@ Test(cost_collectives, borrows_a_missing_size_from_a_related_collective)
     expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 8, 1, 32 * mebibyte), sqrt(sum * line) * 1e-6);
 }
 
-// Without the 48.05 us at 8 MiB, a reduce-scatter of 4 B200 takes 24.42 us at 4 MiB, by NCCL's LL, then 70.04 us at 32
-// MiB and 107.5 us at 64 MiB, by Simple. NCCL chooses Simple from 6.4 MiB on.
+// A reduce-scatter of 4 B200 takes 24.42 us at 4 MiB with the protocol LL, and 70.04 us at 32 MiB and 107.5 us at 64
+// MiB with Simple. NCCL uses Simple from 6.4 MiB on, so the time at 8 MiB must be extrapolated from the latter two. The
+// measured 48.05 us are removed.
 Test(cost_collectives, extends_the_times_of_the_protocol_that_nccl_chooses)
 {
     struct config  config  = read_machine("b200");
@@ -59,8 +61,8 @@ static int compare_numbers(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// Times of NCCL releases that the table does not have (H100 2.27.3, H200 2.26.2, B200 2.28.9, B300 and GB300 2.27),
-// from the same source: 40 rows from 1 MiB on, chosen by a hash. Sizes in powers of two of MiB, times in us.
+// Measured times with NCCL releases that the table does not have (H100 2.27.3, H200 2.26.2, B200 2.28.9, B300 and GB300
+// 2.27), from the source of the table. A hash chose 40 rows from 1 MiB on. Messages have 2^power MiB; times are in us.
 Test(cost_collectives, predicts_other_releases_of_nccl)
 {
     static const struct {
@@ -101,8 +103,8 @@ Test(cost_collectives, predicts_other_releases_of_nccl)
     cr_expect_lt(errors[ROWS * 9 / 10], 0.08, "90th percentile %g", errors[ROWS * 9 / 10]);
 }
 
-// Leaves out one size of a series after the other, from 1 MiB on. The largest stays: it would be extrapolated. Adds an
-// error per size, and returns the new number of errors.
+// Leaves out one size of a series at a time, from 1 MiB on, and predicts it from the others. The largest size is kept,
+// since it would be extrapolated. Appends one error per size, and returns the new number of errors.
 static int leave_sizes_out(const struct machine *machine, double seconds[COLLECTIVE_SIZES], enum op_kind kind,
                            int ranks, double *errors, int count)
 {
@@ -124,7 +126,7 @@ static int leave_sizes_out(const struct machine *machine, double seconds[COLLECT
 static const char *const  profiles[]         = {"a100-80gb", "h100-sxm", "h200", "b200", "b300", "gb200", "gb300"};
 static const enum op_kind kinds[COLLECTIVES] = {OP_ALL_GATHER, OP_REDUCE_SCATTER, OP_ALL_REDUCE, OP_ALL_TO_ALL};
 
-// The nearest sizes left are an octave and two octaves away.
+// The nearest known sizes are half and twice the size, then a quarter and four times.
 Test(cost_collectives, predicts_sizes_that_are_left_out)
 {
     enum { SERIES = COLLECTIVES * COLLECTIVE_GROUPS, ERRORS = 7 * SERIES * COLLECTIVE_SIZES };
@@ -147,7 +149,8 @@ Test(cost_collectives, predicts_sizes_that_are_left_out)
     cr_expect_lt(errors[count * 9 / 10], 0.112, "90th percentile %g", errors[count * 9 / 10]);
 }
 
-// From 1 MiB to 8 GiB, eight sizes an octave. Times up to 1 MiB are alike and scatter.
+// From 1 MiB to 8 GiB in eight sizes per octave. Smaller messages all take about the same time, with noise, so they are
+// left out.
 Test(cost_collectives, takes_longer_for_more_bytes)
 {
     for (int i = 0; i < 7 * COLLECTIVES; i++) {
@@ -165,8 +168,8 @@ Test(cost_collectives, takes_longer_for_more_bytes)
     }
 }
 
-// A ring of three ranks starts in 5 us and sends at 0.78 x 450e9 bytes/s; so does one over links that the user gives.
-// An all-reduce of 8 without the switch has 14 hops.
+// The table has no groups of three. A ring of three ranks starts in 5 us and sends at 0.78 x 450e9 bytes/s, as does a
+// ring over links that the user configures. An all-reduce of 8 ranks without NVLS has 14 hops.
 Test(cost_collectives, leaves_what_was_not_measured_to_the_model)
 {
     struct config  config  = read_machine("h100-sxm");
@@ -182,7 +185,7 @@ Test(cost_collectives, leaves_what_was_not_measured_to_the_model)
     expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, bytes), start + 7 * hop + bytes * 7 / 8 / 156e9);
 }
 
-// 8 ranks gather 256 MiB in 728.8 us with all SMs. Two SMs move 2 x 36.7e9 bytes/s.
+// 8 ranks gather 256 MiB in 728.8 us with all their SMs. Two SMs move only 2 x 36.7e9 bytes/s.
 Test(cost_collectives, is_slower_with_fewer_processors)
 {
     struct config  config  = read_machine("h100-sxm");
@@ -192,7 +195,7 @@ Test(cost_collectives, is_slower_with_fewer_processors)
     machine.sm_margin = 16;
     expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, bytes), 728.8e-6);
     machine.sm_margin = 0;
-    machine.zero_cta  = true;    // copy engines
+    machine.zero_cta  = true;    // copy engines use no SMs
     expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, bytes), 5e-6 + 7 * 3.4e-6 + bytes * 7 / 8 / 351e9);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cost of collectives against calculations by hand.
+// Compares costs of collectives with calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -7,7 +7,7 @@
 
 enum { ELEMENTS = 2000000 };
 
-// A collective of BF16 elements among ranks at a distance, alone in its plan.
+// A plan with one collective of BF16 elements over a group whose ranks have a constant distance.
 struct fixture {
     int64_t                ranks[256];
     struct tensor          tensor;
@@ -46,17 +46,18 @@ Test(cost_communication, computes_the_cost_of_communications_as_the_program_make
     const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
     set_up(&fixture, OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, 8, 1);
 
-    // Seven parts have seven latencies, which stall FP8 GEMMs.
+    // The reduction is split into seven parts with one latency each. They stall only FP8 GEMMs.
     fixture.software.reduction_parts.value     = 7;
     fixture.software.fp8_reduction_stall.value = 0.5;
     expect_seconds(cost_of(&fixture).seconds, moved + 7 * latency);
     cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
     fixture.plan.precision.low_precision_linears = 0xf;
     expect_seconds(cost_of(&fixture).stall_seconds, 3.5 * latency);
-    fixture.op.tag.layer = -1;    // no layer: the gradient norm
+    fixture.op.tag.layer = -1;    // the gradient norm, which belongs to no layer
     expect_seconds(cost_of(&fixture).seconds, moved + latency);
 
-    // Copies read and write the buffer. tp collectives have their own factor; ring steps have no copies.
+    // Frameworks copy gathered and reduced data between buffers, which reads and writes memory. tp has its own number
+    // of copies, and ring steps have none.
     fixture.software.fsdp_copies.value = 1.5;
     cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);    // replicas: no copies
     fixture.group.axes = 1u << AXIS_FSDP;
@@ -69,7 +70,8 @@ Test(cost_communication, computes_the_cost_of_communications_as_the_program_make
     cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
 }
 
-// Buckets of 1e7 elements, of which this group has 2e6: a fifth of the time of a bucket, with a fifth of its latency.
+// Buckets of 1e7 elements contain this parameter group of 2e6. So it takes a fifth of the time of a bucket and a fifth
+// of its latency.
 Test(cost_communication, reduces_small_groups_in_buckets)
 {
     struct fixture   fixture;
@@ -81,7 +83,7 @@ Test(cost_communication, reduces_small_groups_in_buckets)
 
     fixture.software.bucket_elements = 5 * ELEMENTS;
     expect_seconds(cost_of(&fixture).seconds, moved + latency / 5);
-    fixture.software.bucket_elements = 50 * ELEMENTS;    // all that is trained
+    fixture.software.bucket_elements = 50 * ELEMENTS;    // all trained elements fit into one bucket
     expect_seconds(cost_of(&fixture).seconds, moved + latency / 9);
     fixture.software.bucket_elements = ELEMENTS;
     expect_seconds(cost_of(&fixture).seconds, moved + latency);
@@ -90,7 +92,7 @@ Test(cost_communication, reduces_small_groups_in_buckets)
     expect_seconds(cost_of(&fixture).seconds, moved + latency);
 }
 
-// Delayed scaling knows scales before the exchange.
+// With delayed scaling, scales are known before the Ulysses all-to-all, so it can send FP8.
 Test(cost_communication, exchanges_heads_in_fp8_where_attention_is)
 {
     struct fixture fixture;
@@ -113,17 +115,18 @@ Test(cost_communication, sends_a_token_once_to_each_node_where_the_program_does)
     fixture.op.shape.communication.elements = 100 * ELEMENTS;
     expect_seconds(cost_of(&fixture).seconds, bytes / 2 / 1e10 + latency);
     fixture.software.expert_nodes = true;
-    // With 8 choices, a node has experts for a token in 255 of 256 cases. One of the two nodes is local and not sent
-    // over the network.
+    // A token chooses 8 experts. Each of the two nodes has at least one of them in 255 of 256 cases. One of the nodes
+    // is the rank's own, and gets nothing over the network.
     expect_seconds(cost_of(&fixture).seconds, bytes / 8 * (255.0 / 256) / 1e10 + latency);
-    fixture.group.size = 8;    // one node: 8 choices hit 5.25 ranks; an eighth of that is local
+    fixture.group.size = 8;    // on one node, 8 experts are on 5.25 ranks on average; an eighth is local
     expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
     fixture.group.size = 16;
     fixture.op.stream  = STREAM_CONTEXT;
     expect_seconds(cost_of(&fixture).seconds, bytes / 2 / 1e10 + latency);
 }
 
-// Over two nodes, kernels forward at 0.61 of the node's links; on one node, their SMs may be slower than 0.685 of them.
+// Over two nodes, expert-parallel kernels forward tokens at 0.61 of the links of a node. On one node they reach 0.685
+// of them, or less if the rate of their SMs is lower.
 Test(cost_communication, forwards_tokens_at_a_share_of_the_links)
 {
     struct fixture fixture;
@@ -135,15 +138,15 @@ Test(cost_communication, forwards_tokens_at_a_share_of_the_links)
     double reached                           = 16 * (1 - pow(15.0 / 16, 8));
     expect_seconds(cost_of(&fixture).seconds, 2 * reached / 8 * bytes * 7 / 16 / 0.61e11 + 15e-6 + 14e-6);
     fixture.group.size                      = 8;
-    fixture.software.expert_bandwidth.value = 4e10;    // includes the own eighth
+    fixture.software.expert_bandwidth.value = 4e10;    // includes the eighth that stays on the rank
     expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 3.5e10 + 15e-6 + 3.4e-6);
     fixture.software.expert_bandwidth.value = 4e11;
     expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
 }
 
-// Logical bytes/s as in DeepEP's table of normal kernels (docs/legacy.md), which counts a token once per node, or once
-// per rank on a single node. 4,096 tokens of 7,168 elements go to 8 experts on nodes of 8 devices with this link
-// bandwidth (H800: 200 GB/s) and 50 GB/s to the network.
+// Returns the bandwidth in DeepEP's convention (table of normal kernels, docs/legacy.md). It counts a token once per
+// node, or once per rank on a single node. 4,096 tokens of 7,168 elements go to 8 experts. Nodes have 8 devices with
+// this link bandwidth (H800: 200 GB/s) and 50 GB/s of network per device.
 static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double byte_seconds)
 {
     struct fixture fixture;
@@ -168,7 +171,7 @@ Test(cost_communication, takes_as_long_as_published_for_tokens_that_go_once_to_e
         {4, 200e9, 0.0, 57.5e9},
         {8, 200e9, 0.0, 50.5e9},
         {1, 200e9, 0.0, 155.5e9},
-        // HybridEP on B200: kernels alone, and the complete call; both directions.
+        // HybridEP on B200, both directions: only kernels, then the complete call
         {1, 900e9, 0.0, 704e9},
         {1, 900e9, 0.46e-12, 533e9},
     };
@@ -178,7 +181,7 @@ Test(cost_communication, takes_as_long_as_published_for_tokens_that_go_once_to_e
     }
 }
 
-// SimuMax measured 577 GB/s on 8 B200 with NCCL of 2026 (configs/system/b200_bf16_ceperm.json, all2all).
+// SimuMax measured 577 GB/s of all-to-all on 8 B200 with NCCL of 2026 (configs/system/b200_bf16_ceperm.json, all2all).
 Test(cost_communication, exchanges_all_with_all_at_a_rate_of_its_own)
 {
     struct fixture fixture;
@@ -186,7 +189,7 @@ Test(cost_communication, exchanges_all_with_all_at_a_rate_of_its_own)
     set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
     fixture.hardware.exchange_efficiency.value = 0.64;
     expect_seconds(cost_of(&fixture).seconds, moved / 64e9 + latency);
-    fixture.hardware.node_efficiency.value = 0.5;    // limit of every collective
+    fixture.hardware.node_efficiency.value = 0.5;    // the limit of every collective
     expect_seconds(cost_of(&fixture).seconds, moved / 50e9 + latency);
     fixture.hardware.node_efficiency.value = 1.0;
     fixture.op.kind                        = OP_ALL_GATHER;
@@ -212,7 +215,7 @@ Test(cost_communication, computes_the_cost_of_a_part_of_an_exchange_that_compute
     fixture.plan.model.experts = 32;
     cr_expect_not(cost_of(&fixture).is_alone);
     expect_seconds(cost_of(&fixture).seconds, moved + latency);
-    fixture.software.expert_serial = true;    // 4 local experts: four parts, each with a quarter of the latency
+    fixture.software.expert_serial = true;    // 4 local experts make four parts, each with a quarter of the latency
     cr_expect(cost_of(&fixture).is_alone);
     expect_seconds(cost_of(&fixture).seconds, moved + latency / 4);
     fixture.op.stream = STREAM_CONTEXT;
@@ -252,11 +255,11 @@ Test(cost_communication, gathers_in_fp8_what_the_program_casts_before)
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole + latency);
     round->software.fp8_gathers = true;
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole / 2 + latency);
-    plan.precision.recipe                           = RECIPE_NVFP4;    // half a byte, and a byte of scale for 16
+    plan.precision.recipe                           = RECIPE_NVFP4;    // 9 bytes per 16 elements
     plan.precision.low_precision_format[ROLE_INPUT] = FORMAT_E2M1;
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole * 4.5 / 16 + latency);
     plan.precision.recipe = RECIPE_CURRENT;
-    ops[1].kind           = OP_GEMM;    // in bf16
+    ops[1].kind           = OP_GEMM;    // the GEMM reads BF16
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole + latency);
     ops[1].kind                          = OP_QUANTIZE;
     plan.precision.low_precision_linears = 0;
@@ -265,7 +268,7 @@ Test(cost_communication, gathers_in_fp8_what_the_program_casts_before)
     ops[0].kind                          = OP_ALL_GATHER;
     double cast                          = predict_cost_op(&round->machine, &plan, &ops[0]).seconds;
     expect_seconds(cast, whole / 2 * 3 / 4 + 15e-6 + 3 * 3.4e-6);
-    tensors[0].first_op = 0;    // slice of the expert slots
+    tensors[0].first_op = 0;    // a part of the rows received by experts
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
     tensors[0].first_op = 1;    // received by an all-to-all
     ops[1].kind         = OP_ALL_TO_ALL;
@@ -291,14 +294,14 @@ Test(cost_communication, carries_no_more_than_the_multiprocessors_of_a_communica
     expect_seconds(cost.seconds, bytes / 2e10 + latency);
     fixture.hardware.channel_bandwidth.value = 0.0;    // unknown
     expect_seconds(cost_of(&fixture).seconds, bytes / 1e11 + latency);
-    fixture.machine.zero_cta                 = true;    // copy engines: no SMs and no limit by them
+    fixture.machine.zero_cta                 = true;    // copy engines have no limit by SMs
     fixture.hardware.channel_bandwidth.value = 5e9;
     cr_expect_eq(cost_of(&fixture).processors, 0);
     expect_seconds(cost_of(&fixture).seconds, bytes / 1e11 + latency);
     fixture.op.kind                     = OP_ROTATE;
     fixture.op.shape.communication.peer = 1;
     cr_expect_eq(cost_of(&fixture).processors, 0);
-    fixture.op.kind = OP_REDUCE_SCATTER;    // a reduction
+    fixture.op.kind = OP_REDUCE_SCATTER;    // reductions need SMs
     cr_expect_eq(cost_of(&fixture).processors, 4);
     fixture.machine.zero_cta = false;
     fixture.op.kind          = OP_ALL_GATHER;
@@ -316,7 +319,7 @@ static struct cost cost_communication(enum op_kind kind, int64_t size, int64_t d
 Test(cost_communication, computes_the_cost_of_a_collective_by_how_its_group_lies_on_the_nodes)
 {
     const double bytes = 2.0 * ELEMENTS;
-    // 8 ranks on one node; 16 on two nodes, whose 8 network links add up to 8e10 bytes/s; 8 ranks on 8 nodes.
+    // 8 ranks on one node; 16 on two nodes, which have 8 network links with 8e10 bytes/s together; 8 ranks on 8 nodes.
     expect_seconds(cost_communication(OP_ALL_GATHER, 8, 1).seconds, bytes * 7 / 8 / 1e11 + 15e-6 + 7 * 3.4e-6);
     expect_seconds(cost_communication(OP_REDUCE_SCATTER, 16, 1).seconds,
                    bytes * 15 / 16 / 8e10 + 15e-6 + 14 * 3.4e-6 + 14e-6);
@@ -342,7 +345,8 @@ static struct cost cost_in_domain(int64_t size, int64_t distance, int64_t world)
 Test(cost_communication, takes_a_domain_of_links_for_a_node)
 {
     const double bytes = 2.0 * ELEMENTS;
-    // 16 ranks on 4 nodes, and 72 on 18, in one link domain. 128 ranks use 64 of each of two domains, 144 use 72.
+    // 16 ranks on 4 nodes, and 72 on 18 nodes, are in one NVLink domain. 128 ranks use 64 devices of each of two
+    // domains, and 144 ranks use 72 of each.
     expect_seconds(cost_in_domain(16, 1, 64).seconds, bytes * 15 / 16 / 1e11 + 15e-6 + 15 * 3.4e-6);
     expect_seconds(cost_in_domain(72, 1, 72).seconds, bytes * 71 / 72 / 1e11 + 15e-6 + 71 * 3.4e-6);
     expect_seconds(cost_in_domain(128, 1, 128).seconds, bytes * 127 / 128 / 1e11 + 15e-6 + 126 * 3.4e-6 + 14e-6);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Cost of cp attention that gathers keys and computes rank by rank, against calculations by hand.
+// Compares costs of cp attention with calculations by hand. The framework gathers keys and values, and attends to those
+// of one rank after another.
 #include "round_machine.h"
 
 enum { HEADS = 8, KEY_HEADS = 2, SEQUENCE = 1024, WIDTH = 128 };
 
-// Four ranks on a machine of round numbers.
+// Four cp ranks on the machine of round numbers.
 static struct round *four_ranks(void)
 {
     static int64_t           ranks[] = {0, 1, 2, 3};
@@ -42,7 +43,8 @@ Test(cost_context, merges_the_parts_of_attention_in_single_precision)
     expect_seconds(round_seconds(round, &op), forward);
 }
 
-// The all-gather moves 3 of 4 shares, times four for expanded heads. Gradients in fp32 need a fourth step.
+// The all-gather moves 3 of 4 parts, four times as large since keys are repeated for each query head. Gradients in fp32
+// need a fourth step.
 Test(cost_context, moves_keys_for_each_head_of_queries_and_gradients_round_all_ranks)
 {
     enum { ELEMENTS = 40000000 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// FP8 head: rate of its GEMMs, and bytes of the casts.
+// Tests the costs of an FP8 head: the rate of its GEMMs, and the bytes of casts.
 #include <criterion/criterion.h>
 
 #include "gswbench/op_operands.h"
 #include "round_machine.h"
 
-// 4,096 tokens, hidden 1,024, vocabulary 8,192.
+// The head has 4,096 tokens, hidden size 1,024 and a vocabulary of 8,192.
 static const struct op head_op = {.kind          = OP_GEMM,
                                   .operand_count = 3,
                                   .operand       = {0, 1, 2},
@@ -29,7 +29,7 @@ static struct round *fp8_head(void)
     return round;
 }
 
-// Memory bytes in addition to a GEMM whose operands are already FP8.
+// Returns the bytes that the head moves in addition to a GEMM whose operands are already in FP8.
 static double cast_bytes(struct round *round, const struct op *op)
 {
     double all               = round_seconds(round, op);
@@ -67,10 +67,10 @@ Test(cost_head, casts_the_gradient_of_its_logits_once_for_both_products)
     op.shape.gemm            = (struct gemm_shape){.m = 8192, .n = 1024, .k = 4096};
     double low_precision     = round_seconds(round, &op);
     round->software.fp8_head = false;
-    cr_expect_float_eq(round_seconds(round, &op) / low_precision, 1.8, 0.1);    // no second cast
+    cr_expect_float_eq(round_seconds(round, &op) / low_precision, 1.8, 0.1);    // the weight is not cast again
 }
 
-// Other GEMMs are unaffected, and so is the head without FP8 linears.
+// Other GEMMs do not change, and the head stays in BF16 if linears are in BF16.
 Test(cost_head, is_in_bf16_where_blocks_are)
 {
     struct round *round                         = fp8_head();

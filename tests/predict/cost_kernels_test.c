@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Kernels of other frameworks that are slower or more numerous than the plan's, against published times and
-// calculations by hand.
+// Other frameworks have kernels that are slower than gswbench's, or need more of them. Compares their costs with
+// published times and calculations by hand.
 #include <criterion/criterion.h>
 
 #include "round_machine.h"
 
-// SimuMax measured Transformer Engine's fused cross entropy on B200 at 0.2795 of 8,000 GiB/s, with 8 bytes per logit
-// in both passes (configs/system/b200_bf16_ceperm.json, ce_fusion): 1.75 ms for 4,096 tokens and 128,256 words.
+// SimuMax measured the fused cross entropy of Transformer Engine on B200 at 0.2795 of 8,000 GiB/s, counting 8 bytes per
+// logit in both passes together (configs/system/b200_bf16_ceperm.json, ce_fusion). That is 1.75 ms for 4,096 tokens and
+// a vocabulary of 128,256.
 Test(cost_kernels, loses_no_less_time_to_logits_than_its_kernels_compute)
 {
     struct tensor tensors[]                = {{.format = FORMAT_BF16}, {.format = FORMAT_I32}, {.format = FORMAT_F32}};
@@ -22,14 +23,15 @@ Test(cost_kernels, loses_no_less_time_to_logits_than_its_kernels_compute)
     cr_expect_lt(memory, 0.3e-3);
     round->software.loss_rate.value = 300e9;
     cr_expect_float_eq(predict_cost_op(&round->machine, &plan, &op).seconds, 1.751e-3, 1e-6);
-    round->software.loss_bytes.value = 10.0;    // memory-bound
+    round->software.loss_bytes.value = 10.0;    // bound by memory
     expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, 10.0 * memory);
-    op.kind                          = OP_LOGIT_STATISTICS;    // not covered by the rate
+    op.kind                          = OP_LOGIT_STATISTICS;    // loss_rate does not apply to it
     round->software.loss_bytes.value = 1.0;
     cr_expect_lt(predict_cost_op(&round->machine, &plan, &op).seconds, 1.75e-3);
 }
 
-// 1,024 tokens in 8 + 2 heads of 64. Forward 4 + 4 bytes per element; backward 14 instead of 6.
+// QK norm of 1,024 tokens in 8 + 2 heads of 64 as separate kernels. The forward pass moves 4 + 4 bytes per element; the
+// backward pass 14 instead of 6.
 Test(cost_kernels, normalises_heads_by_kernels_of_their_own)
 {
     struct round *round       = round_new();
@@ -52,7 +54,7 @@ Test(cost_kernels, normalises_heads_by_kernels_of_their_own)
 }
 
 // DeepSeek-V3's router and dispatch preprocessing had 72 kernels, 31 after fusions, and 17 with DeepEP (Megatron-LM,
-// docs/discussions/deepseek-v3-gb200-optimization).
+// docs/discussions/deepseek-v3-gb200-optimization). Each kernel adds a gap.
 Test(cost_kernels, takes_a_gap_for_each_kernel_of_a_router)
 {
     struct round *round              = round_new();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Host launches in a layer with experts, op by op or as CUDA graphs.
+// Tests the time of host launches in a layer with experts, op by op or with CUDA graphs.
 #include <criterion/criterion.h>
 
 #include "gswbench/software.h"
 #include "round_machine.h"
 #include "layouts.h"
 
-// One launch per norm, GEMM (including its gradients) or all-to-all, unless a token crosses once per node. Half a
-// launch per cast or collective.
+// A norm, a GEMM with its gradients, or an all-to-all takes one launch (expert_launch); an all-to-all that sends a
+// token once per node takes none. A cast or a collective takes half a launch.
 Test(cost_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
 {
     struct tensor     tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_BF16, .storage = STORAGE_GRADIENT}};
@@ -36,7 +36,8 @@ Test(cost_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
     cr_expect_eq(predict_cost_op(&round->machine, &plan, &norm).launch_seconds, 0.0);
 }
 
-// launch_alone, and the host read of the routing unless a capacity factor fixes the row counts.
+// launch_alone is the part of a launch during which the op has started and waits for the host. The host also waits to
+// read the routing, unless a capacity factor fixes the number of rows.
 Test(cost_launch, knows_what_the_host_reads_before_it_goes_on)
 {
     struct round *round = round_new();
@@ -57,7 +58,7 @@ Test(cost_launch, knows_what_the_host_reads_before_it_goes_on)
     cr_expect_not(predict_cost_op(&round->machine, &round->plan, &op).is_read);
 }
 
-// Launches of the forward and backward pass of the second layer.
+// Expects this number of launches in the forward and backward pass of the second layer.
 static void expect_steps(struct tiny *tiny, int64_t world, enum launch_graphs graphs, double expected)
 {
     struct round *round                 = round_new();
@@ -80,16 +81,18 @@ static void expect_steps(struct tiny *tiny, int64_t world, enum launch_graphs gr
     cr_expect_float_eq(steps, expected, 1e-9, "%g", steps);
 }
 
-// One expert on each of two ranks. The second of three microbatches neither casts weights nor reduces gradients.
+// There is one expert on each of two ranks. The second of three microbatches is counted, which neither casts weights
+// nor reduces gradients.
 static void init_experts(struct tiny *tiny)
 {
     tiny_init(tiny);
     tiny_set_experts(tiny, 2, 2);
-    tiny->model.capacity_factor = 1.0;    // no host read
+    tiny->model.capacity_factor = 1.0;    // the host reads no counts
     layout_apply(tiny, "dp 2; ep 2; zero 1; accumulation 3");
 }
 
-// Both passes: norm, qkv, RoPE, attention, projection, norm, router, routing, dispatch, fc1, activation, fc2, combine.
+// Each pass launches norm, qkv, RoPE, attention, projection, norm, router, routing, dispatch, fc1, activation, fc2 and
+// combine.
 Test(cost_launch, counts_thirteen_steps_of_a_pass_in_bf16)
 {
     struct tiny tiny;
@@ -97,7 +100,7 @@ Test(cost_launch, counts_thirteen_steps_of_a_pass_in_bf16)
     expect_steps(&tiny, 2, LAUNCH_GRAPHS_NONE, 26.0);
 }
 
-// The ops before the experts form a graph: eight launches with attention, three without.
+// The ops before the experts are one CUDA graph and thus one launch, instead of eight with attention and three without.
 Test(cost_launch, counts_one_step_for_what_is_a_graph)
 {
     struct tiny tiny;
@@ -106,7 +109,7 @@ Test(cost_launch, counts_one_step_for_what_is_a_graph)
     expect_steps(&tiny, 2, LAUNCH_GRAPHS_ATTENTION, 12.0);
 }
 
-// The graph includes shared experts.
+// The graph of router and preprocessing includes shared experts.
 Test(cost_launch, counts_shared_experts_with_the_router)
 {
     struct tiny tiny;
@@ -117,7 +120,7 @@ Test(cost_launch, counts_shared_experts_with_the_router)
     expect_steps(&tiny, 2, LAUNCH_GRAPHS_ATTENTION, 12.0);
 }
 
-// Casts of the inputs and output gradients of four GEMMs; two of each belong to experts.
+// Inputs and output gradients of four GEMMs are cast to FP8. Two of these GEMMs belong to experts.
 Test(cost_launch, counts_half_a_step_for_each_cast)
 {
     struct tiny tiny;
@@ -128,7 +131,8 @@ Test(cost_launch, counts_half_a_step_for_each_cast)
     expect_steps(&tiny, 2, LAUNCH_GRAPHS_ATTENTION, 14.0);
 }
 
-// All-gathers before qkv, twice in the backward pass, and of the projection's gradient; reductions after both GEMMs.
+// tp gathers inputs before qkv, twice in the backward pass, and the gradient of the projection. It reduces after both
+// GEMMs.
 Test(cost_launch, counts_half_a_step_for_each_communication_of_tensor_parallelism)
 {
     struct tiny tiny;

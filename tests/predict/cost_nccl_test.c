@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
-// NCCL's algorithm choice: published bus bandwidths of shipped machines, and calculations by hand.
+// Tests which algorithm the model of NCCL chooses, and its time: against published bus bandwidths of real machines, and
+// against calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 
 #include "round_machine.h"
 #include "shipped_machine.h"
 
-// Bus bandwidth as nccl-tests defines it.
+// Returns the bus bandwidth as nccl-tests defines it.
 static double bus_bandwidth(const struct machine *machine, enum op_kind kind, int64_t size, double bytes)
 {
     double actions = kind == OP_ALL_REDUCE ? 2.0 : 1.0;
     return actions * (double)(size - 1) / (double)size * bytes / group_seconds(machine, kind, size, 1, bytes);
 }
 
-// H200 by number of devices: stas00, ml-engineering, network (NCCL 2.27.7). 248 nodes: nccl-tests, issue 283, "around
-// 350". DGX H100: NCCL's maintainers, nccl-tests, issue 290. Two nodes of H100 and of B200: coreweave/nccl-tests, pull
-// request 92. GB200 NVL72: the same, 43. All-to-alls of 56 MiB: AWS's sweeps
+// Sources. H200 by number of devices: stas00, ml-engineering, network (NCCL 2.27.7); for 248 nodes nccl-tests, issue
+// 283, "around 350". DGX H100: NCCL's maintainers, nccl-tests, issue 290. Two nodes of H100 and B200:
+// coreweave/nccl-tests, pull request 92; GB200 NVL72: pull request 43. All-to-alls of 56 MiB: AWS's sweeps
 // (awslabs/awsome-distributed-ai).
 Test(cost_nccl, has_the_bus_bandwidths_that_were_published)
 {
@@ -29,8 +30,8 @@ Test(cost_nccl, has_the_bus_bandwidths_that_were_published)
         {"h200", OP_ALL_REDUCE, 6, 16, 436e9, 0.04},
         {"h200", OP_ALL_REDUCE, 7, 16, 460e9, 0.04},
         {"h200", OP_ALL_REDUCE, 8, 16, 481e9, 0.04},
-        {"h200", OP_ALL_REDUCE, 4, 16, 363e9, 0.04},    // NCCL used a ring; NVLS costs the same here
-        {"h200", OP_ALL_GATHER, 8, 16, 361e9, 0.04},    // ring; NVLS would reach 208
+        {"h200", OP_ALL_REDUCE, 4, 16, 363e9, 0.04},    // NCCL used a ring; NVLS takes the same time here
+        {"h200", OP_ALL_GATHER, 8, 16, 361e9, 0.04},    // a ring; NVLS would reach 208
         {"h200", OP_REDUCE_SCATTER, 8, 16, 363e9, 0.06},
         {"h200", OP_ALL_REDUCE, 1984, 0.5, 350e9, 0.15},
         {"h100-sxm", OP_ALL_REDUCE, 8, 16, 476e9, 0.04},
@@ -51,7 +52,7 @@ Test(cost_nccl, has_the_bus_bandwidths_that_were_published)
     }
 }
 
-// A shipped machine without measured collectives.
+// Reads a machine profile and removes its measured times of collectives, so that the model is used.
 static struct config read_model(const char *profile)
 {
     struct config config             = read_machine(profile);
@@ -59,7 +60,8 @@ static struct config read_model(const char *profile)
     return config;
 }
 
-// 9 shares must fit into 0.802 x 450e9 bytes/s, so each of 8 heads moves 40e9. 16 SMs, and 25 us latency.
+// In NVLS each of 8 heads reduces a share in the switch. 9 shares must fit into 0.802 x 450e9 bytes/s, so a head moves
+// 40e9. NVLS uses 16 SMs and starts in 25 us.
 Test(cost_nccl, adds_up_in_the_switch_of_a_node)
 {
     struct config  config  = read_model("h100-sxm");
@@ -72,7 +74,8 @@ Test(cost_nccl, adds_up_in_the_switch_of_a_node)
     expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 8, 1, bytes), 25e-6 + 2 * bytes * 7 / 8 / (rate * 12 / 16));
 }
 
-// A ring over links of 351e9 bytes/s (234e9 on A100), 14 hops with Simple.
+// Without NVLS, an all-reduce uses a ring over links of 351e9 bytes/s (234e9 on A100) with 14 hops and the protocol
+// Simple.
 Test(cost_nccl, leaves_the_switch_alone_where_the_program_or_the_machine_does)
 {
     struct config  config  = read_model("h100-sxm");
@@ -87,8 +90,8 @@ Test(cost_nccl, leaves_the_switch_alone_where_the_program_or_the_machine_does)
     expect_seconds(group_seconds(&machine, OP_ALL_REDUCE, 8, 1, bytes), 9e-6 + 14 * 3.4e-6 + 2 * bytes * 7 / 8 / 234e9);
 }
 
-// Trees of heads: 4 levels for 16 nodes, 2 for three nodes, 20.9 us per hop. Each head has a network link of 0.85 x
-// 50e9 bytes/s; with two nodes the traffic halves.
+// Over several nodes the NVLS heads form trees, with 4 levels for 16 nodes and 2 for three nodes, and 20.9 us per hop.
+// Each head has a network link of 0.85 x 50e9 bytes/s. Between two nodes half as many bytes are sent.
 Test(cost_nccl, adds_up_over_several_nodes_by_trees_of_heads)
 {
     struct config  config  = read_model("h100-sxm");
@@ -105,8 +108,8 @@ Test(cost_nccl, adds_up_over_several_nodes_by_trees_of_heads)
                    25e-6 + 2 * 20.9e-6 + 2 * bytes * 15 / 16 / (2 * network));
 }
 
-// At most 32 devices of a rack are heads, at 20e9 bytes/s each. NVLS gathers need at most 32 ranks and a message that
-// is short for the number of ring steps; others use a ring.
+// At most 32 devices of a rack are NVLS heads, with 20e9 bytes/s each. All-gathers use NVLS for at most 32 ranks and
+// messages that are short for the number of steps of a ring. Other all-gathers use a ring.
 Test(cost_nccl, has_thirty_two_heads_of_a_rack)
 {
     struct config  config  = read_model("gb200");
@@ -124,8 +127,8 @@ Test(cost_nccl, has_thirty_two_heads_of_a_rack)
                    9e-6 + 63 * 1.9e-6 + 1.6e7 * 63 / 64 / (0.92 * 640e9));
 }
 
-// 64 nodes with one rank each: 6 hops of 4 us, 2.8 us per rank, 3/4 of 42.5e9 bytes/s. A ring takes at least 63 steps
-// of 5 us.
+// Each of 64 nodes has one rank. PAT needs 6 hops of 4 us and 2.8 us per rank, and reaches 3/4 of 42.5e9 bytes/s. A
+// ring would need at least 63 steps of 5 us.
 Test(cost_nccl, gathers_over_nodes_of_one_rank_by_trees)
 {
     struct config  config  = read_model("h100-sxm");
@@ -141,7 +144,7 @@ Test(cost_nccl, gathers_over_nodes_of_one_rank_by_trees)
                    15e-6 + 56 * 3.4e-6 + 7 * 14e-6 + 1e9 * 63 / 64 / 340e9);
 }
 
-// A tree over 2,048 nodes has 11 levels: 5 us per hop with LL, 20.9 us with NVLS. A ring would have 2,047 hops.
+// A tree over 2,048 nodes has 11 levels of 5 us with LL and 20.9 us with NVLS. A ring would have 2,047 hops.
 Test(cost_nccl, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
 {
     struct config  config  = read_model("h100-sxm");
@@ -155,7 +158,8 @@ Test(cost_nccl, adds_up_over_thousands_of_ranks_in_the_depth_of_a_tree)
                    15e-6 + 2 * (7 * 4e-6 + 11 * 14e-6) + share * 1e9 / (0.92 * 340e9));
 }
 
-// Every fourth of 1,452 ranks: two on each of 181 nodes, one on the last node, which then has no peer for NVLS.
+// The group has every fourth of 1,452 ranks: two on each of 181 nodes, and one on the last node, which therefore has no
+// NVLS.
 Test(cost_nccl, computes_the_cost_of_groups_that_nodes_do_not_share_evenly)
 {
     struct config  config  = read_model("h100-sxm");

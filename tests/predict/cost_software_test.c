@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cost of ops in other frameworks: fusions, per-expert kernels, earlier casts. Calculated by hand.
+// Tests costs of ops in other frameworks than gswbench: fused ops, kernels per expert, and casts that happen earlier.
+// Expected values are calculated by hand.
 #include <criterion/criterion.h>
 
 #include "round_machine.h"
@@ -14,7 +15,7 @@ Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
     round->software.memory_bytes.value = 0.5;
     expect_seconds(round_seconds(round, &op), 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
 
-    // The optimizer and the loss have their own factors.
+    // The optimizer and the loss have their own factors for bytes.
     op.tag.phase = PHASE_OPTIMIZER;
     expect_seconds(round_seconds(round, &op), 3.0 * 1000 * 500 * 2 / 1e12);
     round->software.optimizer_bytes.value = 3.0;
@@ -25,13 +26,14 @@ Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
     round->software.loss_bytes.value = 7.0;
     expect_seconds(round_seconds(round, &op), 7.0 * loss);
 
-    // GEMMs of another library.
+    // gemm_share: the framework's GEMMs reach half of the rate.
     op                               = (struct op){.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     round->software.gemm_share.value = 0.5;
     expect_seconds(round_seconds(round, &op),
                    2.0 * predict_cost_op(&(struct machine){.hardware = &round->hardware}, &round->plan, &op).seconds);
 
-    // The sequence length allows 447 TFLOP/s, the kernel half of what Ampere's instructions do: 0.62 of 1e15 FLOP/s.
+    // The sequence length allows 447 TFLOP/s. The kernel reaches half of the rate of Ampere's instructions, 0.62 of
+    // 1e15 FLOP/s.
     round->software.attention_forward.value = 0.5;
     op                                      = (struct op){.kind            = OP_ATTENTION_FORWARD,
                                                           .shape.attention = {.batch    = 100,
@@ -43,17 +45,17 @@ Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
                                                                               .causal   = true}};
     expect_seconds(round_seconds(round, &op), 4 * 200 * 128 * (1024.0 * 1025 / 2 + 1024 * 512) / 310e12);
 
-    // 8 experts on 2 ranks: 4 local experts.
+    // 8 experts on 2 ranks are 4 local experts.
     round->software.expert_gap.value = 1e-3;
     op = (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
     expect_seconds(round_seconds(round, &op), 2.5e-3);
     round->software.expert_groups = true;
     expect_seconds(round_seconds(round, &op), 1e-3);
-    round->plan.precision.low_precision_linears = 0xf;    // casts run per expert
+    round->plan.precision.low_precision_linears = 0xf;    // casts are launched per expert
     expect_seconds(round_seconds(round, &op), 2.5e-3);
 }
 
-// gemm_share_fp4 counts for operands in FP4 alone.
+// gemm_share_fp4 applies only to GEMMs with FP4 operands.
 Test(cost_software, computes_the_cost_of_fp4_gemms_of_another_program)
 {
     struct round *round                       = round_new();
@@ -70,8 +72,8 @@ Test(cost_software, computes_the_cost_of_fp4_gemms_of_another_program)
     expect_seconds(round_seconds(round, &op), in_bf16 / 0.5);
 }
 
-// 4 of 8 experts on this rank. Their activations share one kernel. Their products do not share waves: 75 tiles of 100
-// SMs take a wave. In FP8 they follow each other without the gap of a GEMM that is alone.
+// 4 of 8 experts are on this rank. Their activations share one kernel. Each GEMM has its own wave: 75 tiles on 100 SMs
+// take as long as 100. In FP8, grouped GEMMs follow each other without the gap of separate GEMMs.
 Test(cost_software, computes_the_cost_of_experts_that_are_launched_together)
 {
     struct round *round = round_new();
@@ -103,7 +105,7 @@ Test(cost_software, computes_the_cost_of_experts_that_are_launched_together)
     expect_seconds(round_seconds(round, &op), 1e-6);
 }
 
-// FP8 quantization of 16-bit tensors. Current scaling reads the input twice and takes four kernels.
+// FP8 quantization of BF16 tensors. With current scaling it reads the input twice and takes four kernels.
 Test(cost_software, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
 {
     struct tensor tensors[]          = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
@@ -117,13 +119,14 @@ Test(cost_software, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
     double one                       = predict_cost_op(&round->machine, &plan, &op).seconds;
     round->software.scale_kernels    = 4;
     expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, one + 3e-6);
-    op.operand[QUANTIZE_SCALE]    = 2;    // known scale
+    op.operand[QUANTIZE_SCALE]    = 2;    // the scale is known
     double known                  = predict_cost_op(&round->machine, &plan, &op).seconds;
     round->software.scale_kernels = 1;
     expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, known);
 }
 
-// Measured times are of gswbench. Another framework still adds its own kernels, or skips a cast it does not need.
+// Measured times are those of gswbench's kernels. Another framework still adds its own kernels, or skips a cast that it
+// does not need.
 Test(cost_software, leaves_measured_ops_what_the_program_does_otherwise)
 {
     struct tensor          tensors[] = {{.format = FORMAT_BF16, .first_op = -1},
@@ -148,17 +151,18 @@ Test(cost_software, leaves_measured_ops_what_the_program_does_otherwise)
     software.scale_kernels = 4;
     expect_seconds(predict_cost_op(&machine, &plan, &ops[1]).seconds, 10e-6);
     plan.mesh.size[AXIS_TP] = 4;
-    software.fp8_gathers    = true;    // each rank casts a quarter
+    software.fp8_gathers    = true;    // each of four ranks casts a quarter
     expect_seconds(predict_cost_op(&machine, &plan, &ops[1]).seconds, 7e-6 / 4 + 3e-6);
 }
 
-// Adapters of rank 8 of a 512 x 1,024 matrix on 100 tokens. A copy reads and writes an element, 4 bytes.
+// A matrix of 512 x 1,024 has adapters of rank 8; there are 100 tokens. A copy reads and writes BF16 elements, 4 bytes
+// each.
 Test(cost_software, adds_kernels_of_adapters_to_their_gemms)
 {
     static const struct {
         int64_t phase, n, k;
         uint8_t makes;
-        double  dropout, sums;    // elements that kernels beside the GEMM copy
+        double  dropout, sums;    // elements that other kernels copy
     } gemms[] = {
         {PHASE_FORWARD, 8, 1024, MAKES_OUTPUT, 100 * 1024, 0},                      // x A^T
         {PHASE_FORWARD, 512, 8, MAKES_OUTPUT, 0, 2 * 100 * 512},                    // t B^T
@@ -183,14 +187,14 @@ Test(cost_software, adds_kernels_of_adapters_to_their_gemms)
         round->software.adapter_kernels = 1 << ADAPTER_KERNEL_DROPOUT | 1 << ADAPTER_KERNEL_SUMS;
         expect_seconds(round_seconds(round, &op), alone + 4.0 * (gemms[i].dropout + gemms[i].sums) / 1e12);
 
-        // B of a row-parallel matrix is sharded over tp, and so are its output and the gradient of it.
+        // tp ranks shard B of a row-parallel matrix, and so its output and the output's gradient.
         double share = i == 1 || i == 2 ? 0.5 : 1.0;
         op.tag.part  = PART_PROJECTION;
         expect_seconds(round_seconds(round, &op), alone + 4.0 * (gemms[i].dropout + share * gemms[i].sums) / 1e12);
     }
 }
 
-// 1,000 tokens of 500 numbers, whose input is twice as wide.
+// 1,000 tokens have 500 activations, and twice as many inputs.
 Test(cost_software, casts_the_inputs_of_activations_that_it_keeps_in_fp8)
 {
     struct round *round                   = round_new();
@@ -200,12 +204,12 @@ Test(cost_software, casts_the_inputs_of_activations_that_it_keeps_in_fp8)
                                              .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
     double        alone                   = round_seconds(round, &op);
     round->software.fp8_activation_inputs = true;
-    expect_seconds(round_seconds(round, &op), alone);    // a step in BF16
+    expect_seconds(round_seconds(round, &op), alone);    // no cast, since the step is in BF16
     round->plan.precision.low_precision_linears = 0xf;
     expect_seconds(round_seconds(round, &op), alone + 3.0 * 1000 * 1000 / 1e12);
 }
 
-// 1,024 tokens with top-2 of 8 experts, 4 of them local and sharded over 4 ranks.
+// 1,024 tokens choose 2 of 8 experts. 4 experts are local and sharded over 4 ranks.
 Test(cost_software, copies_the_rows_of_experts_that_run_one_by_one)
 {
     struct round *round = round_new();
@@ -217,21 +221,21 @@ Test(cost_software, copies_the_rows_of_experts_that_run_one_by_one)
     double own                          = round_seconds(round, &op);
     round->software.expert_copies.value = 3;
     expect_seconds(round_seconds(round, &op), own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
-    op.shape.routing.multiple           = 16;    // dropless: actual rows instead of the worst case
+    op.shape.routing.multiple           = 16;    // dropless: the rows in use instead of the worst case
     op.shape.routing.capacity           = 1024;
     round->plan.mesh.etp                = 1;
     round->software.expert_copies.value = 0;
     own                                 = round_seconds(round, &op);
     round->software.expert_copies.value = 3;
     expect_seconds(round_seconds(round, &op), own + 3 * 2 * 2.0 * 2048 * 512 / 1e12);
-    op.shape.routing.owners             = 8;    // one local expert
+    op.shape.routing.owners             = 8;    // a single local expert needs no copies
     double alone                        = round_seconds(round, &op);
     round->software.expert_copies.value = 0;
     expect_seconds(round_seconds(round, &op), alone);
 }
 
-// Weight casts exist since the first microbatch. Of a tensor that tp gathers in FP8, each of four ranks has cast its
-// part.
+// Transposed weights are kept after the first microbatch, so later ones cost nothing. If tp gathers a tensor in FP8,
+// each of four ranks casts only its part.
 Test(cost_software, takes_nothing_for_copies_that_the_program_has)
 {
     struct tensor tensors[] = {{.format = FORMAT_E4M3, .storage = STORAGE_WEIGHT, .first_op = -1},
@@ -254,21 +258,21 @@ Test(cost_software, takes_nothing_for_copies_that_the_program_has)
     round->software.fp8_transposes_once = round->software.fp8_gathers = true;
     cr_expect_eq(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, whole / 4);
-    ops[0].kind = OP_ALL_GATHER;    // all-gather instead of a ring
+    ops[0].kind = OP_ALL_GATHER;    // an all-gather instead of ring steps
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, whole / 4);
-    ops[2].operand[QUANTIZE_TRANSPOSED] = 1;    // the gathered tensor is read and written as bytes
+    ops[2].operand[QUANTIZE_TRANSPOSED] = 1;    // the gathered FP8 tensor is read and transposed
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, (whole + 1e-12 * 5e5) / 4 + 1e-12 * 1e6);
-    round->hardware.peak[RATE_FP4].value = 1e15;    // Blackwell multiplies along both dimensions
+    round->hardware.peak[RATE_FP4].value = 1e15;    // Blackwell needs no transposed copy
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, (whole + 1e-12 * 5e5) / 4);
     ops[2].operand[QUANTIZE_TRANSPOSED] = -1;
-    tensors[3].first_op                 = 0;    // slice of the expert slots
+    tensors[3].first_op                 = 0;    // a part of the rows received by experts
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, whole);
     tensors[3].first_op   = -1;
     ops[1].tag.microbatch = 0;
     ops[0].stream         = STREAM_CONTEXT;
     cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
     expect_seconds(predict_cost_op(&round->machine, &plan, &ops[2]).seconds, whole);
-    plan.model.adapters.rank = 8;    // frozen weights
+    plan.model.adapters.rank = 8;    // weights are frozen
     ops[1].tag.microbatch    = 1;
     cr_expect_gt(predict_cost_op(&round->machine, &plan, &ops[1]).seconds, 0.0);
     round->software.frozen_transposes = false;
@@ -284,13 +288,13 @@ static double gemm_seconds(struct round *round, const int64_t size[3])
     return round_seconds(round, &op);
 }
 
-// 8 heads and 2 key-value heads of 128 on one rank: 1,536 features of 1,024 tokens, from 512 inputs.
+// A rank has 8 heads and 2 KV heads of 128: 1,536 features of 1,024 tokens, computed from 512 inputs.
 Test(cost_software, splits_gemms_of_separate_linears_and_adds_their_input_gradients)
 {
     static const struct {
         uint8_t part, makes;
         int64_t whole[3], first[3], next[3];    // m, n, k
-        double  count, sums;                    // GEMMs like the next one; tensors that the addition reads and writes
+        double  count, sums;                    // GEMMs like the next one; tensors that an addition reads and writes
     } cases[] = {
         {PART_QKV, MAKES_OUTPUT, {1024, 1536, 512}, {1024, 1024, 512}, {1024, 256, 512}, 2, 0},
         {PART_QKV, MAKES_INPUT_GRADIENT, {1024, 512, 1536}, {1024, 512, 1024}, {1024, 512, 256}, 2, 4},
@@ -313,12 +317,13 @@ Test(cost_software, splits_gemms_of_separate_linears_and_adds_their_input_gradie
     }
 }
 
-// 8,192 tokens over cp = 2 and tp = 8: the plan has a GEMM for each 512 rows.
+// 8,192 tokens are sharded over cp = 2 and tp = 8, so the plan splits GEMMs into parts of 512 rows. The framework has
+// fewer, larger GEMMs.
 Test(cost_software, joins_the_blocks_of_a_split_gemm)
 {
     static const struct {
         uint8_t part, makes;
-        int64_t rows;    // of the framework's GEMM
+        int64_t rows;    // rows of the framework's GEMM
         bool    adds;
     } cases[]                           = {{PART_QKV, MAKES_OUTPUT, 1024, true},
                                            {PART_FC2, MAKES_INPUT_GRADIENT, 1024, true},
@@ -349,7 +354,7 @@ Test(cost_software, joins_the_blocks_of_a_split_gemm)
     }
 }
 
-// 1,024 tokens with top-2 of 8 experts: 2,048 rows of 512 elements get a bias.
+// 1,024 tokens choose 2 of 8 experts, so 2,048 rows of 512 elements get a bias.
 Test(cost_software, adds_biases_of_experts_in_single_precision)
 {
     struct round *round = round_new();
@@ -371,7 +376,7 @@ Test(cost_software, adds_biases_of_experts_in_single_precision)
     expect_seconds(round_seconds(round, &op), backward - 40.0 * 2048 * 512 / 5e11);
 }
 
-// 2,048 rows of two halves of 512 elements; 1,024 tokens in 8 + 2 heads of 64.
+// The activation has 2,048 rows of two halves of 512 elements. RoPE has 1,024 tokens in 8 + 2 heads of 64.
 Test(cost_software, clamps_and_rotates_by_general_kernels)
 {
     struct round                *round   = round_new();

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""bench/fit_predictor: what it fits, what it leaves out, and the errors that it has written for published rows."""
+"""Tests bench/fit_predictor: the values that it fits, the rows that it leaves out for validation, and the errors of
+published rows in configs/atlas/errors.csv."""
 import csv
 import importlib.machinery
 import importlib.util
@@ -17,7 +18,7 @@ RATE, BYTES = "gemm_efficiency", "memory_bytes"
 
 
 def row(config, software, gpu, error, fitted=True, **slopes):
-    """A row whose step is off by error in percent with all priors."""
+    """Returns a published row whose step, predicted with priors only, has this error in percent."""
     own = {("hardware/" + gpu, RATE): slopes.get(RATE, 0), ("software/" + software, BYTES): slopes.get(BYTES, 0)}
     return {"config": config, "software": software, "gpu": gpu, "fitted": fitted, "has_experts": False,
             "error": math.log1p(error / 100), "slopes": own, "spreads": {pair: (1.0, 0.1) for pair in own}}
@@ -33,14 +34,14 @@ class FitPredictor(unittest.TestCase):
         return found
 
     def test_predicts_a_program_by_other_programs_on_its_machine_and_a_machine_by_its_prior(self):
-        """Both programs are 5 % too slow on one machine. A value with a slope of -1 mends that; without the machine's rows
-        nothing does. Profiles of one program are left out together."""
+        """Rows of two frameworks on one machine are predicted 5 % too slow. A value of the machine with a slope of -1
+        corrects this. Without the rows of the machine nothing does. Profiles of one framework are left out together."""
         rows = [*(row("a", "one-2024", "h100", 5.0, gemm_efficiency=-1) for _ in range(3)),
                 *(row("b", "one-2025", "h100", 5.0, gemm_efficiency=-1) for _ in range(3)),
                 *(row("c", "two-2025", "h100", 5.0, gemm_efficiency=-1) for _ in range(3)),
                 row("d", "two-2025", "b200", 5.0, fitted=False, gemm_efficiency=-1)]
         found = self.fit(rows)
-        # 9 rows of 3 % and a prior of ln 1.1 = 9.53 %: of ln 1.05 remains 1 / (1 + 9 (9.53 / 3)^2) = 1.1 %
+        # 9 rows have sigma 3 %, the prior ln 1.1 = 9.53 %: 1 / (1 + 9 (9.53 / 3)^2) = 1.1 % of ln 1.05 remain
         self.assertAlmostEqual(found["hardware/h100", RATE][0], math.log(1.05) * (1 - 0.0109), 5)
         self.assertLess(abs(rows[0]["fitted_error"]), 0.001)
         self.assertAlmostEqual(rows[0]["program"], math.log(1.05) / (1 + 3 * (math.log(1.1) / 0.03) ** 2), 6)
@@ -49,25 +50,27 @@ class FitPredictor(unittest.TestCase):
         self.assertAlmostEqual(rows[9]["fitted_error"], math.log(1.05), 12)
 
     def test_leaves_a_value_at_its_prior_that_rows_hardly_determine(self):
-        """The prior weighs 1 / 0.0953^2 = 110. 20 rows of one family count as five: with a slope of 0.1 they weigh
-        5 (0.1 / 0.03)^2 = 56 and leave sqrt(110 / 166) = 0.81 of its spread, with 0.5 they leave 0.27."""
+        """A value is fitted only if rows narrow its spread enough. The prior has weight 1 / 0.0953^2 = 110. 20 rows of one
+        family count as five. With a slope of 0.1 their weight is 5 (0.1 / 0.03)^2 = 56, which leaves sqrt(110 / 166) =
+        0.81 of the spread. With a slope of 0.5 it leaves 0.27."""
         weak = [row("a", "one", "h100", -6.0, memory_bytes=0.1) for _ in range(20)]
         self.assertEqual(self.fit(weak), {})
         strong = [row("a", "one", "h100", -6.0, memory_bytes=0.5) for _ in range(20)]
         self.assertEqual(list(self.fit(strong)), [("software/one", BYTES)])
 
     def test_chooses_the_range_that_holds_nearest_to_four_of_five_left_out_errors(self):
-        """Without spreads, errors of 1 % to 10 % by either way of leaving out need 8 / 1.2816 = 6.2422 %, rounded up."""
+        """Rows have errors of 1 % to 10 % if their machine or their framework is left out. Four of five are at most 8 %,
+        so sigma is 8 / 1.2816 = 6.2422 %, rounded up."""
         rows = [dict(row("a", "one", "h100", size), program=math.log1p(size / 100), machine=math.log1p(size / 100))
                 for size in range(1, 11)]
         self.assertEqual(FIT.find_error(rows, {}), 6.243)
         tied = [dict(each, program=min(each["program"], math.log1p(0.08)), machine=min(each["machine"], math.log1p(0.08)))
                 for each in rows]
-        self.assertEqual(FIT.find_error(tied, {}), 5.462)    # 7 of 10, since with 8 % all are inside
+        self.assertEqual(FIT.find_error(tied, {}), 5.462)    # 7 %: 8 % would include all rows
 
 
 class ErrorTable(unittest.TestCase):
-    """configs/atlas/errors.csv, as committed."""
+    """Checks the committed configs/atlas/errors.csv."""
     def setUp(self):
         with open(ROOT / "configs/atlas/errors.csv") as file:
             self.rows = list(csv.DictReader(file))
@@ -88,7 +91,7 @@ class ErrorTable(unittest.TestCase):
 
 class AtlasPage(unittest.TestCase):
     def test_orders_pairs_that_differ_by_one_option(self):
-        """At least 90 % of the pairs with a predicted change beyond the error are in order."""
+        """At least 90 % of the pairs whose predicted change exceeds the error must have the published order."""
         page = (ROOT / "docs/atlas.md").read_text().split("## Pairs that differ by one option")[1]
         pairs, right, equal, wrong = map(int, re.search(r"\| all \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", page).groups())
         self.assertEqual(pairs, right + equal + wrong)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Framework memory against bytes computed by hand: 16 tokens, hidden 16, 4 query and 2 key-value heads of 4, ffn 24,
-// two layers, bf16. The vocabulary is so large that memory peaks in the loss.
+// Compares the predicted memory of other frameworks with bytes calculated by hand. The model has 16 tokens, hidden size
+// 16, 4 query and 2 KV heads of 4, ffn 24, and two layers in BF16. The vocabulary is so large that memory has its
+// maximum in the loss.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -9,7 +10,7 @@
 
 enum { TOKENS = 16, HIDDEN = 16, KV = 8, FFN = 24, VOCAB = 4096, LAYERS = 2 };
 
-// Weights of a block.
+// Elements of the weights of a block.
 enum {
     QKV        = HIDDEN * (HIDDEN + 2 * KV),
     PROJECTION = HIDDEN * HIDDEN,
@@ -20,7 +21,7 @@ enum {
 
 static struct software_config software;
 static struct footprint       footprint;
-static const struct plan     *plan;    // of the latest footprint
+static const struct plan     *plan;    // plan of the latest footprint
 
 static void init(void)
 {
@@ -30,7 +31,7 @@ static void init(void)
 
 TestSuite(footprint, .init = init);
 
-// The memory of a rank of the row's job by part.
+// Returns the memory of a rank of a job by category. The job is a row of layouts.h.
 static const int64_t *find_rank(const char *row, int64_t rank)
 {
     char whole[256];
@@ -45,7 +46,7 @@ static const int64_t *find(const char *row)
     return find_rank(row, 0);
 }
 
-// FSDP units have padding.
+// Expects the number of bytes plus less than `padding`, since FSDP pads parameter groups.
 static void expect_padded(int64_t bytes, int64_t expected, int64_t padding)
 {
     cr_expect(bytes >= expected && bytes - expected < padding, "%lld, not %lld", (long long)bytes, (long long)expected);
@@ -69,7 +70,7 @@ Test(footprint, has_a_placeholder_of_each_shape_of_a_block_and_of_the_head)
 Test(footprint, has_placeholders_of_one_shape_once)
 {
     software.gradient_placeholders = 1;
-    // Four key and value heads make qkv as large as gate and up: 48 x 16.
+    // With four KV heads, qkv has as many elements as gate and up: 48 x 16.
     cr_expect_eq(find("kv_heads 4")[FOOTPRINT_PLACEHOLDERS], 2 * (FC1 + PROJECTION + FC2 + VOCAB * HIDDEN));
 }
 
@@ -89,8 +90,9 @@ Test(footprint, keeps_every_second_product_of_a_block)
     cr_expect_eq(find("")[FOOTPRINT_GEMMS], 0, "recompute is not selective");
     int64_t q = TOKENS * HIDDEN * 2, v = TOKENS * KV * 2, gate = TOKENS * FFN * 2, down = TOKENS * HIDDEN * 2;
     cr_expect_eq(find(row)[FOOTPRINT_GEMMS], LAYERS * (q + v + gate));
-    // Per layer: block input, attention output, softmax statistics of 4 heads in fp32. Head, during the loss: logits,
-    // residual, its norm, norm statistics, and the loss of each token. Also inputs and results.
+    // Each layer keeps the block's input, the attention output, and softmax statistics of 4 heads in fp32. During the
+    // loss, the head keeps logits, residual, its norm, norm statistics, and the loss of each token. Inputs and results
+    // are allocated, too.
     int64_t block = TOKENS * HIDDEN * 2 + TOKENS * HIDDEN * 2 + TOKENS * 4 * 4;
     int64_t head  = TOKENS * VOCAB * 2 + 2 * TOKENS * HIDDEN * 2 + TOKENS * 2 * 4 + TOKENS * 4;
     int64_t other = plan->storage_bytes[STORAGE_INPUT] + plan->storage_bytes[STORAGE_RESULT];
@@ -119,7 +121,8 @@ Test(footprint, has_gradients_whole_where_microbatches_accumulate)
                   4 * (2 * VOCAB * HIDDEN + HIDDEN + LAYERS * BLOCK), 4 * 4 * 2 * PLAN_ALIGNMENT);
 }
 
-// FSDP2 casts weights again for each GEMM, so it keeps no copies. Replicas keep both orientations at the loss.
+// FSDP2 casts weights again for each GEMM, so it keeps no FP8 copies. Replicas without FSDP keep weights and transposed
+// weights at the loss.
 Test(footprint, has_weights_in_fp8_as_they_were_gathered)
 {
     static const char replicas[] = "dp 2; ffn 32; compute fp8; accumulation 2";
@@ -130,7 +133,8 @@ Test(footprint, has_weights_in_fp8_as_they_were_gathered)
                   2 * LAYERS * (linears + 2 * HIDDEN), 4 * 4 * 2 * PLAN_ALIGNMENT);
 }
 
-// The head of the last stage returns one placeholder for each backward pass, also if its weight gradients are deferred.
+// The head of the last stage has one placeholder gradient in each backward pass, even if its weight gradients are
+// deferred.
 Test(footprint, has_one_placeholder_of_a_deferred_head)
 {
     software.gradient_placeholders = 1;
@@ -141,8 +145,8 @@ Test(footprint, has_one_placeholder_of_a_deferred_head)
     cr_expect_geq(footprint.bytes[FOOTPRINT_ACTIVATIONS], INT64_C(3) * TOKENS * VOCAB * 2, "their inputs stay");
 }
 
-// 2 sequences of 8 tokens, 4 heads: probabilities in BF16; with dropout also their mask and the masked ones. A layer
-// has two residual additions.
+// 2 sequences of 8 tokens with 4 heads have this number of attention probabilities in BF16. With dropout, their mask
+// and the masked probabilities are kept, too. A layer has two residual additions.
 Test(footprint, of_unfused_attention_has_a_probability_for_each_pair)
 {
     int64_t pairs              = INT64_C(2) * 4 * 8 * 8;
@@ -158,7 +162,8 @@ Test(footprint, of_unfused_attention_has_a_probability_for_each_pair)
     cr_expect_eq(find("")[FOOTPRINT_ATTENTION], LAYERS * TOKENS * HIDDEN * 2);
 }
 
-// Four experts, two a token, on one rank: 32 rows of ffn 24 after the activation, and of hidden 16 after the experts.
+// Each token chooses two of four experts, which are all on one rank: 32 rows of ffn 24 after the activation, and of
+// hidden size 16 after the experts.
 Test(footprint, keeps_what_the_gates_multiply)
 {
     static const char row[]       = "experts 4; top_k 2; auxiliary_loss 0.05; routing balanced";
@@ -171,7 +176,7 @@ Test(footprint, keeps_what_the_gates_multiply)
     cr_expect_eq(footprint.bytes[FOOTPRINT_GEMMS], (int64_t)LAYERS * 2 * TOKENS * FFN * 2);
 }
 
-// Only the head's activations and one layer's stay on the device.
+// Only the activations of the head and of one layer stay on the device.
 Test(footprint, has_no_activations_of_offloaded_layers_between_their_passes)
 {
     software.logit_copies     = 3;
@@ -182,8 +187,9 @@ Test(footprint, has_no_activations_of_offloaded_layers_between_their_passes)
     cr_expect(left >= logits && left < logits + (all - logits) / 4, "%lld of %lld", (long long)left, (long long)all);
 }
 
-// Stage 0 of 1F1B with 2 stages, when the first microbatch starts its backward pass. The plan holds its gradient. The
-// other three microbatches have empty receive buffers, and the output sent for the second one is kept.
+// This is stage 0 of 2 in 1F1B when the first microbatch starts its backward pass. Its output gradient is counted in
+// the plan. The other three microbatches have empty receive buffers, and the output that was sent for the second one is
+// kept.
 Test(footprint, has_a_buffer_for_each_microbatch_that_a_stage_receives)
 {
     software.pipeline_buffers = 1;
@@ -191,8 +197,8 @@ Test(footprint, has_a_buffer_for_each_microbatch_that_a_stage_receives)
     cr_expect_eq(find("pp 2; accumulation 4")[FOOTPRINT_PIPELINE], (3 + 1) * passed);
 }
 
-// A block peaks at its activation: input, residual after attention, fc1, activation output. With recompute it leaves
-// its input, that residual and the fc2 output allocated.
+// A block needs the most memory at its activation: input, residual after attention, fc1, activation output. With
+// recompute, its input, that residual and the fc2 output stay allocated, and the allocator caches the freed memory.
 Test(footprint, keeps_segments_of_a_block_that_are_too_small_for_the_logits)
 {
     software.logit_copies = 3;
@@ -212,7 +218,7 @@ Test(footprint, adds_fragments_to_what_is_reserved)
     cr_expect_float_eq((double)(footprint.reserved - allocated), 0.03 * (double)allocated, 16.0);
 }
 
-// fc1 of 16 tokens in both layers, at the loss.
+// At the loss, the fc1 output of 16 tokens in both layers is kept in FP8 instead of BF16.
 Test(footprint, keeps_the_inputs_of_activations_in_fp8_where_the_program_does)
 {
     int64_t wide                   = find("")[FOOTPRINT_ACTIVATIONS];

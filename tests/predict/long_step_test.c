@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Steps with more ops than a plan may have: predicted from shorter steps, and run by no command.
+// Tests steps with more ops than a plan may have. They are predicted from shorter steps, and no command runs them.
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 #include "predict/internal.h"
 #include "simulated.h"
 
-// The step of each job is short enough to be planned as a whole.
+// These steps are short enough to be planned as a whole, so that the extrapolation can be compared with an exact
+// prediction.
 Test(long_step, extends_two_short_steps_to_the_whole_one)
 {
     static const char *const jobs[] = {
@@ -51,7 +52,8 @@ static void fail_to_visit(void *context, const struct predict_view *view)
     cr_expect_null(view, "a plan of %d ops", view->plan->op_count);
 }
 
-// 48 of 256 microbatches on each of 16 stages. Whoever needs the plans of the whole step gets an error.
+// The step has 256 microbatches on 16 stages, and is predicted from 48 microbatches. Commands that need the plan of the
+// whole step report an error.
 Test(long_step, is_predicted_and_not_planned)
 {
     static const char refusal[] = "a step of about 1.19e+06 ops per rank, 1.77e+07 over one rank of each stage: the "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text keys of ops, profiles with measured ops, and predictions from them.
+// Tests the text keys of ops, profiles with measured times of ops, and predictions that use these times.
 #include "gswbench/measured.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 #include "folder.h"
 #include "gswbench/predict.h"
 
-// A GEMM that accumulates bf16 into fp32.
+// A GEMM whose operands are BF16 and whose output is fp32.
 static struct tensor     tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_F32}};
 static const struct plan plan      = {.tensors = tensors};
 static struct op         gemm(void)

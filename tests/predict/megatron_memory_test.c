@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Footprint of Megatron-LM against the peak memory that its continuous integration measured (megatron_memory.csv).
+// Compares the predicted memory of Megatron-LM with the peak memory that its continuous integration measured
+// (megatron_memory.csv).
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ static void add(struct sum *sum, double error)
     sum->worst = fmax(sum->worst, fabs(error));
 }
 
-// case,file,gpu,effects,ranks,peak,settings
+// Adds a line of the file: case,file,gpu,effects,ranks,peak,settings
 static void add_case(char *line, struct sum *plain, struct sum *all)
 {
     char   *field[7] = {line}, *comma;

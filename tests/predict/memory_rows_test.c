@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Predicted against published memory for every row that has one, allocated or reserved as published.
+// Compares predicted with published memory for every row that has it, as allocated or reserved bytes.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cost of ops against calculations by hand.
+// Compares costs of ops with calculations by hand.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { ELEMENTS = 2000000 };
 
-// An op with bf16 operands.
+// Returns the cost of an op with BF16 operands on the machine of round numbers.
 static double cost(const struct op *op)
 {
     struct tensor          tensor   = {.format = FORMAT_BF16};
@@ -20,33 +20,34 @@ static double cost(const struct op *op)
 
 Test(op_cost, computes_the_cost_of_a_gemm_by_tiles_and_waves)
 {
-    // 32 x 32 tiles of 128 x 128 on 100 SMs of 1e13 FLOP/s: between 10.24 and 11 waves. Prologue and epilogue cost 256
-    // steps of k.
+    // The GEMM has 32 x 32 tiles of 128 x 128 on 100 SMs of 1e13 FLOP/s each. It takes the mean of 10.24 and 11 waves.
+    // Prologue and epilogue take as long as 256 steps of k.
     struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     expect_seconds(cost(&op), (11 + 10.24) / 2 * 2 * 128 * 128 * 8448 / 1e13);
     op.accumulates = true;
     expect_seconds(cost(&op), (11 + 10.24) / 2 * 2 * 128 * 128 * 8704 / 1e13);
-    // One tile of 128 x 128 would occupy one SM; split-k of 8 uses eight and sums the parts.
+    // One tile of 128 x 128 would occupy one SM. Split-k by 8 uses eight SMs and then adds the parts.
     op.shape.gemm = (struct gemm_shape){.m = 128, .n = 128, .k = 65536};
     expect_seconds(cost(&op), 2 * 128 * 128 * (8192 + 512) / 1e13 + 8 * 8 * 128 * 128 / 1e12);
-    // 50 tiles of 128 x 128 with split-k of 2; 3 would exceed the SMs.
+    // 50 tiles of 128 x 128 with split-k by 2 use all 100 SMs. Split-k by 3 would need more.
     op.shape.gemm = (struct gemm_shape){.m = 640, .n = 1280, .k = 65536};
     expect_seconds(cost(&op), 2.0 * 128 * 128 * (32768 + 512) / 1e13 + 2.0 * 8 * 640 * 1280 / 1e12);
-    // Split-k does not pay for a short k.
+    // For a short k, split-k gains nothing.
     op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
     expect_seconds(cost(&op), 2 * 128 * 128 * (128 + 512) / 1e13);
 }
 
 Test(op_cost, computes_the_cost_of_tiles_by_the_traffic_of_their_operands)
 {
-    // A tile of 128 x 128 loads twice as long as it computes, one of 128 x 256 one and a half times as long.
+    // Loading a tile of 128 x 128 takes twice as long as computing it, and a tile of 128 x 256 one and a half times as
+    // long.
     struct tensor          tensor    = {.format = FORMAT_BF16};
     struct plan            plan      = {.tensors = &tensor};
     struct hardware_config hardware  = round_machine();
     struct machine         machine   = {.hardware = &hardware};
     struct op              op        = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     hardware.gemm_tile_traffic.value = 2.0;
-    double large                     = (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13;    // the rate is that of 128 x 256
+    double large                     = (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13;    // with tiles of 128 x 256
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, large);
     op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, 2 * 128 * 128 * (128 + 256) / 1e13 * 3.0 / 2.5);
@@ -66,7 +67,7 @@ Test(op_cost, adds_the_share_of_memory_time_that_a_gemm_does_not_hide)
     op.access[GEMM_C]                     = ACCESS_WRITE;
     hardware.gemm_memory_exposed.value    = 0.5;
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, tiles + 0.5 * bytes / 1e12);
-    // Operands in FP8 are half as large.
+    // FP8 operands have half the bytes.
     bytes              = 2 * 4096 * 8192 + 2.0 * 4096 * 4096;
     op.operand[GEMM_A] = op.operand[GEMM_B] = 1;
     hardware.peak[RATE_FP8].value           = 1e15;
@@ -95,7 +96,7 @@ Test(op_cost, computes_the_cost_of_fp8_gemms_by_how_they_accumulate)
 
 Test(op_cost, computes_the_cost_of_a_gemm_of_fp8_operands_by_their_rate)
 {
-    // The rate is 0.70 of 2e15; prologue and epilogue weigh four times as much.
+    // FP8 GEMMs reach 0.70 of 2e15 FLOP/s. Their prologue and epilogue take four times as many steps of k.
     struct tensor          tensors[] = {{.format = FORMAT_E4M3}, {.format = FORMAT_BF16}};
     struct plan            plan      = {.tensors = tensors};
     struct hardware_config hardware  = round_machine();
@@ -105,7 +106,8 @@ Test(op_cost, computes_the_cost_of_a_gemm_of_fp8_operands_by_their_rate)
     struct machine machine        = {.hardware = &hardware};
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds,
                    (11 + 10.24) / 2 * 2 * 128 * 128 * (8192 + 1024) / (0.70 * 2e13));
-    // A quarter of the idle SMs still work. The gap is that of FP8, also if other kernels follow faster.
+    // In the last wave, a quarter of the idle SMs still work. FP8 GEMMs have their own gap after a kernel, even if the
+    // gap of other kernels is shorter.
     hardware.gemm_smoothing_fp8.value = 0.25;
     hardware.gemm_gap_fp8.value       = 3e-6;
     hardware.kernel_gap.value         = 1e-6;
@@ -118,7 +120,8 @@ Test(op_cost, computes_the_cost_of_a_gemm_of_fp8_operands_by_their_rate)
 
 Test(op_cost, computes_the_cost_of_what_multiplies_by_the_power_that_it_may_draw)
 {
-    // An eighth of the power above a fifth halves the clock; memory bandwidth stays the same.
+    // A fifth of the power is idle power. The GEMM may draw 0.3, so an eighth of the power above idle. Power grows with
+    // the cube of the clock, so the clock is halved. Memory bandwidth stays the same.
     struct tensor          tensor    = {.format = FORMAT_BF16};
     struct plan            plan      = {.tensors = &tensor};
     struct hardware_config hardware  = round_machine();
@@ -136,7 +139,8 @@ Test(op_cost, computes_the_cost_of_what_multiplies_by_the_power_that_it_may_draw
 
 Test(op_cost, computes_the_cost_of_gemms_by_the_rate_of_their_wider_operand)
 {
-    // 1e14 in fp32, 1e15 in BF16. Attention over 512 keys reaches half its rate and moves six fp32 arrays.
+    // GEMMs run at 1e14 FLOP/s in fp32 and 1e15 in BF16. Attention over 512 keys reaches half of its rate, and its
+    // backward pass moves six fp32 arrays.
     struct tensor          tensors[] = {{.format = FORMAT_F32}, {.format = FORMAT_BF16}, {.format = FORMAT_E2M1}};
     struct plan            plan      = {.tensors = tensors};
     struct hardware_config hardware  = round_machine();
@@ -161,8 +165,8 @@ Test(op_cost, computes_the_cost_of_gemms_by_the_rate_of_their_wider_operand)
                    10 * 2 * 64 * pairs / (0.5 * 0.475 * 0.8 * 1e14) + 24.0 * 100 * 512 * 2 * 64 / 1e12);
 }
 
-// Both copies of 1,000 x 500 numbers in 16 bits: read twice, half a byte each, 64 tiles of scales each, two scales of
-// the tensor.
+// An NVFP4 copy and its transpose of 1,000 x 500 BF16 elements: two reads, half a byte per element and 64 tiles of
+// block scales for each copy, and a scale of the tensor for each copy.
 Test(op_cost, computes_the_cost_of_copies_in_fp4_by_two_reads_and_packed_codes)
 {
     struct tensor tensors[] = {
@@ -185,7 +189,7 @@ Test(op_cost, computes_the_cost_of_copies_in_fp4_by_two_reads_and_packed_codes)
 
 Test(op_cost, computes_the_cost_of_a_copy_in_fp8_by_how_its_scale_is_found)
 {
-    // A known scale needs one read of the input; current scaling reads it twice.
+    // With a known scale, quantizing reads the input once; with current scaling twice.
     struct tensor          tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_E4M3}, {.format = FORMAT_F32}};
     struct plan            plan      = {.tensors = tensors};
     struct hardware_config hardware  = round_machine();
@@ -199,12 +203,13 @@ Test(op_cost, computes_the_cost_of_a_copy_in_fp8_by_how_its_scale_is_found)
     op.operand[QUANTIZE_SCALE] = op.operand[QUANTIZE_AMAX] = -1;
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, (6 * 500000.0 + 4) / 1e12);
 
-    // One kernel reads 2 bytes per element at half the bandwidth, another moves 4 at a quarter of it.
+    // The kernel that finds the scale reads 2 bytes per element at half of the bandwidth. The kernel that casts moves 4
+    // bytes at a quarter of it.
     hardware.scale_efficiency.value = 0.5;
     hardware.cast_efficiency.value  = 0.25;
     expect_seconds(predict_cost_op(&machine, &plan, &op).seconds, (4 * 500000.0 + 4 * (4 * 500000.0 + 4)) / 1e12);
 
-    // A norm that quantizes reads its stored output again, or its input if it stores none.
+    // A norm with fused quantization reads its stored output again. If it stores none, it reads its input again.
     op = (struct op){.kind          = OP_NORM_FORWARD,
                      .operand_count = OP_FUSED + QUANTIZE_OUT + 1,
                      .shape.rows    = {.rows = 1000, .columns = 500}};
@@ -218,7 +223,7 @@ Test(op_cost, computes_the_cost_of_a_copy_in_fp8_by_how_its_scale_is_found)
 
 Test(op_cost, computes_the_cost_of_gemms_on_the_multiprocessors_that_they_do_not_leave)
 {
-    // 16 x 32 = 512 tiles of 128 x 256 on 64 of 100 SMs: 8 full waves.
+    // 36 SMs are left to other kernels. 16 x 32 = 512 tiles of 128 x 256 on 64 of 100 SMs make 8 full waves.
     struct tensor          tensor   = {.format = FORMAT_BF16};
     struct plan            plan     = {.tensors = &tensor};
     struct hardware_config hardware = round_machine();
@@ -239,7 +244,7 @@ Test(op_cost, computes_the_cost_of_a_thin_gemm_by_its_bytes)
 
 Test(op_cost, computes_the_cost_of_attention_by_its_length)
 {
-    // 1536 keys with a half length of 512: 3/4 of 596 TFLOP/s. 4 FLOPs per pair and element.
+    // 1536 keys with a half length of 512 reach 3/4 of 596 TFLOP/s. Each pair and element takes 4 FLOPs.
     struct op op    = {.kind            = OP_ATTENTION_FORWARD,
                        .shape.attention = {.batch    = 100,
                                            .sequence = 1024,
@@ -253,7 +258,7 @@ Test(op_cost, computes_the_cost_of_attention_by_its_length)
     op.kind = OP_ATTENTION_BACKWARD;
     expect_seconds(cost(&op), 10 * 2 * 128 * pairs / (0.75 * 475e12) + 12.0 * 100 * 1024 * 2 * 128 / 1e12);
     op.kind = OP_ATTENTION_FORWARD;
-    // Relative rates: 0.8 with 64, 1 with 128, 1.03 with 192, 1.06 with 256.
+    // The rate relative to heads of 128 is 0.8 with 64, 1.03 with 192 and 1.06 with 256.
     static const struct {
         int64_t head_dim;
         double  rate;
@@ -265,8 +270,9 @@ Test(op_cost, computes_the_cost_of_attention_by_its_length)
     }
 }
 
-// 100 SMs: the last tile of 128 queries sees 1,024 keys, and takes as long as 100 tiles that share the device. Two
-// heads have 1,049,600 visible pairs. A window of 128 has tiles of 256 keys, 2 x 2 x 122,944 pairs.
+// With few heads, the longest tile bounds the time: the last tile of 128 queries sees 1,024 keys, and takes as long as
+// 100 tiles that share the 100 SMs. Two heads have 1,049,600 visible pairs. With a window of 128, tiles see 256 keys, 2
+// x 2 x 122,944 pairs.
 Test(op_cost, computes_the_cost_of_attention_of_few_heads_by_its_longest_tile)
 {
     struct op op = {
@@ -282,8 +288,8 @@ Test(op_cost, computes_the_cost_of_attention_of_few_heads_by_its_longest_tile)
     expect_seconds(cost(&op), 4.0 * 128 * 100 * 2 * 122944 * 3 / 596e12);
 }
 
-// Each tile of 128 queries meets 512 keys of a window of 384: half the rate, and 4/3 of the visible pairs. A window as
-// long as the sequence has no effect.
+// Each tile of 128 queries meets 512 keys of a window of 384: half of the rate, and 4/3 of the visible pairs. A window
+// as long as the sequence has no effect.
 Test(op_cost, computes_the_cost_of_attention_by_the_tiles_that_a_window_touches)
 {
     struct op op = {
@@ -300,7 +306,7 @@ Test(op_cost, computes_the_cost_of_attention_by_the_tiles_that_a_window_touches)
 
 Test(op_cost, computes_the_cost_of_everything_else_by_the_bytes_it_moves)
 {
-    // An activation reads gate and up and writes half of that. An updated operand is read and written.
+    // An activation reads gate and up, and writes half of their size. An operand that is updated is read and written.
     struct op op = {.kind          = OP_ACTIVATION_FORWARD,
                     .operand_count = 2,
                     .access        = {ACCESS_READ, ACCESS_WRITE},
@@ -311,7 +317,7 @@ Test(op_cost, computes_the_cost_of_everything_else_by_the_bytes_it_moves)
                      .access         = {ACCESS_READ, ACCESS_UPDATE},
                      .shape.elements = {.elements = ELEMENTS}};
     expect_seconds(cost(&op), 3.0 * ELEMENTS * 2 / 1e12);
-    // Only the rows of an embedding table that the tokens select.
+    // Only rows of the embedding table that tokens select are read.
     op = (struct op){.kind          = OP_EMBEDDING_FORWARD,
                      .operand_count = 3,
                      .operand       = {-1, 0, 0},

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Compares costs of single ops with measured tables, and fails where an error exceeds its limit.
+"""Compares costs of single ops with tables of measured times, and fails if an error exceeds its limit.
 
     tests/predict/op_rows_test.py [--rows FILE] [--fit GPU FORMAT]
 
-For each GPU and table it prints the median and the 90th percentile of the error in percent: of the families (n, k) that
-values of [hardware] were fitted to, and of those that were left out. One factor per table of bursts is taken out first, its
-column is `bias`. --fit prints the values with the least mean error on the fitted families, in all tables of a format; the
-level of bursts counts only without a sustained table. --rows reads another file in the format of op_rows.csv.
+A family is a pair (n, k). Values of [hardware] were fitted to half of the families. For each GPU and table, the test prints
+the median and the 90th percentile of the error in percent, for fitted and for other families. Tables of short bursts are
+first divided by their mean error, which is printed as `bias`. --fit prints the values with the smallest mean error on the
+fitted families of all tables of a format; bursts count for the level only if there is no sustained table. --rows reads
+another file in the format of op_rows.csv.
 
-Costs are of sustained GEMMs, so the test adds how a table was timed. A burst starts at a higher clock, and slows down within
-LIMITED seconds. A GEMM in FP8 was measured together with the cast of its input, which was also measured alone, and is
-subtracted. Alone the cast finds in L2 what it read before; with copies of W in between it reads from memory. It draws less
-power than a GEMM, so a sustained pair leaves a GEMM more. fp8* has the rows whose cast is predicted to take at most 30 % of
-both."""
+Costs are those of sustained GEMMs, so the test models how tables were timed. A burst starts at a higher clock, which falls
+within LIMITED seconds. An FP8 GEMM was timed together with the cast of its input. The cast was also timed alone, and is
+subtracted: alone it reads its input from L2, but next to a GEMM from memory. It draws less power than a GEMM, so in a
+sustained pair the GEMM may draw more. fp8* has the rows in which the cast is predicted to take at most 30 % of the time."""
 import hashlib
 import math
 import os
@@ -29,19 +29,21 @@ CAST_SHARE, FEWEST = 0.3, 20
 KNOWN_FP4 = "quantize bf16,e2m1,-,f32,-,f32 {m}x{k}"
 KNOWN, FOUND = "quantize bf16,e4m3,-,f32,-,f32 {m}x{k}", "quantize bf16,e4m3,-,f32 {m}x{k}"
 
-# On B300 and GB300 these libraries use MMA instructions with k = 64 in NVFP4. The profiles have the rate of those with k = 96.
+# On B300 and GB300 the libraries in the tables use MMA instructions with k = 64 in NVFP4. The profiles have the rate of
+# the faster instructions with k = 96.
 OF_LIBRARIES = {("b300", "nvfp4"): [("gemm_efficiency_fp4", 0.404)], ("gb300", "nvfp4"): [("gemm_efficiency_fp4", 0.408)]}
 # A GEMM with k = 96 on GB300, and its measured seconds (HazyResearch/ThunderKittens, kernels/gemm/nvfp4_b300/HANDOFF.md, 18e205c8).
 ULTRA = "gemm e2m1,e2m1,bf16 8192x8192x33024x0x1", 533e-6
 
-# Share of its time that a short burst saves (fitted), seconds after which half of it is left (fitted), power of a cast relative to
-# the limit (watts of pairs that mostly cast), bytes of L2 (data sheets).
+# BOOST: fraction of its time that a short burst saves (fitted). LIMITED: seconds after which half of it is left
+# (fitted). CAST_POWER: power of a cast relative to the power limit (watts of pairs that mostly cast). L2: bytes (data
+# sheets).
 BOOST = {"a100": 0.13, "h100": 0.15, "h200": 0.12}
 BLACKWELL_BOOST, LIMITED, CAST_POWER = 0.18, 3e-3, 0.5
 L2 = {"a100": 40e6, "h100": 50e6, "h200": 50e6}
 BLACKWELL_L2 = 126e6
 
-# Of the families left out: median and 90th percentile, in percent.
+# Limits of the median and the 90th percentile of errors in percent, for families to which no value was fitted.
 LIMITS = {
     ("a100", "burst", "bf16"): (3.0, 13.0),
     ("b200", "burst", "bf16"): (4.5, 10.5),
@@ -88,7 +90,7 @@ LIMITS = {
 
 
 def read(path):
-    """Tables by (gpu, run, format): lists of (is fitted, n, k, m, seconds)."""
+    """Returns tables by (gpu, run, format). A table is a list of (is fitted, n, k, m, seconds)."""
     tables = {}
     with open(path) as file:
         lines = [line.rstrip("\n").split(",") for line in file if line[0] != "#"]
@@ -108,7 +110,7 @@ def costs(gpu, keys, values=()):
 
 
 def timed(table, rows, found, values):
-    """Seconds that the table's loop measures of GEMMs that take found seconds at the sustained clock."""
+    """Returns the seconds that the loop of the table measures for GEMMs that take `found` at the sustained clock."""
     gpu, run, form = table
     boost = BOOST.get(gpu, BLACKWELL_BOOST)
     if run == "burst":
@@ -125,7 +127,7 @@ def timed(table, rows, found, values):
 
 
 def errors(table, rows, values=()):
-    """Logarithms of predicted over measured seconds, in NVFP4 with the cast of an input."""
+    """Returns logarithms of predicted over measured seconds. In NVFP4 both include the cast of an input."""
     gpu, _, form = table
     if form in FORMATS:
         key = "gemm {f},{f},bf16 {m}x{n}x{k}x0x1"
@@ -144,7 +146,7 @@ def errors(table, rows, values=()):
 
 
 def add_products(tables):
-    """Adds the tables fp8*, unless they have too few rows."""
+    """Adds fp8* for each FP8 table: the rows whose cast is short. Leaves it out if there are too few."""
     for (gpu, run, form), rows in list(tables.items()):
         if form == "fp8":
             casts = costs(gpu, [FOUND.format(m=m, k=k) for _, _, k, m, _ in rows])
@@ -154,22 +156,22 @@ def add_products(tables):
 
 
 def sizes(found):
-    """Median and 90th percentile of the error in percent."""
+    """Returns the median and the 90th percentile of the errors in percent."""
     ordered = sorted(100 * abs(math.expm1(error)) for error in found)
     return statistics.median(ordered), ordered[int(0.9 * (len(ordered) - 1))]
 
 
 def fit(tables, gpu, form):
-    """Coordinate search for the least mean error on the fitted families."""
+    """Finds the values with the smallest mean error on the fitted families by coordinate search."""
     tables = {table: [row for row in rows if row[0]] for table, rows in tables.items() if table[::2] == (gpu, form)}
     suffix = {"bf16": "", "fp8": "_fp8", "nvfp4": "_fp4"}[form]
     efficiency = "gemm_efficiency" + suffix
     steps = {efficiency: (0.7, 0.1), "gemm_prologue" + suffix: (200.0, 80.0)}
-    if form != "nvfp4":    # has the smoothing and the gap of FP8
+    if form != "nvfp4":    # NVFP4 uses the smoothing and the gap of FP8
         steps["gemm_smoothing" + suffix] = (0.8, 0.2)
     if form == "fp8":
         steps["gemm_gap_fp8"] = (2e-6, 2e-6)
-    if form == "bf16":    # the others have its exposed memory
+    if form == "bf16":    # other formats use the value of BF16
         steps["gemm_memory_exposed"] = (0.3, 0.2)
     at, steps = {key: start for key, (start, _) in steps.items()}, {key: step for key, (_, step) in steps.items()}
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Launch-bound steps: ops that share a launch, and launches that wait for a host read.
+// Tests steps that wait for launches: ops that share one launch, and launches that wait until the host has read the
+// routing.
 #include "simulated.h"
 
 enum { LAYERS = 2 };
 
-// Two layers of four experts on one rank, and two microbatches.
+// One rank has two layers of four experts, and two microbatches.
 static const char experts[] = "experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1.0; accumulation 2";
 
 static struct cost cost_products(const void *state, const struct plan *plan, const struct op *op)
@@ -14,8 +15,8 @@ static struct cost cost_products(const void *state, const struct plan *plan, con
     return op->kind == OP_GEMM && op->tag.layer >= 0 ? *cost : (struct cost){.seconds = 0.0};
 }
 
-// The host launches each GEMM once for all four experts: 5 per block forward, and 10 for data and weight gradients.
-// While the GPU computes, the host runs ahead, except for the first GEMM.
+// The host launches each GEMM once for all four experts. A block has 5 launches forward, and 10 for data and weight
+// gradients. While the GPU computes, the host launches in advance, so only the first launch delays the GPU.
 Test(predict_launch, counts_what_experts_do_one_after_another_once)
 {
     struct predict_pipeline pipeline = pipeline_of(experts);
@@ -41,7 +42,7 @@ static struct cost cost_activations(const void *state, const struct plan *plan, 
     return is_activation ? *cost : (struct cost){.seconds = 0.0};
 }
 
-// A launch for the four routed experts, and one for the shared experts, in each pass of a block.
+// Each pass of a block has one launch for the four routed experts, and one for the shared experts.
 Test(predict_launch, counts_shared_experts_on_their_own)
 {
     static const char shared[] =
@@ -51,7 +52,8 @@ Test(predict_launch, counts_shared_experts_on_their_own)
     cr_expect_float_eq(simulate_row(shared, cost_activations, &host), 2.0 * 2.0 * 2.0 * LAYERS, 1e-6);
 }
 
-// GEMMs take one second. Only dispatch has launch time, and the host may read the routing.
+// Returns costs in which GEMMs take one second. Only dispatch takes a launch, and the host may have to read the
+// routing.
 static struct cost cost_sorting(const void *state, const struct plan *plan, const struct op *op)
 {
     const struct cost *cost = state;
@@ -61,7 +63,7 @@ static struct cost cost_sorting(const void *state, const struct plan *plan, cons
                          .is_read        = op->kind == OP_ROUTE_FORWARD && cost->is_read};
 }
 
-// Each forward pass waits for one launch after the host read; the host cannot run ahead of it.
+// Each forward pass waits for one launch after the host has read the routing. The host cannot launch it in advance.
 Test(predict_launch, waits_behind_what_the_host_reads)
 {
     struct predict_pipeline pipeline = pipeline_of(experts);
@@ -73,7 +75,7 @@ Test(predict_launch, waits_behind_what_the_host_reads)
     double                  device   = simulate_with(&pipeline, cost_sorting, &none);
     cr_expect_float_eq(simulate_with(&pipeline, cost_sorting, &ahead), device, 1e-6);
     cr_expect_float_eq(simulate_with(&pipeline, cost_sorting, &reads), device + 0.5 * passes, 1e-6);
-    // The GPU idles until the last launch. Afterwards it runs the experts of that layer and the whole backward pass.
+    // The GPU idles until the last launch. Then it runs the experts of that layer and the whole backward pass.
     double last = simulate_with(&pipeline, cost_sorting, &slow) - 1000.0 * passes;
     cr_expect(last > 8.0 && last < device, "%g of %g", last, device);
     predict_pipeline_free(&pipeline);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A prediction uses the peak and the published table of the predicted machine.
+// Tests that a prediction is compared with the peak and the published time of the machine that it predicts.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "command.h"
 
-// 12.27 s/step and 989.5e12 FLOP/s belong to the H100 of the table only.
+// 12.27 s/step and 989.5e12 FLOP/s belong to H100 only.
 Test(predict_machine, is_what_a_prediction_is_set_against)
 {
     static const struct {
@@ -31,7 +31,7 @@ Test(predict_machine, is_what_a_prediction_is_set_against)
     expect_output("\"step_s\": null");
 }
 
-// A time exactly at peak has an MFU of 1, a faster one has none.
+// A step that takes exactly the time at peak has an MFU of 1. A shorter step has none.
 Test(predict_machine, has_no_mfu_above_its_peak)
 {
     expect_success(
@@ -43,7 +43,7 @@ Test(predict_machine, has_no_mfu_above_its_peak)
     expect_output("warning        no MFU: the FLOPs of this convention exceed the peak in this step time\n");
 }
 
-// Checks the ten fastest layouts and the layout of the configuration.
+// Compares the ten fastest layouts of the sweep and the configured layout with their bounds.
 Test(predict_machine, bounds_what_a_sweep_finds)
 {
     expect_success("predict --sweep --json --config llama3.1-8b --layers 1 --ranks 2 --set hardware.profile=b200 --set "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Overlap of collectives that compute waits for: only another microbatch in the opposite direction hides them.
+// Tests collectives that compute waits for (is_alone). Only another microbatch in the opposite direction can hide them.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +16,8 @@ static struct cost cost_alone(const void *state, const struct plan *plan, const 
                          .is_alone = exchanges && *is_alone};
 }
 
-// Two ranks with two experts each. The all-to-all of the second expert overlaps with the first expert, or comes before
-// both.
+// Two ranks have two experts each. The all-to-all of the second expert overlaps with the first expert's GEMMs, or, if
+// is_alone, comes before both experts.
 Test(predict_overlap, computes_nothing_beside_a_communication_that_is_alone)
 {
     struct predict_pipeline pipeline = pipeline_of("experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2");
@@ -35,8 +35,8 @@ static const char apart_row[] = "experts 4; top_k 2; capacity_factor 1.0; dp 2; 
 static const char overlapped_row[] =
     "experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2; accumulation 4; overlap_microbatches yes";
 
-// Two layers with two experts have 16 all-to-alls of one second per microbatch. All overlap with another microbatch,
-// except forward ones of the first and backward ones of the last of the 4 microbatches.
+// Two layers with two experts have 16 all-to-alls of one second per microbatch. Another microbatch hides all of them,
+// except for the forward all-to-alls of the first and the backward all-to-alls of the last of 4 microbatches.
 Test(predict_overlap, hides_exchanges_that_compute_waits_for_behind_another_microbatch)
 {
     double apart  = simulate_row(apart_row, cost_alone, &(bool){true});
@@ -45,7 +45,7 @@ Test(predict_overlap, hides_exchanges_that_compute_waits_for_behind_another_micr
     cr_expect_leq(simulate_row(overlapped_row, cost_alone, &(bool){false}), beside);
 }
 
-// Returns the first compute op of this microbatch after compute of another one, or -1.
+// Returns the first compute op of the all-to-all's microbatch that follows compute of another microbatch, or -1.
 static int32_t next_of(const struct plan *plan, int32_t exchange)
 {
     bool is_other = false;
@@ -59,7 +59,7 @@ static int32_t next_of(const struct plan *plan, int32_t exchange)
     return -1;
 }
 
-// All-to-alls that outlast the overlapping compute.
+// Returns costs with all-to-alls that take longer than the compute that overlaps them.
 static struct cost cost_slowly(const void *state, const struct plan *plan, const struct op *op)
 {
     struct cost cost = cost_alone(state, plan, op);
@@ -67,7 +67,7 @@ static struct cost cost_slowly(const void *state, const struct plan *plan, const
     return cost;
 }
 
-// All-to-alls that finish before the next one is ready.
+// Returns costs with all-to-alls that end before the next one is ready.
 static struct cost cost_quickly(const void *state, const struct plan *plan, const struct op *op)
 {
     struct cost cost = cost_alone(state, plan, op);
@@ -75,7 +75,7 @@ static struct cost cost_quickly(const void *state, const struct plan *plan, cons
     return cost;
 }
 
-// Consecutive all-to-alls act as one collective; no expert starts before it ends.
+// Expects that consecutive all-to-alls of a microbatch act as one collective, and that no expert starts before it ends.
 static void expect_one_exchange(cost_fn *cost)
 {
     struct predict_pipeline pipeline  = pipeline_of(overlapped_row);
@@ -92,7 +92,7 @@ static void expect_one_exchange(cost_fn *cost)
         }
     }
     cr_expect_eq(exchanges, 3 * 16);
-    // For input gradients, the first all-to-all starts when the last gradient is ready.
+    // In the backward pass, the first all-to-all of input gradients starts when the last gradient is ready.
     for (int32_t i = 0; i + 1 < plan->op_count; i++) {
         if (plan->ops[i].is_aside && strcmp(plan->ops[i].tag.role, "input gradient exchange") == 0) {
             int32_t last = i + 1;
@@ -113,7 +113,7 @@ Test(predict_overlap, goes_on_with_a_microbatch_when_all_its_exchanges_have_ende
     expect_one_exchange(cost_quickly);
 }
 
-// Compute takes 10 seconds, other gradient work none, and the reduction over replicas 1 second.
+// Returns 10 seconds for compute, 1 second for reductions over replicas, and nothing for other gradient ops.
 static struct cost cost_sums(const void *state, const struct plan *plan, const struct op *op)
 {
     (void)state, (void)plan;
@@ -125,8 +125,8 @@ static struct cost cost_sums(const void *state, const struct plan *plan, const s
                          .links   = is_sum ? LINK_NODE_OUT | LINK_NODE_IN : 0};
 }
 
-// All reductions overlap except for the embedding's, at the end of the backward pass: in the last microbatch, or in
-// each of three.
+// Each reduction overlaps with the backward pass, except for the embedding's, which comes last. It is exposed once in
+// the last microbatch, or with gradient_reduce = microbatch in each of three.
 Test(predict_overlap, hides_sums_of_gradients_behind_the_backward_pass_of_their_microbatch)
 {
     double once = simulate_row("dp 2; accumulation 3", cost_sums, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every published pipeline, simulated and compared with its closed form.
+// Simulates every published pipeline, and compares its time with a closed form.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include "gswbench/config.h"
 #include "simulated.h"
 
-// A layer takes 1 second forward and 2 seconds backward.
+// A pipeline in which a layer takes 1 second forward and 2 seconds backward.
 struct pipeline {
     int64_t stages, chunks, microbatches, layers, counts_embedding;
-    double  hop_seconds;          // of a send between stages
+    double  hop_seconds;          // of a send between two stages
     double  head_seconds;         // extra compute of the last stage per microbatch
     double  embedding_seconds;    // extra compute of the first stage, two thirds of it backward
 };
@@ -40,8 +40,9 @@ static double simulate_pipeline(const struct pipeline *pipeline)
     return simulate_row(row, cost_evenly, pipeline);
 }
 
-// Microbatches on the slowest stage, plus the bubble, plus the hops of the first microbatch to the last stage and
-// back. If embedding and head count as layers, the first and the last stage have one layer less.
+// The expected time is that of all microbatches on the slowest stage, plus the bubble, plus the hops of the first
+// microbatch to the last stage and back. If embedding and head count as layers, the first and the last stage have one
+// layer less.
 static double closed_form(const struct pipeline *pipeline)
 {
     double stages = (double)pipeline->stages, chunks = (double)pipeline->chunks;
@@ -54,7 +55,7 @@ static double closed_form(const struct pipeline *pipeline)
            2 * (stages * chunks - 1) * pipeline->hop_seconds;
 }
 
-// Exact if all stages are equal, else within 0.5 %.
+// Expects the closed form exactly if all stages take the same time, else within 0.5 %.
 static void expect_closed_form(const struct pipeline *pipeline)
 {
     double expected = closed_form(pipeline), actual = simulate_pipeline(pipeline);
@@ -63,7 +64,7 @@ static void expect_closed_form(const struct pipeline *pipeline)
                        (int)pipeline->stages, (int)pipeline->chunks, actual, expected);
 }
 
-// First equal stages, then with communication time and a head that slows the last stage down.
+// Compares first with equal stages, then with communication time, and then with a head that slows down the last stage.
 static void expect_closed_forms(struct pipeline pipeline)
 {
     pipeline.head_seconds = pipeline.embedding_seconds = pipeline.counts_embedding != 0 ? 3.0 : 0.0;
@@ -73,7 +74,8 @@ static void expect_closed_forms(struct pipeline pipeline)
     expect_closed_form(&pipeline);
 }
 
-// Tests the distinct pipelines among the rows of a configuration at this precision; rows may differ in replicas only.
+// Tests each distinct pipeline among the rows of a configuration with this precision. Rows that differ only in replicas
+// have the same pipeline.
 static int expect_pipelines(const char *name, const char *precision)
 {
     struct config_row     rows[CONFIG_ROWS_MAX];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// No prediction exceeds the machine's peak: the first row of each configuration on all shipped machines, and
-// other rows on two.
+// Tests that no prediction exceeds the peak of the machine. Predicts the first row of each configuration on all shipped
+// machine profiles, and other rows on two of them.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void open_row(struct row *row, const char *name, const struct config_row 
     cr_assert_not(failed(&read), "%s", read.text);
 }
 
-// Seconds at peak for a rank's share of the FLOPs in this convention.
+// Returns the time that the FLOPs of a rank take at peak, in this FLOP convention.
 static double ideal_seconds(const struct row *row, enum flop_convention convention)
 {
     const struct config *config = &row->config;
@@ -68,7 +68,8 @@ static void expect_parts_from_zero(struct row *row, const struct machine *machin
                        (int)row->request.mesh.world, row->config.hardware.profile);
 }
 
-// Builds the pipeline once. Returns the number of machines with a prediction.
+// Predicts a row on the machines, for which it builds the pipeline only once. Returns the number of machines with a
+// prediction.
 static int predict_row(const char *name, const struct config_row *chosen, bool is_first)
 {
     struct row             *rows = calloc(PROFILES, sizeof(*rows));
@@ -100,7 +101,7 @@ static int predict_row(const char *name, const struct config_row *chosen, bool i
     return predicted;
 }
 
-// The first row of each configuration, and an eighth of the others.
+// Predicts the first row of each configuration, and an eighth of the others.
 Test(predict_rows, are_below_the_peak_of_every_machine)
 {
     static const char folder[]  = GSWBENCH_SOURCE_DIR "/configs";

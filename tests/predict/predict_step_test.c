@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of a predicted step that are not ops: stalls, stragglers, the error estimate.
+// Tests parts of a predicted step that are not ops: stalls, stragglers, and the error estimate.
 #include <math.h>
 
 #include "round_machine.h"
@@ -7,7 +7,7 @@
 
 enum { REPLICAS = 4, MICROBATCHES = 4 };
 
-// Four replicas that train in FP8 with another framework.
+// A job of four replicas that trains in FP8 with another framework than gswbench.
 struct subject {
     struct hardware_config hardware;
     struct software_config software;
@@ -35,8 +35,8 @@ static struct prediction explain(const struct subject *job, struct predict_expla
     return prediction;
 }
 
-// The gradient reductions of two blocks stall compute for half the latency of each of 7 parts: 15 us, plus three hops
-// up and three down the chain of four ranks.
+// The gradients of a block are reduced in 7 parts. Each part stalls FP8 GEMMs for half its latency: 15 us plus three
+// hops up and three down the chain of four ranks. This happens for two blocks.
 Test(predict_step, shows_the_stalls_of_fp8_gemms_among_what_replicas_expose)
 {
     struct predict_explanation none = {.ideal_seconds = 0.0}, stalled = {.ideal_seconds = 0.0};
@@ -55,9 +55,9 @@ Test(predict_step, shows_the_stalls_of_fp8_gemms_among_what_replicas_expose)
                        2 * 3.5 * latency, 1e-9);
 }
 
-// The expected maximum of 4 normal values is 1.049 sigma above the mean (Blom); sigma is 1.2 %. Averaging over 4
-// microbatches halves it. An exchange of FP8 magnitudes after each microbatch adds its own time only; a reduction
-// waits for the slowest every time.
+// The expected maximum of 4 normally distributed values is 1.049 sigma above the mean (Blom). sigma is 1.2 % here, and
+// half of that for a sum over 4 microbatches. An all-reduce of FP8 amaxes after each microbatch adds only its own time.
+// If replicas reduce gradients after each microbatch, they wait for the slowest each time.
 Test(predict_step, lets_replicas_that_reduce_each_microbatch_wait_for_the_slowest_every_time)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
@@ -79,7 +79,8 @@ Test(predict_step, lets_replicas_that_reduce_each_microbatch_wait_for_the_slowes
     cr_expect_float_eq(summing.straggler_seconds / simulated, 1.049 * 0.012, 1e-5);
 }
 
-// The step has 16 microbatches and one overhead with a spread of 100 %. It is extrapolated from 1 and 2 microbatches.
+// The only value with a spread, 100 %, is the overhead per step. The step of 16 microbatches is extrapolated from steps
+// of 1 and 2, and the overhead must count once.
 Test(predict_step, is_off_by_an_overhead_as_much_as_that_is_of_the_whole_step)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
@@ -103,7 +104,8 @@ Test(predict_step, is_off_by_an_overhead_as_much_as_that_is_of_the_whole_step)
                        range.effects[0].percent, 100.0 * 1e-3 / step_seconds);
 }
 
-// Without spreads only the device's prediction error remains; models with experts have their own.
+// If no value has a spread, only the prediction error of the device profile remains. It has another value for models
+// with experts.
 Test(predict_step, is_off_by_what_no_value_stands_for)
 {
     struct predict_range range;
@@ -125,7 +127,7 @@ Test(predict_step, is_off_by_what_no_value_stands_for)
     }
 }
 
-// Two ranks share four experts and do not compute during the all-to-all.
+// Two ranks share four experts. The framework does not compute during an all-to-all, so all-to-alls are exposed.
 Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
@@ -151,7 +153,8 @@ Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
     predict_pipeline_free(&pipeline);
 }
 
-// Slow links: another microbatch hides only part of the all-to-alls. The remainder is exposed, not unexplained.
+// Links are so slow that another microbatch hides only a part of the all-to-alls. The remainder must be exposed
+// communication, not unexplained.
 Test(predict_step, shows_what_another_microbatch_does_not_hide_of_exchanges)
 {
     double seconds[2], exposed[2];
@@ -174,7 +177,8 @@ Test(predict_step, shows_what_another_microbatch_does_not_hide_of_exchanges)
     cr_expect_lt(seconds[1], seconds[0]);
 }
 
-// Many shapes, some with the same cache slot, with and without accumulation.
+// Plans of many GEMM shapes, with and without accumulation, must get the same costs with a cache as without. Some
+// shapes use the same slot of the cache.
 static void expect_known_gemms(struct subject *job)
 {
     struct gemm_memo    gemms   = {0};
@@ -210,7 +214,7 @@ Test(predict_step, a_gemm_that_is_known_costs_what_it_would_anew)
     expect_known_gemms(&job);
 }
 
-// Two layers with one expert on each of two ranks. A launch takes one second of host time; GPU time is negligible.
+// Two layers have one expert on each of two ranks. A launch takes one second on the host, and GPU time is negligible.
 static void init_launches(struct subject *job)
 {
     init(job);
@@ -220,7 +224,8 @@ static void init_launches(struct subject *job)
     job->software.expert_launch.value = 1.0;
 }
 
-// The parts add up to the step; only the step overhead is unexplained.
+// Returns the launch part of the waterfall. All parts must add up to the step, and only the overhead per step is
+// unexplained.
 static double launch_of(const struct subject *job)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
@@ -230,7 +235,8 @@ static double launch_of(const struct subject *job)
     return explanation.waterfall.seconds[WATERFALL_LAUNCH];
 }
 
-// Each layer has 13 launches and two all-to-alls per pass. All-to-alls either overlap with compute or stall it.
+// A pass of a layer launches 13 ops and two all-to-alls, whose launches count unless the all-to-all itself sorts its
+// rows (expert_nodes). All-to-alls overlap with compute, or (expert_serial) stall it.
 Test(predict_step, shows_the_host_in_front_of_ops_and_of_exchanges)
 {
     for (int serial = 0; serial < 2; serial++) {
@@ -238,12 +244,12 @@ Test(predict_step, shows_the_host_in_front_of_ops_and_of_exchanges)
         init_launches(&job);
         job.software.expert_serial = serial;
         cr_expect_float_eq(launch_of(&job), 2 * (2 * 13 + 4), 1e-2, "%g", launch_of(&job));
-        job.software.expert_nodes = true;    // all-to-all permutes its own rows
+        job.software.expert_nodes = true;    // the all-to-all sorts its rows itself
         cr_expect_float_eq(launch_of(&job), 2 * 2 * 13, 1e-2, "%g", launch_of(&job));
     }
 }
 
-// The GPU waits a quarter of a second after the last launch.
+// After the last launch the GPU waits another quarter of a second (launch_alone).
 Test(predict_step, shows_what_a_device_waits_for_in_any_case)
 {
     struct subject job;
@@ -263,9 +269,9 @@ Test(predict_step, shows_nothing_of_a_host_that_runs_ahead)
     cr_expect_eq(launch_of(&job), 0.0);
 }
 
-// Two stages whose hosts read the routing and exchange it: 17 launches forward. Stage 1 waits 17 seconds for stage 0
-// while its own host launches the 8 ops up to the router. Then it waits for its host: 9 + 15, and 17 + 15 for the
-// second microbatch.
+// The hosts of two stages read the routing in each forward pass, which has 17 launches. Stage 1 waits for stage 0 for
+// 17 s, while its host launches the 8 ops up to the router. Then stage 1 waits for its own host: 9 + 15 s in the first
+// microbatch, and 17 + 15 s in the second.
 Test(predict_step, tells_hosts_from_stages_that_wait_for_each_other)
 {
     struct subject job;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Predicted steps against calculations by hand.
+// Compares predicted steps with calculations by hand.
 #include <math.h>
 #include <stdlib.h>
 
@@ -40,7 +40,8 @@ Test(predict, accounts_for_every_second_of_a_step)
 
 Test(predict, adds_what_the_slowest_of_many_replicas_takes_longer)
 {
-    // The expected maximum of 4 normal values is 1.03 sigma; averaging over 4 microbatches halves it.
+    // The expected maximum of 4 normally distributed values is 1.03 sigma above the mean. A sum over 4 microbatches
+    // halves it.
     struct hardware_config     hardware    = round_machine();
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
     struct prediction          prediction  = explain_replicas(4, &hardware, &explanation);
@@ -49,13 +50,13 @@ Test(predict, adds_what_the_slowest_of_many_replicas_takes_longer)
     cr_expect_float_eq(explanation.waterfall.seconds[WATERFALL_STRAGGLERS], prediction.straggler_seconds, 1e-12);
     cr_expect_float_eq(explain_replicas(1, &hardware, &explanation).straggler_seconds, 0.0, 1e-12);
 
-    // Shards of two replicas wait like replicas.
+    // Ranks of FSDP groups with two replicas wait for the slowest like plain replicas.
     prediction = explain_shards(2, 2, &hardware, &explanation);
     simulated  = prediction.step_seconds - prediction.straggler_seconds;
     cr_expect_float_eq(prediction.straggler_seconds / simulated, 1.03 * 0.012 / 2, 0.0002);
 }
 
-// Only compute takes time here, so twice the rate halves the step.
+// In this job only compute takes time, so twice the rate means half the step.
 Test(predict, says_how_far_a_step_may_be_off)
 {
     struct hardware_config hardware = round_machine();

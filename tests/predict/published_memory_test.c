@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A published job ran, so the program that it names fits its GPU. Plans every row of every config and simulates none.
+// Each published job has run, so the memory predicted for its framework must fit its GPU. Plans every row of every
+// configuration and simulates none.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 struct sum {
     int    published, modelled;
-    double fullest;    // largest share of a device's memory
+    double fullest;    // largest fraction of a device's memory
 };
 
 static void add_row(void *context, const struct job_selection *selection, const struct config_row *chosen)
@@ -39,7 +40,7 @@ static void add_row(void *context, const struct job_selection *selection, const 
     sum->fullest = share > sum->fullest ? share : sum->fullest;
 }
 
-// The other programs, MaxText and LLM Foundry, have no model of their memory.
+// The profiles of MaxText and LLM Foundry have no memory model, so their rows are left out.
 Test(published_memory, fits_the_gpu_of_every_row)
 {
     struct sum sum = {.published = 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of ops and tensors are for people: predictions do not depend on them.
+// The names of ops and tensors are only shown to users, so predictions must not depend on them.
 #include <criterion/criterion.h>
 #include "gswbench/predict.h"
 #include "layouts.h"
@@ -18,7 +18,7 @@ static const struct {
 // clang-format on
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-// All mechanisms of other frameworks that apply to some op by its part.
+// Returns settings with all mechanisms of frameworks that depend on the part of the model to which an op belongs.
 static struct software_config every_mechanism(enum launch_graphs graphs)
 {
     struct software_config software;

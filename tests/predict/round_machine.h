@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A machine of round numbers, for calculations by hand.
+// A machine of round numbers, for which tests calculate costs by hand.
 #pragma once
 
 #include <criterion/criterion.h>
 
 #include "gswbench/predict.h"
 
-// Tiles at full rate, memory 1e12 bytes/s, 1e11 within a node of 8, 1e10 between nodes. Latencies count as measured, so
-// collectives have a single protocol. No NVLS.
+// Returns hardware that computes tiles at full rate. Memory has 1e12 bytes/s, links within a node of 8 have 1e11 and
+// links between nodes 1e10. Latencies are marked as measured, so collectives have one protocol. There is no NVLS.
 static inline struct hardware_config round_machine(void)
 {
     struct hardware_config hardware;
@@ -34,7 +34,8 @@ static inline struct hardware_config round_machine(void)
     return hardware;
 }
 
-// The machine with gswbench as its framework, and a plan whose first operands are BF16. Overwritten by the next call.
+// The machine with gswbench as its framework, and a plan whose first operands are BF16. The next call of round_new
+// overwrites it.
 struct round {
     struct tensor          tensors[4];
     struct plan            plan;
@@ -66,7 +67,7 @@ static inline void expect_seconds(double actual, double expected)
     cr_expect_float_eq(actual, expected, 1e-9 * expected, "%.12g, not %.12g", actual, expected);
 }
 
-// Cost in a group of size ranks with a stride of distance.
+// Returns the time of a collective in a group of `size` ranks whose numbers differ by `distance`.
 static inline double group_seconds(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance,
                                    double bytes)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shipped machines, for comparison with published results.
+// Reads the shipped machine profiles, with which tests compare published results.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/job.h"
 
-// A shipped machine, with gswbench as the framework.
+// Returns the configuration of a shipped machine profile, with gswbench as the framework.
 static inline struct config read_machine(const char *profile)
 {
     struct config         config;
@@ -27,7 +27,7 @@ static inline struct config read_machine(const char *profile)
 
 typedef void visit_row(void *context, const struct job_selection *selection, const struct config_row *row);
 
-// Visits the rows of all shipped configurations.
+// Calls visit for each row of all shipped configurations.
 static inline void each_row(visit_row *visit, void *context)
 {
     static const char *const folders[] = {GSWBENCH_SOURCE_DIR "/configs", GSWBENCH_SOURCE_DIR "/configs/atlas"};

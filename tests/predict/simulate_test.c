@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Small timelines with exact results: all times are sums of powers of two.
+// Simulates small timelines. All times are sums of powers of two, so results are exact.
 #include <criterion/criterion.h>
 
 #include "gswbench/predict.h"
@@ -8,7 +8,8 @@
 enum { ACTORS = 3, TASKS = 4 };
 enum { NODE = LINK_NODE_OUT | LINK_NODE_IN, NETWORK = LINK_NETWORK_OUT | LINK_NETWORK_IN };
 
-// A case: the tasks of each actor, all of which take time, and their expected end. Actors without tasks are unused.
+// A case has the tasks of each actor (a stage of the pipeline), and their expected end. Actors without tasks are
+// unused.
 struct timeline {
     struct task tasks[ACTORS][TASKS];
     int32_t     participants[2];
@@ -17,7 +18,7 @@ struct timeline {
     double      end[ACTORS], compute[ACTORS];
 
     struct simulated_cores cores;
-    double                 ranks;    // of each actor
+    double                 ranks;    // ranks per actor
     int32_t                nodes[ACTORS];
 };
 
@@ -68,7 +69,7 @@ Test(simulate, runs_a_stream_in_order_and_streams_beside_each_other)
 
 Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
 {
-    // Compute 0..2, collective 2..6, compute 6..7: nothing overlaps.
+    // Compute runs from 0 to 2, a collective from 2 to 6, and compute from 6 to 7. Nothing overlaps.
     expect_timeline(&(struct timeline){
         .tasks   = {{COMPUTE(2),
                      {.seconds = 4, .rendezvous = -1, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)},
@@ -84,12 +85,13 @@ Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
 
 Test(simulate, begins_nothing_that_the_host_has_not_launched)
 {
-    // First an idle GPU: each task starts at its launch (2, 4, 6). Then a busy GPU: the launches are early.
+    // First the GPU is idle, so each task starts when it is launched, at 2, 4 and 6. Then the GPU is busy, and tasks
+    // are launched before they can start.
     expect_timeline(
         &(struct timeline){.tasks = {{LAUNCHED(1, 2), LAUNCHED(1, 2), LAUNCHED(1, 2)}}, .end = {7}, .compute = {3}});
     expect_timeline(
         &(struct timeline){.tasks = {{LAUNCHED(5, 2), LAUNCHED(5, 2), LAUNCHED(5, 2)}}, .end = {17}, .compute = {15}});
-    // The host continues when the second task has ended, at 12.
+    // The host reads the result of the second task, so it continues at 12, when this task has ended.
     expect_timeline(&(struct timeline){
         .tasks   = {{LAUNCHED(5, 2),
                      {.seconds = 5, .rendezvous = -1, .stream = STREAM_COMPUTE, .launch_seconds = 2, .is_read = true},
@@ -100,7 +102,7 @@ Test(simulate, begins_nothing_that_the_host_has_not_launched)
 
 Test(simulate, slows_nothing_down_while_a_host_launches)
 {
-    // The collective runs until 8. Compute of one second starts at 4 and runs at half speed.
+    // The collective runs until 8. One second of compute starts at 4 and runs at half speed.
     expect_timeline(&(struct timeline){.tasks      = {{COMMUNICATION(8, STREAM_TENSOR, NODE), LAUNCHED(1, 4)}},
                                        .contention = 0.5,
                                        .end        = {8},
@@ -109,20 +111,22 @@ Test(simulate, slows_nothing_down_while_a_host_launches)
 
 Test(simulate, shares_cores_among_ranks_that_compute)
 {
-    // Four ranks on two cores: half speed. Stage 1 runs alone after 4 seconds, with half of its work done.
+    // Four ranks share two cores, so they run at half speed. Stage 1 is alone after 4 seconds, and has done half of its
+    // work.
     expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2)}, {COMPUTE(4)}},
                                        .cores   = {.count = 2, .threads = 1},
                                        .ranks   = 2,
                                        .end     = {4, 6},
                                        .compute = {4, 6}});
-    // A rank with two threads has two cores for itself.
+    // A rank with two threads has two cores to itself.
     expect_timeline(&(struct timeline){
         .tasks = {{COMPUTE(2)}}, .cores = {.count = 2, .threads = 2}, .ranks = 1, .end = {2}, .compute = {2}});
 }
 
 Test(simulate, delays_communications_by_what_computes_on_their_cores)
 {
-    // A collective of one second takes four, in which compute does three seconds of work.
+    // A collective of one second takes four, since ranks compute on all cores. Meanwhile compute does three seconds of
+    // work.
     const struct simulated_cores cores = {.count = 2, .threads = 1, .communication_delay = 3};
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
                                        .contention = 0.25,
@@ -130,20 +134,21 @@ Test(simulate, delays_communications_by_what_computes_on_their_cores)
                                        .ranks      = 2,
                                        .end        = {5},
                                        .compute    = {5}});
-    // With one of two cores busy, half the slowdown: 2.5 seconds, in which compute does 2.1875 seconds of work.
+    // If one of two cores is busy, the delay is half as long: 2.5 seconds, in which compute does 2.1875 seconds of
+    // work.
     expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
                                        .contention = 0.25,
                                        .cores      = cores,
                                        .ranks      = 1,
                                        .end        = {4.3125},
                                        .compute    = {4.3125}});
-    // After compute has ended, the collective continues at full speed.
+    // After compute has ended, the collective continues without delay.
     expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
                                        .cores   = cores,
                                        .ranks   = 2,
                                        .end     = {2.5},
                                        .compute = {2}});
-    // A participant with free cores waits for one without.
+    // A participant with free cores waits for a participant without.
     expect_timeline(
         &(struct timeline){.tasks        = {{COMPUTE(4), {.seconds = 1, .stream = STREAM_PIPELINE_SEND, .links = NODE}},
                                             {{.seconds = 1, .stream = STREAM_PIPELINE_RECEIVE, .links = NODE}}},
@@ -157,7 +162,7 @@ Test(simulate, delays_communications_by_what_computes_on_their_cores)
 
 Test(simulate, takes_from_compute_what_communications_beside_it_need)
 {
-    // 2 seconds at half speed do 1 second of work; 3 are left.
+    // Compute runs at half speed for 2 seconds and does 1 second of work. 3 seconds of work are left.
     expect_timeline(&(struct timeline){
         .tasks = {{COMPUTE(4), COMMUNICATION(2, STREAM_TENSOR, NODE)}}, .contention = 0.5, .end = {5}, .compute = {5}});
 }
@@ -167,21 +172,23 @@ Test(simulate, takes_from_compute_the_processors_that_communications_run_on)
     const struct task two[] = {
         {.seconds = 2, .rendezvous = -1, .stream = STREAM_TENSOR, .links = NODE, .processors = 32},
         {.seconds = 2, .rendezvous = -1, .stream = STREAM_EXPERT, .links = NETWORK, .processors = 16}};
-    // A quarter of the SMs for 2 seconds and an eighth at the same time: compute does 1.25 seconds of work.
+    // Collectives take a quarter of the SMs for 2 seconds, and an eighth of them at the same time. So compute does 1.25
+    // seconds of work.
     expect_timeline(&(struct timeline){
         .tasks = {{COMPUTE(4), two[0], two[1]}}, .processors = 128, .end = {4.75}, .compute = {4.75}});
-    // SMs within the margin are not taken from compute.
+    // SMs of the margin are not taken from compute.
     expect_timeline(&(struct timeline){
         .tasks = {{COMPUTE(4), two[0], two[1]}}, .processors = 128, .sm_margin = 32, .end = {4.25}, .compute = {4.25}});
     expect_timeline(&(struct timeline){
         .tasks = {{COMPUTE(4), two[1]}}, .processors = 128, .sm_margin = 32, .end = {4}, .compute = {4}});
-    // CPU ranks have no SMs.
+    // Ranks on CPUs have no SMs.
     expect_timeline(&(struct timeline){.tasks = {{COMPUTE(4), two[0]}}, .end = {4}, .compute = {4}});
 }
 
 Test(simulate, keeps_what_is_done_whenever_the_rate_changes)
 {
-    // Half speed 0..1, full 1..3, half 3..4; then 5 seconds of work are left.
+    // Compute runs at half speed until 1, at full speed until 3, and at half speed until 4. Then 5 seconds of work are
+    // left.
     expect_timeline(&(struct timeline){
         .tasks        = {{COMPUTE(8),
                           COMMUNICATION(1, STREAM_TENSOR, NODE),
@@ -196,11 +203,11 @@ Test(simulate, keeps_what_is_done_whenever_the_rate_changes)
 
 Test(simulate, shares_a_link_between_the_streams_that_use_it)
 {
-    // Both run at half speed until 4; then 2 seconds of the longer one are left.
+    // Both collectives share the link and run at half speed until 4. Then 2 seconds of the longer one are left.
     expect_timeline(&(struct timeline){
         .tasks = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NODE)}},
         .end   = {6}});
-    // Different links, and the two directions of one link, are independent.
+    // Different links, and both directions of one link, do not slow each other down.
     expect_timeline(&(struct timeline){
         .tasks = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NETWORK)}},
         .end   = {4}});
@@ -211,7 +218,7 @@ Test(simulate, shares_a_link_between_the_streams_that_use_it)
 
 Test(simulate, begins_a_communication_when_its_last_participant_has_come)
 {
-    // Three actors, ready at 1, 2 and 4; the longest cost counts.
+    // Three actors are ready at 1, 2 and 4. The collective takes the longest of their costs.
     expect_timeline(&(struct timeline){
         .tasks = {{COMPUTE(1), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
                   {COMPUTE(2), {.seconds = 2, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
@@ -223,8 +230,8 @@ Test(simulate, begins_a_communication_when_its_last_participant_has_come)
 
 Test(simulate, leaves_the_time_of_every_task)
 {
-    // The receive is ready at 0. The send is ready at 4, after compute that a collective slows to half speed for 2
-    // seconds.
+    // The receive is ready at 0. The send is ready at 4, since a collective slows the compute before it to half speed
+    // for 2 seconds.
     struct task tasks[][3] = {
         {COMPUTE(3),
          COMMUNICATION(2, STREAM_TENSOR, NODE),
@@ -245,8 +252,8 @@ Test(simulate, leaves_the_time_of_every_task)
 
 Test(simulate, slows_a_communication_down_to_its_slowest_participant)
 {
-    // The second actor's link is shared until its own collective ends at 4; the first collective then has 2 of 4
-    // seconds left.
+    // The second actor shares its link until its own collective ends at 4. The first collective then has 2 of 4 seconds
+    // left.
     expect_timeline(&(struct timeline){
         .tasks        = {{{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT}},
                          {{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = LINK_NODE_IN},
@@ -255,7 +262,7 @@ Test(simulate, slows_a_communication_down_to_its_slowest_participant)
         .end          = {6, 6}});
 }
 
-// At 4 one actor starts another collective on the link. 4 of the first collective's 8 seconds are left and take 8. The
+// At 4 one actor starts another collective on the link. The first collective has 4 of 8 seconds left, which take 8. The
 // order in which participants arrived must not matter.
 Test(simulate, slows_a_communication_down_when_one_of_its_participants_begins_another)
 {

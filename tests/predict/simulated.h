@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Simulates pipelines with the costs of a test, and checks waterfalls.
+// Simulates pipelines with cost functions of a test, and checks waterfalls.
 #pragma once
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 
 typedef struct cost cost_fn(const void *state, const struct plan *plan, const struct op *op);
 
-// The pipeline of a row's job.
+// Returns the pipeline of a job, which is described by a row of layouts.h.
 static inline struct predict_pipeline pipeline_of(const char *row)
 {
     struct tiny             tiny = tiny_of("");
@@ -21,7 +21,7 @@ static inline struct predict_pipeline pipeline_of(const char *row)
     return pipeline;
 }
 
-// The end of the last stage, of at most 16.
+// Returns the time at which the last of at most 16 stages ends.
 static inline double simulate_with(struct predict_pipeline *pipeline, cost_fn *cost, const void *state)
 {
     struct actor_time times[16] = {{.tasks = NULL}};
@@ -42,7 +42,7 @@ static inline double simulate_row(const char *row, cost_fn *cost, const void *st
     return end;
 }
 
-// The sum of all parts, none of which is negative.
+// Returns the sum of all parts. No part may be negative.
 static inline double sum_parts(const struct waterfall *waterfall)
 {
     double sum = 0.0;
@@ -53,7 +53,7 @@ static inline double sum_parts(const struct waterfall *waterfall)
     return sum;
 }
 
-// Makes all values of a section exact.
+// Sets the spreads of all values of a section to zero, as if they were exact.
 static inline void clear_spreads(const struct option *options, void *section)
 {
     for (const struct option *option = options; option->key != NULL; option++) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sweeps of models with experts: layouts with experts sharded over tp, and with whole experts.
+// Tests sweeps of models with experts, over layouts that shard each expert over tp and layouts with whole experts (etp
+// 1).
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ static struct job experts_job(void)
     return job;
 }
 
-// Same layout except for the placement of experts over tp.
+// Returns whether two layouts differ only in whether experts are sharded over tp.
 static bool is_twin(const struct plan_request *whole, const struct plan_request *other)
 {
     struct parallel_config sharded = whole->parallel;
@@ -77,7 +78,8 @@ Test(sweep_experts, bounds_layouts_with_whole_experts_from_below)
     free(list.layouts);
 }
 
-// Another microbatch may hide stalls, with and without a pipeline.
+// With overlapped microbatches, compute of one microbatch may hide the all-to-alls of another. Bounds must assume this,
+// with and without a pipeline.
 Test(sweep_experts, bounds_layouts_whose_microbatches_overlap_from_below)
 {
     struct job     job                     = experts_job();

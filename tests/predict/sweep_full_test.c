@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sweeps of small jobs against predictions of every layout: they prune, and find the same best layouts.
+// Compares sweeps of small jobs with predictions of every layout. Sweeps must skip layouts, and find the same best
+// ones.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +12,7 @@ struct search {
     struct job           job;
     struct machine       machine;
     struct sweep_list    list;
-    struct sweep_choice *all;    // those that fit, fastest first
+    struct sweep_choice *all;    // layouts that fit the device, fastest first
     int64_t              fit;
 };
 
@@ -27,7 +28,7 @@ static struct search *open_search(const char *settings)
     return search;
 }
 
-// Checks the bounds of a layout against its predicted step.
+// Expects that the bounds of a layout do not exceed its predicted step.
 static void expect_bounds(const struct search *search, int64_t layout, const struct prediction *exact)
 {
     const struct plan_request *request = &search->list.layouts[layout];

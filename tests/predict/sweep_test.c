@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A sweep against predictions of each of its layouts.
+// Compares the result of a sweep with predictions of all its layouts.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { LAYOUTS_MAX = 1024, WORLD = 8 };
 
-// Eight layers on 8 devices with links slow enough to matter.
+// Eight layers on 8 devices, whose links are so slow that communication matters.
 struct space {
     struct tiny            tiny;
     struct hardware_config hardware;
@@ -32,7 +32,7 @@ static void add_layout(struct space *space, const struct parallel_config *parall
     space->sweep.layout_count += !failed(&result);
 }
 
-// Adds every divisor of the world size on every axis, with one, two or four chunks.
+// Adds layouts with every divisor of the world size on each axis, and with one, two or four chunks.
 static void add_layouts(struct space *space, int64_t tp, int64_t cp, int64_t pp)
 {
     for (int64_t vp = 1; vp <= (pp > 1 ? 8 / pp : 1); vp *= 2) {
@@ -40,7 +40,7 @@ static void add_layouts(struct space *space, int64_t tp, int64_t cp, int64_t pp)
             struct parallel_config parallel = space->tiny.parallel;
             parallel.tp                     = tp;
             parallel.cp                     = cp;
-            parallel.tp_overlap             = cp > 1;    // covers both values
+            parallel.tp_overlap             = cp > 1;    // so that both values occur
             parallel.pp                     = pp;
             parallel.vp                     = vp;
             parallel.fsdp                   = fsdp;
@@ -89,7 +89,7 @@ static struct prediction cost(const struct space *space, int64_t layout)
     return predict_layout(&space->layouts[layout], &space->machine);
 }
 
-// Counts the layouts whose bounds allow this time and the device memory.
+// Counts the layouts whose bounds fit this time and the device memory.
 static int64_t count_possible(const struct space *space, double seconds)
 {
     int64_t count = 0;
@@ -100,7 +100,8 @@ static int64_t count_possible(const struct space *space, double seconds)
     return count;
 }
 
-// least_possible: minimum number of layouts whose bounds allow a place among the best.
+// Expects that the sweep finds the best layouts. At least least_possible layouts must have bounds that allow a place
+// among the best.
 static void expect_best(struct space *space, int64_t least_possible)
 {
     struct sweep        *sweep = &space->sweep;
@@ -164,7 +165,8 @@ Test(sweep, bounds_time_and_memory_closely_from_below)
     expect_bounds(COMPUTE_BF16, 0.95);
 }
 
-// Bounds must be low enough to hold for other layouts with the same layers, and tight enough to prune.
+// Expects that bounds from one layer of the layout do not exceed predictions, and that on average they are at least
+// least_share of the step time, so that sweeps can skip layouts.
 static void expect_rough_bounds(int64_t compute, int64_t deferred, double least_share)
 {
     struct space *space = open_space(compute);
@@ -192,7 +194,7 @@ Test(sweep, bounds_time_and_memory_roughly_by_a_layer)
     expect_rough_bounds(COMPUTE_BF16, 2, 0.6);
 }
 
-// Quantized weights are kept across microbatches, so they are not per-microbatch memory of a layer.
+// Quantized weights are kept for all microbatches, so they do not count as memory that a microbatch keeps in a layer.
 Test(sweep, counts_no_copies_of_weights_as_what_microbatches_leave)
 {
     struct space      *space = open_space(COMPUTE_FP8);
@@ -216,7 +218,7 @@ Test(sweep, bounds_what_casts_before_its_input_comes)
     expect_bounds(COMPUTE_FP8, 0.95);
 }
 
-// Without communication time the bound misses only the waits between stages inside the pipeline.
+// If communication takes no time, the bound differs from the step only by waits between stages within the pipeline.
 Test(sweep, bounds_pipelines_whose_communications_take_no_time_almost_exactly)
 {
     static const struct {
@@ -270,7 +272,7 @@ Test(sweep, counts_refused_layouts_by_their_reason)
     struct space *space = open_space(COMPUTE_BF16);
     struct tiny   tiny  = space->tiny;
     layout_apply(&tiny, "pp 2; fsdp 4; dp 1; deferred_head_gradients 1");
-    tiny.train.accumulation = 0;    // derived from the global batch
+    tiny.train.accumulation = 0;    // is derived from the global batch
     for (int64_t i = 0; i < 7; i++) {
         space->layouts[i] = tiny_request(&tiny, WORLD, 0);
     }

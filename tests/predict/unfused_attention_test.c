@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Unfused attention against BigScience's shapes of 2022 (bigscience-workshop/bigscience, train/tr11-176B-ml,
-// chronicles-prequel.md): Megatron-DeepSpeed, A100 80 GB, sequence 2048, full recompute. 64 microbatches here, for
-// speed; 128 and more there.
+// Compares predictions of unfused attention with steps that BigScience measured in 2022
+// (bigscience-workshop/bigscience, train/tr11-176B-ml, chronicles-prequel.md): Megatron-DeepSpeed, A100 80 GB, sequence
+// 2048, full recompute. The test predicts 64 microbatches, since 128 and more as in the source take too long.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static double predict_seconds(const struct shape *shape)
     return prediction.step_seconds;
 }
 
-// 150 and 108 are no multiples of 8; 216, 144 and 112 are.
+// Head sizes 150 and 108 are not multiples of 8, so their GEMMs cannot use tensor cores well. 216, 144 and 112 are.
 Test(unfused_attention, knows_the_head_sizes_that_leave_the_tensor_cores)
 {
     static const struct {

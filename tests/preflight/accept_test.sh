@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Acceptance on one machine. A corrupt rank is refused before the run and named with its host. Without a published or
-# expected time the verdict is "cannot tell". With one, the run, its report and accept.json give the same verdict.
+# Tests gswbench accept on one machine. A rank with wrong numbers is refused before the run, and named with its host.
+# Without a published or expected time the verdict is "cannot tell". With one, the run, its report and accept.json must
+# have the same verdict.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 accept=("$GSWBENCH" accept --config tiny-llama --layers 1 --backend host --set train.micro_batch=1 --set train.global_batch=16
@@ -26,7 +27,7 @@ expect '<h2>Acceptance ' "$(result report.html)"
 run 0 "$GSWBENCH" report --format json "$(result '')"
 expect '"acceptance": \{'
 
-# A signed file reports its signer. A changed file or an unknown signer is refused.
+# The report of a signed file names its signer. A changed file or an unknown signer is refused.
 if command -v ssh-keygen >/dev/null; then
     ssh-keygen -q -t ed25519 -N '' -f key
     echo "somebody $(cat key.pub)" >signers
@@ -45,15 +46,15 @@ run 0 "$GSWBENCH" report wrong/accept.json
 expect '^REFUSE  outliers that the preflight found: 1$'
 expect '^source: not signed$'
 
-# --json prints exactly accept.json on stdout.
+# --json prints exactly the contents of accept.json to stdout.
 "${accept[@]}" --set hardware.device=other --json -o json >decision 2>said || [ $? -eq 15 ] || complain "exit code $?, not 15" said
 cmp decision json/accept.json || complain "accept.json is not what was printed" decision
 expect '^  "verdict": "cannot tell",$' decision
 expect '"subject": "link",' decision
 
-# A published time decides. Other work on this machine may slow the ranks of one core or make every run too noisy for a
-# verdict; accept then says so, and the test passes.
-row() {    # row NAME SECONDS: a configuration that is published with steps of so many
+# With a published time there is a verdict. Other work on this machine may slow down ranks or make a run too noisy; then
+# accept says so, and the test passes.
+row() {    # row NAME SECONDS: writes a configuration with this published step time
     printf '%s\n' '[model]' 'preset = tiny-llama' 'layers = 1' '[parallel]' 'dp = auto' '[train]' 'sequence = 128' \
         'micro_batch = 1' 'global_batch = 32' '[when ranks=4]' "published.step_seconds = $2" >"$1.ini"
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Outlier detection: the ranks and links that are named, and the hosts to drain.
+// Tests outlier detection: which ranks and links are named, and which hosts are to be drained.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 enum { RANKS_MAX = 32, VALUES_MAX = RANKS_MAX * RANKS_MAX };
 
-// Ranks on nodes h1, h2, ... with local_ranks each, and one class of values.
+// A case has ranks on nodes h1, h2, ... with local_ranks on each, and one class of measured values.
 struct case_at_hand {
     struct preflight_rank   ranks[RANKS_MAX];
     struct preflight_value  values[VALUES_MAX];
@@ -45,7 +45,8 @@ static void add(struct case_at_hand *at_hand, int64_t first, int64_t second, dou
     at_hand->values[at_hand->value_class.value_count++] = (struct preflight_value){first, second, value};
 }
 
-// All values are 100: a device's, or a link's between nodes, in both directions. Groups have only the values of a case.
+// Sets the values of all devices, or of all links between nodes in both directions, to 100. Groups have only the values
+// that a case adds.
 static void add_values(struct case_at_hand *at_hand, enum preflight_subject subject)
 {
     const struct preflight_rank *ranks = at_hand->ranks;
@@ -61,8 +62,8 @@ static void add_values(struct case_at_hand *at_hand, enum preflight_subject subj
     }
 }
 
-// The value of a device, the links from one node to another (-1: any), or a group that is added. to_rank: the links to
-// one rank.
+// A change of a case. It sets the value of device `from`, of the links from node `from` to node `to` (-1: any node) or
+// to rank to_rank, or it adds a group.
 struct change {
     int64_t from, to;
     double  value;
@@ -86,7 +87,7 @@ static void apply(struct case_at_hand *at_hand, const struct change *change)
     }
 }
 
-// Returns the texts of the outliers, separated by "; ".
+// Judges the case and returns the texts of all outliers, separated by "; ".
 static const char *judge(struct case_at_hand *at_hand)
 {
     static char text[4096];
@@ -115,10 +116,10 @@ Test(preflight_judge, names_what_is_slow_and_drains_its_host)
 {
     static const struct {
         const char            *what;
-        int                    nodes, last_nodes, local_ranks;    // every second number of nodes up to last_nodes
+        int                    nodes, last_nodes, local_ranks;    // in steps of two up to last_nodes
         enum preflight_subject subject;
         double                 limit, profile;
-        struct change          changes[4];    // end with value 0
+        struct change          changes[4];    // value 0 ends the list
         const char            *text, *drained;
         int                    exit_code;
         double                 minimum, median;    // 0: not checked
@@ -192,8 +193,8 @@ static struct preflight_class spread_class(struct case_at_hand *at_hand, int cou
     return at_hand->value_class;
 }
 
-// Devices that differ by 1 % have a spread of 1.48 %, and six of it are above the limit. At 0.2 % and 0.5 % the limit
-// is what equal devices differ by, and six deviations. Fifteen devices are too few.
+// With at least 16 devices, the limit is six robust standard deviations (1.4826 x median deviation) of their values,
+// but at least 3.5 % and at most 5 %. With fewer devices it stays as it was, here 7 %.
 Test(judge, narrows_the_limit_of_devices_that_hardly_differ)
 {
     static const struct {

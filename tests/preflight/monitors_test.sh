@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The scripts in share/gswbench/monitors: a check of one host, Slurm's prolog, the rule of node-problem-detector, and, if
-# ReFrame is installed, its test. SuperBench's classes are replaced by ones that keep what they are given.
+# Tests the scripts in share/gswbench/monitors: the check of one host, Slurm's prolog, the rule for
+# node-problem-detector, and the ReFrame test if ReFrame is installed. SuperBench is replaced by classes that record
+# their arguments.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs GSWBENCH_RANKS=2
 monitors=$GSWBENCH_SOURCE_DIR/scripts/monitors
@@ -16,7 +17,7 @@ if command -v mpirun >/dev/null; then
     run 2 "$monitors/check_node" tiny-nothing
     expect '^gswbench: not known: exit code 3: .*tiny-nothing'
 fi
-# Exit codes of a preflight that a monitor tells apart.
+# A fake gswbench exits with each code of a preflight. The monitors must tell these codes apart.
 program() { printf '#!/bin/sh\n%s\n' "$2" >"$1" && chmod +x "$1"; }
 rm gswbench
 program mpirun 'shift 2; exec "$@"'
@@ -47,7 +48,7 @@ assert rule["plugin"] == "custom" and set(rule["pluginConfig"]) <= {"invoke_inte
 assert one["condition"] in [condition["type"] for condition in rule["conditions"]], rule
 assert os.path.basename(one["path"]) == "check_node" and one["type"] == "permanent", one' "$monitors/node_problem.json"
 
-# SuperBench: the command, and the figures of a result; other processes than the first print nothing.
+# SuperBench's executor builds the command and reads the figures of a result. Only the first process prints figures.
 mkdir -p superbench/benchmarks/micro_benchmarks
 cat >superbench/benchmarks/__init__.py <<'EOF'
 class ReturnCode: MICROBENCHMARK_RESULT_PARSING_FAILURE = 33

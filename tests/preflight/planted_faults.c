@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Score of the preflight's judgement: plants faults in the measurements of imitated machines, and counts which are
-// found, whether the right host is drained, and healthy hosts that are drained. planted_faults [SPREAD [LINK_SPREAD]]:
-// standard deviations in percent of equal devices and of links; default 0.5 and 4. docs/preflight.md has results.
-// --write prints the measurements instead, and the faults in them, for other programs: a line of JSON for each machine
-// of 64 ranks with a fault, and of 256 without. tests/preflight/score_faults scores their verdicts.
+// Scores the judgement of the preflight: planted_faults [SPREAD [LINK_SPREAD]]
 //
-// The measurements are random numbers, the judgement is the program's. Wrong numbers, stalls and lost ranks are not
+// It simulates measurements of machines, plants faults in them, and counts how many faults are found, whether the right
+// host is drained, and how many healthy hosts are drained. SPREAD and LINK_SPREAD are the standard deviations of equal
+// devices and of links in percent, 0.5 and 4 by default. docs/preflight.md has the results.
+//
+// With --write it prints the measurements and faults for other programs, one line of JSON for each machine: 64 ranks
+// with a fault, and 256 without. tests/preflight/score_faults scores the verdicts of such programs.
+//
+// Measurements are random numbers, judged by the program's own code. Wrong numbers, stalls and lost ranks are not
+// simulated, since tests of the preflight and of the watchdog inject them in real runs.
 // here: the tests of the preflight and of the watchdog plant them in real runs.
 #include <inttypes.h>
 #include <math.h>
@@ -22,12 +26,12 @@ static const int nodes_of[MACHINES] = {8, 32, 128};
 
 enum fault { SLOW_GPU, SLOW_MEMORY, SLOW_LINK, SLOW_NIC, SLOW_HOST, SLOW_NODE_LINK, SLOW_NODE_GROUP, NOTHING };
 
-// What a fault multiplies: GEMM or copy rates of a device; a link between hosts; all links of a rank; all of a host; a
-// link within a node; the collectives of a node.
+// A fault multiplies by `share` the GEMM or copy rate of a device, the rate of a link between hosts, of all links of a
+// rank, of all links of a host, of a link within a node, or of the collectives of a node.
 static const struct row {
     enum fault  fault;
     const char *name;
-    double      share;    // of the healthy rate
+    double      share;    // fraction of the healthy rate
 } rows[] = {
     {SLOW_GPU, "GPU 2 % slow", 0.98},
     {SLOW_GPU, "GPU 3 % slow", 0.97},
@@ -48,17 +52,17 @@ static const struct row {
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 struct machine_of {
-    const char    *name;    // of the fault
+    const char    *name;    // name of the fault
     int            nodes;
     double         spread, link_spread;    // relative
     uint64_t       key, drawn;
     enum fault     fault;
     double         share;
-    int64_t        rank, other;    // of the fault
+    int64_t        rank, other;    // where the fault is
     struct flight *flight;
 };
 
-// A normal deviate (Box and Muller).
+// Returns a normally distributed random number (Box-Muller).
 static double normal(struct machine_of *machine)
 {
     struct random_block block = random_philox(machine->key, 0, machine->drawn++);
@@ -79,7 +83,7 @@ static void open_machine(struct machine_of *machine)
     }
 }
 
-// Devices differ by as much as chips do, and each measurement by a fifth of it.
+// Equal devices differ by the given spread, and repeated measurements of one device by a fifth of it.
 static void measure_devices(struct machine_of *machine)
 {
     struct flight          *flight = machine->flight;
@@ -109,7 +113,7 @@ static double link_share(const struct machine_of *machine, int64_t from, int64_t
     return is_slow ? machine->share : 1.0;
 }
 
-// Three measurements, of which the upper quartile counts: the second best.
+// Returns the upper quartile of three measurements, which is the second largest.
 static double measure_link(struct machine_of *machine, double share)
 {
     double a = normal(machine), b = normal(machine), c = normal(machine);
@@ -169,7 +173,7 @@ static void judge(struct machine_of *machine, struct score *score)
     score->right += is_right;
 }
 
-// hosts: one of them should be drained.
+// Prints the planted fault as JSON. `hosts` are the hosts of which one should be drained.
 static void write_case(struct machine_of *machine, uint64_t number)
 {
     json_t *truth = json_pack("{s:I, s:s, s:b, s:[]}", "case", (json_int_t)number, "fault", machine->name, "counts",
@@ -184,14 +188,14 @@ static void write_case(struct machine_of *machine, uint64_t number)
     json_decref(truth);
 }
 
-// score NULL: prints the case instead.
+// Simulates and judges one machine. If score is NULL, it prints the measurements instead.
 static void play(struct machine_of *machine, struct score *score, uint64_t number)
 {
     machine->key   = random_key(20261128, number);
     machine->drawn = 0;
     int64_t ranks  = (int64_t)machine->nodes * LOCAL;
     machine->rank  = (int64_t)(random_philox(machine->key, 1, 0).word[0] % (uint32_t)ranks);
-    machine->other = (machine->rank + LOCAL) % ranks;    // the next host's device of the same number
+    machine->other = (machine->rank + LOCAL) % ranks;    // the device with the same number on the next host
     open_machine(machine);
     measure_devices(machine);
     measure_links(machine, false);
@@ -237,7 +241,7 @@ static void print_score(const char *name, const struct score *score)
     printf(" %" PRId64 " |\n", score->false_hosts);
 }
 
-// Sums the faults of 5 % and more.
+// Plays all faults, and returns the summed score of faults of at least 5 %.
 static struct score play_rows(struct trial *trial)
 {
     struct score all = {0};

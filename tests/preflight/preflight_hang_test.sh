@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A rank that stops or spins during a preflight ends the job with exit code 7 and one message that names the rank and
-# its activity. In the numerics test a fault at an op causes the hang; elsewhere a signal at a random time.
-# GSWBENCH_HANGS: number of signals.
+# A rank that stops or spins during a preflight must end the job with exit code 7 and one message that names the rank
+# and its activity. In the test of numbers, a fault at an op makes a rank hang; elsewhere, signals at random times do.
+# GSWBENCH_HANGS is the number of signals.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs GSWBENCH
@@ -24,8 +24,8 @@ expect_hang 1 '[RS]' 'the others wait for it' 'numbers, op [0-9]+ gemm "fc1".*'
 run 7 "${job[@]}" --set fault.kind=spin --set fault.rank=3 --set 'fault.at=gradient reduce-scatter'
 expect_hang 3 '[RS]' 'the others wait for it' 'numbers, op [0-9]+.*'
 
-# With more ranks than cores, ranks take turns. The slow rank makes the preflight repeat its probes, which takes some
-# seconds.
+# There are more ranks than cores, so ranks take turns. A slow rank makes the preflight repeat its probes, so that it
+# takes some seconds.
 job[3]=12
 job+=(--set train.global_batch=12 --set parallel.dp=6 --set fault.kind=slow --set fault.rank=1 --set fault.amount=30)
 for ((i = 0; i < ${GSWBENCH_HANGS:-2}; i++)); do

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A preflight of several ranks on this machine names a slow rank and a wrong rank, and no rank without a fault; as text,
-# as JSON and in files.
+# A preflight of several ranks on this machine must name a slow rank and a rank with wrong numbers, and no other rank.
+# The results are shown as text, as JSON and in files.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 preflight=("$GSWBENCH" preflight --config tiny-llama --layers 1 --backend host --set train.micro_batch=1
-    --set train.global_batch=16 --ranks 16)    # more ranks than cores: they take turns
+    --set train.global_batch=16 --ranks 16)    # more ranks than cores, so ranks take turns
 
 run 0 "${preflight[@]}" -o kept
 expect '^# preflight of tiny-llama: 16 ranks, host backend, local communicator, [0-9.]+ s; minimum / median / maximum$'
@@ -29,7 +29,7 @@ expect '"blame": "numbers",'
 expect '"rank": 1,'
 expect 'rank 1, isolated tests before the steps: .*attention.*different bits than on 15 of 16 ranks'
 
-# Load by other programs is said, and makes no outlier.
+# Load by other programs is reported, and must not make any rank an outlier.
 for ((i = 0; i < $(nproc); i++)); do
     timeout 60 sh -c 'while :; do :; done' &
 done
@@ -39,7 +39,7 @@ expect '^device memory copy: .* 2 devices; no limit applied: other programs use 
 expect '^link within a node: .* 2 links; no limit applied: other programs use the cores$'
 expect '^drain: none$'
 
-# Invalid requests are refused in one line before any measurement.
+# Invalid requests are refused in one line, before anything is measured.
 refuse() {    # refuse CODE PATTERN ARGUMENT...
     run "$1" "$GSWBENCH" preflight --backend host --layers 1 "${@:3}"
     expect "^gswbench: $2$"
@@ -55,7 +55,7 @@ refuse 9 '.*/?kept/preflight\.txt.*' --config tiny-llama --ranks 2 -o kept/prefl
 refuse 3 '\[fault\] rank = 2: the job.s last rank is 1 \(rank: --set fault\.rank=2\)' --config tiny-llama --ranks 2 --set fault.kind=slow --set fault.rank=2
 refuse 4 '\[run\] communicator = nccl: 2 ranks need one process each: .*' --config tiny-llama --ranks 2 --comm nccl
 
-# A launcher that starts a single rank means it.
+# If a launcher starts a single rank, the preflight runs with one rank.
 run 0 env OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0 "$GSWBENCH" preflight --config tiny-llama --layers 1 --backend host --seconds 1
 expect '^numbers: '
 expect '^device memory copy: .*, 1 device; not judged: one device, and no profile of it$'

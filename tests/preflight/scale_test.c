@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Judging a preflight of 256 nodes with 8 devices each takes about a second, whichever ranks are slow. A search through
-// all links for each rank would take minutes.
+// Judging a preflight of 256 nodes with 8 devices each must take about a second, whichever ranks are slow. If it
+// searched all links for each rank, it would take minutes.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,14 @@
 
 enum { NODES = 256, LOCAL = 8, RANKS = NODES * LOCAL, LINKS = RANKS * (NODES - 1), TOURNAMENTS = 2 };
 
-// CPU time, which other processes do not affect.
+// Returns CPU time, on which other processes have no influence.
 static double processor_seconds(void)
 {
     return (double)clock() / CLOCKS_PER_SEC;
 }
 
-// Adds the values as ranks gather them: in each tournament round, the rate at which every rank received.
+// Adds measured values in the order in which ranks gather them: for each round of link tests, the rate at which every
+// rank received.
 static void play(struct preflight_class *value_class, double value)
 {
     for (int64_t i = 0; i < (int64_t)TOURNAMENTS * preflight_rounds(NODES); i++) {
@@ -79,7 +80,7 @@ Test(preflight_scale, keeps_one_value_of_each_pair_and_judges_half_a_million_in_
     close_flight(flight);
 }
 
-// A slow switch above a third of the hosts: 115,600 links are slow, but no host is.
+// A slow switch connects a third of the hosts. 115,600 links are slow, but no host is at fault.
 Test(preflight_scale, judges_a_hundred_thousand_slow_links_in_seconds, .timeout = 240)
 {
     enum { THIRD = 85 };

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A suite runs its rows in one launch. It says before what can run, goes on where it was stopped, does not repeat finished
-# rows, and refuses a machine with a wrong rank before the first row.
+# Tests gswbench suite, which runs several configurations (rows) in one launch. It tells in advance which rows can run,
+# resumes where it was stopped, does not repeat finished rows, and refuses a machine with a wrong rank before the first
+# row.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs
 
@@ -11,12 +12,12 @@ expect '^node$'
 run 2 "$GSWBENCH" suite exemplar --dry-run
 expect 'suite exemplar: no such suite in '
 
-# Published and predicted rows of an installed suite, without a GPU.
+# Without a GPU, --dry-run lists the published and predicted times of an installed suite.
 run 0 "$GSWBENCH" suite node --ranks 8 --dry-run
 expect '^llama3.1-8b-bf16 +not run +12.27 +3.5 +published +12.27 '
 expect '^3 of 3 rows can run on 8 ranks, in about 10 minutes$'
 unexpected 'measured s|\$ per M tokens'
-# 8 GPUs at $2.1 for 12.27 s and 128 x 8192 tokens.
+# 8 GPUs at $2.1 per hour for 12.27 s, divided by 128 x 8192 tokens.
 run 0 "$GSWBENCH" suite node --ranks 8 --dry-run --price 2.1
 expect '^row .* \$ per M tokens '
 expect '^llama3.1-8b-bf16 .* 0.05461 '
@@ -47,7 +48,7 @@ sed "s/^second .*/& $(printf 'run.seed=1 %.0s' {1..65})/" small.ini >long.ini
 run 3 "$GSWBENCH" suite ./long.ini --ranks 2 --dry-run
 expect 'long.ini:5: second: too many settings'
 
-# A corrupt rank is refused before the first row.
+# A rank with wrong numbers is refused before the first row.
 run 6 "${suite[@]}" --set fault.kind=flip --set fault.at=attention_forward --set fault.rank=1 --set fault.bit=14
 expect '^outlier: device 1 of host '
 expect '^first +not run '
@@ -55,8 +56,8 @@ expect '^REFUSE  0 of 3 rows accepted, 0 refused$'
 expect "^drain: $(hostname)$"
 [ ! -e out/first ] || complain "a row ran on a machine with outliers" out
 
-# Stopped in the second row: what is finished stays, and a second call runs the others.
-stop_in() {    # stop_in ROW: the suite gets SIGTERM when this row's first step has ended
+# The suite is stopped in its second row. Finished rows are kept, and a second call runs only the others.
+stop_in() {    # stop_in ROW: sends SIGTERM to the suite after the first step of this row
     "${suite[@]}" >said 2>&1 &
     local suite_pid=$!
     while kill -0 $suite_pid 2>/dev/null; do
@@ -86,7 +87,7 @@ assert all(row["measured"]["step_s"] > 0.0 and row["verdict"] == "cannot tell" f
 expect_file() { grep -Eq "$1" "$2" || complain "$2 has no $1" "$2"; }
 expect_file '<h1>Suite small|Suite ./small.ini' out/suite.html
 
-# Everything is there: nothing runs. Another configuration is not mixed in.
+# All rows are finished, so nothing runs. Results of another configuration are not mixed with them.
 run 15 "${suite[@]}"
 unexpected '^== '
 run 3 "${suite[@]}" --steps 13

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every pair of nodes meets once, and no node has two partners in one round.
+// Tests the rounds of link tests: each pair of nodes is tested once, and no node has two partners in a round.
 #include <criterion/criterion.h>
 
 #include "gswbench/preflight.h"
@@ -13,7 +13,7 @@ Test(tournament, has_one_round_less_than_an_even_number_of_players)
     cr_expect_eq(preflight_rounds(7), 7);
 }
 
-// A tournament that is cut short after r rounds has tested r partners of every node.
+// If the tests end early after r rounds, each node has been tested with r partners.
 Test(tournament, lets_each_of_256_meet_somebody_in_every_round)
 {
     enum { NODES = 256 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ranks that share cores: a slow rank is found although the common clock of the cores changes from round to round.
+// Ranks that share cores are measured one at a time. Tests that a slow rank is found although the common clock of the
+// cores changes from round to round.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdbool.h>
@@ -9,8 +10,8 @@
 
 enum { RANKS = 16, PROBES = 3, STRIDE = 4, SLOW = 6, UNLUCKY = 11 };
 
-// Simulates rounds whose core clock varies by 5 %, with 2 % noise per rank. One rank is 10 % slow, another one only in
-// one probe. Values after the probes are not rates.
+// Simulates rounds in which the core clock varies by 5 % and the rate of each rank by 2 %. Rank SLOW is 10 % slower in
+// all probes, and rank UNLUCKY in one probe. The value after the probes is not a rate.
 static void measure(struct turns *turns, uint64_t seed, int rounds)
 {
     uint64_t key = random_key(seed, 1);
@@ -46,8 +47,8 @@ Test(turns, tells_a_rank_that_takes_10_percent_longer_from_all_others)
     cr_expect_eq(wronged, 0, "%d of 3000", wronged);
 }
 
-// Comparing the best rate of each rank over all rounds would be wrong: two of three rounds here are slow, and rank 1
-// never runs alone in the fast one.
+// Two of three rounds here are slow, and rank 1 is slowed down by chance in the fast round. A comparison of the best
+// rates over all rounds would blame rank 1.
 Test(turns, does_not_blame_a_rank_for_the_moment_of_its_turn)
 {
     struct turns turns;
@@ -72,8 +73,7 @@ Test(turns, knows_how_far_its_rates_may_be_off)
     for (int round = 1; round < 4; round++) {
         turns_add(&turns, rounds[round], 1);
     }
-    // Ratios of rank 0: 100 / 99, 100 / 101, 100 / 98 and 100 / 102. The median is the mean of the first two, and both
-    // are at the same distance from it.
+    // The ratios of rank 0 are 100 / 99, 100 / 101, 100 / 98 and 100 / 102. The median is the mean of the first two.
     double median   = (100.0 / 99.0 + 100.0 / 101.0) / 2.0;
     double typical  = (100.0 / 99.0 - median + fmin(100.0 / 98.0 - median, median - 100.0 / 102.0)) / 2.0;
     double expected = 100.0 * 1.2533 * 1.4826 * typical / median / 2.0;

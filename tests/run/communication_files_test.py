@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""transfers/RANK.csv has every transfer of the rank's plan, with its bytes, the members of its group, the times of
-the timeline, and bus bandwidth by nccl-tests' factors. The report's sums by axis equal those of result.json."""
+"""Tests transfers/RANK.csv. It must list every collective, send and receive of the rank's plan with its bytes, the
+members of its group, its times in the timeline, and the bus bandwidth as nccl-tests defines it. The sums by axis in the
+report must equal result.json."""
 import csv
 import io
 import json
@@ -21,7 +22,7 @@ BYTES = {"bf16": 2, "f32": 4, "fp32": 4, "i32": 4, "i64": 8}
 
 
 def bus_bytes(kind, ranks):
-    """https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"""
+    """Bytes on the bus per byte of the message (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md)."""
     if kind.startswith("all_reduce"):
         return 2 * (ranks - 1) / ranks
     return (ranks - 1) / ranks if kind in ("all_gather", "reduce_scatter", "all_to_all") else 1

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ways to spoil a run, and their verdicts: none is VALID. Results that were edited, or that measure nothing, are
-refused without --force."""
+"""Spoils runs in many ways. No verdict may be VALID, and results that were edited or measure nothing are refused
+without --force."""
 import json
 import os
 import pathlib
@@ -70,8 +70,8 @@ SPOILED = [
     ("... by one there", [*EXPERTS, *fault("flip", "token count exchange", 9, "element=1", "bit=0")], [], {}, 5, "invalid", "damaged"),
 ]
 
-# Where and how a count of tokens becomes wrong, and what the reason says behind step and rank. Only the rank that sends
-# the rows knows of the last one.
+# A fault at this op, element and bit makes a token count wrong. The last part is the text of the reason after step and
+# rank. The fault of the last row is noticed only by the rank that sends the rows.
 COUNTS = [
     ("\"route\"", 140, 30, 'op 12 read_token_counts "read token counts", forward, layer 0, microbatch 0: experts have '),
     ("\"route\"", 140, 0, 'op 12 read_token_counts "read token counts", forward, layer 0, microbatch 0: experts have '),
@@ -81,7 +81,7 @@ COUNTS = [
 ]
 
 
-ROWS = 36    # each of which is run: a row that is left out, or skipped, is missed
+ROWS = 36    # number of rows that must be run, so that none is skipped unnoticed
 
 
 def ask(folder, *words, **variables):
@@ -90,7 +90,7 @@ def ask(folder, *words, **variables):
 
 
 def result_of(folder):
-    """The folder of the one run there; one that ends within a step leaves no link to it."""
+    """Returns the folder of the only run in `folder`. A run that ends within a step has no link `latest`."""
     return next(folder.glob("*/*/*/2*/result.json")).parent
 
 
@@ -162,7 +162,7 @@ class Spoiled(unittest.TestCase):
 
     def test_what_is_changed_afterwards_is_told(self):
         self.run_job("clean", [], ["--steps", "5"], {})
-        clean = (self.top / "clean/latest").resolve()    # DEGRADED: there is a reason that can be taken out
+        clean = (self.top / "clean/latest").resolve()    # DEGRADED, so it has a reason that can be removed
         for name, change in (
                 ("half", lambda result: [step.update(time_s=step["time_s"] / 2) for step in result["steps"]]),
                 ("excused", lambda result: result.update(reasons=[], status="valid")),

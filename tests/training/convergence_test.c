@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// 500 steps in FP8 and NVFP4 nearly reach the loss of BF16 with every recipe and method, and wrong scales are detected.
+// After 500 steps, FP8 and NVFP4 with every recipe nearly reach the loss of BF16. Faults in scales or gradients must
+// change the loss or the gradient norm.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -10,12 +11,12 @@
 
 enum { STEPS = 500, LAST = 25 };
 
-// Means over the last steps.
+// Means of loss and gradient norm over the last steps.
 struct outcome {
     double loss, norm;
 };
 
-// A small Llama with tied embeddings. The embedding alone cannot encode which token follows which, so the linears have
+// A small Llama with tied embeddings. Embeddings alone cannot encode which token follows another, so the linears have
 // to learn it.
 static struct outcome train(const char *options, const struct backend_ops *backend)
 {
@@ -33,11 +34,13 @@ static struct outcome train(const char *options, const struct backend_ops *backe
     return outcome;
 }
 
-// Fault factor, and the role of the faulty GEMMs. Everything else runs on the host backend.
+// Faulty ops change scales by wrong_by, or the outputs of GEMMs whose role contains wrong_role. All other ops are those
+// of the host backend.
 static float       wrong_by;
 static const char *wrong_role;
 
-// Current scale times wrong_by, with the matching inverse scale: only saturation or underflow differs.
+// Multiplies the current scale by wrong_by and adapts the inverse scale. So values saturate or underflow, but are
+// otherwise correct.
 static void quantize_wrongly(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     backend_host.run[OP_QUANTIZE](backend, op, buffers);
@@ -48,7 +51,7 @@ static void quantize_wrongly(struct backend *backend, const struct op *op, const
     backend_host.run[OP_QUANTIZE](backend, op, given);
 }
 
-// Same for delayed scaling.
+// Multiplies delayed scales by wrong_by in the same way.
 static void rescale_wrongly(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     backend_host.run[OP_RESCALE](backend, op, buffers);
@@ -58,7 +61,7 @@ static void rescale_wrongly(struct backend *backend, const struct op *op, const 
     }
 }
 
-// Inverse scales that do not match their scales.
+// Multiplies only the inverse scales, so that they do not match their scales.
 static void rescale_apart(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     backend_host.run[OP_RESCALE](backend, op, buffers);
@@ -83,7 +86,7 @@ static void expect_as_bf16(struct outcome expected)
 {
     static const struct {
         const char *options;
-        double      loss, norm;    // tolerances; norm 0: not compared
+        double      loss, norm;    // relative tolerances; norm 0: not compared
     } rows[] = {{"compute fp8; recipe current", 0.01, 0.02},
                 {"compute fp8; recipe delayed", 0.01, 0.02},
                 {"compute fp8; recipe block", 0.01, 0.02},
@@ -95,7 +98,8 @@ static void expect_as_bf16(struct outcome expected)
                 {"compute fp4; fp4_square_weights no", 0.015, 0},
                 {"compute fp4; fp4_transform no; fp4_stochastic_rounding no; fp4_square_weights no", 0.015, 0},
                 {"compute fp4; bf16_last_layers 1", 0.015, 0}};
-    // The entropy of the next token is 1.75 bits; an untrained model has a loss of ln 128.
+    // The entropy of the next token is 1.75 bits, so a trained model nearly reaches this loss. An untrained model has
+    // ln 128.
     cr_expect_float_eq(expected.loss, 1.75 * log(2), 0.13, "%.4f", expected.loss);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct outcome found = is_drawn((int)i, 4) ? train(rows[i].options, NULL) : expected;
@@ -106,7 +110,7 @@ static void expect_as_bf16(struct outcome expected)
     }
 }
 
-// A fault in the quantize op must reach every tensor, so no quantization may be fused.
+// Without fused quantization every tensor is quantized by a quantize op, so a fault in this op affects all tensors.
 #define APART   "compute fp8; recipe current; fp8_fused no"
 #define DELAYED "compute fp8; recipe delayed"
 static void expect_mistakes_to_show(struct outcome expected)

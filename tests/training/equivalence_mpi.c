@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Training under mpirun with replicas, a pipeline, or tp and cp: the losses of one rank, the same bits as with
-// threads, and the same bits in every run.
+// Trains under mpirun with replicas, with a pipeline, and with tp and cp. Losses must equal one rank's, and bits must
+// equal those of a run with threads and of a second run.
 #include "equivalence.h"
 #include "gswbench/fatal.h"
 
 #include <stdio.h>
 
-// Layouts of four ranks: four replicas; two stages of two chunks with two replicas; tp 2 and cp 2, both with rings.
+// Layouts of four ranks: four replicas; two stages with two chunks each and two replicas; tp 2 and cp 2, both with ring
+// overlap.
 enum layout { REPLICAS, PIPELINE, RINGS, LAYOUTS };
 
 static struct training init(int64_t ranks, enum layout layout)
@@ -41,7 +42,7 @@ static struct training train(struct comm *comm, enum layout layout)
     return training;
 }
 
-// Returns the number of failures on rank 0.
+// Trains twice and compares. Returns the number of failures on rank 0.
 static int compare(struct comm *comm, enum layout layout)
 {
     struct training first  = train(comm, layout);

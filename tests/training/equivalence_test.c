@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Results do not depend on the layout: the same global batch trains the same on one rank and on several, with and
-// without gradient accumulation.
+// Tests that results do not depend on the layout: the same global batch trains the same on one rank and on several,
+// with and without gradient accumulation.
 #include <criterion/criterion.h>
 #include <math.h>
 

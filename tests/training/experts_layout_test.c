@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mixture of experts: every layout trains as one rank does. Compares losses, gradient norms, and weights after five
-// steps. The commit draws half of the layouts, and half in FP8. GSWBENCH_ROWS=all trains all.
+// Tests models with experts: each layout trains as one rank does. Compares losses, gradient norms, and weights after
+// five steps. A commit draws half of the layouts, and half in FP8; GSWBENCH_ROWS=all trains all.
 #include <criterion/criterion.h>
 
 #include "draw.h"
@@ -13,7 +13,7 @@ static const char model[] = "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multi
                             "auxiliary_loss 0.05; capacity_scope sequence; sequence 16; learning_rate 5e-4; "
                             "recompute_every 2; recompute_save qkv, dispatch";
 
-// Dropless; with a capacity factor, per sequence or per rank; or balanced.
+// Layouts are dropless, have a capacity factor per sequence or per rank, or route tokens evenly.
 // clang-format off
 static const char *const layouts[] = {
     "accumulation 2",
@@ -52,7 +52,7 @@ static const char *const layouts[] = {
     "fsdp 2; ep 2; tp 2; shared_ffn 8; recompute modules; recompute_modules shared_experts, moe_act, layernorm",
     "dp 2; pp 2; ep 2; accumulation 2; layers 4; pattern 2 x (dense, experts); shared_ffn 8; recompute modules; "
     "recompute_modules mlp, core_attn, moe; recompute_layers 1",
-    // whole experts per tp rank, and per cp rank if ep is larger
+    // each tp rank has whole experts; with a larger ep also each cp rank
     "tp 2; ep 2; etp 1",
     "tp 4; ep 4; etp 1; accumulation 2; layers 2; capacity_factor 1; recompute full; context ring; tp_overlap yes",
     "dp 2; tp 2; ep 4; etp 1; zero 1; accumulation 2",
@@ -67,16 +67,16 @@ static const char *const layouts[] = {
     "dp 2; tp 2; ep 4; etp 1; pp 2; vp 2; zero 1; accumulation 4; layers 5; recompute full",
     "fsdp 2; tp 2; ep 2; etp 1; pp 2; accumulation 4; layers 4; capacity_factor 1",
     "dp 2; tp 4; ep 8; etp 1; experts 8; top_k 1; accumulation 2; layers 2; tp_overlap yes",
-    // gradient reduction of replicas and experts after every microbatch
+    // replicas reduce gradients, also of experts, after every microbatch
     "dp 4; ep 2; accumulation 2; gradient_reduce microbatch; capacity_factor 1",
     "dp 2; ep 2; zero 1; accumulation 4; experts 8; gradient_reduce microbatch; recompute full",
-    // ep_over_cp
+    // experts are sharded over cp as well
     "cp 2; ep 2; ep_over_cp yes",
     "dp 2; cp 2; ep 4; ep_over_cp yes; zero 1; accumulation 2; context ring",
     "dp 2; tp 2; cp 2; ep 2; ep_over_cp yes; layers 2; capacity_factor 1; recompute full; context ring; tp_overlap yes",
     "fsdp 2; tp 2; cp 2; ep 4; ep_over_cp yes; experts 8; shard_over_cp yes; accumulation 2",
     "tp 2; cp 2; pp 2; ep 2; ep_over_cp yes; zero 1; zero_gather forward; accumulation 4; layers 4; sequence_parallel no",
-    // bf16 with bf16 gradient reduction
+    // BF16 compute with BF16 gradient reduction
     "dp 2; tp 2; ep 4; etp 1; zero 1; accumulation 2; capacity_factor 1; capacity_scope rank; routing balanced; "
     "recompute full; compute bf16; reduce bf16",
     "dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; layers 4; experts 8; capacity_factor 1; capacity_scope rank; "
@@ -92,7 +92,7 @@ static struct training describe(const char *layout)
     return training_of(model, layout, BATCH, STEPS);
 }
 
-// Keeps the microbatch size: where ranks compete for capacity, the same tokens must compete.
+// One rank keeps the microbatch size: where tokens compete for the capacity of experts, the same tokens must compete.
 Test(experts_layout, trains_as_one_rank_does, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS; i++) {
@@ -110,7 +110,7 @@ static void choose_fp8(struct training *training, enum scaling_recipe recipe)
     training->tiny.precision.fp4_stochastic_rounding = 0;
 }
 
-// Rotates through the FP8 recipes. Ranks reduce in a different order, so single FP8 roundings differ.
+// Layouts rotate through the FP8 recipes. Ranks sum in another order, so single FP8 roundings differ.
 Test(experts_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS; i++) {
@@ -150,7 +150,7 @@ Test(experts_layout, rounds_counted_rows_up_to_what_products_need)
     cr_expect_eq(multiple_of(COMPUTE_FP4, RECIPE_NVFP4), 32);
 }
 
-// Empty slots are quantized as zeros. Slots beyond the number of choices change nothing.
+// Empty slots of experts are quantized as zeros, so a larger capacity changes no scale and no result.
 Test(experts_layout, has_the_same_scales_in_fp8_whatever_is_padded, .timeout = 60)
 {
     for (int recipe = RECIPE_DELAYED; recipe <= RECIPE_MXFP8; recipe++) {
@@ -170,8 +170,8 @@ Test(experts_layout, has_the_same_scales_in_fp8_whatever_is_padded, .timeout = 6
     }
 }
 
-// Dropless routing counts rows at run time. A capacity factor that drops nothing computes the same with worst-case
-// buffers.
+// Returns the same training with a capacity factor that drops no token. It computes the same as dropless routing, but
+// with buffers for the worst case instead of counted rows.
 static struct training padded(const struct training *counted)
 {
     struct training same            = *counted;
@@ -179,7 +179,7 @@ static struct training padded(const struct training *counted)
     return same;
 }
 
-// Hidden sizes and tokens of the last rows leave most experts without tokens, or give one of them every token.
+// The last rows have so few tokens that most experts get none, or one expert gets all.
 // clang-format off
 static const char *const counted_layouts[] = {
     "",
@@ -214,7 +214,7 @@ Test(experts_layout, trains_alike_with_rows_that_are_counted_and_with_padded_one
     }
 }
 
-// BF16, and FP8 with every recipe. Weight gradients sum different partial results.
+// Compares BF16 and every FP8 recipe. Weight gradients add other partial sums, so results are only close.
 Test(experts_layout, trains_alike_with_counted_rows_in_few_digits, .timeout = 300)
 {
     for (int i = 0; i < COUNTED_LAYOUTS; i++) {
@@ -232,7 +232,7 @@ Test(experts_layout, trains_alike_with_counted_rows_in_few_digits, .timeout = 30
     }
 }
 
-// Without router weights the logits are equal: every token of every rank goes to the first experts.
+// Router weights are zero, so all logits are equal and all tokens of all ranks choose the first experts.
 Test(experts_layout, has_places_for_all_tokens_at_one_expert, .timeout = 60)
 {
     static const char *const rows[] = {"top_k 1", "dp 4; ep 4; top_k 1", "dp 2; ep 2; top_k 2; compute fp8",

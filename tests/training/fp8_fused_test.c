@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fused quantization: fewer ops and bytes, bit-identical training.
+// Tests quantization that is fused into other ops: plans have fewer ops and bytes, and training has the same bits.
 #include <criterion/criterion.h>
 
 #include "gswbench/verify.h"
@@ -8,7 +8,7 @@
 
 enum { SEQUENCES = 8 };
 
-// Sizes that are no multiples of the scaling blocks.
+// Sizes of this model are not multiples of the scaling blocks.
 static struct training make_training(int64_t recipe)
 {
     struct training training = {.ranks = 2, .steps = 3, .threads = 2, .seed = 5, .data = DATA_MARKOV};
@@ -67,7 +67,8 @@ Test(fp8_fused, trains_bit_by_bit_as_apart_with_current_scaling, .timeout = 240)
     expect_same_bits(RECIPE_CURRENT);
 }
 
-// AdamW computes the maxima of the weights that it writes, in slices that differ between ranks.
+// AdamW also computes the amax of the weights that it writes. Ranks update slices of different sizes, so amaxes come
+// from different parts of a weight.
 Test(fp8_fused, trains_bit_by_bit_as_apart_where_ranks_update_slices_of_weights, .timeout = 240)
 {
     static const char *const sliced[] = {
@@ -99,7 +100,8 @@ static struct account account_of(struct tiny *tiny, int64_t *fused)
     return account;
 }
 
-// Per layer two norms, the activation and its gradient: their BF16 outputs are neither written nor read.
+// In each layer two norms, the activation and its gradient write FP8 directly. Their BF16 outputs, of 2 bytes per
+// element, are neither written nor read.
 Test(fp8_fused, saves_what_was_written_to_be_cast)
 {
     static const int64_t recipes[] = {RECIPE_DELAYED, RECIPE_BLOCK, RECIPE_CURRENT, RECIPE_MXFP8};
@@ -118,7 +120,8 @@ Test(fp8_fused, saves_what_was_written_to_be_cast)
     }
 }
 
-// A tensor that is also read in BF16 is written in any case. Its maximum can still be computed in the same op.
+// If an op also reads the BF16 tensor, it must be written anyway, so quantization is not fused. With current scaling,
+// the op that writes it can still compute its amax.
 Test(fp8_fused, leaves_apart_what_is_read_in_bf16_unless_a_scale_follows_from_it)
 {
     int64_t         fused;

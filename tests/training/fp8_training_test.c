@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops of an FP8 step, and FP8 training in every layout.
+// Tests the ops of an FP8 step, and FP8 training in all layouts.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -47,11 +47,11 @@ Test(fp8_training, reads_inputs_and_weights_in_e4m3_and_gradients_in_e5m2)
     }
     cr_expect_eq(forward, 2 * 4);
     cr_expect_eq(gradients, 2 * 4 * 2);
-    cr_expect_eq(plain, 3);    // the head
+    cr_expect_eq(plain, 3);    // the GEMMs of the head
     plan_free(&tiny.plan);
 }
 
-// Number of FP8 GEMMs of the linears, and of those with fast accumulation.
+// Numbers of FP8 GEMMs of linears by result.
 struct gemms {
     int outputs, data_gradients, weight_gradients;
 };
@@ -87,7 +87,7 @@ static void expect_gemms(const char *what, struct gemms found, int outputs, int 
               found.data_gradients, found.weight_gradients, outputs, data, weights);
 }
 
-// Two layers of four linears.
+// The model has two layers with four linears each.
 Test(fp8_training, leaves_only_weight_gradients_in_bf16_when_told)
 {
     struct tiny tiny = tiny_of("");
@@ -131,7 +131,7 @@ Test(fp8_training, quantizes_a_weight_once_a_step_and_once_where_it_is_gathered)
     cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2);
 
     tiny.parallel.fsdp = 2;
-    cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2 * 3 * 2);    // forward and backward, per microbatch
+    cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2 * 3 * 2);    // forward and backward pass of each microbatch
 }
 
 Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
@@ -140,13 +140,13 @@ Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
     choose_fp8(&tiny);
     tiny.precision.fp8_fused = 0;
     cr_expect_eq(count_quantized(&tiny, "activation"), 2);
-    cr_expect_eq(count_quantized(&tiny, "fc1 gradient"), 2);    // for both GEMMs that read it
+    cr_expect_eq(count_quantized(&tiny, "fc1 gradient"), 2);    // once for both GEMMs that read it
 
     tiny.train.recompute = RECOMPUTE_FULL;
     cr_expect_eq(count_quantized(&tiny, "activation"), 2 * 2);
 }
 
-// Scales of 1 suffice for the small models of these tests, so only this test detects a stale scale.
+// In the small models of other tests a scale of 1 suffices, so only this test detects a scale that is never updated.
 Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
 {
     struct tiny tiny = tiny_of("");
@@ -168,7 +168,7 @@ Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
     plan_free(&tiny.plan);
 }
 
-// Large enough to learn. Every layout has the same global batch.
+// A model that is large enough to learn. Every layout has the same global batch.
 static struct training llama(const char *layout)
 {
     struct training training = {.steps = STEPS, .threads = 1, .seed = 11, .data = DATA_MARKOV};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Frozen weights in FP8 and FP4: a step with stored weights has the bits of a step that casts BF16 weights, and their
-// bytes are those of the format.
+// Tests frozen weights that are stored in FP8 or FP4. A step with stored weights computes the same bits as a step that
+// casts BF16 weights, and the weights need the bytes of their format.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -32,8 +32,8 @@ static struct training frozen(const char *recipe, const char *layout, bool is_st
     return training;
 }
 
-// Runs a training with weights that each step casts, and with stored ones. These have more units, so that the norm is a
-// sum in another order. Nothing is clipped.
+// Runs a training twice, with weights that each step casts and with stored weights. Stored weights have more parameter
+// groups, so the gradient norm is summed in another order. Clipping is off so that this changes no weight.
 static void expect_same_bits(struct training training, const char *name)
 {
     training.tiny.train.clip = 0;
@@ -50,7 +50,7 @@ static void expect_same_bits(struct training training, const char *name)
     cr_expect_arr_eq(stored.storage_bytes, stored.planned_bytes, sizeof(stored.planned_bytes), "%s", name);
 }
 
-// Delayed scaling casts BF16 weights with the scale of an earlier step, so it is not one of them.
+// Delayed scaling is left out, since it casts a BF16 weight with the scale of an earlier step.
 Test(frozen_weights, give_the_bits_of_weights_that_each_step_casts, .timeout = 240)
 {
     static const struct {
@@ -74,7 +74,7 @@ Test(frozen_weights, give_the_bits_of_weights_that_each_step_casts, .timeout = 2
     }
 }
 
-// The drawn layouts that have adapters, with FP8 in place of fp32.
+// Uses the drawn layouts that have adapters, with FP8 instead of fp32.
 Test(frozen_weights, give_these_bits_in_drawn_layouts, .timeout = 240)
 {
     enum { LAYOUTS = 5 };
@@ -93,7 +93,7 @@ Test(frozen_weights, give_these_bits_in_drawn_layouts, .timeout = 240)
     }
 }
 
-// Weights of a model without adapters, from another seed.
+// Writes the weights of a model without adapters, drawn from another seed.
 static void write_base(const char *base_folder)
 {
     struct training base          = frozen("current", "", false);
@@ -121,7 +121,8 @@ Test(frozen_weights, are_quantized_from_a_checkpoint, .init = make_folder, .fini
     }
 }
 
-// E4M3 has 3 bits after the first, so a value is at most a sixteenth off, or half of the least number times the scale.
+// E4M3 has 3 mantissa bits, so a rounded value is off by at most 1/16, or by half of the smallest number times the
+// scale.
 static void expect_rounded(const char *written, const char *initial, const char *name)
 {
     struct safetensors_reader readers[2];
@@ -171,7 +172,8 @@ static int64_t weight_bytes(const char *recipe, bool is_stored)
     return bytes;
 }
 
-// A layer has 128 x 64, 64 x 64, 192 x 64 and 64 x 96 numbers. Scales begin at multiples of 256 bytes.
+// The linears of a layer have 128 x 64, 64 x 64, 192 x 64 and 64 x 96 elements. A stored element is one byte smaller,
+// and each of 2 x 4 weights has a scale, which is aligned to 256 bytes.
 Test(frozen_weights, take_the_bytes_of_their_format)
 {
     const int64_t linears = 2 * (8192 + 4096 + 12288 + 6144);
@@ -184,7 +186,7 @@ static bool is_stored_weight(const struct plan *plan, int32_t tensor)
     return plan->tensors[tensor].storage == STORAGE_WEIGHT;
 }
 
-// No recipe casts a frozen weight in the step, and delayed scaling does not change its scale.
+// No recipe casts a frozen weight in a step, and delayed scaling does not change its scale.
 Test(frozen_weights, are_not_cast_in_the_step)
 {
     static const char *const recipes[] = {"delayed", "current", "block", "mxfp8", "nvfp4"};
@@ -203,7 +205,7 @@ Test(frozen_weights, are_not_cast_in_the_step)
                           op->tag.role);
             }
         }
-        // Forward 2 layers of 4 matrices; backward all but the first qkv; two microbatches.
+        // Two microbatches run 2 x 4 GEMMs forward, and backward all except the data gradient of the first qkv.
         cr_expect_eq(gemms, 2 * (8 + 7), "%s", recipes[i]);
         cr_expect_eq(transposes, i < 2 ? 2 * 7 : 0, "%s", recipes[i]);
         plan_free(&training.tiny.plan);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients of every weight of complete models, against central finite differences of the loss in fp32.
+// Compares the gradients of every weight of complete models with central finite differences of the loss, in fp32.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "success.h"
 #include "training.h"
 
-// A model on one rank, ready to run.
+// A model on one rank, whose step is ready to run.
 struct probe {
     struct tiny       tiny;
     struct local_hub *hub;
@@ -19,7 +19,8 @@ struct probe {
     struct step      *step;
 };
 
-// Mamba-2 starts with steps of about 0.01, where the loss hardly depends on states. Steps of about 1 and wider filters.
+// Mamba-2 is initialised with time steps of about 0.01, for which the loss hardly depends on states. Sets time steps of
+// about 1 and wider filters.
 static void enlarge_states(struct probe *probe)
 {
     const struct {
@@ -41,7 +42,7 @@ static void enlarge_states(struct probe *probe)
     }
 }
 
-// B of an adapter starts at zero, where A has no gradient.
+// Adapters start with B = 0, which makes the gradient of A zero. Sets B to random numbers.
 static void move_adapters(const struct probe *probe)
 {
     const struct plan *plan = &probe->tiny.plan;
@@ -62,7 +63,8 @@ static void move_adapters(const struct probe *probe)
 
 static void probe_open(struct probe *probe)
 {
-    // No update, so that the loss can be evaluated repeatedly. The gradient norm is measured but never clipped.
+    // The learning rate is 0, so that the loss can be evaluated repeatedly. The gradient norm is measured but never
+    // clipped.
     probe->tiny.train.learning_rate = 0;
     probe->tiny.train.weight_decay  = 0;
     tiny_plan(&probe->tiny);
@@ -96,8 +98,8 @@ static double loss_of(struct probe *probe)
     return (double)loss + probe->tiny.train.prediction_weight * (double)further;
 }
 
-// Slope of the loss along a unit vector, by fourth-order differences. Their truncation error is small even at steps
-// that are large compared with fp32 rounding of the loss.
+// Measures the slope of the loss along a unit vector by fourth-order differences. Their truncation error is small even
+// for points so far apart that rounding of the loss in fp32 does not matter.
 static double measured_slope(struct probe *probe, int32_t tensor, const float *value, const double *direction,
                              double reach)
 {
@@ -118,7 +120,8 @@ static double measured_slope(struct probe *probe, int32_t tensor, const float *v
     return sum / (12 * reach);
 }
 
-// Direction 0 is the gradient. The others have random signs, to detect missing or misplaced parts.
+// Direction 0 is the gradient. Other directions have random signs, which exposes missing or misplaced parts of the
+// gradient.
 static void choose_direction(int number, const float *gradient, double *direction, int64_t elements)
 {
     double square = 0;
@@ -163,24 +166,25 @@ static void check_weight(struct probe *probe, const struct weight *weight, const
     free(direction);
 }
 
-// Routing is balanced or skewed, so that a difference step cannot change the experts of a token.
+// Routing is balanced or skewed, so experts of a token do not depend on weights and a finite difference cannot change
+// them.
 // clang-format off
 static const char *const models[] = {
-    "",    // SwiGLU, RMSNorm, grouped queries
+    "",    // SwiGLU, RMSNorm, grouped-query attention
     "activation geglu; tied yes; kv_heads 4; accumulation 2",
     "activation relu2; norm layernorm1p; rope_fraction 0.5; kv_heads 1",
     "activation gelu; norm layernorm; vocab 37; vocab_multiple 16; recompute full",
     "activation gelu; ffn 1",    // a matrix with one row still uses GEMMs
     "experts 3; top_k 2; pattern dense, experts, attention + mlp; layers 3; expert_ffn 10; routing balanced; "
     "recompute block_every",
-    // routers of DeepSeek-V3 and Llama 4
+    // as the routers of DeepSeek-V3 and Llama 4
     "experts 4; top_k 2; routing skewed; routing_skew 1.5; router_scale 2.5; router_bias_rate 0.01; router_score sigmoid",
     "experts 4; top_k 2; routing skewed; routing_skew 1.5; router_scale 2.5; router_bias_rate 0.01; router_score sigmoid; "
     "router_normalise no",
     "experts 4; top_k 2; routing skewed; routing_skew 1.5; router_scale 2.5; router_bias_rate 0.01; router_normalise no",
     "experts 4; top_k 2; routing skewed; routing_skew 1.5; router_scale 2.5; router_bias_rate 0.01; router_normalise no; "
     "router_gates input",
-    // the block's norm sums the gradients of routed experts, router and shared experts
+    // the norm of a block adds the gradients of routed experts, router and shared experts
     "experts 3; top_k 2; expert_ffn 10; shared_ffn 14; routing balanced; accumulation 2; recompute full",
     // as in GPT-OSS: a window in every second layer, attention sinks, biases in linears and router
     "experts 3; top_k 2; pattern window_attention + experts, dense; window 3; attention_sinks yes; attention_bias yes; "

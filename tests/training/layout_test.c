@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every layout of a table trains as one rank does. Compares losses, gradient norms, and weights after five steps. The
-// commit draws a third of the layouts; random_layout_test always trains the same ones. GSWBENCH_ROWS=all trains all.
+// Each layout of a table trains as one rank does. Compares losses, gradient norms, and weights after five steps. A
+// commit draws a third of the layouts; GSWBENCH_ROWS=all trains all.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -70,7 +70,7 @@ static const char *const layouts[] = {
     "tp 4; accumulation 2; tied yes; recompute full; context ring; tp_overlap yes",
     "dp 2; fsdp 2; tp 2; accumulation 2; recompute attention; context ring; tp_overlap yes",
     "dp 2; tp 4; cp 2; zero 1; accumulation 4; recompute selective; context ring; tp_overlap yes",
-    // Several sequences per microbatch under cp.
+    // cp, with several sequences per microbatch
     "cp 2; accumulation 4",
     "cp 2; context ring; tp_overlap yes",
     "cp 4; accumulation 4; tied yes; recompute selective",
@@ -83,15 +83,15 @@ static const char *const layouts[] = {
     "fsdp 2; tp 2; accumulation 2; tied yes; recompute full; sequence_parallel no",
     "tp 2; cp 2; accumulation 4; tied yes; recompute attention; sequence_parallel no",
     "tp 2; cp 2; accumulation 8; recompute selective; context ring; sequence_parallel no",
-    // QK norm, whose gradient is partial on each tp rank. Small heads may have norms so small that they amplify FP8
-    // rounding.
+    // QK norm, for which each tp rank has a partial gradient. Heads are larger here: the norm of a small head can be so
+    // small that it amplifies FP8 rounding.
     "tp 2; qk_norm yes; head_dim 16; recompute selective",
     "tp 4; kv_heads 4; qk_norm yes; head_dim 16; sequence_parallel no; accumulation 2",
     "fsdp 2; tp 2; qk_norm yes; head_dim 16; sequence_parallel no; accumulation 2; recompute attention",
     "dp 2; tp 2; zero 1; qk_norm yes; head_dim 16; accumulation 2; tp_overlap yes",
     "cp 4; qk_norm yes; head_dim 16; accumulation 8; recompute full",
     "dp 2; fsdp 2; cp 2; qk_norm yes; head_dim 16; context ring; accumulation 2; recompute block_every",
-    // bf16 with bf16 gradient reduction
+    // BF16 compute with BF16 gradient reduction
     "tp 4; accumulation 2; sequence_parallel no; compute bf16; reduce bf16",
     "tp 2; cp 2; accumulation 2; sequence_parallel no; compute bf16; reduce bf16",
     "dp 2; cp 4; accumulation 2; context ring; tp_overlap yes; compute bf16; reduce bf16",
@@ -105,11 +105,11 @@ static const char *const layouts[] = {
     "dp 2; fsdp 2; accumulation 2; tied yes; recompute full; compute bf16; reduce bf16",
     "dp 2; fsdp 4; reshard except-last; compute bf16; reduce bf16",
     "dp 4; zero 1; accumulation 2; compute bf16; reduce bf16",
-    // Scaled embeddings and logits.
+    // scaled embeddings and logits
     "tp 2; accumulation 2; embedding_scale 4; logit_scale 0.6",
     "dp 2; fsdp 2; tp 2; tied yes; embedding_scale 4; logit_scale 1.5; recompute full; sequence_parallel no",
     "dp 2; tp 4; zero 1; embedding_scale 4; logit_scale 0.6; compute bf16; reduce bf16",
-    // Gradient reduction of replicas after every microbatch.
+    // replicas reduce gradients after every microbatch
     "dp 4; accumulation 2; gradient_reduce microbatch; tied yes",
     "dp 2; zero 1; accumulation 4; gradient_reduce microbatch; tied yes; zero_gather forward",
     "dp 2; fsdp 2; accumulation 2; gradient_reduce microbatch; recompute full",
@@ -145,7 +145,7 @@ static const char *const pipelines[] = {
     "tp 2; cp 2; pp 2; accumulation 4; layers 4",
     "tp 2; pp 2; accumulation 4; layers 4; sequence_parallel no",
     "tp 2; pp 2; vp 2; zero 1; accumulation 4; layers 4; qk_norm yes; head_dim 16; sequence_parallel no; recompute full",
-    // Tied embeddings on the first and the last stage.
+    // tied embeddings on the first and the last stage
     "pp 2; accumulation 4; layers 4; tied yes",
     "dp 2; pp 4; vp 2; zero 1; accumulation 4; layers 6; layers_per_chunk_embedding yes; tied yes",
     "fsdp 2; tp 2; pp 2; accumulation 4; layers 2; layers_per_chunk_embedding yes; tied yes; recompute full",
@@ -154,7 +154,7 @@ static const char *const pipelines[] = {
     "tp 2; pp 2; accumulation 4; layers 4; tied yes; embedding_scale 4; logit_scale 0.6",
     "dp 2; pp 2; vp 2; accumulation 4; layers 4; tied yes; gradient_reduce microbatch; recompute full",
     "dp 2; pp 2; zero 1; accumulation 4; layers 5; gradient_reduce microbatch; zero_gather forward",
-    // bf16 with bf16 gradient reduction
+    // BF16 compute with BF16 gradient reduction
     "dp 2; pp 4; accumulation 4; layers 4; tied yes; compute bf16; reduce bf16",
     "pp 4; accumulation 8; layers 4; compute bf16; reduce bf16",
     "dp 2; pp 2; vp 2; zero 1; accumulation 4; layers 4; recompute full; compute bf16; reduce bf16",
@@ -195,7 +195,7 @@ Test(layout, trains_in_a_pipeline_as_one_rank_does, .timeout = 300)
     expect_as_one_rank_each(pipelines, PIPELINES);
 }
 
-// Alternates between weights in BF16 and in FP8. Ranks reduce in a different order, so single FP8 roundings differ.
+// Half of the layouts keep weights in BF16, half in FP8. Ranks sum in another order, so single FP8 roundings differ.
 static void expect_as_one_rank_in_fp8(const char *layout, int row, enum scaling_recipe recipe)
 {
     struct training many            = describe(layout);
@@ -212,7 +212,7 @@ static void expect_as_one_rank_in_fp8(const char *layout, int row, enum scaling_
     expect_near(many.norm[0], one.norm[0], 5e-2, name);
 }
 
-// The commit draws the recipes of a layout: one recipe for a third of the layouts.
+// A commit runs a third of the layouts, each with one FP8 recipe.
 static void expect_as_one_rank_in_recipes(const char *const *list, int count)
 {
     enum { RECIPES = RECIPE_ROWS - RECIPE_DELAYED + 1 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Different kinds of layers in one model: each has its own weights, parameter groups and routing. model_layouts_test.c
-// trains them.
+// Tests models with different kinds of layers: each layer has its own weights, parameter groups and routing.
+// model_layouts_test.c trains such models.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ Test(mixed_layers, have_the_weights_of_what_they_are)
     tiny_plan(&tiny);
     const struct {
         const char *name;
-        int64_t     rows, columns;    // 0: no such weight
+        int64_t     rows, columns;    // 0: the model has no such weight
     } cases[] = {
         {"model.layers.0.mlp.up_proj.weight", 20, 16},
         {"model.layers.0.mlp.down_proj.weight", 16, 20},
@@ -71,7 +71,7 @@ Test(mixed_layers, have_the_weights_of_what_they_are)
     plan_free(&tiny.plan);
 }
 
-// Embedding, three blocks, the experts of one block, and the head.
+// The parameter groups are the embedding, three blocks, the experts of one block, and the head.
 Test(mixed_layers, have_units_and_routing_only_where_there_are_experts)
 {
     struct tiny tiny;
@@ -88,7 +88,7 @@ Test(mixed_layers, have_units_and_routing_only_where_there_are_experts)
     plan_free(&tiny.plan);
 }
 
-// No two weights start with the same random numbers.
+// No two weights may start with the same random numbers.
 Test(mixed_layers, draw_each_weight_from_a_stream_of_its_own)
 {
     struct tiny tiny;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Models with special layers: every layout trains as one rank does, in FP32 or BF16 and in FP8, and passes verification
-// of the job. Compares losses, gradient norms, and final weights.
+// Tests models with special layers. Each layout trains as one rank does, in FP32 or BF16 and in FP8, and passes
+// gswbench's check of the job. Compares losses, gradient norms, and final weights.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,23 +11,24 @@
 
 enum { BATCH = 8 };
 
-// Layouts of one model. low_precision: tolerance of weights in BF16, where rounding can determine the smallest bias
-// gradients, which AdamW turns into full steps. FP8 runs rotate through the recipes from first_recipe on.
+// Layouts to test with one model. low_precision is the tolerance for weights in BF16: rounding can determine the
+// smallest bias gradients, which AdamW turns into full steps. FP8 runs rotate through `recipes` recipes from
+// first_recipe on.
 struct model_layouts {
     const char        *model;
-    const char *const *layouts;          // NULL-terminated
-    void (*alone)(struct tiny *tiny);    // keeps the microbatch size where tokens of experts compete for capacity
+    const char *const *layouts;          // ends with NULL
+    void (*alone)(struct tiny *tiny);    // makes it one rank; may keep the microbatch size
     int                 steps, fp8_steps, fp8_stride;
     enum scaling_recipe first_recipe;
     int                 recipes;
-    bool                has_fp8_weights;    // of every second layout, with recipes that support them
+    bool                has_fp8_weights;    // for every second layout, if the recipe allows it
     double              weights, low_precision;
-    bool                is_sampled;    // trains every third layout only, unless GSWBENCH_ROWS=all
+    bool                is_sampled;    // trains only every third layout, unless GSWBENCH_ROWS=all
 };
 
 // clang-format off
-// KV heads that tp ranks share, and heads exchanged over cp (Ulysses), with four heads. Biases start at zero; the
-// learning rate is high enough to move them.
+// Several tp ranks hold the same KV head, or cp ranks exchange heads (Ulysses). The model has four heads. Biases start
+// at zero, and the learning rate is high enough to change them.
 static const char heads_model[] =
     "layers 2; ffn 20; vocab 37; vocab_multiple 2; sequence 16; learning_rate 2e-3; "
     "recompute_every 2; recompute_save qkv";
@@ -52,7 +53,7 @@ static const char *const heads_layouts[] = {
     NULL,
 };
 
-// Latent attention.
+// Models with latent attention.
 static const char latent_model[] =
     "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
     "recompute_every 2; recompute_save latent; kv_rank 12; q_rank 10; rope_dim 6; value_dim 5";
@@ -74,7 +75,7 @@ static const char *const latent_layouts[] = {
     NULL,
 };
 
-// Latent attention with experts.
+// Models with latent attention and experts.
 static const char latent_experts_model[] =
     "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; "
     "recompute_every 2; recompute_save latent; kv_rank 12; q_rank 10; rope_dim 6; value_dim 5; "
@@ -92,8 +93,7 @@ static const char *const latent_experts_layouts[] = {
     NULL,
 };
 
-// Layers of different kinds. With FP8 weights a block has a parameter group for linears, in addition to the block's and
-// the experts'.
+// Models with different kinds of layers. With FP8 weights, the linears of a block are a parameter group of their own.
 static const char mixed_model[] =
     "layers 3; ffn 20; expert_ffn 12; kv_heads 4; experts 4; top_k 2; auxiliary_loss 0.05; capacity_scope sequence; "
     "sequence 16; learning_rate 5e-4; recompute_every 2; recompute_save qkv, dispatch";
@@ -110,21 +110,21 @@ static const char *const mixed_layouts[] = {
     NULL,
 };
 
-// Interleaved forward and backward microbatches.
+// Models with experts, where a forward pass is interleaved with the backward pass of another microbatch.
 static const char overlap_model[] =
     "layers 3; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; experts 4; top_k 2; "
     "auxiliary_loss 0.05; capacity_scope sequence; sequence 16; learning_rate 5e-4; "
     "recompute_every 2; recompute_save qkv, dispatch, fc1; overlap_microbatches yes";
 static const char *const overlap_layouts[] = {
-    // dropless, or balanced
+    // dropless, or balanced by a capacity factor
     "dp 2; ep 2; accumulation 2",
     "dp 2; ep 2; accumulation 4; layers 2; shared_ffn 12; recompute full; delay_weight_gradients yes",
     "dp 4; ep 4; accumulation 2; capacity_factor 1; zero 1; recompute selective",
     "dp 2; ep 2; accumulation 4; experts 8; zero 1; zero_gather forward; recompute attention",
-    // layers without experts, whose backward order differs
+    // layers without experts, for which the order of the backward pass differs
     "dp 2; ep 2; accumulation 2; layers 4; pattern dense, experts; recompute block_every",
     "dp 2; ep 2; accumulation 4; layers 4; pattern 2 x experts, 2 x dense; shared_ffn 12; tied yes",
-    // weights that both passes gather and release
+    // FSDP: passes of both microbatches gather and release the same weights
     "fsdp 2; ep 2; accumulation 4; recompute full",
     "fsdp 4; ep 2; accumulation 2; prefetch 2; reshard except-last; shared_ffn 12",
     "fsdp 4; ep 4; accumulation 2; prefetch 0; reshard never; capacity_factor 1",
@@ -132,7 +132,8 @@ static const char *const overlap_layouts[] = {
     "dp 2; ep 2; tp 2; accumulation 2; capacity_factor 1; tp_overlap yes; delay_weight_gradients yes",
     "dp 2; tp 2; ep 4; etp 1; accumulation 2; shared_ffn 12; recompute selective",
     "dp 2; ep 2; cp 2; accumulation 2; context ring; shared_ffn 12",
-    // pipelines with and without chunks, with an incomplete last group, with fewer microbatches than stages
+    // pipelines with and without chunks, with fewer microbatches in the last group, and with fewer microbatches than
+    // stages
     "dp 2; ep 2; pp 2; accumulation 4; layers 4",
     "dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 4; shared_ffn 12; zero 1",
     "dp 2; ep 2; pp 2; vp 2; accumulation 4; layers 5; pattern dense, 4 x experts; capacity_factor 1; recompute full",
@@ -143,8 +144,9 @@ static const char *const overlap_layouts[] = {
     NULL,
 };
 
-// Learned positions as in GPT-3, and ALiBi as in MPT with a number of heads that is no power of two. Without RoPE, a
-// key bias adds a constant to every score of a query. Its gradient would be pure rounding, so attention has no bias.
+// Learned positions as in GPT-3, and ALiBi as in MPT for a number of heads that is no power of two. Without RoPE, a key
+// bias adds a constant to all scores of a query, so its gradient is only rounding error. Hence attention has no bias
+// here.
 static const char positions_model[] =
     "layers 4; norm layernorm; activation gelu; mlp_bias yes; tied yes; heads 12; kv_heads 12; "
     "head_dim 4; vocab 37; vocab_multiple 2; sequence 16; learning_rate 2e-3; recompute_every 2; "
@@ -185,7 +187,7 @@ static const char *const positions_layouts[] = {
     NULL,
 };
 
-// MTP modules.
+// Models with MTP modules.
 static const char prediction_model[] =
     "layers 3; ffn 20; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; recompute_every 2; "
     "predicted_tokens 1; prediction_weight 0.6";
@@ -213,7 +215,7 @@ static const char *const prediction_layouts[] = {
     NULL,
 };
 
-// MTP modules with latent attention and experts.
+// Models with MTP modules, latent attention and experts.
 static const char prediction_experts_model[] =
     "layers 3; ffn 20; vocab 37; vocab_multiple 2; sequence 16; learning_rate 5e-4; recompute_every 2; "
     "predicted_tokens 1; prediction_weight 0.6; "
@@ -231,7 +233,7 @@ static const char *const prediction_experts_layouts[] = {
     NULL,
 };
 
-// Shared experts and every kind of router.
+// Models with shared experts and every kind of router.
 static const char routed_model[] =
     "layers 2; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; experts 4; top_k 2; "
     "auxiliary_loss 0.05; capacity_scope sequence; sequence 16; learning_rate 5e-4; "
@@ -255,7 +257,7 @@ static const char *const routed_layouts[] = {
     "shared_ffn 12; dp 2; ep 2; tp 2; zero 1; zero_gather forward; activation gelu; accumulation 2",
     "shared_ffn 12; dp 4; ep 4; tp 2; pp 2; zero 1; accumulation 2; experts 8; context ring; tp_overlap yes; "
     "capacity_scope rank; routing balanced; compute bf16; reduce bf16",
-    // sigmoid scores, raw or normalised
+    // sigmoid scores, normalised over the chosen experts or not
     "router_score sigmoid; accumulation 2; recompute full",
     "router_score sigmoid; router_scale 2.5; dp 2; ep 2; accumulation 2",
     "router_score sigmoid; router_normalise no; tp 2; recompute selective",
@@ -264,14 +266,14 @@ static const char *const routed_layouts[] = {
     "router_score sigmoid; router_scale 2; fsdp 4; ep 2; accumulation 2; recompute full",
     "router_score sigmoid; tp 2; ep 2; etp 1; accumulation 2",
     "router_score softmax; router_normalise no; router_scale 3; dp 2; tp 2; ep 4; etp 1",
-    // groups
+    // routers that choose groups of experts first
     "experts 8; router_groups 4; router_top_groups 2; accumulation 2",
     "experts 8; router_groups 2; router_top_groups 1; router_score sigmoid; dp 2; ep 2",
     "experts 8; router_groups 4; router_top_groups 3; top_k 3; router_score sigmoid; dp 4; ep 4; zero 1",
     "experts 8; router_groups 4; router_top_groups 2; router_score sigmoid; tp 2; ep 4; etp 1; dp 2; recompute full",
     "experts 8; router_groups 8; router_top_groups 4; fsdp 4; ep 4; accumulation 2; capacity_factor 1",
     "experts 8; router_groups 4; router_top_groups 2; router_score sigmoid; tp 2; cp 2; ep 2; etp 1; context ring",
-    // router biases, updated by the loads of every rank
+    // router biases, which are updated by the loads of all ranks
     "router_bias_rate 0.02; accumulation 2",
     "router_bias_rate 0.02; router_score sigmoid; dp 2; ep 2; recompute full",
     "router_bias_rate 0.05; router_score sigmoid; fsdp 4; ep 2; accumulation 2",
@@ -290,14 +292,15 @@ static const char *const routed_layouts[] = {
     "router_bias_rate 0.02; fsdp 2; tp 2; cp 2; ep 8; etp 1; accumulation 2; layers 3; pattern dense, experts",
     "experts 8; expert_ffn 8; shared_ffn 8; router_groups 4; router_top_groups 2; router_score sigmoid; router_scale 2.5; "
     "router_bias_rate 0.02; dp 2; fsdp 4; ep 4; layers 3; pattern dense, experts; recompute selective; top_k 4",
-    // skewed towards the first experts
+    // routing that is skewed towards the first experts
     "routing skewed; routing_skew 1.5; dp 2; ep 2; capacity_scope rank",
     "routing skewed; routing_skew 1.5; fsdp 4; ep 4; accumulation 2; capacity_scope rank; recompute full",
     "routing skewed; routing_skew 2; dp 4; ep 2; zero 1; capacity_scope rank; capacity_factor 1; shared_ffn 12",
     NULL,
 };
 
-// Sliding windows, attention sinks and biases. Biases start at zero; the learning rate is high enough to move them.
+// Models with sliding windows, attention sinks and biases. Biases start at zero, and the learning rate is high enough
+// to change them.
 static const char windows_model[] =
     "layers 4; pattern 2 x (window_attention + experts, dense); window 5; attention_sinks yes; attention_bias yes; "
     "mlp_bias yes; router_offset yes; ffn 20; expert_ffn 12; kv_heads 4; vocab 37; vocab_multiple 2; experts 4; "
@@ -327,14 +330,14 @@ static const char *const windows_layouts[] = {
     "fsdp 2; tp 2; pp 2; accumulation 4; tp_overlap yes",
     "dp 2; cp 2; context ring; pattern dense, experts, dense, experts; window 0; accumulation 2; recompute attention",
     "dp 2; tp 2; ep 2; activation gelu; norm layernorm; capacity_factor 1",
-    // bf16 with bf16 gradient reduction
+    // BF16 compute with BF16 gradient reduction
     "dp 2; tp 2; ep 4; etp 1; zero 1; accumulation 2; capacity_factor 1; capacity_scope rank; routing balanced; "
     "recompute full; compute bf16; reduce bf16",
     "fsdp 4; ep 2; accumulation 2; capacity_factor 1; capacity_scope rank; routing balanced; recompute full; "
     "compute bf16; reduce bf16",
     NULL,
 };
-// Mamba-2 in hybrid models.
+// Hybrid models with Mamba-2 layers.
 static const char mamba_model[] =
     "layers 4; pattern M*M-; activation relu2; positions none; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; "
     "sequence 16; learning_rate 5e-4; recompute_every 2; recompute_save fc1; mamba_heads 8; mamba_head_dim 4; "
@@ -371,7 +374,7 @@ static void expect_same(const struct model_layouts *set, const char *layout)
     cr_expect(many.tiny.model.predicted_tokens == 0 || many.prediction_loss[0] > 3.0F, "%s", layout);
 }
 
-// Ranks reduce in a different order and scale their part of a matrix by its maximum, so single FP8 roundings differ.
+// Ranks sum in another order and scale their part of a matrix by its own amax, so single FP8 roundings differ.
 static void expect_same_in_fp8(const struct model_layouts *set, int row)
 {
     const char     *layout          = set->layouts[row];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Muon: every layout trains as one rank does, every matrix has one owner, and the model of Kimi K2 has the published
-// number of FLOPs. The commit draws half of the layouts. GSWBENCH_ROWS=all trains all.
+// Tests the Muon optimizer: each layout trains as one rank does, each matrix is updated by one rank, and the model of
+// Kimi K2 has the published number of FLOPs. A commit draws half of the layouts; GSWBENCH_ROWS=all trains all.
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -49,7 +49,8 @@ Test(muon, trains_as_one_rank_does, .timeout = 300)
     }
 }
 
-// With one expert per token, its gate is constant, and the gradient of the router is rounding, which Muon enlarges.
+// Layouts with one expert per token are left out: the gate is constant, so the gradient of the router is only rounding
+// error, which Muon enlarges.
 static bool draw(struct training *training, uint64_t seed)
 {
     struct parallel_config *parallel = &training->tiny.parallel;
@@ -82,7 +83,7 @@ Test(muon, trains_as_one_rank_does_in_drawn_layouts, .timeout = 600)
     cr_expect_geq(count, DRAWS_MIN);
 }
 
-// Elements of the matrices that a rank updates, and the largest and the sum of its products in FLOPs.
+// Elements of the matrices that a rank updates, and FLOPs of its optimizer ops.
 struct load {
     int64_t elements;
     double  flops;
@@ -99,7 +100,7 @@ static struct load load_of(const struct plan *plan)
     return load;
 }
 
-// An op of rank `root` updates these elements of the unit's weights.
+// Returns whether this rank updates all elements that the broadcast sends.
 static bool is_updated(const struct plan *plan, int32_t broadcast)
 {
     const struct tensor *sent  = &plan->tensors[plan->ops[broadcast].operand[COMMUNICATION_OUT]];
@@ -112,7 +113,7 @@ static bool is_updated(const struct plan *plan, int32_t broadcast)
             bytes += is_inside ? weight->bytes : 0;
         }
     }
-    return bytes > sent->bytes - 64 && bytes <= sent->bytes;    // padding between matrices is not updated
+    return bytes > sent->bytes - 64 && bytes <= sent->bytes;    // padding is not updated
 }
 
 Test(muon, gives_every_matrix_one_owner_and_the_first_replica_the_most)
@@ -144,7 +145,8 @@ Test(muon, gives_every_matrix_one_owner_and_the_first_replica_the_most)
     cr_expect_lt(loads[0].flops, 1.2 * alone.flops / RANKS);
 }
 
-// 384 experts in 60 layers, three matrices of 2048 x 7168 each: 5 (4 m m n + 2 m m m) FLOPs a matrix, 4.75e16 in all.
+// Kimi K2 has 384 experts in 60 layers with three matrices of m = 2048 by n = 7168 each. A matrix needs 5 (4 m m n + 2
+// m m m) FLOPs, all together 4.75e16.
 Test(muon, needs_the_published_flops_for_kimi_k2, .timeout = 60)
 {
     struct tiny tiny = tiny_of("layers 61; pattern dense, experts; hidden 7168; heads 64; kv_heads 64; head_dim 128; "

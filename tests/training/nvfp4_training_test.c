@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops of an NVFP4 step, and NVFP4 training in every layout.
+// Tests the ops of an NVFP4 step, and NVFP4 training in all layouts.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -23,7 +23,8 @@ static const struct tensor *tensor_of(const struct plan *plan, const struct op *
     return op->operand[slot] >= 0 ? &plan->tensors[op->operand[slot]] : NULL;
 }
 
-// Number of ops of one kind, by what they read and how.
+// Counts of ops in a plan: GEMMs in FP4 (gemms) and in BF16 (wide), and quantizations of weights, of 16x16 blocks
+// (squares), of output gradients, with stochastic rounding, with a Hadamard transform, and fused into other ops.
 struct counts {
     int gemms, wide, weights, squares, gradients, stochastic, transformed, fused;
 };
@@ -59,7 +60,8 @@ static struct counts count(struct tiny *tiny, int64_t ranks)
     return counts;
 }
 
-// Two layers of four linears: eight weights, inputs and output gradients. The head's three GEMMs are in BF16.
+// Each of two layers has four linears, so eight weights, inputs and output gradients are quantized. The three GEMMs of
+// the head stay in BF16.
 Test(nvfp4_training, quantizes_weights_in_squares_and_rounds_gradients_at_random)
 {
     struct tiny   tiny   = nvfp4("");
@@ -95,10 +97,11 @@ Test(nvfp4_training, keeps_the_last_layers_in_bf16)
     cr_expect_eq(counts.gemms, 3 * 12);
     cr_expect_eq(counts.wide, 2 * 12 + 3);
     tiny = nvfp4("layers 4; bf16_last_layers 1; pp 2; accumulation 4");
-    cr_expect_eq(count(&tiny, 2).wide, 0);    // the first stage
+    cr_expect_eq(count(&tiny, 2).wide, 0);    // the first stage has no BF16 layers
 }
 
-// A copy has half a byte for a number, a byte for each block of 16, in tiles of 128 x 64, and four bytes.
+// An NVFP4 tensor has half a byte per element, a scale of one byte per block of 16 in tiles of 128 x 64, and a 4-byte
+// scale of the whole tensor.
 Test(nvfp4_training, packs_two_codes_in_a_byte)
 {
     struct tiny tiny = nvfp4("");
@@ -129,7 +132,8 @@ static struct training llama(const char *layout)
     return training;
 }
 
-// Stochastic rounding draws other numbers in other layouts. Ranks of tp have scales of their part of a matrix.
+// Expects that training in each layout has nearly the losses of one rank. Stochastic rounding draws other numbers in
+// other layouts, and tp ranks scale only their part of a matrix, so losses are not equal.
 static void expect_losses_in(const char *const layouts[], const char *options, double tolerance)
 {
     struct training one = llama(options);
@@ -159,7 +163,7 @@ Test(nvfp4_training, has_the_loss_of_one_rank_in_every_layout, .timeout = 240)
     expect_losses_in(layouts, "fp4_stochastic_rounding yes", 0.03);
 }
 
-// Experts take every token, in rows that are multiples of 32.
+// With dropless experts, rows of an expert are padded to multiples of 32.
 Test(nvfp4_training, has_the_loss_of_one_rank_with_experts, .timeout = 240)
 {
     static const char *const layouts[] = {"dp 2; ep 2", "fsdp 2; ep 2; accumulation 2", "tp 2", NULL};

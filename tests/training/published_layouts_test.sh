@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Trains a reduced version of every published layout on 8 local ranks: as threads and, if built with MPI, as processes.
+# Trains a reduced version of each published layout on 8 ranks of this machine: as threads and, if the program has MPI,
+# as processes.
 set -euo pipefail
 launcher=()
 if command -v mpirun >/dev/null && "$GSWBENCH" run --help | grep -q ' mpi,'; then

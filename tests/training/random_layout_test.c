@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random layouts from the supported features: each is verified and trains as one rank does. Draws are 0 .. DRAWS - 1.
-// GSWBENCH_LAYOUTS=FIRST:COUNT in the environment selects others; FIRST alone repeats one.
+// Draws random layouts from all supported features. Each is verified, and must train as one rank does. The seeds are 0
+// .. DRAWS - 1. GSWBENCH_LAYOUTS=FIRST:COUNT in the environment selects other seeds; FIRST alone repeats one.
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ Test(random_layout, trains_as_one_rank_does, .timeout = 3600)
     }
 }
 
-// A failing draw can be copied into a table as a row.
+// The name of a drawn layout is a row of layout_test.c, so that a failing draw can be added there.
 Test(random_layout, is_made_again_by_the_row_that_names_it)
 {
     for (uint64_t seed = 0; seed < DRAWS; seed++) {
@@ -45,7 +45,7 @@ Test(random_layout, is_made_again_by_the_row_that_names_it)
     }
 }
 
-// Features of layout rows, and pairs that are incompatible.
+// Features of drawn layouts, and pairs of features that exclude each other.
 // clang-format off
 static const char *const features[] = {
     "; dp ", "; fsdp ", "; tp ", "; cp ", "; pp ", "; vp ", "; ep ", "; etp 1", "; zero 1", "; sequence_parallel no",
@@ -86,7 +86,7 @@ static bool go_together(int first, int second)
     return !are_apart;
 }
 
-// A bug in the combination of two features needs a draw with both.
+// A bug in the combination of two features shows only if some draw has both.
 Test(random_layout, draws_every_pair_of_features)
 {
     static int seen[FEATURES][FEATURES];

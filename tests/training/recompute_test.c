@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Recompute: bit-identical results in less memory, and exactly the planned bytes.
+// Tests that recompute changes no bit of a training, needs less memory, and allocates exactly the planned bytes.
 #include <criterion/criterion.h>
 
 #include "training.h"

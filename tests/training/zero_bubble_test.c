@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Zero-bubble schedules train bit for bit as 1F1B does, and as one rank does. GSWBENCH_ROWS=all trains all rows.
+// Tests that zero-bubble schedules train bit for bit as 1F1B does, and as one rank does. GSWBENCH_ROWS=all trains all
+// rows.
 #include <criterion/criterion.h>
 
 #include "draw.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Overlap of a sharded optimizer's collectives and of the pipeline drain changes the timing, not the results.
+// Overlapping the gathers of a sharded optimizer with the forward pass, or head gradients with the drain of the
+// pipeline, changes only the time of a step and not its results.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 12
         "dp 2; tp 2; pp 2; vp 2; accumulation 4",
         "dp 2; pp 2; vp 2; accumulation 2; prefetch 9; compute bf16; reduce bf16; master no",
         "cp 2; pp 4; accumulation 4",
-        "tp 2; pp 2; accumulation 2",    // no ranks share the optimizer
+        "tp 2; pp 2; accumulation 2",    // no ranks share the optimizer state
     };
     // clang-format on
     for (int i = 0; i < (int)(sizeof(rows) / sizeof(rows[0])); i++) {
@@ -41,8 +42,8 @@ Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 12
     }
 }
 
-// Gathers of the embedding, five blocks and the head, in this order. The first two start at once, each further one
-// after the forward pass of the unit two before it.
+// The step gathers the weights of the embedding, five blocks and the head in this order. The first two gathers start at
+// once. Each other gather waits for the forward pass of the parameter group two before it.
 Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
 {
     struct training training           = describe("dp 4; accumulation 3");
@@ -65,7 +66,8 @@ Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
             cr_expect_eq(op->wait_count, 0);
         } else {
             cr_assert_eq(op->wait_count, 1);
-            // Last forward op of the unit two before. The embedding has no layer; the first block is layer 0.
+            // The gather waits for the last forward op of the group two before it. The embedding has no layer, and the
+            // first block is layer 0.
             cr_expect_eq(plan->ops[op->wait[0]].tag.layer, unit - 3, "unit %d", unit);
             cr_expect_eq(plan->ops[op->wait[0] + 1].stream, STREAM_WEIGHT_GATHER);
         }
@@ -75,7 +77,7 @@ Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
     plan_free(&training.tiny.plan);
 }
 
-// Counts the ops of a role from index first.
+// Counts the ops with a role, from op `first` on.
 static int64_t count_role(const struct plan *plan, const char *role, int32_t first)
 {
     int64_t count = 0;
@@ -106,7 +108,7 @@ Test(zero, leaves_weight_gradients_of_the_head_until_the_backward_passes_are_don
         cr_assert_geq(backward, 0);
         cr_expect_eq(count_role(plan, "head weight gradient", 0), 4);
         cr_expect_eq(count_role(plan, "head weight gradient", backward), expected);
-        // Their inputs are gathered over tp again.
+        // Deferred weight gradients of the head gather their inputs over tp once more.
         cr_expect_eq(count_role(plan, "head input", backward), expected);
         plan_free(&training.tiny.plan);
     }
@@ -130,7 +132,7 @@ Test(zero, trains_bit_for_bit_alike_with_all_gradients_of_the_head_deferred, .ti
     }
 }
 
-// The gradients of the last two microbatches come first, so only the summation order differs.
+// Gradients of the last two microbatches are summed first, so only the order of the sum differs.
 Test(zero, trains_alike_with_some_gradients_of_the_head_deferred, .timeout = 60)
 {
     static const char row[]   = "dp 2; tp 2; pp 2; vp 2; accumulation 4";

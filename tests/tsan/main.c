@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the tests of a program one after the other.
+// Runs the tests of a program one after another in one process.
 #include "criterion/criterion.h"
 
 struct tsan_test  *tsan_tests;

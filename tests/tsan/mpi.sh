@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Jobs over MPI, whose libraries are not instrumented: streams, watch, signals and journal have no data race.
+# Runs jobs over MPI with the thread sanitizer. MPI libraries are not instrumented. Streams, watchdog, signals and
+# journal must have no data race.
 . "${BASH_SOURCE%/*}/../support/script.sh"
 export TSAN_OPTIONS=ignore_noninstrumented_modules=1:exitcode=66
 
@@ -11,7 +12,7 @@ for axes in fsdp=2 pp=2 tp=2; do
     unexpected 'WARNING: ThreadSanitizer'
 done
 
-# Asks for the status, then ends the run.
+# Asks for the status by a signal, then ends the run.
 mpirun --allow-run-as-root --oversubscribe -np 2 "$GSWBENCH" run --config tiny-llama --layers 2 --backend host --comm mpi \
     --steps 1000 --set parallel.fsdp=2 --out results >output 2>&1 &
 until grep -q '^completed step: 2' output; do

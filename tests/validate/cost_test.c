@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Estimated memory and time of verification for full-size models.
+// Tests the estimates of memory and time that verification needs for full-size models.
 #include <criterion/criterion.h>
 
 #include "gswbench/validate.h"
 #include "layouts.h"
 
-// Llama 3.1 8B on one device with bf16 state. Returns the bytes of its state.
+// Plans Llama 3.1 8B on one device with weights, gradients and optimizer state in BF16. Returns the bytes of these.
 static double plan_8b(struct tiny *tiny)
 {
     tiny_init(tiny);

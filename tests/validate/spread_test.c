@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Error bounds between two runs: sums in random order are within an op's bound and close to it, and faults exceed it.
-// Also lists the tensors of a step that are bitwise reproducible.
+// Tests the error bounds between two runs of an op. Sums in random order are within the bound and close to it, and
+// faults exceed it. Also tests which tensors of a step are bitwise reproducible.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -10,7 +10,8 @@
 
 enum { ELEMENTS = 1 << 14 };
 
-// Sum of an element's terms in a random order, rounded to storage. With cancellation, 1/16 of the magnitude remains.
+// Returns the sum of an element's terms in a random order, rounded to the storage format. With `cancels`, terms cancel
+// to 1/16 of their magnitude.
 static float sum_of(int64_t element, int64_t terms, uint64_t order, bool cancels)
 {
     float  values[256], sum = 0;
@@ -65,7 +66,7 @@ Test(spread, sums_of_drawn_orders_are_within_the_bound_and_near_it_where_terms_c
     }
 }
 
-// For 8,192 keys the bound is 1/1000 of the norm, for a million 2^-7, so an error of 1 % is always detected.
+// For 8,192 keys the bound is 1/1000 of the norm, and for a million 1/128. So an error of 1 % always exceeds it.
 Test(spread, bounds_follow_from_the_number_of_summands)
 {
     cr_expect_float_eq(bound_of(8192, INT64_C(1) << 26), 9.766e-4, 1e-6);

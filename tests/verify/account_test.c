@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Totals over a plan against closed forms.
+// Compares totals over the ops of a plan with closed forms.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +19,8 @@ Test(account, counts_the_parameters_of_the_model)
 {
     struct account account = account_of("");
 
-    // Embedding and head 40 x 16. Per layer: norms 2 x 16, qkv 32 x 16, projection 16 x 16, gate and up 48 x 16, down
-    // 16 x 24. Final norm 16.
+    // Embedding and head have 40 x 16 parameters each. A layer has norms 2 x 16, qkv 32 x 16, projection 16 x 16, gate
+    // and up 48 x 16, down 16 x 24. The final norm has 16.
     cr_assert_eq(account.parameters, 2 * 640 + 2 * (32 + 512 + 256 + 768 + 384) + 16);
     struct tiny tiny = tiny_of("");
     cr_assert_eq(account.parameters, layers_parameters(&tiny.model));
@@ -30,9 +30,10 @@ Test(account, counts_two_flops_a_multiply_add_and_the_causal_half_of_attention)
 {
     struct account account = account_of("");
 
-    // 16 tokens. The GEMMs of a layer have 512 + 256 + 768 + 384 weights, the head 640.
+    // Each of 16 tokens is multiplied by 512 + 256 + 768 + 384 weights per layer, and by 640 in the head.
     double gemms = 2.0 * 16 * (2 * 1920 + 640);
-    // Two sequences, four heads: 8 x 9 / 2 pairs of positions, two GEMMs with head_dim 4 each.
+    // Causal attention of two sequences and four heads: 8 x 9 / 2 pairs of positions, and two GEMMs with head_dim 4 for
+    // each.
     double attention = 2.0 * 2 * 4 * 36 * 2 * 2 * 4;
     cr_assert_float_eq(account.flops[PHASE_FORWARD], gemms + attention, 1e-6 * gemms);
     cr_assert_float_eq(account.flops[PHASE_BACKWARD], 2 * gemms + 2.5 * attention, 1e-6 * gemms);
@@ -44,7 +45,7 @@ Test(account, sums_equal_communications)
 {
     struct account account = account_of("dp 4");
 
-    // Embedding, head with the final norm, two equal blocks, and the loss.
+    // Collectives reduce the embedding, the head with the final norm, two equal blocks, and the loss.
     int64_t count = 0;
     for (int32_t i = 0; i < account.communication_count; i++) {
         count += account.communications[i].count;
@@ -56,7 +57,7 @@ Test(account, sums_equal_communications)
     cr_assert_eq(account.communication_count, 4);
 }
 
-// Totals of one kind of collective over a group, without loss and gradient norm.
+// Totals of the collectives of one kind over a group, except for loss and gradient norm.
 struct volume {
     int64_t count, elements, bytes;
 };
@@ -93,7 +94,7 @@ static void expect_volume(int row, const char *what, struct volume found, int64_
     cr_expect_eq(found.bytes, elements * width, "row %d: %s of %d bytes", row, what, (int)found.bytes);
 }
 
-// The account of three layers in BF16, with this many microbatches.
+// Returns the account of three layers in BF16 with this number of microbatches.
 static struct account account_layers(const char *row, int64_t microbatches)
 {
     char layers[256];
@@ -102,8 +103,9 @@ static struct account account_layers(const char *row, int64_t microbatches)
     return account_of(layers);
 }
 
-// Three layers of 1952 weights, the embedding of 640, and head with final norm of 656, padded to 672 so that four ranks
-// have equal shards: 7168. BF16 weights, fp32 gradients.
+// The parameter groups are three layers of 1952 weights, the embedding of 640, and the head with the final norm of 656.
+// The latter is padded to 672 so that four ranks have equal shards. All together have 7168 elements, with BF16 weights
+// and fp32 gradients.
 Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
 {
     // clang-format off
@@ -111,24 +113,25 @@ Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
         const char *layout;
         int64_t     microbatches, gathers, gathered, scatters, scattered, reduces, reduced, scalars;
     } rows[] = {
-        // FSDP: every microbatch gathers each block forward and backward, embedding and head once, and reduces all.
+        // FSDP: each microbatch gathers each block in the forward and in the backward pass, embedding and head once,
+        // and reduces the gradients of all.
         {"fsdp 4", 1,                       8, 2 * 5856 + 1312,         5, 7168,        0, 0, 2},
         {"fsdp 4; recompute full", 1,       8, 2 * 5856 + 1312,         5, 7168,        0, 0, 2},
         {"fsdp 4", 3,                      24, 3 * (2 * 5856 + 1312),  15, 3 * 7168,    0, 0, 2},
-        // Weights that are not resharded are gathered once; with except-last, all but the last block's are gathered
-        // again.
+        // Weights that are never resharded are gathered once. With except-last, all blocks but the last are gathered
+        // twice.
         {"fsdp 4; reshard never", 1,        5, 5856 + 1312,             5, 7168,        0, 0, 2},
         {"fsdp 4; reshard except-last", 1,  7, 2 * 5856 - 1952 + 1312,  5, 7168,        0, 0, 2},
-        // HSDP: shards are also reduced over the replicas, once per step.
+        // HSDP: gradients of shards are also reduced over the replicas, once per step.
         {"fsdp 2; dp 2", 1,                 8, 2 * 5856 + 1312,         5, 7168,        5, 3584, 2},
         {"fsdp 2; dp 2", 2,                16, 2 * (2 * 5856 + 1312),  10, 2 * 7168,    5, 3584, 2},
-        // Replicas: gradients are reduced once per step.
+        // dp: gradients are reduced once per step.
         {"dp 4", 1,                         0, 0,                       0, 0,           5, 7168, 1},
         {"dp 4", 3,                         0, 0,                       0, 0,           5, 7168, 1},
-        // ZeRO-1: gradients scattered and weights gathered once per step.
+        // ZeRO-1: gradients are reduce-scattered and weights gathered once per step.
         {"dp 4; zero 1", 1,                 5, 7168,                    5, 7168,        0, 0, 2},
         {"dp 4; zero 1", 3,                 5, 7168,                    5, 7168,        0, 0, 2},
-        // ZeRO-1 and HSDP with gradients reduced over the replicas in every microbatch.
+        // gradient_reduce = microbatch: replicas, ZeRO-1 and HSDP reduce gradients in every microbatch.
         {"dp 4; gradient_reduce microbatch", 1,         0, 0,                      0, 0,         5, 7168, 1},
         {"dp 4; gradient_reduce microbatch", 3,         0, 0,                      0, 0,        15, 3 * 7168, 1},
         {"dp 4; zero 1; gradient_reduce microbatch", 3, 5, 7168,                  15, 3 * 7168,  0, 0, 2},
@@ -143,14 +146,14 @@ Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
                       rows[i].scattered, 4);
         expect_volume(i, "reduces", volume_of(&account, OP_ALL_REDUCE, 1u << AXIS_DP), rows[i].reduces, rows[i].reduced,
                       4);
-        // The loss, and with a sharded optimizer the gradient norm.
+        // Single numbers are reduced for the loss, and with sharded optimizer state also for the gradient norm.
         cr_expect_eq(scalars_of(&account), rows[i].scalars, "row %d: %d scalars", i, (int)scalars_of(&account));
     }
 }
 
-// Residual stream of a microbatch: 16 tokens of 16. Each layer gathers it 2 times forward, 2 backward and 2 for the
-// weight gradients, and scatters it 2 + 2 times. The embedding scatters it and the head gathers it, once forward and
-// once backward.
+// The residual stream of a microbatch has 16 tokens of 16 elements. Each layer gathers it twice in the forward pass,
+// twice in the backward pass and twice for weight gradients, and reduce-scatters it 2 + 2 times. The embedding scatters
+// it and the head gathers it, once per pass.
 Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
 {
     for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
@@ -170,9 +173,9 @@ Test(account, moves_the_residual_stream_over_tensor_parallel_ranks)
     }
 }
 
-// Without sequence parallelism, each layer all-reduces the residual stream 2 times forward and 2 backward, the
-// embedding once forward and the head once backward. Norm weights see all tokens on every rank. The remaining
-// collectives are three values per token of each rank for the loss, and the squared gradient norm.
+// Without sequence parallelism, each layer all-reduces the residual stream twice forward and twice backward, the
+// embedding once forward and the head once backward. Each rank sees all tokens, so norm gradients need no reduction.
+// Other collectives reduce three values per token for the loss, and the squared gradient norm.
 Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
 {
     for (int64_t microbatches = 1; microbatches <= 3; microbatches++) {
@@ -186,8 +189,8 @@ Test(account, adds_up_a_residual_stream_that_is_not_shared_out)
     }
 }
 
-// Two layers and microbatches, dispatch and combine, forward and backward: each moves 16 tokens of 16 BF16 elements for
-// each of 2 choices. Four experts on two ranks make two collectives each.
+// Two layers and two microbatches dispatch and combine tokens, forward and backward. Each time, 16 tokens of 16 BF16
+// elements move to each of 2 chosen experts. Two local experts per rank make two all-to-alls each.
 Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
 {
     struct account account = account_of(
@@ -199,7 +202,7 @@ Test(account, moves_each_choice_of_a_token_to_its_expert_and_back)
     cr_expect_eq(account.ops[OP_ALL_TO_ALL], sum.count);
 }
 
-// A rank holds two of four experts, and all other weights.
+// Each of two ranks holds two of four experts, and all other weights.
 Test(account, counts_the_experts_that_are_here)
 {
     struct account account = account_of("experts 4; top_k 2; auxiliary_loss 0.05; dp 2; ep 2");
@@ -209,8 +212,9 @@ Test(account, counts_the_experts_that_are_here)
     cr_expect_eq(layers_parameters(&tiny.model), account.parameters + 2 * 2 * (768 + 384));
 }
 
-// Half of each of two experts, or one whole expert: the same parameters, FLOPs and all-to-all bytes. Sharded experts
-// also move rows over tp around their GEMMs: three gathers and two reductions for each of the two.
+// A tp rank holds half of each of two experts, or one whole expert (etp 1). Both have the same parameters, FLOPs and
+// all-to-all bytes. Halves of experts also gather and reduce rows over tp around their GEMMs: three gathers and two
+// reductions for each of two experts.
 Test(account, moves_rows_of_whole_experts_to_their_owners_alone)
 {
     static const char *const layouts[] = {
@@ -239,15 +243,15 @@ Test(account, moves_rows_of_whole_experts_to_their_owners_alone)
 
 Test(account, counts_what_making_fp8_copies_reads_and_writes)
 {
-    // Per layer, over the GEMMs of its linears: weights, inputs and output gradients of 16 tokens.
+    // Quantized elements of the linears in a layer: weights, and inputs and output gradients of 16 tokens.
     int64_t weights = 32 * 16 + 16 * 16 + 48 * 16 + 16 * 24, inputs = 16 * (16 + 16 + 16 + 24);
     int64_t gradients = 16 * (32 + 16 + 48 + 16);
-    // Reads BF16, writes a quantized tensor and its transpose, and a scale for each.
+    // Quantizing reads BF16 and writes the quantized tensor, its transpose, and a scale for each.
     int64_t copies = (2 + 1 + 1) * (inputs + gradients) + 2 * 4 * 4;
     cr_assert_eq(account_of("compute fp8; recipe current; fp8_fused no").quantized_bytes,
                  2 * (copies + (2 + 1 + 1) * weights + 4 * 4));
 
-    // Weights come from fp32 masters with an existing scale, and are transposed in FP8.
+    // Weights are quantized from fp32 masters with an existing scale, and their transposes are made from FP8.
     cr_assert_eq(account_of("compute fp8; recipe current; fp8_fused no; fp8_weights yes").quantized_bytes,
                  2 * (copies + (4 + 1) * weights + 4 * 4 + (1 + 1) * weights));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mutations of a sound plan at one op, each an error that a plan builder could make. Each changes only one property.
+// Mutations of a correct plan at one op. Each is an error that a plan builder could make, and changes only one
+// property.
 #pragma once
 
 #include <string.h>
@@ -22,13 +23,13 @@ static struct tensor *output_of(struct plan *plan, int32_t op)
     return &plan->tensors[plan->ops[op].operand[output_slot(&plan->ops[op])]];
 }
 
-// Returns the index of an op after the one at `from` has moved to `to`.
+// Returns the index of an op after the op at `from` has moved to `to`, a later index.
 static int32_t map_moved(int32_t index, int32_t from, int32_t to)
 {
     return index == from ? to : index > from && index <= to ? index - 1 : index;
 }
 
-// Moves an op to a later index, with the dependencies on it.
+// Moves an op to a later index. Ops that wait for it still do.
 static void move_op(struct plan *plan, int32_t from, int32_t to)
 {
     struct op moved = plan->ops[from];
@@ -74,7 +75,7 @@ static void remove_op(struct plan *plan, int32_t op)
     plan->op_count--;
 }
 
-// Inserts a second copy of the op before it; ops that wait for the original then wait for both.
+// Inserts a copy of the op before it. Ops that wait for the op then wait for both.
 static void insert_copy(struct plan *plan, int32_t op)
 {
     plan->ops                   = memory_resize(plan->ops, (size_t)(plan->op_count + 1) * sizeof(*plan->ops));
@@ -84,7 +85,7 @@ static void insert_copy(struct plan *plan, int32_t op)
     }
 }
 
-// No op waits for this op or its stream.
+// Removes all dependencies on ops of this op's stream, including the op itself.
 static void forget_stream(struct plan *plan, int32_t op)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
@@ -121,7 +122,7 @@ static void move_behind_its_reader(struct plan *plan, int32_t op)
     move_op(plan, op, reader);
 }
 
-// Also shrinks the operands, so that the rank's own plan is sound.
+// Removes 8 elements from a collective. Shrinks the op's operands as well, so that the plan of this rank stays correct.
 static void shrink(struct plan *plan, int32_t op)
 {
     struct op *shrunk = &plan->ops[op];
@@ -139,7 +140,7 @@ static void shrink(struct plan *plan, int32_t op)
     shrunk->shape.communication.elements -= 8;
 }
 
-// Declares the op's index input as floating-point.
+// Gives the integer inputs of an op, which are indices, the format f32.
 static void read_numbers_as_indices(struct plan *plan, int32_t op)
 {
     for (int slot = 0; slot < plan->ops[op].operand_count; slot++) {
@@ -148,7 +149,7 @@ static void read_numbers_as_indices(struct plan *plan, int32_t op)
     }
 }
 
-// Places the output at the end of a tensor that is live across the op. shared: number of overlapping bytes.
+// Moves the op's output onto the last `shared` bytes of an activation that is still needed after the op.
 static void overlap(struct plan *plan, int32_t op, int64_t shared)
 {
     struct tensor *output = output_of(plan, op);
@@ -172,13 +173,13 @@ static void have_places_for_the_expected(struct plan *plan, int32_t op)
     output->dim[0]        = rows;
 }
 
-// First operand of OP_QUANTIZE, which may be fused.
+// Returns the operands of a quantize op, or of the quantization that is fused into another op.
 static int32_t *operands_of_quantize(struct op *op)
 {
     return op->operand + (op_is_fused(op) ? OP_FUSED : 0);
 }
 
-// Defines a mutation by its statements. op: the op, at this index.
+// Defines a mutation as a function with these statements. `op` is the op at `index`.
 #define MISTAKE(name, ...)                                                                                             \
     static void name(struct plan *plan, int32_t index)                                                                 \
     {                                                                                                                  \
@@ -188,13 +189,13 @@ static int32_t *operands_of_quantize(struct op *op)
     }
 
 // clang-format off
-// Order: of the op, and of the first op that waits for it.
+// These change the order: of the op itself, or of the first op that waits for it.
 MISTAKE(forget_waits, op->wait_count = 0)
 MISTAKE(wait_for_a_later_op, op->wait[0] = index + 1)
 MISTAKE(let_it_not_wait, forget_waits(plan, first_that_waits(plan, index)))
 MISTAKE(remove_what_waits, remove_op(plan, first_that_waits(plan, index)))
 
-// Participants of a collective.
+// These change the participants of a collective.
 MISTAKE(use_another_stream, op->stream = STREAM_EXPERT)
 MISTAKE(use_another_group, op->shape.communication.group = (op->shape.communication.group + 1) % plan->group_count)
 MISTAKE(use_another_channel, op->shape.communication.channel++)
@@ -207,24 +208,24 @@ MISTAKE(be_a_sum, op->kind = OP_ALL_REDUCE)
 MISTAKE(be_a_broadcast, op->kind = OP_BROADCAST; op->operand[COMMUNICATION_IN] = -1;
                         op->access[COMMUNICATION_OUT] = ACCESS_UPDATE; op->shape.communication.peer = 0)
 
-// Size of a collective.
+// These change the size of a collective.
 MISTAKE(shrink_alone, op->shape.communication.elements -= 8)
 MISTAKE(shrink_what_waits, shrink(plan, first_that_waits(plan, index)))
 MISTAKE(low_precision_output, output_of(plan, index)->format = FORMAT_BF16)
 
-// Token counts.
+// These change token counts.
 MISTAKE(follow_another_layer, int32_t *row_count = &plan->tensors[op->operand[0]].row_count;
                               *row_count = *row_count > plan->row_count_total / 2 ? 1 : plan->row_count_total)
 MISTAKE(follow_the_next_expert, plan->tensors[op->operand[0]].row_count += 2)
 MISTAKE(plan_a_row_more, op->shape.gemm.m++)
 
-// Offsets in the arena.
+// These change offsets in the activation memory.
 MISTAKE(write_over_the_input, output_of(plan, index)->offset = plan->tensors[op->operand[0]].offset)
 MISTAKE(leave_the_arena, output_of(plan, index)->offset = plan->storage_bytes[STORAGE_ACTIVATION])
 MISTAKE(write_over_a_saved_value, overlap(plan, index, INT64_MAX))
 MISTAKE(write_over_its_end, overlap(plan, index, 4))
 
-// Operands and shapes.
+// These change operands and shapes.
 MISTAKE(lack_an_operand, op->operand[0] = -1)
 MISTAKE(lack_a_factor, op->operand[GEMM_INVERSE_SCALE_A] = -1)
 MISTAKE(lack_the_other_factor, op->operand[GEMM_INVERSE_SCALE_B] = -1)

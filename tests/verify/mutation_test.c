@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mutation test of verification: plans of every layout with one error each. Every error is found with its rank, op and
-// tag; the original plans have no findings.
+// Tests verification with mutated plans of all layouts. Each has one error, which must be found with its rank, op and
+// tag. The original plans must have no findings.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,12 +41,12 @@ struct mutation {
     plant_fn   *plant;
     const char *role;
     int         layer, microbatch;
-    const char *op, *what;    // text of the finding
+    const char *op, *what;    // the op and the text of the finding
 };
 
 // clang-format off
 static const struct mutation mutations[] = {
-    // Order.
+    // Errors in the order of ops.
     {dp, 2, forget_waits, "gradient reduce", 1, 0,
      "all_reduce \"gradient reduce\", reduce, layer 1, microbatch 0", "is not ordered after the write of \"gradients, layer 1\""},
     {each, 1, forget_waits, "gradient reduce", 1, 1,
@@ -69,14 +69,14 @@ static const struct mutation mutations[] = {
      "rank 5", "overwrites bytes that may still be read"},
     {fsdp, 1, move_behind_its_reader, "weight gather", 1, 0,
      "norm_forward \"attention norm\", forward, layer 1, microbatch 0", "reads what nothing has written: \"norm1, layer 1"},
-    // Memory offsets.
+    // Errors in memory offsets.
     {cube, 6, write_over_the_input, "fc1", 1, 1, "layer 1, microbatch 1", "reads what was overwritten since"},
     {deep, 2, write_over_its_end, "fc2", ANY, 2, "rank 2", "reads what was overwritten since"},
     {one, 0, leave_the_arena, "fc2", 1, 0,
      "gemm \"fc2\", forward, layer 1, microbatch 0", "leaves the storage of \"fc2, layer 1, microbatch 0\""},
     {pp, 0, write_over_a_saved_value, "fc1", 0, 3, "rank 0", "reads what was overwritten since"},
     {low_precision, 1, write_over_a_saved_value, "fc1", 1, 0, "rank 1", "reads what was overwritten since"},
-    // Values.
+    // Values that are missing or set twice.
     {gather, 1, remove_op, "rope", 1, 0,
      "layer 1, microbatch 0", "reads what nothing has written: \"kv, layer 1, microbatch 0\""},
     {ring, 3, insert_copy, "mlp norm", 0, 0,
@@ -87,13 +87,13 @@ static const struct mutation mutations[] = {
      "gemm \"fc1 weight gradient\", backward, layer 3, microbatch 0", "does not read and write as its kind does"},
     {pp, 3, add_to_what_is_not_there, "fc1 weight gradient", 3, 0,
      "gemm \"fc1 weight gradient\", backward, layer 3, microbatch 0", "reads what nothing has written: \"weight gradient, layer 3"},
-    // Operands.
+    // Errors in operands and shapes.
     {rings, 3, lack_an_operand, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "lacks an operand"},
     {rings, 0, be_too_deep, "fc1", 1, 0, "gemm \"fc1\", forward, layer 1, microbatch 0", "has a shape that does not fit"},
     {one, 0, be_too_wide, "mlp norm", 1, 0, "\"mlp norm\"", "has a shape that does not fit"},
     {ring, 2, have_a_head_more, "attention merge", 1, 0, "\"attention merge\"", "has a shape that does not fit"},
     {gather, 0, have_a_head_more, "rope gradient", 1, 0, "\"rope gradient\"", "has a shape that does not fit"},
-    // Collectives.
+    // Errors in collectives.
     {dp, 2, swap_with_the_next, "gradient reduce", -1, 0, "all_reduce \"gradient reduce\", reduce, microbatch 0",
      "672 elements of f32 meet those of rank 2"},
     {fsdp, 3, remove_op, "weight gather", -1, 0, "rank 3", "reads what nothing has written: \"embedding table"},
@@ -118,7 +118,7 @@ static const struct mutation mutations[] = {
     {hsdp, 0, list_a_stranger, "weight gather", -1, 0, "all_gather \"weight gather\", forward, microbatch 0",
      "its group of 2 ranks from 0 to 3 is no group of rank 3"},
     {hsdp, 0, leave_the_group, "weight gather", -1, 0, "\"weight gather\"", "its group does not list this rank once"},
-    // FP8.
+    // Errors in FP8 scales.
     {fp8, 1, remove_op, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer",
      "scales by what is not the largest of all ranks: \"magnitudes\", used by"},
     {fp8, 2, be_a_sum, "magnitude reduce", ANY, ANY, "rescale \"rescale\", optimizer", "scales by what is not the largest of all ranks"},
@@ -151,7 +151,7 @@ static const struct mutation mutations[] = {
     {noted, 1, forget_waits, "magnitude reduce", ANY, ANY,
      "all_reduce_maximum \"magnitude reduce\", optimizer", "is not ordered after the write of \"magnitudes\", used by"},
     {one, 0, have_a_factor, "fc1", 0, 0, "gemm \"fc1\", forward, layer 0, microbatch 0", "has a factor for \"mlp norm"},
-    // Token counts.
+    // Errors in token counts.
     {counted, 1, forget_waits, "dispatch exchange", 1, 0,
      "all_to_all \"dispatch exchange\", forward, layer 1, microbatch 0", "is not ordered after its rows are counted"},
     {counted, 0, forget_waits, "read token counts", 1, 1,
@@ -169,7 +169,7 @@ static const struct mutation mutations[] = {
     {counted, 0, have_places_for_the_expected, "fc1", 1, 0, "gemm \"fc1\", forward, layer 1, microbatch 0",
      "has a shape that does not fit \"fc1, layer 1"},
     {counted, 0, shrink_alone, "dispatch exchange", 1, 0, "\"dispatch exchange\"", "do not fit its operand of"},
-    // Experts that are not sharded over tp.
+    // Errors with etp 1, where experts are not sharded over tp.
     {whole, 1, forget_waits, "dispatch exchange", 1, 0,
      "all_to_all \"dispatch exchange\", forward, layer 1, microbatch 0", "is not ordered after its rows are counted"},
     {whole, 2, use_another_group, "token count exchange", 1, 0, "all_to_all \"token count exchange\", forward, layer 1", "meet"},
@@ -184,7 +184,7 @@ static const struct mutation mutations[] = {
     {shared, 6, remove_op, "input gradient exchange", 1, 0, "combine \"dispatch gradient\", backward, layer 1", "reads what was overwritten since: \"dispatched gradients"},
     {shared, 7, shrink, "dispatch exchange", 1, 0, "gemm \"fc1\", forward, layer 1, microbatch 0", "reads what nothing has written: \"dispatch exchange"},
     {shared, 3, use_another_group, "output exchange", 0, 0, "all_to_all \"output exchange\", forward, layer 0", "meet"},
-    // Sends and receives.
+    // Errors in sends and receives.
     {pp, 1, send_further, "residual send", ANY, 2, "send \"residual send\", forward, microbatch 2", "meet nothing on rank 3"},
     {pp, 2, send_home, "residual gradient send", ANY, 0, "send \"residual gradient send\"", "its peer is the rank itself"},
     {deep, 6, use_another_channel, "residual receive", ANY, 0, "receive \"residual receive\", forward, microbatch 0", "meet nothing on rank"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Jobs of sound plans pass, with few distinct ranks.
+// Tests that jobs with correct plans pass, and how many distinct plans their ranks have.
 #include <criterion/criterion.h>
 
 #include "gswbench/job.h"
@@ -42,7 +42,8 @@ Test(verify_job, finds_nothing_in_any_sound_job)
         tiny->precision.compute          = variant % 4 < 2 ? COMPUTE_BF16 : COMPUTE_FP32;
         tiny->precision.reduce           = variant % 4 == 1 ? FORMAT_BF16 : FORMAT_F32;
         status result                    = faulty_verify(&faulty, &proof);
-        // tp ranks reduce different parts of their gradients, in different numbers of ops.
+        // Each tp rank reduces other parts of the gradients, in another number of ops, so plans of tp ranks are
+        // distinct.
         expect_sound(result, &proof, faulty.world > 8 ? proof.built : faulty.world,
                      tiny->parallel.tp > 1 ? proof.distinct : 1);
         cr_expect_eq(proof.world, faulty.world);
@@ -55,13 +56,15 @@ Test(verify_job, lets_few_ranks_of_a_large_job_stand_for_all)
     struct job_proof proof;
     init_shards(&faulty, 128, 16);
     faulty.tiny.model.layers = 24;
-    // Rank 0; the second and last along fsdp, and along dp; and the last rank.
+    // Plans are built for rank 0, the second and last rank along fsdp, the second and last along dp, and the last rank
+    // of the job.
     expect_sound(faulty_verify(&faulty, &proof), &proof, 6, 1);
 }
 
 Test(verify_job, sees_no_difference_in_how_ranks_split_the_same_work)
 {
-    // Ranks quantize different ranges of the weights. tp ranks sum different squares, and cp ranks see different keys.
+    // Ranks quantize different ranges of weights, tp ranks sum squares of different gradients, and cp ranks see
+    // different keys. None of these makes plans distinct.
     for (int variant = 0; variant < 8; variant++) {
         struct faulty    faulty;
         struct job_proof proof;
@@ -81,8 +84,8 @@ Test(verify_job, sees_no_difference_in_how_ranks_split_the_same_work)
     }
 }
 
-// For the first replicas, the shards of a layer are weights replicated over tp, whose squares only tp rank 0 sums. The
-// other tp ranks therefore wait for the gradient reduction at a different op, before everything that follows the norm.
+// The first dp ranks have shards that consist of weights replicated over tp. Only tp rank 0 sums the squares of these.
+// So other tp ranks wait for the gradient reduction in another op, but before everything after the norm.
 Test(verify_job, sees_no_difference_in_where_local_work_waits)
 {
     struct job       job;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Handmade plans: sends match receives, and every deadlock is found and named.
+// Tests handmade plans: sends must match receives, and each deadlock must be found and named.
 #include "gswbench/verify.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-// A handmade plan. Each line is an op with its own operand, in the one group that has every rank. The first line
-// without a role ends the list.
+// A line of a handmade plan is an op with its own operand, in the one group of all ranks. A line without a role ends
+// the plan.
 struct line {
     const char  *role;
     enum op_kind kind;
     enum stream  stream;
     int32_t      peer;
     int64_t      elements;
-    int32_t      wait;    // line number plus one; 0: none
+    int32_t      wait;    // number of the line to wait for, counted from 1; 0: none
     int32_t      channel;
     enum format  format;
 };
@@ -103,7 +103,7 @@ static struct job_proof expect_sound(const struct script *script, int64_t built,
     return proof;
 }
 
-// A communication op of 8 elements that waits for another line (plus one; 0: none).
+// A communication op of 8 elements. wait is the number of the line that it waits for, counted from 1; 0 means none.
 // clang-format off
 #define CALL(role, kind, stream, peer, wait) {role, kind, stream, peer, 8, wait, 0, FORMAT_F32}
 #define SEND(peer, elements, wait, channel) \
@@ -187,7 +187,7 @@ Test(verify_links, finds_a_pair_on_different_channels)
 
 Test(verify_links, finds_receives_whose_order_blocks_the_sender)
 {
-    // The second channel's message is received first, but the sender's stream sends the first one first.
+    // The receiver first receives from the second channel, but the sender's stream sends on the first channel first.
     // clang-format off
     static const struct script script = {AXIS_PP, 2, {
         {SEND(1, 64, 0, 0), SEND(1, 64, 0, 1)},
@@ -216,7 +216,7 @@ Test(verify_links, finds_two_ranks_that_both_send_first)
 
 Test(verify_links, finds_a_circle_through_compute)
 {
-    // Rank 0 sends a value that depends on rank 1's result of it.
+    // Rank 0 sends a value that depends on the result of rank 1, which needs this value.
     struct script script    = pipeline;
     script.lines[0][0].wait = 0;
     script.lines[0][0]      = (struct line)RECEIVE(1, 64, 1);
@@ -258,7 +258,8 @@ Test(verify_links, finds_different_roots)
     expect_sound(&sound, 3, 1);
 }
 
-// A ring in which every rank does the same. One rank represents all, and its sends match its receives.
+// A ring in which every rank does the same. Verification may represent all ranks by one, whose sends match its own
+// receives.
 // clang-format off
 #define RING_RANK(next, previous, stream) \
     {{"out", OP_SEND, STREAM_CONTEXT, next, 8, 0, 0, 0}, {"in", OP_RECEIVE, stream, previous, 8, 0, 0, 0}}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sound plans pass with all options.
+// Tests that verification accepts correct plans with all options.
 #include <criterion/criterion.h>
 
 #include "gswbench/verify.h"

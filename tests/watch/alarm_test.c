@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Alarm of a stalled rank and of the leader of its host: two processes with shared memory.
+// Tests the alarm of a stalled rank and of the leader of its host. They are two processes with shared memory.
 #define _DEFAULT_SOURCE    // MAP_ANONYMOUS
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -43,7 +43,7 @@ static void pause_for_a_moment(void)
     nanosleep(&(struct timespec){.tv_nsec = MOMENT_NS}, NULL);
 }
 
-// Starts a process that raises the alarm, and exits with 0 if the alarm returns.
+// Starts a process that raises the alarm. It exits with 0 if the alarm returns.
 static pid_t call_alarm(int rank)
 {
     pid_t child = fork();
@@ -70,7 +70,7 @@ Test(alarm, goes_on_after_an_extension_though_another_leads_already)
 
     segment->extensions++;
     segment->leader = 0;
-    segment->leader = LEADER;    // before the waiting process has looked
+    segment->leader = LEADER;    // before the waiting process has looked at it
 
     cr_expect_eq(exit_code_of(waiting), 0);
 }
@@ -85,8 +85,8 @@ Test(alarm, ends_with_the_verdict_of_another)
     cr_expect_eq(exit_code_of(waiting), EXIT_HANG);
 }
 
-// Rank 0 made progress in a file 13 s ago, within the 60 s for files, so it does not hang. A rank that waits in a step
-// is checked again when the file's time is over, not its own.
+// Rank 0 is writing a file and made progress 13 s ago. Files have 60 s, so it does not hang. A rank that waits for it
+// in a step gets the deadline of the file instead of its own.
 Test(alarm, extends_the_deadlines_of_ranks_while_a_file_grows)
 {
     double now              = clock_seconds();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Finds the rank that blocks the others, from the slots of four ranks: two replicas of two shards.
+// Tests how the watchdog finds the rank that blocks the others. It reads the state of four ranks from shared memory:
+// two replicas of two FSDP shards.
 #include <criterion/criterion.h>
 
 #include "meshes.h"
@@ -10,7 +11,7 @@ enum { RANKS = 4, SHARDS = 1 << AXIS_FSDP, REPLICAS = 1 << AXIS_DP };
 static struct slot slots[RANKS];
 static int64_t     index_found, waiting;
 
-// Puts all ranks into compute in step 7, without stalls.
+// Sets all ranks to compute in step 7. None waits.
 static void show_ranks(void)
 {
     for (int rank = 0; rank < RANKS; rank++) {
@@ -40,8 +41,8 @@ Test(blame, falls_on_nobody_where_nobody_waits)
     cr_expect_eq(waiting, 0);
 }
 
-// Rank 3 has not reached the gradient reduction of its replicas. Its shard neighbour waits for it there, and the others
-// wait for that neighbour.
+// Rank 3 has not reached the gradient reduction over its replicas. Ranks 1 and 2 wait for it in
+// collectives, and rank 0 waits for rank 1.
 Test(blame, falls_on_the_rank_that_all_wait_for_in_the_end)
 {
     put_in(0, STREAM_GRADIENT_REDUCE, 12, SHARDS, 5);
@@ -63,7 +64,7 @@ Test(blame, falls_on_a_rank_that_is_still_in_the_step)
     cr_expect_eq(index_found, 1);
 }
 
-// The others have written their checkpoint files and wait for the file of rank 1.
+// Ranks 0, 2 and 3 have written their checkpoint files and wait for the file of rank 1.
 Test(blame, falls_on_a_rank_that_is_still_at_a_file)
 {
     for (int rank = 0; rank < RANKS; rank++) {
@@ -74,7 +75,8 @@ Test(blame, falls_on_a_rank_that_is_still_at_a_file)
     cr_expect_eq(waiting, 3);
 }
 
-// Rank 2 skipped the collective in which rank 3 waits, and waits for the others in the next one.
+// Rank 2 skipped the collective in which rank 3 waits, and waits in the next one. So ranks wait for each other in a
+// cycle, and the rank that is ahead is at fault.
 Test(blame, falls_on_the_one_of_a_circle_that_is_further)
 {
     put_in(0, STREAM_GRADIENT_REDUCE, 12, SHARDS, 8);
@@ -84,7 +86,7 @@ Test(blame, falls_on_the_one_of_a_circle_that_is_further)
 
     cr_expect_eq(find(), BLAME_AWAITED);
     cr_expect_eq(index_found, 2);
-    cr_expect_eq(waiting, 3);    // and itself
+    cr_expect_eq(waiting, 3);    // rank 2 itself waits as well
 }
 
 Test(blame, falls_on_a_process_that_is_stopped_or_gone_whatever_it_did)
@@ -111,7 +113,7 @@ Test(blame, falls_on_a_process_that_is_stopped_or_gone_whatever_it_did)
     }
 }
 
-// A send matches a receive of the peer, not a send.
+// A send of one rank matches the receive of its peer, and not the peer's send.
 Test(blame, falls_on_the_rank_that_does_not_receive)
 {
     slots[0].streams[STREAM_PIPELINE_SEND] = (struct stream_slot){.op = 3, .axes = SHARDS, .mark = 40, .peer = 1};
@@ -123,7 +125,7 @@ Test(blame, falls_on_the_rank_that_does_not_receive)
     cr_expect_eq(find(), BLAME_NOBODY);
 }
 
-// A rank that has finished its isolated ops waits for the one that has not.
+// No rank is in a collective, and only rank 2 is still in an op. The others have finished their ops and wait for it.
 Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
 {
     slots[2].streams[STREAM_COMPUTE].op = 4;
@@ -135,8 +137,8 @@ Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
     cr_expect_eq(find(), BLAME_NOBODY);
 }
 
-// Ranks 2 and 3 are on another host, and rank 3 does not arrive. On this host rank 0 waits for rank 1, which waits for
-// rank 3.
+// Ranks 2 and 3 are on another host, and rank 3 does not arrive. On this host, rank 0 waits for rank 1, which waits for
+// rank 3. So no rank of this host is at fault.
 Test(blame, falls_on_nobody_of_a_host_whose_ranks_wait_for_those_of_another)
 {
     const struct mesh mesh = MESH(.dp = 2, .fsdp = 2);

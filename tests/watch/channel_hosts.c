@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// channel_hosts FILE FILE: each file is the network namespace of a host. Two watches, one in each namespace, exchange
-// datagrams. The exit code is 0 if both have received one.
+// Usage: channel_hosts FILE FILE. Each file is the network namespace of a host. Two watchdogs, one in each namespace,
+// exchange datagrams. The exit code is 0 if both have received one.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
@@ -17,7 +17,7 @@ enum { HOSTS = 2 };
 static char **files;
 static bool   has_come[HOSTS];
 
-// Sends until both hosts have received a datagram: a link that has just come up may drop the first ones.
+// Sends until both hosts have received a datagram, since a link that has just come up may drop the first ones.
 static void run(struct comm *comm, void *unused)
 {
     int              host = comm->topology.rank, file = open(files[host], O_RDONLY | O_CLOEXEC);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Watches of two hosts reach each other over IPv6 alone, and over the last of six networks if the other five do not
-# connect the hosts. The hosts are namespaces; the test is skipped if they cannot be created.
+# Watchdogs of two hosts reach each other over IPv6 alone, and over the last of six networks if the five others do not
+# connect the hosts. The hosts are network namespaces; without them the test is skipped.
 if [ "${GSWBENCH_NETWORKS:-}" != inside ]; then
     own=(unshare --net --mount --pid --fork --kill-child --mount-proc)
     [ "$(id -u)" -eq 0 ] || own+=(--user --map-root-user)
@@ -25,10 +25,10 @@ for host in 1 2; do
     hosts+=($!)
     until [ "$(readlink /proc/$!/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.01; done
 done
-on() {    # on HOST COMMAND...: 0 or 1
+on() {    # on HOST COMMAND...: runs a command on host 0 or 1
     nsenter --net="/proc/${hosts[$1]}/ns/net" "${@:2}"
 }
-check() {    # check EXIT_CODE: of the two watches
+check() {    # check EXIT_CODE: expects this exit code of two watchdogs that send datagrams to each other
     run "$1" "$GSWBENCH_BINARY_DIR/tests/channel_hosts" "/proc/${hosts[0]}/ns/net" "/proc/${hosts[1]}/ns/net"
 }
 
@@ -42,12 +42,12 @@ for host in 0 1; do
     on $host ip address add 172.17.0.1/16 dev docker0
     on $host ip link set docker0 up
 done
-ip link add eth0 netns "${hosts[0]}" type veth peer name eth0 netns "${hosts[1]}"    # the network of both
+ip link add eth0 netns "${hosts[0]}" type veth peer name eth0 netns "${hosts[1]}"    # connects the hosts
 for host in 0 1; do
     on $host ip address add "10.0.0.$((host + 1))/24" dev eth0
     on $host ip link set eth0 up
 done
-check 0    # over the sixth network
+check 0    # they reach each other over the sixth network
 
 for host in 0 1; do
     for name in ib1 ib2 ib3 ib4 docker0 eth0; do
@@ -57,12 +57,12 @@ for host in 0 1; do
     on $host ip address flush dev lo
     on $host ip address add "fd00::$((host + 1))/64" dev eth0 nodad
 done
-check 0    # over IPv6
+check 0    # they reach each other over IPv6
 
 for host in 0 1; do
     on $host ip address flush dev eth0
 done
-check 1    # over none
+check 1    # no network connects them
 expect "^host 0: no datagram$"
 expect "^host 1: no datagram$"
 kill "${hosts[@]}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Datagrams between watches: they arrive complete, and forged ones are ignored.
+// Tests datagrams between watchdogs: they arrive complete, and forged datagrams are ignored.
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
@@ -18,7 +18,7 @@ enum { RANKS = 2 };
 
 static struct channel *channels[RANKS];
 
-// One host per rank.
+// Opens a channel. Each rank is on its own host.
 static void open_one(struct comm *comm, void *unused)
 {
     (void)unused;
@@ -41,7 +41,7 @@ static void close_all(void)
 
 TestSuite(channel, .init = open_all, .fini = close_all);
 
-// Polls, since delivery takes time even on one machine.
+// Polls for a datagram, since delivery takes time even on one machine.
 static bool receive(int rank, struct datagram *datagram)
 {
     for (int i = 0; i < 1000; i++) {
@@ -84,7 +84,7 @@ static bool find_socket(int file, struct sockaddr_in6 *address)
     return is_one;
 }
 
-// Sends to every datagram socket of this process, including the channels.
+// Sends bytes to every datagram socket of this process, including those of the channels. Returns how many.
 static int send_forged(const void *bytes, size_t count)
 {
     int own = socket(AF_INET6, SOCK_DGRAM, 0), sent = 0;
@@ -98,7 +98,7 @@ static int send_forged(const void *bytes, size_t count)
     return sent;
 }
 
-// Peeks at a datagram that has arrived at a socket of this process.
+// Copies a datagram that has arrived at a socket of this process, without receiving it.
 static ssize_t look(char *bytes, size_t room)
 {
     for (int i = 0; i < 1000; i++) {
@@ -133,7 +133,7 @@ Test(channel, reads_no_datagram_without_the_key_of_its_job)
     cr_expect_geq(send_forged(forged, 1), RANKS);
     for (size_t bytes = 24 + offsetof(struct datagram, slots) - 8; bytes < 24 + offsetof(struct datagram, slots) + 9;
          bytes++) {
-        cr_expect_geq(send_forged(forged, bytes), RANKS);    // the length of a message without slots
+        cr_expect_geq(send_forged(forged, bytes), RANKS);    // long enough for a datagram without slots
     }
 
     datagram->kind = DATAGRAM_ASK;
@@ -143,7 +143,8 @@ Test(channel, reads_no_datagram_without_the_key_of_its_job)
     free(datagram);
 }
 
-// Sends a message again, with each bit changed, and to another rank than its recipient.
+// Replays a datagram to its recipient, sends it with each bit flipped, and sends it to another rank. Only the original
+// may be accepted.
 Test(channel, reads_a_datagram_once_and_as_it_was_sent)
 {
     static char      seen[4096];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How a rank's position is described from the bytes that it sent.
+// Tests how the position of a rank in the step is described to the user from the bytes that the rank sent.
 #include <criterion/criterion.h>
 
 #include "gswbench/plan.h"
