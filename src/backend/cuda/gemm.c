@@ -327,8 +327,10 @@ static bool choose_for_size(const struct cuda *cuda, struct gemm *gemm, const cu
     if (accepts(cuda, gemm)) {
         return true;
     }
-    bool is_found   = gemm_candidates(cuda, gemm, 1, &result, &answer) > 0;
-    gemm->algorithm = result.algo;
+    bool is_found = gemm_candidates(cuda, gemm, 1, &result, &answer) > 0;
+    if (is_found) {
+        gemm->algorithm = result.algo;
+    }
     return is_found;
 }
 
