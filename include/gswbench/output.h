@@ -58,8 +58,9 @@ status output_rewrite(struct output *output, const void *data, size_t bytes,
 status output_finish(struct output *output);
 void   output_abandon(struct output *output);
 
-// Write a complete file. output_replace replaces an existing one, the others fail.
+// Write a complete file. output_replace and output_replace_in replace an existing one, the others fail.
 status output_write(const struct output_folder *folder, const char *name, const void *data, size_t bytes);
+status output_replace_in(const struct output_folder *folder, const char *name, const void *data, size_t bytes);
 status output_create(const char *path, const void *data, size_t bytes);
 status output_replace(const char *path, const void *data, size_t bytes);
 

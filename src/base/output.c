@@ -122,11 +122,16 @@ status output_begin(struct output *output, const char *path)
     return begin_at(output, path, true);
 }
 
-status output_begin_in(struct output *output, const struct output_folder *folder, const char *name)
+static status begin_inside(struct output *output, const struct output_folder *folder, const char *name, bool replaces)
 {
-    *output = (struct output){.folder = fcntl(folder->descriptor, F_DUPFD_CLOEXEC, 0)};
+    *output = (struct output){.folder = fcntl(folder->descriptor, F_DUPFD_CLOEXEC, 0), .replaces = replaces};
     snprintf(output->path, sizeof(output->path), "%s/%s", folder->path, name);
     return output->folder >= 0 ? begin(output, name) : output_cannot("write", output->path);
+}
+
+status output_begin_in(struct output *output, const struct output_folder *folder, const char *name)
+{
+    return begin_inside(output, folder, name, false);
 }
 
 // Starts writing data to disk piece by piece, so that the final fsync is short and progress is visible. fsync reports
@@ -214,6 +219,13 @@ status output_write(const struct output_folder *folder, const char *name, const 
 {
     struct output output;
     TRY(output_begin_in(&output, folder, name));
+    return fill(&output, data, bytes);
+}
+
+status output_replace_in(const struct output_folder *folder, const char *name, const void *data, size_t bytes)
+{
+    struct output output;
+    TRY(begin_inside(&output, folder, name, true));
     return fill(&output, data, bytes);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/kernel_trace.h"
@@ -285,6 +286,31 @@ static status show_result(const struct arguments *chosen, const struct report_fo
     return shown;
 }
 
+// Fails if recovery would replace a complete result: only a missing or torn result.json is replaced.
+static status check_unfinished(const char *path)
+{
+    struct result result   = {0};
+    json_t       *document = NULL;
+    char          file[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
+    snprintf(file, sizeof(file), "%s/result.json", path);
+    status loaded = result_load_document(file, &document);
+    json_decref(document);
+    if (failed(&loaded)) {
+        return access(file, F_OK) != 0 || access(file, R_OK) == 0 ? OK : loaded;
+    }
+    status read = result_read_json(&result, file);
+    if (failed(&read)) {
+        return fail_as(read.exit_code, "%.900s: to recover the run from its journal, move this file away", read.text);
+    }
+    status complete = fail_as(EXIT_USAGE,
+                              "%.400s: nothing to recover: the run is %s, and its result.json has %" PRId64
+                              " of %" PRId64 " steps: type gswbench report %.400s",
+                              path, result.step_count == result.planned_steps ? "complete" : "over", result.step_count,
+                              result.planned_steps, path);
+    result_free(&result);
+    return complete;
+}
+
 static status recover_result(const struct arguments *chosen, const struct report_format *format)
 {
     struct result result = {0};
@@ -295,6 +321,7 @@ static status recover_result(const struct arguments *chosen, const struct report
         return fail_as(EXIT_USAGE, "%.900s: its run is not over: wait, or stop it with SIGINT to keep a partial result",
                        path);
     }
+    TRY(check_unfinished(path));
     status recovered = report_recover(&result, path, "the run died", NULL);
     recovered        = failed(&recovered) ? recovered : report_print(format->write, &result);
     result_free(&result);

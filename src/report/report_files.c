@@ -35,14 +35,22 @@ static void render(struct text_stream *stream, report_writer *write, const struc
     text_stream_close(stream);
 }
 
-status report_write_file(const struct output_folder *folder, const char *name, report_writer *write,
-                         const struct result *result)
+typedef status file_writer(const struct output_folder *folder, const char *name, const void *data, size_t bytes);
+
+static status put_report(file_writer *write_file, const struct output_folder *folder, const char *name,
+                         report_writer *write, const struct result *result)
 {
     struct text_stream stream;
     render(&stream, write, result);
-    status written = output_write(folder, name, stream.data, stream.bytes);
+    status written = write_file(folder, name, stream.data, stream.bytes);
     free(stream.data);
     return written;
+}
+
+status report_write_file(const struct output_folder *folder, const char *name, report_writer *write,
+                         const struct result *result)
+{
+    return put_report(output_write, folder, name, write, result);
 }
 
 static enum colour colour_of(enum verdict verdict)
@@ -147,14 +155,19 @@ status report_create_folder(struct output_folder *folder, struct result *result,
     return entered;
 }
 
-status report_write_files(const struct output_folder *folder, const struct result *result)
+static status put_reports(file_writer *write_file, const struct output_folder *folder, const struct result *result)
 {
     for (const struct report_format *format = report_formats; format->name != NULL; format++) {
         if (format->file != NULL) {
-            TRY(report_write_file(folder, format->file, format->write, result));
+            TRY(put_report(write_file, folder, format->file, format->write, result));
         }
     }
     return OK;
+}
+
+status report_write_files(const struct output_folder *folder, const struct result *result)
+{
+    return put_reports(output_write, folder, result);
 }
 
 // Points the link "latest" to the run. The link is in the output folder, LEVELS folders above the run's folder.
@@ -190,7 +203,7 @@ status report_recover(struct result *result, const char *path, const char *why, 
     snprintf(journal, sizeof(journal), "%s/" JOURNAL_FILE, path);
     TRY(journal_read(result, journal, why, further));
     TRY(output_open_folder(&folder, path));
-    status written = report_write_files(&folder, result);
+    status written = put_reports(output_replace_in, &folder, result);
     output_close_folder(&folder);
     return written;
 }

@@ -143,3 +143,34 @@ Test(report_files, leaves_nothing_half_written)
     cr_expect(count_files(folder) == 0);
     output_close_folder(&held);
 }
+
+// Recovers a run of two steps that died after it had written steps.csv, here with other contents.
+Test(report_files, recovers_a_run_that_died_while_it_wrote_its_files)
+{
+    struct journal journal   = {0};
+    struct result  recovered = {0};
+    char           file[64], first[64] = "";
+    REQUIRE(output_open_folder(&held, folder));
+    result.step_count = result.rank_count = 0;
+    REQUIRE(journal_open(&journal, &held, &result));
+    for (int i = 0; i < 2; i++) {
+        result.step_count++;
+        REQUIRE(journal_add_step(&journal, &result));
+    }
+    journal_close(&journal);
+    REQUIRE(output_write(&held, "steps.csv", "older\n", 6));
+
+    EXPECT_SUCCESS(report_recover(&recovered, folder, "the run died", NULL));
+
+    snprintf(file, sizeof(file), "%s/steps.csv", folder);
+    FILE *steps = fopen(file, "r");
+    cr_assert_not_null(steps);
+    cr_expect_not_null(fgets(first, sizeof(first), steps));
+    fclose(steps);
+    cr_expect_eq(strncmp(first, "step", 4), 0, "steps.csv begins with %s", first);
+    cr_expect_eq(recovered.step_count, 2);
+    cr_expect_eq(faccessat(held.descriptor, "result.json", R_OK, 0), 0);
+    cr_expect_eq(count_files(folder), count_formats() + 1, "and the journal");
+    result_free(&recovered);
+    output_close_folder(&held);
+}

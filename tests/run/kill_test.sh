@@ -78,7 +78,20 @@ expect 'has no result: its run died or still runs; gswbench report --recover wri
 run 0 "$GSWBENCH" report --recover "$run"
 expect '^RESULT PARTIAL'
 expect '^partial: died: the run died; [0-9]+ of 2000 steps are in its journal$'
-run 9 "$GSWBENCH" report --recover "$run"
+run 2 "$GSWBENCH" report --recover "$run"
+expect "$run: nothing to recover: the run is over, and its result.json has [0-9]+ of 2000 steps: type gswbench report $run\$"
+run 0 "$GSWBENCH" report "$run"
+
+# A run can also die while its files are written: none of them prevents the recovery. A whole result.json is kept even
+# if it cannot be read as a result.
+truncate -s 100 "$run/result.json"
+rm "$run/ranks.csv"
+run 0 "$GSWBENCH" report --recover "$run"
+expect '^partial: died: the run died; [0-9]+ of 2000 steps are in its journal$'
+[ -f "$run/ranks.csv" ] || complain "a missing file is not written"
+echo '{"schema": "of another version"}' >"$run/result.json"
+run 3 "$GSWBENCH" report --recover "$run"
+expect ': to recover the run from its journal, move this file away$'
 
 # After the launcher is killed, ranks end and save no further checkpoint, with and without a script between them.
 cat >script <<'END'
