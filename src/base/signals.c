@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Handlers of the signals that end a run or request a status report.
+#include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "gswbench/signals.h"
@@ -10,13 +13,16 @@
 static atomic_int  caught;    // any thread may run the handler
 static atomic_bool is_asked, is_kept, is_mute;
 
+static char out_of_time[160];    // message of an early time limit, formatted before its signal can arrive
+
 // Handles signals that end the run. Exits at once while there is no result to keep, because opening devices may block.
 static void catch_end(int number)
 {
-    static const char early[] = "gswbench: stopped by a signal before anything was measured\n";
-    caught                    = number;
+    static const char signalled[] = "gswbench: stopped by a signal before anything was measured\n";
+    caught                        = number;
     if (!is_kept) {
-        ssize_t unused = is_mute ? 0 : write(STDERR_FILENO, early, sizeof(early) - 1);
+        const char *early  = number == SIGALRM && out_of_time[0] != '\0' ? out_of_time : signalled;
+        ssize_t     unused = is_mute ? 0 : write(STDERR_FILENO, early, strlen(early));
         (void)unused;
         _exit(EXIT_STOPPED);
     }
@@ -45,6 +51,12 @@ static void set_handlers(void)
 void signals_catch(bool is_first, int64_t seconds)
 {
     is_mute = !is_first;
+    if (seconds > 0) {
+        snprintf(out_of_time, sizeof(out_of_time),
+                 "gswbench: the time limit of %" PRId64 " s ended before anything was measured: raise --time-limit "
+                 "(run.time_limit), or set it to 0 for none\n",
+                 seconds);
+    }
     set_handlers();
     alarm((unsigned)seconds);
 }

@@ -4,6 +4,11 @@
 
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gswbench/status.h"
 
 static void debugger(int number)
 {
@@ -43,4 +48,39 @@ Test(signals, sigusr1_lets_the_step_end_and_sigusr2_asks)
     raise(SIGUSR1);
     cr_assert_eq(signals_caught(), SIGUSR1);
     cr_assert_eq(signals_caught_end(), 0);
+}
+
+// Returns the exit code of a process that gets a signal before signals_keep, and the text that it prints.
+static int end_early(int number, bool is_first, int64_t seconds, char text[256])
+{
+    int ends[2], ended = 0;
+    cr_assert_eq(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        signals_catch(is_first, seconds);
+        raise(number);
+        _exit(EXIT_VALID);
+    }
+    close(ends[1]);
+    ssize_t bytes               = read(ends[0], text, 255);
+    text[bytes > 0 ? bytes : 0] = '\0';
+    close(ends[0]);
+    waitpid(child, &ended, 0);
+    return WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+}
+
+Test(signals, a_time_limit_that_is_too_short_says_how_long_it_is)
+{
+    char text[256];
+
+    cr_expect_eq(end_early(SIGALRM, true, 3600, text), EXIT_STOPPED);
+    cr_expect_str_eq(text, "gswbench: the time limit of 3600 s ended before anything was measured: raise --time-limit "
+                           "(run.time_limit), or set it to 0 for none\n");
+    cr_expect_eq(end_early(SIGTERM, true, 3600, text), EXIT_STOPPED);
+    cr_expect_str_eq(text, "gswbench: stopped by a signal before anything was measured\n");
+    cr_expect_eq(end_early(SIGALRM, true, 0, text), EXIT_STOPPED, "from another process");
+    cr_expect_str_eq(text, "gswbench: stopped by a signal before anything was measured\n");
+    cr_expect_eq(end_early(SIGALRM, false, 3600, text), EXIT_STOPPED);
+    cr_expect_str_empty(text, "only the first rank says it");
 }
