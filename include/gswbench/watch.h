@@ -11,14 +11,15 @@
 #include "gswbench/status.h"
 #include "gswbench/step.h"
 
-// Phase of a rank, in the order of the job. WATCH_STEP and WATCH_BETWEEN alternate.
+// Phase of a rank. WATCH_STEP and WATCH_BETWEEN alternate.
 enum watch_phase {
     WATCH_OPENING,    // setup and first step, in which memory is allocated and communicators connect
     WATCH_STEP,
     WATCH_BETWEEN,    // after a step: waiting for all ranks in MPI collectives
     WATCH_CLOSING,    // after the last step: writing traces, weights and files
-    WATCH_FILE,       // between steps: reading or writing a checkpoint file
-    WATCH_FILES,      // between steps: waiting for checkpoint files of other ranks
+    WATCH_FILE,       // between steps: reading or writing a file
+    WATCH_FILES,      // between steps: waiting for files of other ranks
+    WATCH_SAVING,     // between steps: saving a checkpoint, before or after its files
 };
 
 struct watch_setup {
@@ -50,14 +51,15 @@ void   watch_close(struct watch *watch);
 // Returns the progress counters for step_set_progress.
 struct step_progress *watch_progress(struct watch *watch);
 
-// Tells the watchdog that this rank enters a phase of this step.
+// Tells the watchdog that this rank enters a phase of this step. All ranks enter the same phases in the same order,
+// except WATCH_FILE: the others wait for a rank that has entered fewer.
 void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
 // Tells the watchdog about work outside the job's steps, which `words` describe. WATCH_STEP: the rank works, and waits
 // only in communication ops of `plan` (NULL: none). Their groups are groups of the mesh or any two ranks.
 // WATCH_BETWEEN: the rank waits for all other ranks; every rank calls this equally often. The plan must stay valid
 // until the next call.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words);
-// watch_enter_file: the rank starts to read or write the checkpoint file at path; path NULL: it now waits for files of
+// watch_enter_file: the rank starts to read or write the file at path; path NULL: it now waits for files of
 // other ranks. watch_move: a thread of the rank has read or written some bytes. They count as progress only in
 // WATCH_FILE. While any rank of the job reads or writes, the watchdog does not report a hang.
 void watch_enter_file(struct watch *watch, const char *path);

@@ -175,7 +175,7 @@ bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
     if (steps->checkpoints.saving == NULL && due == 0) {
         return true;
     }
-    steps_enter(steps, WATCH_CLOSING, index);
+    steps_enter(steps, WATCH_SAVING, index);
     if (steps->checkpoints.saving != NULL &&
         (due != 0 || is_last ||
          comm_smallest(steps->comm, checkpoint_save_is_written(steps->checkpoints.saving)) > 0)) {

@@ -1,32 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Finds the rank that blocks the others. A rank in a communication op waits for the ranks that have not reached this
-// op. A rank after a step waits for ranks that are still in it. A rank is to blame if others wait for it and it waits
-// for no rank. A process that has stopped or ended is always to blame.
+// op. Outside ops it waits for ranks that have not entered its phase. A rank is to blame if others wait for it and it
+// waits for no rank. A process that has stopped or ended is always to blame.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
 
 static const double DEAF_SECONDS = 3;    // without a poll for 30 periods, the watchdog gets no CPU time
-
-// Returns the position of a rank in the job, to compare ranks: 2 s in step s or at a checkpoint file after it, 2 s + 1
-// while the rank waits for others after step s.
-static int64_t find_position(const struct slot *slot)
-{
-    switch ((enum watch_phase)slot->phase) {
-    case WATCH_OPENING:
-        return -1;
-    case WATCH_STEP:
-    case WATCH_FILE:
-        return 2 * slot->step;
-    case WATCH_BETWEEN:
-    case WATCH_FILES:
-        return 2 * slot->step + 1;
-    case WATCH_CLOSING:
-        return INT64_MAX;
-    }
-    return -1;
-}
 
 static bool is_in_step(const struct slot *slot)
 {
@@ -84,12 +65,13 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
         return false;
     }
     if (!is_in_step(slot)) {
-        return find_position(other) < find_position(slot);
+        return other->position < slot->position;
     }
     bool is_idle, other_is_idle;
     is_computing(slot, &is_idle);
-    if (is_idle) {    // it has finished testing single ops, and waits for ranks that still test
-        return is_computing(other, &other_is_idle) && find_position(other) == find_position(slot);
+    if (is_idle) {    // it waits for ranks that have not begun the step, or that still test single ops
+        return other->position < slot->position ||
+               (is_computing(other, &other_is_idle) && other->position == slot->position);
     }
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         if (slot->streams[stream].axes != 0 && !has_joined(slot, stream, other) &&
@@ -144,8 +126,7 @@ static bool is_worse(const struct slot *first, int64_t first_waits, const struct
     if ((first_waits == 0) != (second_waits == 0)) {
         return first_waits == 0;
     }
-    return find_position(first) != find_position(second) ? find_position(first) > find_position(second)
-                                                         : slot_op(first) > slot_op(second);
+    return first->position != second->position ? first->position > second->position : slot_op(first) > slot_op(second);
 }
 
 enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,

@@ -24,8 +24,9 @@ struct slot {
     int32_t            rank, pid;
     int32_t            phase;    // enum watch_phase
     int64_t            step;
-    double             still;    // seconds without progress
-    double             age;      // seconds since its watchdog last polled
+    int64_t            position;    // number of phases that it has entered, except WATCH_FILE
+    double             still;       // seconds without progress
+    double             age;         // seconds since its watchdog last polled
     char               state;    // state letter of its process in /proc (R, S, T, ...); '-': it has ended; '?': unknown
     char               host[64];
     char               where[SHOWN_BYTES];    // position in words, from the last poll of its watchdog
@@ -37,7 +38,7 @@ struct slot {
 struct shown {
     struct step_progress progress;
     atomic_int           phase;
-    atomic_llong         step;
+    atomic_llong         step, position;
     _Atomic double       moved;     // time of the last progress, by clock_seconds
     _Atomic double       looked;    // time of its watchdog's last poll
     // 0, or a later time that counts as the last progress, because another rank's file still grows
@@ -95,7 +96,7 @@ void slot_show_part(struct shown *shown, const struct plan *plan, const char *wo
 void slot_name_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes);
 
 // Returns the plan index of the op that a rank executes: its last communication op, or its compute op if it is in no
-// communication op; -1: none.
+// communication op, or else the last op that it has started; -1: none.
 int32_t slot_op(const struct slot *slot);
 
 // blame.c: why a rank is to blame for a hang.

@@ -52,13 +52,14 @@ void shown_text_read(char to[SHOWN_BYTES], const _Atomic char from[SHOWN_BYTES])
 void slot_read(struct slot *slot, const struct shown *shown, const char *host)
 {
     double now = clock_seconds();
-    *slot      = (struct slot){.rank  = shown->rank,
-                               .pid   = shown->pid,
-                               .phase = shown->phase,
-                               .step  = shown->step,
-                               .still = now - shown->moved,
-                               .age   = now - shown->looked,
-                               .state = process_state(shown->pid)};
+    *slot      = (struct slot){.rank     = shown->rank,
+                               .pid      = shown->pid,
+                               .phase    = shown->phase,
+                               .step     = shown->step,
+                               .position = shown->position,
+                               .still    = now - shown->moved,
+                               .age      = now - shown->looked,
+                               .state    = process_state(shown->pid)};
     text_copy(slot->host, sizeof(slot->host), host);
     shown_text_read(slot->where, shown->where);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
@@ -109,12 +110,13 @@ static void describe_position(const struct slot *slot, const struct plan *plan, 
                                         [WATCH_BETWEEN] = "after step",
                                         [WATCH_CLOSING] = "after the last step",
                                         [WATCH_FILE]    = "at a file",
-                                        [WATCH_FILES]   = "between files"};
+                                        [WATCH_FILES]   = "between files",
+                                        [WATCH_SAVING]  = "in the checkpoint after step"};
     if (slot->phase < 0 || slot->phase >= (int32_t)(sizeof(names) / sizeof(names[0]))) {    // an unknown phase
         text_copy(text, bytes, slot->where);
         return;
     }
-    bool has_step = slot->phase == WATCH_STEP || slot->phase == WATCH_BETWEEN;
+    bool has_step = slot->phase == WATCH_STEP || slot->phase == WATCH_BETWEEN || slot->phase == WATCH_SAVING;
     snprintf(text, bytes, has_step ? "%s %" PRId64 : "%s", names[slot->phase], slot->step);
 }
 
@@ -162,13 +164,14 @@ void slot_show_part(struct shown *shown, const struct plan *plan, const char *wo
 
 int32_t slot_op(const struct slot *slot)
 {
-    int32_t furthest = -1;
+    int32_t furthest = -1, started = -1;
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        if (slot->streams[stream].axes != 0 && slot->streams[stream].op > furthest) {
-            furthest = slot->streams[stream].op;
-        }
+        const struct stream_slot *at = &slot->streams[stream];
+        furthest                     = at->axes != 0 && at->op > furthest ? at->op : furthest;
+        started                      = at->op > started ? at->op : started;
     }
-    return furthest >= 0 ? furthest : slot->streams[STREAM_COMPUTE].op;
+    int32_t computed = slot->streams[STREAM_COMPUTE].op;
+    return furthest >= 0 ? furthest : computed >= 0 ? computed : started;
 }
 
 static size_t segment_bytes(const struct comm_topology *topology)

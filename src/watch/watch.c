@@ -189,10 +189,20 @@ struct step_progress *watch_progress(struct watch *watch)
     return &watch->shown->progress;
 }
 
+static void forget_ops(struct shown *shown)
+{
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        shown->progress.op[stream]    = 0;
+        shown->progress.moves[stream] = 0;
+    }
+}
+
 void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step)
 {
+    forget_ops(watch->shown);    // of the previous phase
     watch->shown->step  = step;
     watch->shown->phase = phase;
+    watch->shown->position++;
 }
 
 // The mutex keeps the watchdog thread out: the thread holds it except while it waits for its next poll.
@@ -203,10 +213,9 @@ void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct 
     shown->step += (int)phase == shown->phase && phase == WATCH_BETWEEN;
     shown->step += phase == WATCH_STEP && shown->phase != WATCH_STEP;
     shown->phase = phase;
-    for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        shown->progress.op[stream]    = 0;
-        shown->progress.moves[stream] = 0;
-    }
+    shown->position =
+        2 * shown->step + (phase == WATCH_BETWEEN);    // ranks may skip a WATCH_STEP, but no WATCH_BETWEEN
+    forget_ops(shown);
     watch->part = plan;
     text_copy(watch->words, sizeof(watch->words), words);
     slot_show_part(shown, plan, words);
@@ -235,6 +244,7 @@ void watch_enter_file(struct watch *watch, const char *path)
         pthread_mutex_unlock(&watch->mutex);
     }
     watch->shown->phase = path != NULL ? WATCH_FILE : WATCH_FILES;
+    watch->shown->position += path == NULL;
 }
 
 void watch_learn(struct watch *watch, double seconds)

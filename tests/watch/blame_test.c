@@ -11,11 +11,14 @@ enum { RANKS = 4, SHARDS = 1 << AXIS_FSDP, REPLICAS = 1 << AXIS_DP };
 static struct slot slots[RANKS];
 static int64_t     index_found, waiting;
 
+enum { POSITION = 15 };    // of all ranks, unless a test says otherwise
+
 // Sets all ranks to compute in step 7. None waits.
 static void show_ranks(void)
 {
     for (int rank = 0; rank < RANKS; rank++) {
-        slots[rank] = (struct slot){.rank = rank, .pid = 100 + rank, .phase = WATCH_STEP, .step = 7, .state = 'R'};
+        slots[rank] = (struct slot){
+            .rank = rank, .pid = 100 + rank, .phase = WATCH_STEP, .step = 7, .position = POSITION, .state = 'R'};
         for (int stream = 0; stream < STREAM_COUNT; stream++) {
             slots[rank].streams[stream] = (struct stream_slot){.op = -1, .peer = -1};
         }
@@ -59,9 +62,21 @@ Test(blame, falls_on_a_rank_that_is_still_in_the_step)
 {
     for (int rank = 0; rank < RANKS; rank++) {
         slots[rank].phase = rank == 1 ? WATCH_STEP : WATCH_BETWEEN;
+        slots[rank].position += rank != 1;
     }
     cr_expect_eq(find(), BLAME_AWAITED);
     cr_expect_eq(index_found, 1);
+}
+
+// The others wait for rank 1 before the first op of step 7.
+Test(blame, falls_on_a_rank_that_does_not_come_to_the_step)
+{
+    slots[1].phase = WATCH_BETWEEN;
+    slots[1].step  = 6;
+    slots[1].position--;
+    cr_expect_eq(find(), BLAME_AWAITED);
+    cr_expect_eq(index_found, 1);
+    cr_expect_eq(waiting, 3);
 }
 
 // Ranks 0, 2 and 3 have written their checkpoint files and wait for the file of rank 1.
@@ -69,10 +84,43 @@ Test(blame, falls_on_a_rank_that_is_still_at_a_file)
 {
     for (int rank = 0; rank < RANKS; rank++) {
         slots[rank].phase = rank == 1 ? WATCH_FILE : WATCH_FILES;
+        slots[rank].position += rank != 1;
     }
     cr_expect_eq(find(), BLAME_AWAITED);
     cr_expect_eq(index_found, 1);
     cr_expect_eq(waiting, 3);
+}
+
+// Rank 2 does not get to the files of a checkpoint after step 7, in which the others wait.
+Test(blame, falls_on_a_rank_that_hangs_in_a_save_before_its_file)
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        slots[rank].phase = rank == 2 ? WATCH_SAVING : WATCH_FILES;
+        slots[rank].position += rank == 2 ? 2 : 3;
+    }
+    cr_expect_eq(find(), BLAME_AWAITED);
+    cr_expect_eq(index_found, 2);
+    cr_expect_eq(waiting, 3);
+}
+
+// Rank 3 does not come from its step to the save, and rank 0 hangs after the save, when the others are in the next
+// step.
+Test(blame, falls_on_a_rank_that_hangs_before_a_save_or_after_it)
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        slots[rank].phase = rank == 3 ? WATCH_BETWEEN : WATCH_SAVING;
+        slots[rank].position += rank == 3 ? 1 : 2;
+    }
+    cr_expect_eq(find(), BLAME_AWAITED);
+    cr_expect_eq(index_found, 3);
+
+    show_ranks();
+    for (int rank = 0; rank < RANKS; rank++) {
+        slots[rank].phase = rank == 0 ? WATCH_FILES : WATCH_BETWEEN;
+        slots[rank].position += rank == 0 ? 6 : 7;
+    }
+    cr_expect_eq(find(), BLAME_AWAITED);
+    cr_expect_eq(index_found, 0);
 }
 
 // Rank 2 skipped the collective in which rank 3 waits, and waits in the next one. So ranks wait for each other in a
@@ -133,7 +181,7 @@ Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
     cr_expect_eq(index_found, 2);
     cr_expect_eq(waiting, 3);
 
-    slots[2].step = 8;
+    slots[2].position++;
     cr_expect_eq(find(), BLAME_NOBODY);
 }
 
