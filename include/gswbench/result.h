@@ -244,6 +244,7 @@ struct journal {
     bool   is_open;
     int    file;
     double synced;    // time of the last fdatasync, by clock_seconds
+    char   path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
 
     int64_t  lines;
     uint64_t digest;    // digest of all lines so far

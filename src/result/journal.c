@@ -61,11 +61,13 @@ static status append(struct journal *journal, const char *key, json_t *value)
     free(line.data);
     free(text);
     json_decref(value);
-    return is_written ? OK : fail_as(EXIT_OUTPUT, "cannot write " JOURNAL_FILE ": %s", strerror(error));
+    errno = error;
+    return is_written ? OK : output_cannot("write", journal->path);
 }
 
 status journal_open(struct journal *journal, const struct output_folder *folder, const struct result *result)
 {
+    snprintf(journal->path, sizeof(journal->path), "%s/" JOURNAL_FILE, folder->path);
     TRY(output_open_log(folder, JOURNAL_FILE, &journal->file));
     journal->is_open = true;
     flock(journal->file, LOCK_EX | LOCK_NB);    // an error is ignored, because some file systems have no locks
@@ -87,7 +89,12 @@ bool journal_is_locked(const char *path)
 
 status journal_add_step(struct journal *journal, const struct result *result)
 {
-    return append(journal, "step", result_step_to_json(&result->steps[result->step_count - 1]));
+    status added = append(journal, "step", result_step_to_json(&result->steps[result->step_count - 1]));
+    return failed(&added) ? fail_as(added.exit_code,
+                                    "%.500s: gswbench report --recover %.*s writes a partial result from the steps "
+                                    "before",
+                                    added.text, (int)(strlen(journal->path) - strlen("/" JOURNAL_FILE)), journal->path)
+                          : OK;
 }
 
 static void print_digest(char text[24], uint64_t digest)

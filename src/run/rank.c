@@ -143,33 +143,44 @@ static status check_graphs(const struct rank *rank)
 // Writes and prints the result from the steps in the journal. The watchdog thread calls it to end a run during a step.
 // It keeps the mutex `keeping`, so that no further step is printed, which the result would lack. If the mutex is not
 // free after a second, because an output pipe is blocked, it goes on without.
-static bool leave_result(struct rank *rank, const char *why, const struct result_reason *further)
+static status leave_result(struct rank *rank, const char *why, const struct result_reason *further)
 {
-    struct result   result = {0};
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec++;
-    pthread_mutex_timedlock(&rank->steps.keeping, &until);
-    status written = rank->folder.is_open ? report_recover(&result, rank->folder.path, why, further) : fail("none");
-    if (!failed(&written) && !rank->benchmark->is_mute) {
+    struct result result = {0};
+    double        began  = clock_seconds();    // pthread_mutex_timedlock would wait longer if the clock were set back
+    while (pthread_mutex_trylock(&rank->steps.keeping) != 0 && clock_seconds() - began < 1) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    if (!rank->folder.is_open) {
+        return fail_as(EXIT_STOPPED, "nothing was measured");
+    }
+    status written = report_recover(&result, rank->folder.path, why, further);
+    if (failed(&written)) {
+        return fail_as(EXIT_OUTPUT, "%.500s: when this is mended, type gswbench report --recover %.400s", written.text,
+                       rank->folder.path);
+    }
+    if (!rank->benchmark->is_mute) {
         report_print(report_of_run(rank->benchmark->json, rank->benchmark->is_verbose), &result);
     }
-    return !failed(&written);
+    return OK;
 }
 
 static void end_stopped(void *context, int signal)
 {
     char why[64];
     snprintf(why, sizeof(why), "stopped during a step by %s", signals_name(signal));
-    leave_result(context, why, NULL);
-    _exit(EXIT_STOPPED);
+    status left = leave_result(context, why, NULL);
+    if (failed(&left)) {
+        fprintf(stderr, "gswbench: %s: %s\n", why, left.text);
+    }
+    _exit(failed(&left) ? left.exit_code : EXIT_STOPPED);
 }
 
 static void end_damaged(void *context, int number, int64_t step, const char *what)
 {
     struct result_reason reason = {.verdict = VERDICT_INVALID, .id = "damaged", .rank = number, .step = step};
     snprintf(reason.message, sizeof(reason.message), "step %" PRId64 ", rank %d: %s", step, number, what);
-    if (!leave_result(context, "a step could not go on", &reason)) {
+    status left = leave_result(context, "a step could not go on", &reason);
+    if (failed(&left)) {
         fprintf(stderr, "gswbench: %s\n", reason.message);
     }
     _exit(EXIT_INVALID);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Tests how the journal of a run is read when it is complete or damaged.
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "folder.h"
@@ -107,4 +110,37 @@ Test(journal, is_refused_where_its_first_line_is_not_whole)
             strstr(read.text, "run.jsonl: its first line is incomplete: the run died before its first step"), "%s: %s",
             commands[i], read.text);
     }
+}
+
+Test(journal, says_where_a_step_cannot_be_written_and_how_to_keep_the_others)
+{
+    struct output_folder output  = {0};
+    struct journal       journal = {0};
+    struct rlimit        limit   = {.rlim_max = RLIM_INFINITY};
+    struct stat          about;
+    char                 expected[512];
+    cr_assert_eq(unlink(path), 0);
+    written.step_count = 0;
+    cr_assert_str_empty(output_open_folder(&output, folder).text);
+    cr_assert_str_empty(journal_open(&journal, &output, &written).text);
+    cr_assert_eq(stat(path, &about), 0);
+    limit.rlim_cur = (rlim_t)about.st_size + 20;
+    signal(SIGXFSZ, SIG_IGN);
+    cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+
+    written.step_count = 1;
+    status added       = journal_add_step(&journal, &written);
+
+    limit.rlim_cur = RLIM_INFINITY;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    snprintf(
+        expected, sizeof(expected),
+        "cannot write %s: File too large: gswbench report --recover %s writes a partial result from the steps before",
+        path, folder);
+    cr_expect_str_eq(added.text, expected);
+    cr_expect_eq(added.exit_code, EXIT_OUTPUT);
+    journal_close(&journal);
+    output_close_folder(&output);
+    cr_expect_str_empty(read_after("true").text);
+    cr_expect_eq(read_back.step_count, 0, "half a line is no step");
 }

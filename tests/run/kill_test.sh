@@ -180,4 +180,21 @@ expect '^RESULT PARTIAL'
 limited '^partial: died: stopped during a step by its time limit; 2 of 100000 steps are in its journal$' \
     --set fault.kind=delay --set fault.rank=1 --set fault.step=2 --set fault.amount=60
 
+# On a full disk, such a run says that it has no result and how to get it.
+disk=$GSWBENCH_BINARY_DIR/tests/libfaulty_disk.so
+[ -f "$disk" ] || finish
+rm -rf results
+LD_PRELOAD=$disk FAULTY_NAME=steps.csv FAULTY_CALL=1 FAULTY_ERRNO=28 "$GSWBENCH" run --config tiny-llama --layers 1 --backend host \
+    --ranks 2 --steps 100000 --set trace.steps=0 --out results --set fault.kind=delay --set fault.rank=1 --set fault.step=2 \
+    --set fault.amount=60 >output 2>&1 </dev/null &
+process=$! code=0
+until grep -qs '^completed step: 1,' output || ! kill -0 $process; do
+    sleep 0.1
+done
+kill -TERM $process
+wait $process || code=$?
+[ $code -eq 9 ] || complain "exit code $code, not 9, on a full disk"
+expect '^gswbench: stopped during a step by SIGTERM: cannot write results/.*/steps.csv: No space left on device: when this is mended, type gswbench report --recover results/'
+run 0 "$GSWBENCH" report --recover "$(find results -name run.jsonl -printf '%h\n')"
+expect '; 2 of 100000 steps are in its journal$'
 finish
