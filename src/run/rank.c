@@ -357,8 +357,12 @@ static status finish(struct rank *rank)
         if (rank->benchmark->conclude != NULL) {
             rank->benchmark->conclude(rank->benchmark->context, result);
         }
+        if (rank->watch != NULL) {
+            watch_enter_file(rank->watch, rank->folder.path);
+        }
         written = write_result(rank, failed(&kept) ? kept : drawn);
     }
+    steps_enter(&rank->steps, WATCH_CLOSING, result->planned_steps);    // the other ranks wait for rank 0 from here
     int code = leave_code(rank);
     comm->ops->share(comm, &code, sizeof(code), 0);
     TRY(comm_agree(comm, written));

@@ -282,6 +282,9 @@ static bool print_step(struct steps *steps, int64_t index)
 // Writes a step to the journal before it prints it, so that every printed step can be recovered.
 static status keep_step(struct steps *steps, int64_t index)
 {
+    if (steps->hang_watch != NULL) {
+        watch_enter_file(steps->hang_watch, steps->journal->path);
+    }
     pthread_mutex_lock(&steps->keeping);
     status kept = journal_add_step(steps->journal, steps->result);
     if (!failed(&kept) && !print_step(steps, index)) {
@@ -424,6 +427,7 @@ static bool measure_step(struct steps *steps, struct loop *loop, int64_t index)
     if (steps->comm->topology.rank == 0 && !failed(&loop->output)) {
         loop->output = keep_step(steps, index);
     }
+    steps_enter(steps, WATCH_BETWEEN, index);    // the other ranks wait for rank 0 from here
     bool goes_on  = may_continue(steps, loop, index);
     bool is_saved = checkpoints_follow(steps, index, !goes_on || index + 1 == steps->result->planned_steps);
     profile_end(steps, index, !goes_on || !is_saved);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A slow save or load is not a hang while bytes move on any rank. A stalled one is a hang, and its file is named. After
-# a signal, a save has checkpoint.grace seconds.
+# A slow save or load is not a hang while bytes move on any rank. A stalled one is a hang, and its file is named; so is
+# a stalled journal. After a signal, a save has checkpoint.grace seconds.
 # shellcheck source=tests/support/script.sh
 . "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77
@@ -29,6 +29,11 @@ both() {    # both OF_SLOW OF_STOPPED: settings
 both "checkpoint.save=$folder/saved" "checkpoint.save=$folder/stopped-saved"
 both "checkpoint.load=$folder/saved" "checkpoint.load=$folder/saved"
 rm -r saved
+
+# A journal that cannot be written is a hang of rank 0, for which the others wait, after the time that files have.
+run 7 env LD_PRELOAD="$disk" FAULTY_NAME=run.jsonl FAULTY_SECONDS=60 FAULTY_CALL=4 "${job[@]}" --steps 20 --set run.output=results
+expect '^gswbench: hang: rank 0 \(.*: the others wait for it; no progress for 1[0-9]\.[0-9] s; last: at file .*/run.jsonl; 1 other waits$'
+
 
 # Signalled during its steps, a run with grace saves a checkpoint; a run without grace ends before it can.
 ended() {    # ended GRACE: whether a whole checkpoint is left of a run that gets SIGTERM
