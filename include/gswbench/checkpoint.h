@@ -18,11 +18,6 @@ status checkpoint_check_space(const struct plan *plan, const struct output_folde
 // created, or must be empty.
 status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder);
 
-// Writes the current weights of a step in fp32, from the masters if there are any. Rank 0 writes; folder must be empty.
-// Collective.
-status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm,
-                        const struct output_folder *folder);
-
 // Training progress at a save: completed steps, consumed samples, and the data and seed that the samples came from.
 struct checkpoint_origin {
     int64_t step, samples, seed;
@@ -37,6 +32,11 @@ struct checkpoint_watch {
     void (*moved)(void *context);
     void *context;
 };
+
+// Writes the current weights of a step in fp32, from the masters if there are any. Rank 0 writes; folder must be empty.
+// Every rank calls watch->moved, and none calls enter. Collective.
+status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm,
+                        const struct output_folder *folder, const struct checkpoint_watch *watch);
 
 // Cost of a save or load on this rank. bytes: written or read.
 struct checkpoint_cost {

@@ -268,6 +268,7 @@ static status append_present(struct safetensors_writer *writer, const struct wei
             copy_own(&place, unit, own, (struct plan_slice){first, count}, values);
         }
         gather_values(source, values, count);
+        checkpoint_moved(&source->watch);
         if (writer != NULL && !failed(&result)) {
             result = safetensors_append(writer, values, format_bytes(FORMAT_F32, count));
         }
@@ -462,9 +463,9 @@ status checkpoint_write_stored(const struct plan *plan, struct catalogue *stored
 }
 
 status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm,
-                        const struct output_folder *folder)
+                        const struct output_folder *folder, const struct checkpoint_watch *watch)
 {
-    struct weight_source source = {.plan = plan, .step = step, .comm = comm};
+    struct weight_source source = {.plan = plan, .step = step, .comm = comm, .watch = *watch};
     if (comm->topology.rank == 0) {
         status result = checkpoint_write_folder(&source, folder, shard_bytes_default);
         announce_next(comm, false);

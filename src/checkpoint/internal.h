@@ -16,6 +16,8 @@ struct weight_source {
     struct catalogue  *stored;
     uint64_t           seed;
     enum format        format;
+
+    struct checkpoint_watch watch;
 };
 
 // A part of a weight in a plan. A part is one tensor of the file: q, k and v are parts of the weight "qkv".

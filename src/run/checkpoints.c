@@ -191,6 +191,18 @@ bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
     return !failed(&steps->checkpoints.saved);
 }
 
+static void beat(void *context)
+{
+    watch_beat(context);
+}
+
+status checkpoints_write_weights(struct steps *steps, const struct output_folder *folder)
+{
+    bool                          is_watched = steps->hang_watch != NULL;
+    const struct checkpoint_watch watch      = {NULL, is_watched ? beat : NULL, steps->hang_watch};
+    return comm_agree(steps->comm, checkpoint_write(steps->plan, steps->step, steps->comm, folder, &watch));
+}
+
 void checkpoints_close(struct steps *steps)
 {
     checkpoint_save_close(steps->checkpoints.saving);

@@ -123,11 +123,12 @@ bool validation_end(struct steps *steps, int64_t index, bool is_finite);
 
 // checkpoints.c: checkpoints_open opens the checkpoint to load, and fails early if a later save would fail.
 // checkpoints_begin fills the tensors from it, or randomly. checkpoints_follow saves after a step if a save is due, and
-// returns false if the save failed. Collective.
+// returns false if the save failed. checkpoints_write_weights writes the weights to the folder of rank 0. Collective.
 status checkpoints_open(struct catalogue **loaded, const struct config *config, const struct plan *plan,
                         struct comm *comm);
 status checkpoints_begin(struct steps *steps);
 bool   checkpoints_follow(struct steps *steps, int64_t index, bool is_last);
+status checkpoints_write_weights(struct steps *steps, const struct output_folder *folder);
 // checkpoints_judge computes the step times with and without a save, and checkpoints_describe records this rank's
 // costs; both only on this rank. checkpoints_close drops an unfinished save and closes the loaded checkpoint.
 void checkpoints_judge(struct steps *steps);

@@ -10,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gswbench/checkpoint.h"
 #include "gswbench/clock.h"
 #include "gswbench/comparison.h"
 #include "gswbench/fatal.h"
@@ -343,7 +342,7 @@ static status finish(struct rank *rank)
         replicas_compare(result, &rank->steps);
     }
     if (rank->benchmark->weights_out != NULL && !failed(&kept)) {    // the traced steps change the weights
-        kept = comm_agree(comm, checkpoint_write(&rank->plan, rank->step, comm, &rank->weights));
+        kept = checkpoints_write_weights(&rank->steps, &rank->weights);
     }
     if (result->step_count == result->planned_steps && rank->benchmark->job.config.trace.steps > 0) {
         drawn = steps_trace(&rank->steps, &rank->folder);

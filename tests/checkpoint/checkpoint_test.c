@@ -111,7 +111,8 @@ static void *write_rank(void *argument)
         mkdir(weights_folder, 0755);
         output_open_folder(&held, weights_folder);
     }
-    writer->result = checkpoint_write(&writer->plan, &writer->step, &comm, &held);
+    writer->result =
+        checkpoint_write(&writer->plan, &writer->step, &comm, &held, &(struct checkpoint_watch){NULL, NULL, NULL});
     output_close_folder(&held);
     comm_close(&comm);
     return NULL;

@@ -34,6 +34,10 @@ rm -r saved
 run 7 env LD_PRELOAD="$disk" FAULTY_NAME=run.jsonl FAULTY_SECONDS=60 FAULTY_CALL=4 "${job[@]}" --steps 20 --set run.output=results
 expect '^gswbench: hang: rank 0 \(.*: the others wait for it; no progress for 1[0-9]\.[0-9] s; last: at file .*/run.jsonl; 1 other waits$'
 
+# Weights take longer than that time on a slow disk, which is no hang.
+run 0 env LD_PRELOAD="$disk" FAULTY_NAME=model.safetensors FAULTY_SECONDS=0.9 "${job[@]}" --set run.output=results --weights-out weights
+expect '^RESULT DEGRADED'
+[ -f weights/config.json ] || complain "the weights are not whole"
 
 # Signalled during its steps, a run with grace saves a checkpoint; a run without grace ends before it can.
 ended() {    # ended GRACE: whether a whole checkpoint is left of a run that gets SIGTERM

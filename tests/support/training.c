@@ -95,7 +95,7 @@ static void end(struct training *training, const struct plan *plan, const struct
     if (training->weights != NULL) {
         struct output_folder folder = {.is_open = false};
         training_require(comm->topology.rank == 0 ? output_claim_folder(&folder, training->weights) : OK);
-        training_require(checkpoint_write(plan, step, comm, &folder));
+        training_require(checkpoint_write(plan, step, comm, &folder, &(struct checkpoint_watch){NULL, NULL, NULL}));
         output_close_folder(&folder);
     }
 }
