@@ -33,6 +33,14 @@ static void pause_for(long nanoseconds)
     nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
 }
 
+// Waits, and answers other hosts. It counts as a poll: a watchdog that handles an alarm is not deaf.
+static void attend(struct watch *watch, struct responses *responses)
+{
+    pause_for(LOOK_NS);
+    alarm_answer(watch, responses);
+    watch->shown->looked = clock_seconds();
+}
+
 static void read_host(const struct watch *watch, struct datagram *datagram)
 {
     const struct comm_topology *topology = &watch->setup.comm->topology;
@@ -126,8 +134,7 @@ static void collect_states(struct watch *watch, struct responses *responses)
             all = true;
             send_to_others(watch, DATAGRAM_ASK, responses, ranks);
         }
-        pause_for(LOOK_NS);
-        alarm_answer(watch, responses);
+        attend(watch, responses);
     }
 }
 
@@ -188,8 +195,7 @@ static bool await_verdict(struct watch *watch, unsigned extensions, double secon
     double begin = clock_seconds();
     while (watch->segment->verdict == 0 && watch->segment->extensions == extensions &&
            clock_seconds() - begin < seconds) {
-        pause_for(LOOK_NS);
-        alarm_answer(watch, NULL);
+        attend(watch, NULL);
     }
     return watch->segment->verdict != 0 || watch->segment->extensions != extensions;
 }
@@ -219,18 +225,21 @@ static void free_responses(struct responses *responses)
     free(responses->has_answered);
 }
 
-// Ranks that wait for another rank's checkpoint file do not hang while the file grows. Returns whether a file has grown
-// within its time limit. If so, extends the deadlines of this host's ranks until the file would exceed that limit.
+// Ranks that wait for another rank's file do not hang while the file grows, unless a process of the job has ended.
+// Returns whether a file has grown within its time limit. If so, extends the deadlines of this host's ranks until the
+// file would exceed that limit.
 static bool extend_deadlines(struct watch *watch, const struct responses *responses)
 {
     double still = INFINITY, limit = watch_limit(watch, WATCH_FILE);
+    bool   is_whole = true;
     for (int64_t i = 0; i < responses->count; i++) {
-        // A stopped or ended process makes no progress.
-        if (responses->slots[i].phase == WATCH_FILE && strchr("-ZXTt", responses->slots[i].state) == NULL) {
+        is_whole &= strchr("-ZX", responses->slots[i].state) == NULL;
+        // A stopped process makes no progress.
+        if (responses->slots[i].phase == WATCH_FILE && strchr("Tt", responses->slots[i].state) == NULL) {
             still = fmin(still, responses->slots[i].still);
         }
     }
-    if (still >= limit) {
+    if (still >= limit || !is_whole) {
         return false;
     }
     for (int i = 0; i < watch->setup.comm->topology.local_ranks; i++) {

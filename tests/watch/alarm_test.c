@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "gswbench/clock.h"
+#include "meshes.h"
 #include "watch/internal.h"
 
 enum { RANKS = 3, LEADER = 1, OTHER = 2, MOMENT_NS = 100000000 };
@@ -49,6 +50,8 @@ static pid_t call_alarm(int rank)
     pid_t child = fork();
     if (child == 0) {
         struct watch watch = watch_of(rank);
+        struct plan  plan  = {.mesh = MESH(.dp = RANKS)};
+        watch.setup.plan   = &plan;
         alarm_end_job(&watch);
         _exit(0);
     }
@@ -106,4 +109,32 @@ Test(alarm, extends_the_deadlines_of_ranks_while_a_file_grows)
     cr_expect_float_eq(segment->ranks[2].extended + for_steps, now + 47, 1);
     cr_expect_eq(segment->extensions, 1);
     cr_expect_eq(segment->leader, 0);
+}
+
+// Rank 1 has died, so the job ends, though the file of rank 0 grows.
+Test(alarm, excuses_nobody_after_a_rank_has_died)
+{
+    pid_t dead = fork();
+    if (dead == 0) {
+        _exit(0);
+    }
+    exit_code_of(dead);
+    segment->ranks[0].phase = WATCH_FILE;
+    segment->ranks[0].moved = clock_seconds();
+    segment->ranks[1].pid   = dead;
+
+    cr_expect_eq(exit_code_of(call_alarm(OTHER)), EXIT_HANG);
+    cr_expect_eq(segment->extensions, 0);
+}
+
+Test(alarm, shows_that_a_rank_which_waits_for_the_verdict_still_polls)
+{
+    segment->leader              = LEADER;
+    segment->ranks[OTHER].looked = 1;    // long ago
+    pid_t waiting                = call_alarm(OTHER);
+
+    cr_expect_lt(clock_seconds() - segment->ranks[OTHER].looked, 3);
+
+    segment->verdict = 1;
+    cr_expect_eq(exit_code_of(waiting), EXIT_HANG);
 }
