@@ -124,6 +124,17 @@ static bool ends_only_row(const status *error)
     return error->exit_code == EXIT_CONFIG || error->exit_code == EXIT_MEMORY;
 }
 
+// Keeps the lines of the error as one line of the table.
+static void keep_error(struct suite_row *row, status error)
+{
+    row->verdict   = ACCEPTANCE_CANNOT_TELL;
+    row->reason[0] = '\0';
+    for (char *rest, *line = strtok_r(error.text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        size_t used = strlen(row->reason);
+        snprintf(row->reason + used, sizeof(row->reason) - used, "%s%s", used > 0 ? "; " : "", line);
+    }
+}
+
 static status run_row(struct session *session, struct suite_row *row)
 {
     char           folder[OUTPUT_PATH_BYTES];
@@ -141,8 +152,7 @@ static status run_row(struct session *session, struct suite_row *row)
         keep_outcome(row, accept);
         session->suite->is_stopped = was_stopped(row->run_verdict);
     } else if (session->is_first && ends_only_row(&result)) {
-        row->verdict = ACCEPTANCE_CANNOT_TELL;
-        snprintf(row->reason, sizeof(row->reason), "%.500s", result.text);
+        keep_error(row, result);
     }
     free(accept);
     return ends_only_row(&result) ? OK : result;
@@ -208,21 +218,25 @@ static status leave(struct session *session)
     return accept_leave(session->comm, result, code);
 }
 
-// Runs the preflight of the suite with the ops of the first row that can run here.
+// Runs the preflight of the suite with the ops of the first row that can run and fits the machine.
 static status measure(struct session *session)
 {
     const struct suite *suite     = session->suite;
     struct preflight    preflight = {.seconds = suite->seconds, .json = suite->json};
-    for (int64_t i = suite->row_count - 1; i >= 0; i--) {
+    status              result    = OK;
+    bool                is_done   = false;
+    for (int64_t i = 0; !is_done && i < suite->row_count; i++) {
         if (suite->rows[i].benchmark != NULL) {
+            preflight_free(&session->report);
             preflight.benchmark = *suite->rows[i].benchmark;
+            result              = preflight_measure(&session->report, &preflight, session->comm);
+            is_done             = !failed(&result) || !ends_only_row(&result);
         }
     }
-    TRY(preflight_measure(&session->report, &preflight, session->comm));
-    if (session->is_first && !suite->json) {
+    if (!failed(&result) && session->is_first && !suite->json) {
         preflight_write_text(&session->report, stdout);
     }
-    return OK;
+    return result;
 }
 
 // If ranks are threads of one process, they share *suite. So only rank 0 changes it, and between collectives.

@@ -193,7 +193,7 @@ status suite_read(struct suite *suite, const char *name, const struct job_select
     }
     for (int64_t i = 0; i < suite->row_count; i++) {
         const struct suite_row *row = &suite->rows[i];
-        suite->minutes += row->benchmark != NULL ? row->minutes : 0.0;
+        suite->minutes += row->benchmark != NULL && row->reason[0] == '\0' ? row->minutes : 0.0;
         suite->ranks = row->benchmark != NULL ? row->benchmark->job.request.mesh.world : suite->ranks;
     }
     free(text);

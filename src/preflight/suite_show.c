@@ -133,15 +133,25 @@ static bool has_run(const struct suite *suite)
     return suite->verdict != ACCEPTANCE_NONE;
 }
 
+// Before the run a row has a reason only if its memory does not fit. No minutes if a row's step time is unknown.
+static void summarise_plan(const struct suite *suite, char *text, size_t bytes)
+{
+    int64_t possible    = 0;
+    char    minutes[64] = "";
+    for (int64_t i = 0; i < suite->row_count; i++) {
+        possible += suite->rows[i].problem[0] == '\0' && suite->rows[i].reason[0] == '\0';
+    }
+    if (possible > 0 && !isnan(suite->minutes)) {
+        snprintf(minutes, sizeof(minutes), ", in about %.0f minutes", suite->minutes);
+    }
+    snprintf(text, bytes, "%" PRId64 " of %" PRId64 " rows can run on %" PRId64 " rank%s%s", possible, suite->row_count,
+             suite->ranks, suite->ranks == 1 ? "" : "s", minutes);
+}
+
 static void summarise(const struct suite *suite, char *text, size_t bytes)
 {
-    int64_t possible = 0;
-    for (int64_t i = 0; i < suite->row_count; i++) {
-        possible += suite->rows[i].problem[0] == '\0';
-    }
     if (!has_run(suite)) {
-        snprintf(text, bytes, "%" PRId64 " of %" PRId64 " rows can run on %" PRId64 " rank%s, in about %.0f minutes",
-                 possible, suite->row_count, suite->ranks, suite->ranks == 1 ? "" : "s", suite->minutes);
+        summarise_plan(suite, text, bytes);
         return;
     }
     snprintf(text, bytes, "%" PRId64 " of %" PRId64 " rows accepted, %" PRId64 " refused%s",

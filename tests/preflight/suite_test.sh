@@ -24,6 +24,11 @@ expect '^llama3.1-8b-bf16 .* 0.05461 '
 run 0 "$GSWBENCH" suite node --ranks 7 --dry-run --json
 expect '"problem": ".*llama3.1-8b.ini: .*"'
 
+# A row that does not fit the GPU, or has no expected time, is not promised, and neither are its minutes.
+run 0 "$GSWBENCH" suite node --ranks 2 --dry-run
+expect '^qwen3-30b-a3b-bf16 .* its memory does not fit h100-sxm: '
+expect '^0 of 3 rows can run on 2 ranks$'
+
 cat >small.ini <<'EOF'
 # A comment.
 about = two small models
@@ -47,6 +52,15 @@ expect 'key.ini:1: unknown: title'
 sed "s/^second .*/& $(printf 'run.seed=1 %.0s' {1..65})/" small.ini >long.ini
 run 3 "$GSWBENCH" suite ./long.ini --ranks 2 --dry-run
 expect 'long.ini:5: second: too many settings'
+
+# A first row that does not fit this memory stops neither the preflight nor the other rows.
+printf '[rows]\nlarge = tiny-llama model.layers=640 model.ffn=1048576\nsmall = tiny-llama run.steps=12\n' >large.ini
+run 0 "$GSWBENCH" suite ./large.ini --ranks 4 --dry-run
+expect '^2 of 2 rows can run on 4 ranks$'
+run 15 "${suite[@]/.\/small.ini/.\/large.ini}" -o large
+expect '^# preflight of tiny-llama: 4 ranks, '
+expect '^large +cannot tell .*; the plan does not fit: '
+expect '^small +cannot tell .* the run is degraded: '
 
 # A rank with wrong numbers is refused before the first row.
 run 6 "${suite[@]}" --set fault.kind=flip --set fault.at=attention_forward --set fault.rank=1 --set fault.bit=14
