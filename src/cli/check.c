@@ -36,10 +36,14 @@ static status find_program(struct proved_job *proved)
     return OK;
 }
 
+// Why the job cannot run: this version does not support it, or its memory does not fit. OK: it can.
 static status describe_unfit(const struct proved_job *proved)
 {
     const char *program     = proved->job.config.software.profile;
     char        remark[256] = "", bytes[32];
+    if (failed(&proved->job.support) || proved->fits == NULL || *proved->fits) {
+        return proved->job.support;
+    }
     if (proved->program_fits != NULL) {
         snprintf(remark, sizeof(remark), "; %.120s needs %s, which %s", program,
                  number_bytes(bytes, sizeof(bytes), (double)proved->program_bytes),
@@ -105,7 +109,7 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
         } else {
             (is_alone ? show_check_details : show_check_line)(&proved);
         }
-        if (!failed(&row) && count == 1 && proved.fits != NULL && !*proved.fits) {
+        if (!failed(&row) && count == 1) {
             sum->unfit = describe_unfit(&proved);
         }
         add_proof(sum, &proved.proof);
