@@ -56,7 +56,8 @@ struct checkpoint_target {
     bool                    is_asynchronous;
     struct checkpoint_watch watch;
 };
-status checkpoint_check_target(const char *folder, int64_t step);    // fails if the step is saved already
+// Creates the folder. Fails if it cannot be written, or if that step is already saved.
+status checkpoint_check_target(const char *folder, int64_t step);
 
 // A save consists of two collective calls, begin and end. An asynchronous save copies the state to host memory in
 // begin; a thread writes it while steps run, and end joins the thread. checkpoint_save_is_written returns whether this

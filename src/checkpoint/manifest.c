@@ -338,8 +338,9 @@ status checkpoint_check_target(const char *path, int64_t step)
     char                 name[64];
     struct output_folder folder;
     snprintf(name, sizeof(name), FOLDER_NAME, step);
-    if (access(path, F_OK) != 0) {
-        return OK;
+    TRY(output_create_folders(path));
+    if (access(path, W_OK | X_OK) != 0) {
+        return output_cannot("write to", path);
     }
     TRY(output_open_folder(&folder, path));
     status result = check_absent(&folder, name);

@@ -16,6 +16,19 @@ static status unknown(const char *name)
                 name);
 }
 
+// No installed profile has a peak of FP32, so none is suggested for it.
+static status unknown_peak(const struct hardware_config *hardware, enum rate rate)
+{
+    char        key[32];
+    const char *profile = rate == RATE_FP32 ? "" : " another --gpu such as h100-sxm,";
+    snprintf(key, sizeof(key), "peak_%s", rate_names[rate]);
+    if (hardware->profile[0] == '\0' || strcmp(hardware->profile, "none") == 0) {
+        return unknown(key);
+    }
+    return fail("[hardware] %s is unknown: %s has no %s; use --precision bf16,%s or set the peak", key,
+                hardware->profile, rate_names[rate], profile);
+}
+
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware)
 {
     const struct {
@@ -34,13 +47,7 @@ status predict_supports(const struct plan_request *request, const struct hardwar
     for (int rate = 0; rate < RATE_COUNT; rate++) {
         bool is_needed = (precision_rates(&request->precision) >> rate & 1u) != 0;
         if (is_needed && hardware->peak[rate].value == 0.0) {
-            char key[32];
-            bool is_profile = hardware->profile[0] != '\0' && strcmp(hardware->profile, "none") != 0;
-            snprintf(key, sizeof(key), "peak_%s", rate_names[rate]);
-            return !is_profile ? unknown(key)
-                               : fail("[hardware] %s is unknown: %s has no %s; use --precision bf16, another --gpu "
-                                      "such as h100-sxm, or set the peak",
-                                      key, hardware->profile, rate_names[rate]);
+            return unknown_peak(hardware, (enum rate)rate);
         }
     }
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {

@@ -183,6 +183,12 @@ class Resume(unittest.TestCase):
         self.assertIn("step-00000002: is a complete checkpoint and is not overwritten", run.error)
         self.assertNotIn("completed step", run.text)
 
+    def test_a_folder_that_cannot_be_written_is_found_before_the_first_step(self):
+        (self.place / "file").write_text("")
+        run = self.run_(2, 1, "checkpoint.save=file/saved", code=OUTPUT)
+        self.assertIn("cannot create file/saved: Not a directory", run.error)
+        self.assertNotIn("completed step", run.text)
+
     def test_a_disk_without_room_leaves_the_older_checkpoint(self):
         self.run_(1, 1, "checkpoint.save=saved")
         run = self.run_(1, 1, "checkpoint.load=saved checkpoint.save=saved run.output=/tmp", code=OUTPUT, limit=200000)
