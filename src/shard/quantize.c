@@ -225,13 +225,14 @@ static int slot_in(const struct op *op, int slot)
 }
 
 // Returns the tensor with the inverse scales of a quantized copy (slot: as is or transposed). With scales per part of
-// the tensor, each copy has its own scales.
-static int32_t inverse_scales_of(struct builder *builder, int32_t op, int slot, int32_t weight, enum linear_role role)
+// the tensor, each copy has its own scales. A persistent scale is the one that the op applied: its slot belongs to the
+// first of several linears with the same input.
+static int32_t inverse_scales_of(struct builder *builder, int32_t op, int slot, enum linear_role role)
 {
     struct plan *plan     = builder->plan;
     struct op    quantize = op_quantize_of(&plan->ops[op]);
     if (has_slot(plan, role)) {
-        return scales_inverse(builder, weight, role);
+        return plan->scaling.factors + quantize.operand[QUANTIZE_SCALE] - plan->scaling.scales;
     }
     if (quantize.shape.quantize.scaling == SCALING_WHOLE) {
         return quantize.operand[QUANTIZE_INVERSE_SCALE];
@@ -264,7 +265,7 @@ static int32_t tensor_scale_of(struct builder *builder, int32_t op, int slot, en
     return scale;
 }
 
-static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weight, enum linear_role role)
+static void add_copy(struct builder *builder, int32_t op, int slot, enum linear_role role)
 {
     struct plan   *plan          = builder->plan;
     bool           is_transposed = slot == QUANTIZE_TRANSPOSED;
@@ -280,8 +281,8 @@ static void add_copy(struct builder *builder, int32_t op, int slot, int32_t weig
     plan->tensors[copy].holds           = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
     plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].row_count > 0;
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
-    // Both calls can reallocate the array assembly.usage, so they slice before the assignments to it.
-    int32_t factor                             = inverse_scales_of(builder, op, slot, weight, role);
+    // Both calls can reallocate the array assembly.usage, so they run before the assignments to it.
+    int32_t factor                             = inverse_scales_of(builder, op, slot, role);
     int32_t tensor_scale                       = tensor_scale_of(builder, op, slot, role);
     builder->assembly.usage[copy].factor       = factor;
     builder->assembly.usage[copy].tensor_scale = tensor_scale;
@@ -396,7 +397,7 @@ int32_t quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, e
         builder->assembly.usage[tensor].quantizer = op;
     }
     if (op_quantize_of(&builder->plan->ops[op]).operand[slot] < 0) {
-        add_copy(builder, op, slot, weight, role);
+        add_copy(builder, op, slot, role);
     }
     return op_quantize_of(&builder->plan->ops[op]).operand[slot];
 }

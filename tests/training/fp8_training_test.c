@@ -168,6 +168,52 @@ Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
     plan_free(&tiny.plan);
 }
 
+static int64_t slot_of(const struct plan *plan, int32_t scale)
+{
+    return plan->tensors[scale].part_offset;
+}
+
+// The slot of the scale with which an FP8 operand was quantized.
+static int64_t quantized_slot(const struct plan *plan, int32_t operand)
+{
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        if (plan->ops[i].kind != OP_QUANTIZE && !op_is_fused(&plan->ops[i])) {
+            continue;
+        }
+        struct op quantize = op_quantize_of(&plan->ops[i]);
+        if (quantize.operand[QUANTIZE_OUT] == operand || quantize.operand[QUANTIZE_TRANSPOSED] == operand) {
+            return slot_of(plan, quantize.operand[QUANTIZE_SCALE]);
+        }
+    }
+    return -1;
+}
+
+// Without q_rank, queries and compressed keys and values have the same input, which is quantized once.
+Test(fp8_training, undoes_the_delayed_scale_that_was_applied_to_an_input_of_two_linears)
+{
+    static const char *const layouts[] = {"", "recompute full", "accumulation 2"};
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        struct tiny tiny = tiny_of("kv_heads 4; kv_rank 16; rope_dim 8; value_dim 8");
+        choose_fp8(&tiny);
+        tiny.precision.recipe = RECIPE_DELAYED;
+        layout_apply(&tiny, layouts[i]);
+        tiny_plan(&tiny);
+        int checked = 0;
+        for (int32_t j = 0; j < tiny.plan.op_count; j++) {
+            const struct op *op = &tiny.plan.ops[j];
+            if (op->kind == OP_GEMM && op->operand[GEMM_INVERSE_SCALE_A] >= 0) {
+                for (int slot = GEMM_A; slot <= GEMM_B; slot++, checked++) {
+                    cr_expect_eq(slot_of(&tiny.plan, op->operand[GEMM_INVERSE_SCALE_A + slot]),
+                                 quantized_slot(&tiny.plan, op->operand[slot]), "%s: %s, operand %d", layouts[i],
+                                 op->tag.role, slot);
+                }
+            }
+        }
+        cr_expect_geq(checked, 2 * 2 * 3 * 6);    // two layers of six linears with three GEMMs each
+        plan_free(&tiny.plan);
+    }
+}
+
 // A model that is large enough to learn. Every layout has the same global batch.
 static struct training llama(const char *layout)
 {
