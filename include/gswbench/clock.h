@@ -2,8 +2,18 @@
 // Reads the host clocks: a monotonic one for measuring, and the wall clock. Also counts the CPU cores of this process.
 #pragma once
 
+#include <pthread.h>
+#include <stdbool.h>
+
 double clock_seconds(void);         // monotonic, from an arbitrary origin
 double clock_wall_seconds(void);    // since the Unix epoch; jumps if the clock is set
+
+// Opens a condition for clock_wait, which waits until the monotonic clock shows this time, and then returns false.
+void clock_open_condition(pthread_cond_t *condition);
+bool clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, double until);
+
+// Sleeps until the monotonic clock shows this time, also if signals arrive.
+void clock_sleep_until(double until);
 
 // The same instant on both clocks, in seconds.
 struct clock_moment {

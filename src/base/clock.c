@@ -3,6 +3,7 @@
 #define _GNU_SOURCE    // sched_getaffinity
 #include "gswbench/clock.h"
 
+#include <errno.h>
 #include <math.h>
 #include <sched.h>
 #include <time.h>
@@ -25,6 +26,33 @@ double clock_seconds(void)
 double clock_wall_seconds(void)
 {
     return read_clock(CLOCK_REALTIME);
+}
+
+void clock_open_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+static struct timespec timespec_of(double seconds)
+{
+    return (struct timespec){.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - floor(seconds)))};
+}
+
+bool clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, double until)
+{
+    const struct timespec time = timespec_of(until);
+    return pthread_cond_timedwait(condition, mutex, &time) == 0;
+}
+
+void clock_sleep_until(double until)
+{
+    const struct timespec time = timespec_of(until);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL) == EINTR) {
+    }
 }
 
 struct clock_moment clock_moment(void)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
@@ -95,8 +94,7 @@ static void take(struct sampler *sampler)
 // Waits until *is_so is true. Returns false on timeout.
 static bool wait_until(struct sampler *sampler, const bool *is_so, double seconds)
 {
-    struct timespec until = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    while (!*is_so && pthread_cond_timedwait(&sampler->change, &sampler->mutex, &until) == 0) {
+    while (!*is_so && clock_wait(&sampler->change, &sampler->mutex, seconds)) {
     }
     return *is_so;
 }
@@ -124,19 +122,15 @@ static void *take_samples(void *argument)
 
 static struct sampler *sampler_begin(struct nvml_device *device, double seconds)
 {
-    struct sampler    *sampler = memory_allocate(sizeof(*sampler));
-    pthread_condattr_t monotonic;
-    sampler->device      = device;
-    sampler->seconds     = seconds;
-    sampler->power_since = clock_seconds();
+    struct sampler *sampler = memory_allocate(sizeof(*sampler));
+    sampler->device         = device;
+    sampler->seconds        = seconds;
+    sampler->power_since    = clock_seconds();
     for (int gauge = 0; gauge < GAUGE_COUNT; gauge++) {
         sampler->series[gauge].stride = 1;
     }
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&sampler->mutex, NULL);
-    pthread_cond_init(&sampler->change, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_open_condition(&sampler->change);
     if (pthread_create(&sampler->thread, NULL, take_samples, sampler) != 0) {
         FATAL(EXIT_LAUNCH, "cannot start the thread that observes the device");
     }

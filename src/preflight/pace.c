@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Controls the measurements: repeats them within the time budget, gives time slots to ranks that share cores, and tells
 // the watchdog the work of this rank.
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <xxhash.h>
@@ -133,13 +131,6 @@ status flight_repeat(struct flight *flight, const struct flight_series *series)
     return OK;
 }
 
-static void sleep_until(double seconds)
-{
-    struct timespec until = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - floor(seconds)))};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0) {
-    }
-}
-
 static bool shares_cores(const struct flight *flight, int rank)
 {
     const struct environment_peer *peers = flight->environment.peers;
@@ -167,12 +158,12 @@ struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_par
     turn.begin    = start + index * length;
     turn.end      = turn.begin + length;
     if (flight->takes_turns && turn.takes_part) {
-        sleep_until(turn.begin);
+        clock_sleep_until(turn.begin);
     }
     return turn;
 }
 
 void flight_end_turn(const struct flight_turn *turn)
 {
-    sleep_until(turn->all);
+    clock_sleep_until(turn->all);
 }

@@ -2,13 +2,10 @@
 // Injects the fault that [fault] describes at an op or tensor found by name, to test that errors are detected.
 #include "internal.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "gswbench/clock.h"
 
@@ -80,13 +77,6 @@ status step_find_fault(struct step_fault *fault, const struct plan *plan, const 
     return OK;
 }
 
-static void sleep_for(double seconds)
-{
-    struct timespec left = {.tv_sec = (time_t)seconds, .tv_nsec = (long)(1e9 * (seconds - floor(seconds)))};
-    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
-    }
-}
-
 // Damages one element, by flipping a bit or writing a NaN. A NaN has all bits below the sign set; E8M0 has no sign, so
 // all eight bits are set.
 static void poke(const struct step_fault *fault, struct backend *backend, const struct buffer *buffer, int64_t element)
@@ -122,7 +112,7 @@ bool fault_before(struct streams *streams, const struct queued_op *queued, void 
     if (queued == injection->faulty) {
         switch (injection->fault->kind) {
         case FAULT_DELAY:
-            sleep_for(injection->fault->amount);
+            clock_sleep_until(clock_seconds() + injection->fault->amount);
             break;
         case FAULT_STOP:
             raise(SIGSTOP);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "gswbench/arena.h"
@@ -18,7 +17,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-enum { PERIOD_NS = 100000000 };
+static const double PERIOD_SECONDS = 0.1;
 
 static const double MIN_SECONDS       = 60;
 static const double STEPS_OF_PATIENCE = 10;     // time limit of a step, in median steps
@@ -126,13 +125,8 @@ static void *run_watchdog(void *argument)
     watch->shown->looked = clock_seconds();
     pthread_mutex_lock(&watch->mutex);
     while (!watch->is_closing) {
-        struct timespec until;
         poll_rank(watch, &seen);
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += PERIOD_NS;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&watch->closes, &watch->mutex, &until);
+        clock_wait(&watch->closes, &watch->mutex, clock_seconds() + PERIOD_SECONDS);
     }
     pthread_mutex_unlock(&watch->mutex);
     return NULL;
@@ -149,12 +143,8 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
     watch->shown->pid   = getpid();
     watch->shown->moved = clock_seconds();
     watch->channel      = setup->comm->topology.nodes > 1 ? channel_open(setup->comm) : NULL;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&watch->mutex, NULL);
-    pthread_cond_init(&watch->closes, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_open_condition(&watch->closes);
     if (pthread_create(&watch->thread, NULL, run_watchdog, watch) != 0) {
         segment_close(watch->segment, &setup->comm->topology);
         watch->segment = NULL;

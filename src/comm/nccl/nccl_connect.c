@@ -5,14 +5,13 @@
 // it does not disturb stream capture.
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "nccl_internal.h"
 
-enum { PERIOD_NS = 100000000, SECOND_NS = 1000000000 };
+static const double PERIOD_SECONDS = 0.1;
 
 // Returns whether this rank reports a lost connection now. Many ranks notice a lost rank at the same time, in different
 // groups. To get one error message, they report at different times, and the first report ends the job. Ranks 0 to 7
@@ -55,15 +54,6 @@ static void check_connections(const struct nccl_state *state)
     }
 }
 
-static void wait_period(struct nccl_watch *watch)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (until.tv_nsec + PERIOD_NS) / SECOND_NS;
-    until.tv_nsec = (until.tv_nsec + PERIOD_NS) % SECOND_NS;
-    pthread_cond_timedwait(&watch->closes, &watch->mutex, &until);
-}
-
 static void *watch_all(void *argument)
 {
     struct nccl_state *state = argument;
@@ -73,7 +63,7 @@ static void *watch_all(void *argument)
     while (!watch->is_closing) {
         check_opening(state);
         check_connections(state);
-        wait_period(watch);
+        clock_wait(&watch->closes, &watch->mutex, clock_seconds() + PERIOD_SECONDS);
     }
     pthread_mutex_unlock(&watch->mutex);
     return NULL;
@@ -82,12 +72,8 @@ static void *watch_all(void *argument)
 void nccl_watch_open(struct nccl_state *state)
 {
     struct nccl_watch *watch = &state->watch;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&watch->mutex, NULL);
-    pthread_cond_init(&watch->closes, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_open_condition(&watch->closes);
     if (pthread_create(&watch->thread, NULL, watch_all, state) != 0) {
         FATAL(EXIT_LAUNCH, "cannot start the thread that watches NCCL");
     }
