@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,6 +65,20 @@ char *input_read(int file, size_t bytes)
         done += count > 0 ? (size_t)count : 0;
     }
     return text;
+}
+
+status input_load(const char *path, size_t bytes_max, char **text, size_t *bytes)
+{
+    struct stat about;
+    int         file;
+    *text = NULL;
+    TRY(input_open(path, &file, &about));
+    *bytes        = (size_t)about.st_size;
+    bool fits     = *bytes <= bytes_max;
+    *text         = fits ? input_read(file, *bytes) : NULL;
+    status result = fits && *text == NULL ? fail("cannot be read: %s", strerror(errno)) : OK;
+    close(file);
+    return result;
 }
 
 status input_check_owner(const struct stat *about)

@@ -105,23 +105,13 @@ status manifest_write(struct manifest *manifest, const struct output_folder *fol
 
 status file_load(const char *path, char **text, size_t *bytes)
 {
-    int         file;
-    struct stat about;
-    status      opened = input_open(path, &file, &about);
-    if (failed(&opened)) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s: %.300s", path, opened.text);
+    status read = input_load(path, FILE_BYTES_MAX, text, bytes);
+    if (failed(&read)) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s: %.300s", path, read.text);
     }
-    *bytes        = (size_t)about.st_size;
-    status result = OK;
-    if (about.st_size > FILE_BYTES_MAX) {
-        result = fail_as(EXIT_CHECKPOINT, "%.600s: %" PRId64 " bytes: at most %d are read", path,
-                         (int64_t)about.st_size, FILE_BYTES_MAX);
-    } else {
-        *text  = input_read(file, *bytes);
-        result = *text != NULL ? OK : fail_as(EXIT_CHECKPOINT, "%.600s: cannot be read: %s", path, strerror(errno));
-    }
-    close(file);
-    return result;
+    return *text != NULL
+               ? OK
+               : fail_as(EXIT_CHECKPOINT, "%.600s: %zu bytes: at most %d are read", path, *bytes, FILE_BYTES_MAX);
 }
 
 // Rejects file names that lead out of the checkpoint's folder.

@@ -5,7 +5,6 @@
 #include "gswbench/job.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -509,17 +508,13 @@ static status translate_file(struct reader *reader, char *text)
 status import_read(struct import *import, const char *path, struct arena *arena)
 {
     struct reader *reader = arena_allocate(arena, sizeof(*reader));
-    struct stat    about;
-    int            file;
+    char          *text;
+    size_t         bytes;
     *import       = (struct import){.format = ""};
     *reader       = (struct reader){.import = import, .arena = arena, .path = path};
-    status result = input_open(path, &file, &about);
-    if (failed(&result)) {
-        return fail_as(result.exit_code, "%s: %s", path, result.text);
-    }
-    char *text = about.st_size <= FILE_BYTES_MAX ? input_read(file, (size_t)about.st_size) : NULL;
+    status result = input_load(path, FILE_BYTES_MAX, &text, &bytes);
     if (text == NULL) {
-        return fail("%s: %s", path, about.st_size > FILE_BYTES_MAX ? "more than 4 MiB are no config" : strerror(errno));
+        return fail("%s: %s", path, failed(&result) ? result.text : "more than 4 MiB are no config");
     }
     result = translate_file(reader, text);
     free(text);

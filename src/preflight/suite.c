@@ -2,10 +2,8 @@
 // Runs a suite: one preflight, then each row, which is a job with its own output folder. A row is not run again if its
 // folder has the accept.json of an earlier run with the same configuration. So a stopped suite continues where it
 // stopped.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gswbench/input.h"
@@ -49,16 +47,11 @@ static bool was_stopped(const char *run_verdict)
 // Returns whether the content of the file is equal to the text.
 static bool has_text(const char *path, const char *text, size_t bytes)
 {
-    int         file;
-    struct stat about;
-    status      opened = input_open(path, &file, &about);
-    if (failed(&opened)) {
-        return false;
-    }
-    char *read    = (size_t)about.st_size == bytes ? input_read(file, bytes) : NULL;
-    bool  is_same = read != NULL && memcmp(read, text, bytes) == 0;
+    char  *read;
+    size_t read_bytes;
+    input_load(path, bytes, &read, &read_bytes);
+    bool is_same = read != NULL && read_bytes == bytes && memcmp(read, text, bytes) == 0;
     free(read);
-    close(file);
     return is_same;
 }
 

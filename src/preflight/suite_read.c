@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "gswbench/input.h"
 #include "gswbench/predict.h"
@@ -38,20 +37,12 @@ static status find_file(struct suite *suite, const char *name)
 
 static status load(const struct suite *suite, char **text)
 {
-    int         file;
-    struct stat about;
-    status      opened = input_open(suite->path, &file, &about);
-    if (failed(&opened)) {
-        return fail("%s: %s", suite->path, opened.text);
+    size_t bytes;
+    status read = input_load(suite->path, FILE_BYTES_MAX, text, &bytes);
+    if (failed(&read)) {
+        return fail("%s: %s", suite->path, read.text);
     }
-    if (about.st_size > FILE_BYTES_MAX) {
-        close(file);
-        return fail("%s has %" PRId64 " bytes: a suite has at most %d", suite->path, (int64_t)about.st_size,
-                    FILE_BYTES_MAX);
-    }
-    *text = input_read(file, (size_t)about.st_size);
-    close(file);
-    return *text != NULL ? OK : fail("%s cannot be read", suite->path);
+    return *text != NULL ? OK : fail("%s has %zu bytes: a suite has at most %d", suite->path, bytes, FILE_BYTES_MAX);
 }
 
 void suite_row_set_dollars(struct suite_row *row, double step_seconds)

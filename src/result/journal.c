@@ -110,16 +110,10 @@ void journal_note(const struct journal *journal, struct result *result)
 
 static status digest_file(const char *path, char text[24])
 {
-    struct stat about;
-    int         file;
-    TRY(input_open(path, &file, &about));
-    char *content = input_read(file, (size_t)about.st_size);
-    int   error   = errno;
-    close(file);
-    if (content == NULL) {
-        return fail("%s", strerror(error));
-    }
-    print_digest(text, XXH3_64bits(content, (size_t)about.st_size));
+    char  *content;
+    size_t bytes;
+    TRY(input_load(path, SIZE_MAX, &content, &bytes));
+    print_digest(text, XXH3_64bits(content, bytes));
     free(content);
     return OK;
 }

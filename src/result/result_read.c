@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Reads result.json and validates it. A verdict or figure that contradicts the steps in the file is an error.
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "gswbench/input.h"
 #include "gswbench/result.h"
@@ -271,25 +268,17 @@ static status read_document(struct result *result, const json_t *document)
 
 status result_load_document(const char *path, json_t **document)
 {
-    struct stat about;
-    int         descriptor;
-    status      opened = input_open(path, &descriptor, &about);
-    if (failed(&opened)) {
-        return fail("%s: %s", path, opened.text);
-    }
-    if (about.st_size > FILE_BYTES_MAX) {
-        close(descriptor);
-        return fail("%s: has %lld bytes: a result has at most %d MiB", path, (long long)about.st_size,
-                    FILE_BYTES_MAX >> 20);
-    }
     json_error_t error;
-    char         reason[JSON_ERROR_TEXT_LENGTH];
-    char        *text = input_read(descriptor, (size_t)about.st_size);
-    close(descriptor);
-    if (text == NULL) {
-        return fail("%s: cannot be read: %s", path, strerror(errno));
+    char         reason[JSON_ERROR_TEXT_LENGTH], *text;
+    size_t       bytes;
+    status       read = input_load(path, FILE_BYTES_MAX, &text, &bytes);
+    if (failed(&read)) {
+        return fail("%s: %s", path, read.text);
     }
-    *document = json_parse(text, (size_t)about.st_size, &error);
+    if (text == NULL) {
+        return fail("%s: has %zu bytes: a result has at most %d MiB", path, bytes, FILE_BYTES_MAX >> 20);
+    }
+    *document = json_parse(text, bytes, &error);
     free(text);
     text_printable(reason, sizeof(reason), error.text);
     return *document != NULL ? OK : fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
