@@ -92,3 +92,4 @@ json_t *json_parse(const char *text, size_t bytes, json_error_t *error);
 
 // Prints a document, indented, with a final newline. Returns false on failure.
 bool json_print(const json_t *document, FILE *file);
+bool json_write(const struct json_field *fields, const void *from, FILE *file);    // prints json_from_struct

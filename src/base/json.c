@@ -376,6 +376,14 @@ bool json_print(const json_t *document, FILE *file)
     return json_dumpf(document, file, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) == 0 && fputc('\n', file) != EOF;
 }
 
+bool json_write(const struct json_field *fields, const void *from, FILE *file)
+{
+    json_t *document = json_from_struct(fields, from);
+    bool    written  = json_print(document, file);
+    json_decref(document);
+    return written;
+}
+
 // The following functions return parts of the JSON Schema of a field table.
 static json_t *of_type(const char *name)
 {

@@ -147,9 +147,7 @@ bool calibrate_write_json(FILE *file, const struct calibration_origin *origin, c
         timed->seconds        = op->seconds.value;
         timed->spread_percent = op->seconds.spread_percent;
     }
-    json_t *json    = json_from_struct(calibrate_fields, &document);
-    bool    written = json_print(json, file);
-    json_decref(json);
+    bool written = json_write(calibrate_fields, &document, file);
     free(document.values);
     free(document.ops);
     return written;

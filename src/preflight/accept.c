@@ -173,10 +173,8 @@ status accept_write_document(const struct json_field *fields, const void *from, 
                              bool prints)
 {
     struct text_stream stream;
-    json_t            *document = json_from_struct(fields, from);
     text_stream_open(&stream);
-    json_print(document, stream.file);
-    json_decref(document);
+    json_write(fields, from, stream.file);
     text_stream_close(&stream);
     status written = output_replace(path, stream.data, stream.bytes);
     if (!failed(&written) && sign_key != NULL) {

@@ -218,9 +218,7 @@ const struct json_field preflight_fields[] = {
 
 void preflight_write_json(const struct preflight_report *report, FILE *file)
 {
-    json_t *document = json_from_struct(preflight_fields, report);
-    json_print(document, file);
-    json_decref(document);
+    json_write(preflight_fields, report, file);
 }
 
 enum { CELL_BYTES = 160, CARDS = 3 };
@@ -297,13 +295,6 @@ static void fill_run(struct grid *grid, const struct accept *accept)
     }
 }
 
-static void describe(const struct preflight_report *report, char *text, size_t bytes)
-{
-    snprintf(text, bytes, "preflight of %s, %" PRId64 " rank%s, %s backend, %s communicator, %s UTC, %.1f s",
-             report->config, report->rank_count, report->rank_count == 1 ? "" : "s", report->backend,
-             report->communicator, report->started, report->seconds);
-}
-
 void flight_describe_drain(const char *hosts, char *text, size_t bytes)
 {
     snprintf(text, bytes, "Hosts to drain: %s", hosts[0] != '\0' ? hosts : "none.");
@@ -322,7 +313,10 @@ void flight_write_page(struct page *page, const struct preflight_report *report,
     }
     fill_outliers(&outliers, report);
     fill_classes(&classes, report);
-    describe(report, subtitle, sizeof(subtitle));
+    snprintf(subtitle, sizeof(subtitle),
+             "preflight of %s, %" PRId64 " rank%s, %s backend, %s communicator, %s UTC, %.1f s", report->config,
+             report->rank_count, report->rank_count == 1 ? "" : "s", report->backend, report->communicator,
+             report->started, report->seconds);
     const struct page_card cards[CARDS] = {
         own != NULL ? *own : (struct page_card){"", "", NULL},
         {"Outliers", "", &outliers},

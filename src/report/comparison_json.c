@@ -114,10 +114,8 @@ bool comparison_write_json(const struct comparison *list, int64_t count, FILE *f
             .comparison = list[i], .first = describe(list[i].first), .second = describe(list[i].second)};
     }
     const struct several several = {.list = documents, .count = count};
-    json_t              *document =
-        count == 1 ? json_from_struct(comparison_fields, documents) : json_from_struct(comparisons_fields, &several);
-    bool written = json_print(document, file);
-    json_decref(document);
+    bool                 written =
+        count == 1 ? json_write(comparison_fields, documents, file) : json_write(comparisons_fields, &several, file);
     free(documents);
     return written;
 }

@@ -202,7 +202,5 @@ const struct json_field history_fields[] = {
 
 void history_write_json(const struct history *history, FILE *file)
 {
-    json_t *document = json_from_struct(history_fields, history);
-    json_print(document, file);
-    json_decref(document);
+    json_write(history_fields, history, file);
 }

@@ -29,13 +29,6 @@ static void print_layout(char *text, size_t bytes, const struct result *result)
     free(axes.data);
 }
 
-// Copies "NVIDIA H200" from "NVIDIA H200, 132 multiprocessors ...".
-static void copy_device(char *text, size_t bytes, const struct result *result)
-{
-    text_copy(text, bytes, result->device);
-    text[strcspn(text, ",")] = '\0';
-}
-
 static void print_label(struct table_key *key, const struct result *result)
 {
     text_copy(key->label, sizeof(key->label), key->config);
@@ -54,7 +47,9 @@ void table_add(struct table *table, const struct result *result)
     print_label(&run->key, result);
     text_copy(run->key.precision, sizeof(run->key.precision), result->precision);
     print_layout(run->key.layout, sizeof(run->key.layout), result);
-    copy_device(run->key.device, sizeof(run->key.device), result);
+    // Copies "NVIDIA H200" from "NVIDIA H200, 132 multiprocessors ...".
+    text_copy(run->key.device, sizeof(run->key.device), result->device);
+    run->key.device[strcspn(run->key.device, ",")] = '\0';
     text_copy(run->key.verdict, sizeof(run->key.verdict), result_verdict_names[result->verdict]);
     text_copy(run->key.variant, sizeof(run->key.variant), result->config_hash);
     run->key.ranks         = result->mesh.world;
@@ -247,7 +242,7 @@ static bool is_better(const struct table_row *row, const struct table_row *other
     if (is_sound(row) != is_sound(other)) {
         return is_sound(row);
     }
-    return row->tokens_per_second / (double)row->key.ranks > other->tokens_per_second / (double)other->key.ranks;
+    return tokens_a_rank(row) > tokens_a_rank(other);
 }
 
 // Returns the best row, which the page names in its answer.
@@ -320,7 +315,5 @@ const struct json_field table_fields[] = {
 
 void table_write_json(const struct table *table, FILE *file)
 {
-    json_t *document = json_from_struct(table_fields, table);
-    json_print(document, file);
-    json_decref(document);
+    json_write(table_fields, table, file);
 }
