@@ -30,7 +30,7 @@ struct kernel {
 
 struct kernel_trace {
     struct kernel *kernels;
-    int64_t        count, capacity;
+    int64_t        count;
     int64_t        streams;       // number of streams that kernels ran on; 0: unknown
     bool           has_begin;     // false: kernels have durations only
     char           other[160];    // name of the longest kernel of KERNEL_OTHER; "": none

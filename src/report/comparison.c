@@ -289,13 +289,6 @@ static void add_ops(struct comparison *comparison, const struct result *result)
     }
 }
 
-static void set_families(struct comparison *comparison)
-{
-    comparison->families = memory_allocate(OP_COUNT * sizeof(*comparison->families));
-    add_ops(comparison, comparison->first);
-    add_ops(comparison, comparison->second);
-}
-
 // Returns the index of this precision in rate_names, or RATE_COUNT.
 static int rate_of(const char *precision)
 {
@@ -327,7 +320,9 @@ static void explain(struct comparison *comparison)
     comparison->pace = pace_of(comparison->first, comparison->second);
     if (has_traced_step(comparison->first) && has_traced_step(comparison->second)) {
         set_parts(comparison);
-        set_families(comparison);
+        comparison->families = memory_allocate(OP_COUNT * sizeof(*comparison->families));
+        add_ops(comparison, comparison->first);
+        add_ops(comparison, comparison->second);
     }
 }
 

@@ -321,11 +321,7 @@ enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op)
 
 void kernel_trace_add(struct kernel_trace *trace, const struct kernel *kernel)
 {
-    if (trace->count == trace->capacity) {
-        trace->capacity = trace->capacity == 0 ? 1024 : 2 * trace->capacity;
-        trace->kernels  = memory_resize(trace->kernels, (size_t)trace->capacity * sizeof(*trace->kernels));
-    }
-    trace->kernels[trace->count++] = *kernel;
+    LIST_APPEND(trace->kernels, trace->count, *kernel);
 }
 
 void kernel_trace_free(struct kernel_trace *trace)

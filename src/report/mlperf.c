@@ -48,7 +48,7 @@ struct reader {
     double             unit;             // tokens or samples per step, for counts without a unit; 0: not known yet
     bool               follows_start, has_run_stop, has_evaluations;
     struct interval   *intervals;
-    int64_t            count, capacity;
+    int64_t            count;
 };
 
 static status wrong(const struct reader *reader, const char *what)
@@ -110,11 +110,7 @@ static status add_interval(struct reader *reader, double seconds, double steps, 
     if (reader->count == INTERVALS_MAX) {
         return wrong(reader, "more than a million intervals");
     }
-    if (reader->count == reader->capacity) {
-        reader->capacity  = reader->capacity == 0 ? 1024 : 2 * reader->capacity;
-        reader->intervals = memory_resize(reader->intervals, (size_t)reader->capacity * sizeof(*reader->intervals));
-    }
-    reader->intervals[reader->count++] = (struct interval){seconds, steps, follows_start};
+    LIST_APPEND(reader->intervals, reader->count, (struct interval){seconds, steps, follows_start});
     return OK;
 }
 

@@ -104,11 +104,7 @@ void html_write_number(FILE *file, const char *title, const char *format, double
         fprintf(file, " data-name=\"%s\"", title);
     }
     fputs(">", file);
-    if (isnan(value)) {
-        fputs("&ndash;", file);
-    } else {
-        fprintf(file, format, value);
-    }
+    fprintf(file, isnan(value) ? "&ndash;" : format, value);
     fputs("</td>", file);
 }
 

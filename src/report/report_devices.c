@@ -17,11 +17,7 @@ static const struct name_row {
 // Prints a clock or power as a whole number.
 static void write_number(double value, FILE *file)
 {
-    if (isnan(value)) {
-        fputs("?", file);
-    } else {
-        fprintf(file, "%.0f", value);
-    }
+    fprintf(file, isnan(value) ? "?" : "%.0f", value);
 }
 
 // Writes a gauge as "SM clock 1755 MHz (1740 to 1770)": median, minimum and maximum over the ranks.

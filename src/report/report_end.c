@@ -72,11 +72,6 @@ static const char *in_seconds(double seconds)
     return report_number(seconds < 1 ? "%.6f s" : "%.3f s", seconds);
 }
 
-static const char *name_device(const struct result *result)
-{
-    return strcmp(result->backend, "cuda") == 0 ? "GPU" : "rank";
-}
-
 // Prints the verdict and how the figures came about: measured, emulated or predicted.
 static void put_verdict(struct end *end, const struct result *result)
 {
@@ -208,7 +203,8 @@ static void put_throughput(struct end *end, const struct result *result)
         snprintf(cost, sizeof(cost), "; $%.4g per million", dollars);
     }
     put(end, "throughput", "%s tokens/s, %s per %s%s", report_grouped(figures->tokens_per_second, ' '),
-        report_grouped(figures->tokens_per_second_per_rank, ' '), name_device(result), cost);
+        report_grouped(figures->tokens_per_second_per_rank, ' '), strcmp(result->backend, "cuda") == 0 ? "GPU" : "rank",
+        cost);
 }
 
 static void put_figures(struct end *end, const struct result *result)
@@ -220,13 +216,6 @@ static void put_figures(struct end *end, const struct result *result)
     put_published(end, result);
     put_expected(end, result);
     put_slowest_rank(end, result);
-}
-
-static void print_reason(char *text, size_t bytes, const struct result_reason *reason)
-{
-    snprintf(text, bytes, "%s: %s: %s",
-             reason->verdict == VERDICT_VALID ? "note" : result_verdict_names[reason->verdict], report_safe(reason->id),
-             report_safe(reason->message));
 }
 
 // Prints the reasons of the verdict, the worst first, up to the limit of lines.
@@ -241,7 +230,9 @@ static void put_reasons(struct end *end, const struct result *result)
             if (reason->verdict != verdict) {
                 continue;
             }
-            print_reason(text, sizeof(text), reason);
+            snprintf(text, sizeof(text), "%s: %s: %s",
+                     reason->verdict == VERDICT_VALID ? "note" : result_verdict_names[reason->verdict],
+                     report_safe(reason->id), report_safe(reason->message));
             put_words(&counted, text, 0, REASON_COLUMNS);
             bool is_last = put_count + 1 == result->reason_count;
             if (!end->is_whole && put_count > 0 && end->lines + counted.lines + !is_last > LINES_MOST) {
