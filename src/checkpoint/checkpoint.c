@@ -407,12 +407,6 @@ static status write_index(const struct export_list *list, const struct output_fo
         INDEX_NAME);
 }
 
-static status write_config(const struct weight_source *source, const struct output_folder *folder)
-{
-    const struct plan *plan = source->plan;
-    return write_json(describe_model(&plan->model, plan->train.sequence, source->format), folder, CONFIG_NAME);
-}
-
 // Checks for space, as if no file were larger than shard_bytes_default. The writer checks the size of each file again.
 static status check_space(const struct plan *plan, enum format format, const struct output_folder *folder)
 {
@@ -438,7 +432,9 @@ status checkpoint_write_folder(const struct weight_source *source, const struct 
         result = write_index(&list, folder);
     }
     exports_free(&list);
-    return failed(&result) ? result : write_config(source, folder);
+    TRY(result);
+    json_t *config = describe_model(&source->plan->model, source->plan->train.sequence, source->format);
+    return write_json(config, folder, CONFIG_NAME);
 }
 
 static status write_new(const struct weight_source *source, const char *folder)

@@ -78,13 +78,6 @@ static void print_wrapped(FILE *file, const char *prefix, int columns, const cha
     fputc('\n', file);
 }
 
-// Returns whether the section is [published] or [software]. These describe runs of another program, not the job that is
-// written.
-static bool is_of_table(const struct config_section *section)
-{
-    return section->options == published_options || section->options == software_options;
-}
-
 // Returns whether all options of a section are printed, as in sections of the job. Other sections only have options
 // that differ from their defaults.
 static bool is_in_full(const struct config_section *section)
@@ -134,7 +127,8 @@ void config_write_commented(const struct config *config, bool is_short, FILE *fi
     document_override(&document, arena_format(&document.arena, "hardware.profile=%s", config->hardware.profile));
     preset_apply_all(&plain, &document, (struct selection){.ranks = -1, .compute = -1});
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
-        if (!is_of_table(section)) {
+        // [published] and [software] describe runs of another program, not the job that is written.
+        if (section->options != published_options && section->options != software_options) {
             print_section(section, &copy, &plain, is_short, file);
         }
     }

@@ -95,14 +95,6 @@ static status estimate_connections(struct proved_job *proved)
     return OK;
 }
 
-// Compares the memory of the largest plan and of NCCL with the device memory in [hardware].
-static void set_fits(struct proved_job *proved)
-{
-    double device_bytes = proved->job.config.hardware.memory_gb.value * 1e9;
-    proved->is_fit      = (double)(proved->proof.largest_bytes + proved->connection_bytes) <= device_bytes;
-    proved->fits        = device_bytes > 0.0 ? &proved->is_fit : NULL;
-}
-
 status job_prove(struct proved_job *proved)
 {
     const struct config *config = &proved->job.config;
@@ -123,6 +115,9 @@ status job_prove(struct proved_job *proved)
     if (proved->proof.world > 1) {
         TRY(estimate_connections(proved));
     }
-    set_fits(proved);
+    // Compares the memory of the largest plan and of NCCL with the device memory in [hardware].
+    double device_bytes = proved->job.config.hardware.memory_gb.value * 1e9;
+    proved->is_fit      = (double)(proved->proof.largest_bytes + proved->connection_bytes) <= device_bytes;
+    proved->fits        = device_bytes > 0.0 ? &proved->is_fit : NULL;
     return OK;
 }

@@ -89,16 +89,12 @@ static void send_tokens_once(struct span *span, const struct machine *machine, d
     }
 }
 
-static double hop_latency(const struct hardware_config *hardware, bool is_network)
-{
-    return is_network ? hardware->network_latency.value : hardware->node_latency.value;
-}
-
 // Returns the seconds of a send/receive pair, or of one step of a ring, in which all ranks wait for the slowest link.
 static double hop_seconds(const struct hardware_config *hardware, const struct span *span, double bytes,
                           bool is_network)
 {
-    return bytes / (is_network ? span->network : span->node) + hop_latency(hardware, is_network);
+    return bytes / (is_network ? span->network : span->node) +
+           (is_network ? hardware->network_latency.value : hardware->node_latency.value);
 }
 
 static double model_seconds(const struct machine *machine, const struct span *span, const struct op *op, double bytes,

@@ -3,11 +3,6 @@
 #include "internal.h"
 #include "kernels/attention.h"
 
-static bool is_backward(const struct op *op)
-{
-    return op->kind == OP_ATTENTION_BACKWARD;
-}
-
 status device_attention_check(const struct device *device, const struct op *op)
 {
     int64_t value_dim = attention_value_dim(&op->shape.attention);
@@ -21,7 +16,8 @@ status device_attention_check(const struct device *device, const struct op *op)
                     "8, or neither",
                     (long long)value_dim);
     }
-    int needed = kernel_attention_shared_bytes(op->shape.attention.head_dim, value_dim, is_backward(op));
+    int needed =
+        kernel_attention_shared_bytes(op->shape.attention.head_dim, value_dim, op->kind == OP_ATTENTION_BACKWARD);
     if (needed > device->shared_bytes) {
         return fail("[model] head_dim = %lld: gswbench's kernels need %d KiB of shared memory per block, but this "
                     "device has %d",

@@ -72,14 +72,9 @@ static int64_t row_floats(const struct op *op)
     return 3 * op->shape.rows.columns + 16;
 }
 
-static int64_t link_floats(const struct op *op)
-{
-    return op->shape.rows.valid_columns + op->shape.rows.rows;
-}
-
 static int64_t backward_floats(const struct op *op, int threads)
 {
-    return row_floats(op) + link_floats(op) / threads + 32;
+    return row_floats(op) + (op->shape.rows.valid_columns + op->shape.rows.rows) / threads + 32;
 }
 
 static int32_t *first_places(const struct loop *loop)

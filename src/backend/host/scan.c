@@ -194,18 +194,13 @@ static float decay(const struct head *head, int64_t i, int64_t j)
     return expf(head->sum[i] - head->sum[j]);
 }
 
-static float decay_to_end(const struct head *head, int64_t j)
-{
-    return decay(head, head->count - 1, j);
-}
-
 // Multiplies row i by exp(L_i), the decay since the state before the chunk; or if is_to_end, by exp(L_end - L_i), the
 // decay until the end of the chunk.
 static void scale_rows(const struct head *head, struct panel *panel, bool is_to_end)
 {
     for (int64_t i = 0; i < head->count; i++) {
         row_scale(panel->data + i * panel->leading, panel->columns,
-                  is_to_end ? decay_to_end(head, i) : expf(head->sum[i]));
+                  is_to_end ? decay(head, head->count - 1, i) : expf(head->sum[i]));
     }
 }
 
