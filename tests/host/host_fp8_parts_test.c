@@ -108,36 +108,23 @@ static struct buffer make_factors(int32_t scaling, int64_t rows, int64_t columns
     return make_random(FORMAT_F32, scaling_inverses((enum scaling)scaling, rows, columns), seed, 1);
 }
 
-static double factor_of(const struct buffer *factors, int32_t scaling, int64_t rows, int64_t row, int64_t k,
-                        int64_t padded)
+static double inverse_scale(const struct buffer *scales, int32_t scaling, int64_t rows, int64_t depth, int64_t row,
+                            int64_t k)
 {
-    return get(factors, scaling == SCALING_1X128 ? k / SIDE * rows + row : row / SIDE * padded + k / SIDE);
+    int64_t padded = (depth + 511) / 512 * 4;
+    return get(scales, scaling == SCALING_1X128 ? k / SIDE * rows + row : row / SIDE * padded + k / SIDE);
 }
 
 static void expect_gemm(const struct gemm_shape *shape, enum format c, bool accumulates)
 {
-    int64_t       m = shape->m, n = shape->n, k = shape->k, padded = (k + 511) / 512 * 4;
+    int64_t       m = shape->m, n = shape->n, k = shape->k;
     struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = *shape};
     struct buffer buffers[OP_OPERANDS] = {[GEMM_A]               = make_random(FORMAT_E5M2, m * k, 1, 40),
                                           [GEMM_B]               = make_random(FORMAT_E4M3, n * k, 2, 90),
                                           [GEMM_C]               = make_random(c, m * n, 3, 20),
                                           [GEMM_INVERSE_SCALE_A] = make_factors(shape->scaling_a, m, k, 4),
                                           [GEMM_INVERSE_SCALE_B] = make_factors(shape->scaling_b, n, k, 5)};
-    double       *expected             = values_of(&buffers[GEMM_C]);
-    for (int64_t row = 0; row < m; row++) {
-        for (int64_t column = 0; column < n; column++) {
-            double *to = &expected[row * n + column];
-            *to        = accumulates ? *to : 0;
-            for (int64_t i = 0; i < k; i++) {
-                *to += get(&buffers[GEMM_A], row * k + i) * get(&buffers[GEMM_B], column * k + i) *
-                       factor_of(&buffers[GEMM_INVERSE_SCALE_A], shape->scaling_a, m, row, i, padded) *
-                       factor_of(&buffers[GEMM_INVERSE_SCALE_B], shape->scaling_b, n, column, i, padded);
-            }
-        }
-    }
-    run_op(&op, buffers, 2);
-
-    expect_close(&buffers[GEMM_C], expected, c == FORMAT_F32 ? 1e-6 : tolerance(c), "GEMM");
+    expect_scaled_gemm(&op, buffers, 1, inverse_scale);
 }
 
 Test(host_fp8_parts, multiplies_each_part_of_the_depth_by_its_factors)

@@ -209,6 +209,13 @@ Test(host_fp8, scales_by_the_present_magnitude_without_a_history)
     cr_expect_eq(get(&buffers[RESCALE_FACTOR], 0), 1.0 / 32);
 }
 
+static double inverse_scale(const struct buffer *scales, int32_t scaling, int64_t rows, int64_t depth, int64_t row,
+                            int64_t k)
+{
+    (void)scaling, (void)rows, (void)depth, (void)row, (void)k;
+    return get(scales, 0);
+}
+
 static void expect_gemm(const struct gemm_shape *shape, enum format a, enum format b, enum format c, bool accumulates)
 {
     struct op     op                   = {.kind = OP_GEMM, .accumulates = accumulates, .shape.gemm = *shape};
@@ -219,21 +226,7 @@ static void expect_gemm(const struct gemm_shape *shape, enum format a, enum form
                                           [GEMM_INVERSE_SCALE_B] = make_buffer(FORMAT_F32, 1)};
     set(&buffers[GEMM_INVERSE_SCALE_A], 0, 0.0123);
     set(&buffers[GEMM_INVERSE_SCALE_B], 0, 0.7);
-    double *expected = values_of(&buffers[GEMM_C]);
-    for (int64_t row = 0; row < shape->m; row++) {
-        for (int64_t column = 0; column < shape->n; column++) {
-            double sum = 0;
-            for (int64_t i = 0; i < shape->k; i++) {
-                sum += get(&buffers[GEMM_A], shape->transpose_a ? i * shape->m + row : row * shape->k + i) *
-                       get(&buffers[GEMM_B], shape->transpose_b ? column * shape->k + i : i * shape->n + column);
-            }
-            double *to = &expected[row * shape->n + column];
-            *to        = sum * 0.0123 * 0.7 + (accumulates ? *to : 0);
-        }
-    }
-    run_op(&op, buffers, 2);
-
-    expect_close(&buffers[GEMM_C], expected, c == FORMAT_F32 ? 1e-6 : tolerance(c), "GEMM");
+    expect_scaled_gemm(&op, buffers, 1, inverse_scale);
 }
 
 Test(host_fp8, multiplies_both_factors_into_the_three_gemms_of_a_linear)

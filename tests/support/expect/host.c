@@ -70,6 +70,30 @@ void expect_close(const struct buffer *result, const double *expected, double bo
     }
 }
 
+void expect_scaled_gemm(const struct op *op, const struct buffer buffers[OP_OPERANDS], double factor,
+                        inverse_scale_at *inverse_scale)
+{
+    const struct gemm_shape *shape = &op->shape.gemm;
+    const struct buffer     *c     = &buffers[GEMM_C];
+    int64_t                  m = shape->m, n = shape->n, k = shape->k;
+    double                  *expected = values_of(c);
+    for (int64_t row = 0; row < m; row++) {
+        for (int64_t column = 0; column < n; column++) {
+            double sum = 0, *to = &expected[row * n + column];
+            for (int64_t i = 0; i < k; i++) {
+                sum += get(&buffers[GEMM_A], shape->transpose_a ? i * m + row : row * k + i) *
+                       inverse_scale(&buffers[GEMM_INVERSE_SCALE_A], shape->scaling_a, m, k, row, i) *
+                       get(&buffers[GEMM_B], shape->transpose_b ? column * k + i : i * n + column) *
+                       inverse_scale(&buffers[GEMM_INVERSE_SCALE_B], shape->scaling_b, n, k, column, i);
+            }
+            *to = factor * sum + (op->accumulates ? *to : 0);
+            *to += buffers[GEMM_BIAS].data != NULL ? get(&buffers[GEMM_BIAS], column) : 0;
+        }
+    }
+    run_op(op, buffers, 2);
+    expect_close(c, expected, c->format == FORMAT_F32 ? 1e-6 : tolerance(c->format), "GEMM");
+}
+
 static double loss_of(const struct function *function, const double *in)
 {
     double *out = malloc(sizeof(*out) * (size_t)function->outputs), loss = 0;

@@ -25,6 +25,14 @@ double *values_of(const struct buffer *buffer);
 void run_op(const struct op *op, const struct buffer *buffers, int threads);
 void expect_close(const struct buffer *result, const double *expected, double bound, const char *what);
 
+// The inverse scale of an element of a GEMM operand [rows, depth], from the operand that stores the inverse scales.
+typedef double inverse_scale_at(const struct buffer *scales, int32_t scaling, int64_t rows, int64_t depth, int64_t row,
+                                int64_t k);
+
+// Runs a GEMM of quantized operands, and compares it with factor times the sum of scaled products in double.
+void expect_scaled_gemm(const struct op *op, const struct buffer buffers[OP_OPERANDS], double factor,
+                        inverse_scale_at *inverse_scale);
+
 // A forward pass as a function of one of its inputs, [inputs] -> [outputs]. The loss is the dot product of outputs and
 // slopes.
 struct function {
