@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gswbench atlas: prints prediction errors against published step times, by family, GPU, precision and program.
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

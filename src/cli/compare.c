@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // gswbench compare: compares results with the first one.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

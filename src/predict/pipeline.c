@@ -2,7 +2,6 @@
 // Builds the simulation of a job. One rank represents each pipeline stage, since all ranks of a stage do the same work
 // at the same time. A collective across stages, or a send/receive pair, becomes a rendezvous of tasks. Stages issue
 // them in the same order, so the n-th op of one stage meets the n-th op of the other.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

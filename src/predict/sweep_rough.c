@@ -3,7 +3,6 @@
 // share its plans, so a few hundred small plans suffice for thousands of layouts.
 #include <math.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/schedule.h"
 #include "internal.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writes and reads result.json by tables that map its keys to struct fields (further tables are in parts_json.c).
 // Derived figures are only written: the reader derives them again.
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Prints values, paths and JSON documents, for the other files of this folder.
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,8 +3,6 @@
 #include "gswbench/config.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "config_folder.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tests dispatch to experts and combine on the host backend. The routing is written by hand.
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "host.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tests expert routing on the host backend against cases computed by hand.
 #include <criterion/criterion.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "host.h"

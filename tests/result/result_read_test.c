@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gswbench/report.h"
 #include "gswbench/result.h"
 #include "result_fixture.h"
 #include "success.h"

@@ -2,7 +2,6 @@
 // Complete runs of a small model: breakdown of the step time, expert load, notes, and emulated jobs.
 #include <criterion/criterion.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

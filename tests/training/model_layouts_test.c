@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/job.h"
 #include "layouts.h"
 #include "same_training.h"
 

@@ -4,7 +4,6 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "layouts.h"
 #include "same_training.h"
 
 enum { SEQUENCES = 8, STEPS = 5 };

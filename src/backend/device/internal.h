@@ -35,11 +35,14 @@ static inline struct device *device_of(const struct backend *backend)
 // Address of an operand.
 #define DATA(slot) buffers[slot].data
 
-// Returns the target of a kernel launch: the op's stream and the properties of the device.
+// Returns the target of a kernel launch: a stream (device_target: the op's stream) and the properties of the device.
+static inline struct kernel_target device_stream_target(const struct device *device, int stream)
+{
+    return (struct kernel_target){device->streams[stream], device->processors, device->shared_bytes};
+}
 static inline struct kernel_target device_target(const struct backend *backend, const struct op *op)
 {
-    const struct device *device = device_of(backend);
-    return (struct kernel_target){device->streams[op->stream], device->processors, device->shared_bytes};
+    return device_stream_target(device_of(backend), op->stream);
 }
 
 // Element type that the listed operands have in common. Ends the job if they differ, because the kernel supports no
