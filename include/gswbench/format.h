@@ -18,7 +18,7 @@
 #define RATES(RATE)                 RATE(FP32, fp32) RATE(BF16, bf16) RATE(FP8, fp8) RATE(FP4, fp4)
 #define RATE_ENUMERATOR(NAME, name) RATE_##NAME,
 enum rate { RATES(RATE_ENUMERATOR) RATE_COUNT, RATE_NONE = RATE_COUNT };
-extern const char *const rate_names[RATE_COUNT];
+extern const char *const rate_names[RATE_COUNT + 1];    // ends with NULL
 
 // clang-format off
 // FORMAT(NAME, name, bits, exponent, mantissa, smallest, largest, block, scale, levels, rate): NAME and the fields of

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 // Copies text and terminates it with 0. Returns false if it was truncated.
@@ -14,6 +15,9 @@ int text_distance(const char *a, const char *b);
 
 // Returns the closest name of a NULL-terminated list, or NULL if none is likely meant.
 const char *text_closest(const char *word, const char *const *names);
+
+// Returns the index of a word in a NULL-terminated list, or -1.
+int64_t text_index(const char *word, const char *const *names);
 
 // Returns whether a list of words, separated by spaces, has this word.
 bool text_has_word(const char *words, const char *word);
@@ -46,6 +50,9 @@ struct text_stream {
 };
 void text_stream_open(struct text_stream *stream);
 void text_stream_close(struct text_stream *stream);
+
+// Prints words in lines of at most `columns`, the first from column `at` on; further lines start with the margin.
+void text_print_wrapped(FILE *file, const char *text, int at, int columns, const char *margin);
 
 // Prints text to a manual page, with roff control characters escaped.
 void text_print_roff(FILE *file, const char *text, size_t bytes);

@@ -42,11 +42,8 @@ static status unknown_name(const char *name)
     }
     char printable[64];
     text_printable(printable, sizeof(printable), name);
-    bool is_left_out = false;
-    for (int i = 0; backend_names[i] != NULL; i++) {
-        is_left_out |= strcmp(name, backend_names[i]) == 0;
-    }
-    const char *closest = is_left_out ? NULL : text_closest(name, names);
+    bool        is_left_out = text_index(name, backend_names) >= 0;
+    const char *closest     = is_left_out ? NULL : text_closest(name, names);
     status      error =
         fail("[run] backend = %s: no such backend in this build (%s)%s%s%s%s", printable, list.text,
              closest != NULL ? "; did you mean " : "", closest != NULL ? closest : "", closest != NULL ? "?" : "",

@@ -293,13 +293,12 @@ static status to_real(const struct json_field *field, double *to, const json_t *
 
 static status to_choice(const struct json_field *field, int64_t *to, const json_t *value)
 {
-    for (int64_t i = 0; json_is_string(value) && field->names[i] != NULL; i++) {
-        if (strcmp(json_string_value(value), field->names[i]) == 0) {
-            *to = i;
-            return OK;
-        }
+    int64_t index = json_is_string(value) ? text_index(json_string_value(value), field->names) : -1;
+    if (index < 0) {
+        return wrong(field, "one of its known words");
     }
-    return wrong(field, "one of its known words");
+    *to = index;
+    return OK;
 }
 
 static status to_list(const struct json_field *field, void *to, const json_t *value)

@@ -13,17 +13,6 @@ const char *const quantity_origin_names[] = {
     [QUANTITY_FIT] = "fit",     [QUANTITY_MEASURED] = "measured", [QUANTITY_ORIGINS] = NULL,
 };
 
-static bool parse_origin(const char *word, int64_t *origin)
-{
-    for (int64_t i = 0; i < QUANTITY_ORIGINS; i++) {
-        if (strcmp(word, quantity_origin_names[i]) == 0) {
-            *origin = i;
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool parse_percent(char *word, double *percent)
 {
     size_t length = strlen(word);
@@ -73,8 +62,10 @@ bool quantity_parse(const char *text, struct quantity *quantity)
     }
     char *number = strtok_r(copy, " \t", &rest), *origin = strtok_r(NULL, " \t", &rest);
     char *spread = strtok_r(NULL, " \t", &rest);
-    if (number == NULL || !parse_value(number, &parsed.value) ||
-        (origin != NULL && !parse_origin(origin, &parsed.origin)) ||
+    if (origin != NULL) {
+        parsed.origin = text_index(origin, quantity_origin_names);
+    }
+    if (number == NULL || !parse_value(number, &parsed.value) || parsed.origin < 0 ||
         (spread != NULL && !parse_percent(spread, &parsed.spread_percent)) || strtok_r(NULL, " \t", &rest) != NULL) {
         return false;
     }

@@ -105,6 +105,15 @@ const char *text_closest(const char *word, const char *const *names)
     return longer != NULL ? longer : closest;
 }
 
+int64_t text_index(const char *word, const char *const *names)
+{
+    int64_t index = 0;
+    while (names[index] != NULL && strcmp(names[index], word) != 0) {
+        index++;
+    }
+    return names[index] != NULL ? index : -1;
+}
+
 bool text_has_word(const char *words, const char *word)
 {
     size_t length = strlen(word);
@@ -223,6 +232,21 @@ void text_print(const char *text, FILE *file)
     text_printable(printable, bytes, text);
     fputs(printable, file);
     free(printable);
+}
+
+void text_print_wrapped(FILE *file, const char *text, int at, int columns, const char *margin)
+{
+    for (bool is_first = true; *text != '\0'; is_first = false) {
+        int length = (int)strcspn(text, " ");
+        if (!is_first && at + 1 + length > columns) {
+            at       = fprintf(file, "\n%s", margin) - 1;
+            is_first = true;
+        }
+        at += fprintf(file, "%s%.*s", is_first ? "" : " ", length, text);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', file);
 }
 
 void text_print_roff(FILE *file, const char *text, size_t bytes)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gswbench/plan_build.h"
+#include "gswbench/text.h"
 #include "internal.h"
 
 static void set_text(json_t *json, const char *key, const char *value)
@@ -178,15 +179,14 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
 // Returns whether a key may differ, because it does not change the computation, or is checked elsewhere.
 static bool may_differ(const char *key)
 {
-    static const char *const free_keys[] = {"architectures",        "torch_dtype",
-                                            "rope_scaling",         "max_position_embeddings",
-                                            "router_aux_loss_coef", "original_max_position_embeddings"};
-    for (size_t i = 0; i < sizeof(free_keys) / sizeof(free_keys[0]); i++) {
-        if (strcmp(key, free_keys[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
+    static const char *const free_keys[] = {"architectures",
+                                            "torch_dtype",
+                                            "rope_scaling",
+                                            "max_position_embeddings",
+                                            "router_aux_loss_coef",
+                                            "original_max_position_embeddings",
+                                            NULL};
+    return text_index(key, free_keys) >= 0;
 }
 
 static bool are_equal(const json_t *a, const json_t *b)

@@ -265,23 +265,6 @@ static int flag_width(const struct flag *flag)
                : (int)strlen(flag->name) + (flag->value == NULL ? 0 : 1 + (int)strlen(flag->value));
 }
 
-// Prints text in several lines, each starting at this column.
-static void print_wrapped(const char *text, int column, FILE *file)
-{
-    int at = column;
-    while (*text != '\0') {
-        int length = (int)strcspn(text, " ");
-        if (at > column && at + 1 + length > HELP_COLUMNS) {
-            fprintf(file, "\n%*s", column, "");
-            at = column;
-        }
-        at += fprintf(file, "%s%.*s", at > column ? " " : "", length, text);
-        text += length;
-        text += strspn(text, " ");
-    }
-    fputc('\n', file);
-}
-
 static void print_flag(const struct flag *flag, int width, FILE *file)
 {
     if (flag->type == FLAG_HEADING) {
@@ -290,13 +273,14 @@ static void print_flag(const struct flag *flag, int width, FILE *file)
     }
     int printed =
         fprintf(file, "  %s%s%s", flag->name, flag->value == NULL ? "" : " ", flag->value == NULL ? "" : flag->value);
-    int column = width + 4;
+    char margin[HELP_LEFT_MAX + 8];
+    int  column = snprintf(margin, sizeof(margin), "%*s", width + 4, "");
     if (printed + 2 > column) {
         fputc('\n', file);
         printed = 0;
     }
     fprintf(file, "%*s", column - printed, "");
-    print_wrapped(flag->help, column, file);
+    text_print_wrapped(file, flag->help, column, HELP_COLUMNS, margin);
 }
 
 void flags_print_help(const struct command *command, FILE *file)

@@ -141,12 +141,8 @@ static void add(struct document *document, struct assignment assignment, const c
         document_error(document, "%s%s", assignment.place, result.text);
         return;
     }
-    if (document->count == document->capacity) {
-        document->capacity    = 2 * document->capacity + 64;
-        document->assignments = memory_resize(document->assignments, document->capacity * sizeof(assignment));
-    }
-    assignment.value                         = arena_format(&document->arena, "%s", value);
-    document->assignments[document->count++] = assignment;
+    assignment.value = arena_format(&document->arena, "%s", value);
+    LIST_APPEND(document->assignments, document->count, assignment);
 }
 
 // Returns the current name of an option that was renamed.
@@ -279,13 +275,8 @@ static bool add_term(struct document *document, struct condition *condition, con
     if (strncmp(term, "precision=", 10) != 0 || condition->compute >= 0) {
         return false;
     }
-    for (int64_t i = 0; precision_compute_names[i] != NULL; i++) {
-        if (strcmp(precision_compute_names[i], term + 10) == 0) {
-            condition->compute = i;
-            return true;
-        }
-    }
-    return false;
+    condition->compute = text_index(term + 10, precision_compute_names);
+    return condition->compute >= 0;
 }
 
 static bool condition_parse(struct document *document, char *terms, struct condition *condition)

@@ -92,7 +92,7 @@ int64_t hardware_domain(const struct hardware_config *hardware, int64_t world)
 }
 
 // Names in collectives.csv, which has the times of collectives within a node: one row per GPU, op and number of ranks.
-static const char *const collective_names[COLLECTIVES] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all"};
+static const char *const collective_names[] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", NULL};
 
 // Returns the text up to the next separator and moves *rest past it; NULL after the last one.
 static char *cut(char **rest, char separator)
@@ -105,15 +105,6 @@ static char *cut(char **rest, char separator)
     return text;
 }
 
-static int find_collective(const char *name)
-{
-    int found = 0;
-    while (found < COLLECTIVES && strcmp(collective_names[found], name) != 0) {
-        found++;
-    }
-    return found;
-}
-
 // Parses a row such as "h100,2.29.2,all_gather,8,5.3,,6.1,...": GPU, NCCL version, collective, ranks, and microseconds
 // by size (empty: not measured). Returns false if the row is malformed.
 static bool read_row(struct collective_times *times, char *row)
@@ -122,12 +113,12 @@ static bool read_row(struct collective_times *times, char *row)
     for (int i = 0; i < 4; i++) {
         fields[i] = cut(&row, ',');
     }
-    int  op    = row == NULL ? COLLECTIVES : find_collective(fields[2]);
-    long ranks = row == NULL ? 0 : strtol(fields[3], NULL, 10), group = 0;
+    int64_t op    = row == NULL ? -1 : text_index(fields[2], collective_names);
+    long    ranks = row == NULL ? 0 : strtol(fields[3], NULL, 10), group = 0;
     while (group < COLLECTIVE_GROUPS && 2L << group != ranks) {
         group++;
     }
-    if (op == COLLECTIVES || group == COLLECTIVE_GROUPS) {
+    if (op < 0 || group == COLLECTIVE_GROUPS) {
         return false;
     }
     for (int i = 0; i < COLLECTIVE_SIZES && row != NULL; i++) {

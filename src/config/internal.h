@@ -33,7 +33,7 @@ enum { CONDITIONS_MAX = 256, DOCUMENT_ERRORS_SHOWN = 100 };
 struct document {
     struct arena        arena;
     struct assignment  *assignments;
-    size_t              count, capacity;
+    size_t              count;
     struct condition    conditions[CONDITIONS_MAX];
     int                 condition_count;
     struct text_buffer *errors;

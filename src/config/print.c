@@ -62,22 +62,6 @@ void config_write(const struct config *config, FILE *file)
     }
 }
 
-// Prints text in lines that start with prefix and have at most this number of columns.
-static void print_wrapped(FILE *file, const char *prefix, int columns, const char *text)
-{
-    int column = fprintf(file, "%s", prefix);
-    while (*text != '\0') {
-        int length = (int)strcspn(text, " ");
-        if (column + 1 + length > columns) {
-            column = fprintf(file, "\n%s", prefix) - 1;
-        }
-        column += fprintf(file, " %.*s", length, text);
-        text += length;
-        text += strspn(text, " ");
-    }
-    fputc('\n', file);
-}
-
 // Returns whether all options of a section are printed, as in sections of the job. Other sections only have options
 // that differ from their defaults.
 static bool is_in_full(const struct config_section *section)
@@ -109,7 +93,7 @@ static void print_section(const struct config_section *section, const struct con
         }
         option_allowed(option, allowed, sizeof(allowed));
         snprintf(comment, sizeof(comment), "%s (%s)", option->help, allowed);
-        print_wrapped(file, "#", 111, comment);
+        text_print_wrapped(file, comment, fprintf(file, "# "), 111, "# ");
         fprintf(file, "%s%s = %s\n", is_plain ? "; " : "", option->key, value);
     }
 }
@@ -138,6 +122,7 @@ void config_write_commented(const struct config *config, bool is_short, FILE *fi
 
 static void print_text(const struct config_section *section, FILE *file)
 {
+    static const char margin[] = "      ";
     fprintf(file, "[%s]  %s\n", section->name, section->help);
     for (const struct option *option = section->options; option->key != NULL; option++) {
         char allowed[VALUE_BYTES];
@@ -148,9 +133,9 @@ static void print_text(const struct config_section *section, FILE *file)
             fprintf(file, "%*s  %s\n", printed > 34 ? 0 : 34 - printed, "", allowed);
         } else {
             fputc('\n', file);
-            print_wrapped(file, "     ", 80, allowed);
+            text_print_wrapped(file, allowed, fprintf(file, "%s", margin), 80, margin);
         }
-        print_wrapped(file, "     ", 80, option->help);
+        text_print_wrapped(file, option->help, fprintf(file, "%s", margin), 80, margin);
     }
     fputc('\n', file);
 }

@@ -180,9 +180,7 @@ static void add_kind(struct environment_devices *devices, const char *name)
             return;
         }
     }
-    size_t bytes   = (size_t)(devices->kinds + 1) * sizeof(*devices->names);
-    devices->names = memory_resize(devices->names, bytes);
-    text_copy(devices->names[devices->kinds++], sizeof(*devices->names), name);
+    text_copy(*LIST_ADD(devices->names, devices->kinds), sizeof(*devices->names), name);
 }
 
 status environment_share_devices(struct environment_devices *devices, struct comm *comm, struct backend *backend,

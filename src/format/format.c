@@ -10,7 +10,7 @@
 
 // clang-format off
 #define RATE_NAME(NAME, name) [RATE_##NAME] = #name,
-const char *const rate_names[RATE_COUNT] = {RATES(RATE_NAME)};
+const char *const rate_names[RATE_COUNT + 1] = {RATES(RATE_NAME)};
 
 #define FORMAT_ROW(NAME, name, bits, exponent, mantissa, smallest, largest, block, scale, levels, rate) \
     [FORMAT_##NAME] = {#name, bits, exponent, mantissa, smallest, largest, block, FORMAT_##scale, levels, RATE_##rate},

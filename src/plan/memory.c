@@ -27,7 +27,7 @@ struct gap {
 
 struct gaps {
     struct gap *list;    // sorted by offset, never adjacent
-    int32_t     count, capacity;
+    int32_t     count;
     int64_t     top;    // end of the activation memory
 };
 
@@ -191,13 +191,9 @@ static void give_back(struct gaps *gaps, int64_t offset, int64_t bytes)
         gaps->list[at].offset = offset;
         gaps->list[at].bytes += bytes;
     } else {
-        if (gaps->count == gaps->capacity) {
-            gaps->capacity = gaps->capacity * 2 + 64;
-            gaps->list     = memory_resize(gaps->list, (size_t)gaps->capacity * sizeof(*gaps->list));
-        }
-        memmove(&gaps->list[at + 1], &gaps->list[at], (size_t)(gaps->count - at) * sizeof(*gaps->list));
+        LIST_APPEND(gaps->list, gaps->count, (struct gap){0});
+        memmove(&gaps->list[at + 1], &gaps->list[at], (size_t)(gaps->count - 1 - at) * sizeof(*gaps->list));
         gaps->list[at] = (struct gap){offset, bytes};
-        gaps->count++;
     }
 }
 

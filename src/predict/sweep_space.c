@@ -190,7 +190,6 @@ static bool is_sensible(const struct config *config)
 void sweep_list(struct sweep_list *list, const struct job *job)
 {
     struct space space = {.dimensions = {{.count = 0}}};
-    int64_t      room  = 0;
     *list              = (struct sweep_list){.layouts = NULL};
     init(&space, job);
     do {
@@ -206,10 +205,6 @@ void sweep_list(struct sweep_list *list, const struct job *job)
         if (failed(&check)) {
             continue;
         }
-        if (list->count == room) {
-            room          = room * 2 + 256;
-            list->layouts = memory_resize(list->layouts, (size_t)room * sizeof(*list->layouts));
-        }
-        list->layouts[list->count++] = layout;
+        LIST_APPEND(list->layouts, list->count, layout);
     } while (advance(&space));
 }

@@ -289,16 +289,6 @@ static void add_ops(struct comparison *comparison, const struct result *result)
     }
 }
 
-// Returns the index of this precision in rate_names, or RATE_COUNT.
-static int rate_of(const char *precision)
-{
-    int rate = 0;
-    while (rate < RATE_COUNT && strcmp(rate_names[rate], precision) != 0) {
-        rate++;
-    }
-    return rate;
-}
-
 // Returns the expected speed-up of GEMMs from the first precision to the second: the ratio of their peak FLOP/s if
 // known. Otherwise every precision from BF16 on is assumed twice as fast as the one before it in rate_names.
 static double pace_of(const struct result *first, const struct result *second)
@@ -306,8 +296,8 @@ static double pace_of(const struct result *first, const struct result *second)
     if (!isnan(first->peak) && !isnan(second->peak)) {
         return second->peak / first->peak;
     }
-    int slow = rate_of(first->precision), fast = rate_of(second->precision);
-    return slow >= RATE_BF16 && fast > slow && fast < RATE_COUNT ? ldexp(1.0, fast - slow) : 1.0;
+    int64_t slow = text_index(first->precision, rate_names), fast = text_index(second->precision, rate_names);
+    return slow >= RATE_BF16 && fast > slow ? ldexp(1.0, (int)(fast - slow)) : 1.0;
 }
 
 static bool has_traced_step(const struct result *result)

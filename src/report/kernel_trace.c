@@ -93,14 +93,9 @@ static void add_stream(struct reader *reader, const json_t *arguments)
 // Whether an event of the PyTorch profiler is a kernel, copy or memset on a device.
 static bool is_profiled(const json_t *event)
 {
-    static const char *const kinds[]  = {"kernel", "gpu_memcpy", "gpu_memset"};
+    static const char *const kinds[]  = {"kernel", "gpu_memcpy", "gpu_memset", NULL};
     const char              *category = json_string_value(json_object_get(event, "cat"));
-    for (size_t i = 0; category != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (strcmp(category, kinds[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return category != NULL && text_index(category, kinds) >= 0;
 }
 
 // Whether a node of a Chakra trace runs on a device. Its mark is_cpu_op is a JSON member or an attribute of the node.
