@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gswbench/statistics.h"
 #include "round_machine.h"
 #include "shipped_machine.h"
 
@@ -31,12 +32,6 @@ static int read_rows(struct measured_row rows[ROWS_MOST])
     }
     fclose(file);
     return count;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
 }
 
 // Measurements on Blackwell include a kernel of TensorRT-LLM for rotary embedding and the KV cache. Returns its time to
@@ -84,12 +79,12 @@ Test(attention_times, are_predicted_for_other_heads_after_one_factor)
         double ratios[ROWS_MOST];
         int    count = compare_rows(ratios, cases[i].profile, cases[i].extra_us);
         cr_assert_eq(count, cases[i].rows, "%s: %d", cases[i].profile, count);
-        qsort(ratios, (size_t)count, sizeof(ratios[0]), compare_numbers);
+        statistics_sort(ratios, count);
         double factor = ratios[count / 2];
         for (int j = 0; j < count; j++) {
             ratios[j] = fabs(ratios[j] / factor - 1.0);
         }
-        qsort(ratios, (size_t)count, sizeof(ratios[0]), compare_numbers);
+        statistics_sort(ratios, count);
         cr_expect_lt(ratios[count / 2], cases[i].median, "%s: median %g", cases[i].profile, ratios[count / 2]);
         cr_expect_lt(ratios[count * 9 / 10], cases[i].ninth, "%s: 90th percentile %g", cases[i].profile,
                      ratios[count * 9 / 10]);

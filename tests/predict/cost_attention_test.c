@@ -106,13 +106,13 @@ Test(cost_attention, computes_products_at_the_peak_and_pairs_besides)
     round->software.cast_bytes.value             = 0.0;
     round->hardware.attention_fp8_forward.value  = 1e12;
     round->hardware.attention_fp8_backward.value = 5e11;
-    expect_seconds(round_seconds(round, &op), 2 * pairs * (320 / 2e15 + 1 / 1e12));
+    expect_cost(round, &op, 2 * pairs * (320 / 2e15 + 1 / 1e12));
     op.kind = OP_ATTENTION_BACKWARD;
-    expect_seconds(round_seconds(round, &op), 2 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    expect_cost(round, &op, 2 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
     round->hardware.power_share.value = 0.3;    // half of the clock
-    expect_seconds(round_seconds(round, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    expect_cost(round, &op, 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
     round->software.attention_backward.value = 0.01;    // the limit of another kernel, in BF16
-    expect_seconds(round_seconds(round, &op), 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
+    expect_cost(round, &op, 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
 }
 
 // A sequence of 8,192 tokens is packed from documents of 768 tokens, so a token sees 384 keys on average. Documents as
@@ -125,12 +125,12 @@ Test(cost_attention, computes_the_pairs_within_packed_texts)
     struct round *round         = round_new();
     double        one_text      = round_seconds(round, &op);
     round->software.text_tokens = 8192;
-    expect_seconds(round_seconds(round, &op), one_text);
+    expect_cost(round, &op, one_text);
     round->software.text_tokens = 768;
     double packed               = round_seconds(round, &op);
     round->software.text_tokens = 0;
     op.shape.attention.window   = 384;
-    expect_seconds(round_seconds(round, &op), packed);
+    expect_cost(round, &op, packed);
     double seen = 8192.0 * 384 - 384.0 * 383 / 2, all = 8192.0 * 8193 / 2;
     cr_expect_float_eq(packed / one_text, seen / all * (512.0 / 384) * 2 / ((8192.0 + 512) / 8192), 1e-6);
 }
@@ -148,10 +148,10 @@ Test(cost_attention, makes_no_use_of_a_window_in_the_backward_pass)
     round->software.cast_bytes.value             = 0.0;
     round->hardware.attention_fp8_forward.value  = 1e12;
     round->hardware.attention_fp8_backward.value = 5e11;
-    expect_seconds(round_seconds(round, &op), 200.0 * 2 * seen * (512.0 / 384) * (512 / 2e15 + 1 / 1e12));
+    expect_cost(round, &op, 200.0 * 2 * seen * (512.0 / 384) * (512 / 2e15 + 1 / 1e12));
     op.kind = OP_ATTENTION_BACKWARD;
-    expect_seconds(round_seconds(round, &op),
-                   (8192.0 + 512) / 8192 * 200 * all * (1280 / 2e15 + 1 / 5e11) + 12.0 * 200 * 8192 * 128 / 1e12);
+    expect_cost(round, &op,
+                (8192.0 + 512) / 8192 * 200 * all * (1280 / 2e15 + 1 / 5e11) + 12.0 * 200 * 8192 * 128 / 1e12);
 }
 
 // There are 1,024 queries in 8 heads of 192, 1,536 keys and values in 2 heads of 192 and 128, and 1,024 output
@@ -177,12 +177,11 @@ Test(cost_attention, casts_what_attention_reads_and_the_gradient_of_what_it_give
             round->software.cast_bytes.value = 0.0;
             double without                   = round_seconds(round, &op);
             round->software.cast_bytes.value = 1.5;
-            expect_seconds(round_seconds(round, &op),
-                           without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12);
+            expect_cost(round, &op, without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12);
             round->hardware.kernel_gap.value = 1e-6;    // attention itself has one gap as well
-            expect_seconds(round_seconds(round, &op),
-                           without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12 +
-                               1e-6 * (1 + (pass == 0 ? cases[i].forward_kernels : cases[i].backward_kernels)));
+            expect_cost(round, &op,
+                        without + 1.5 * cases[i].bytes * (pass == 0 ? inputs : gradients) / 1e12 +
+                            1e-6 * (1 + (pass == 0 ? cases[i].forward_kernels : cases[i].backward_kernels)));
             round->hardware.kernel_gap.value = 0.0;
         }
     }
@@ -197,13 +196,13 @@ Test(cost_attention, is_in_bf16_where_nothing_says_otherwise)
     double        wide  = 4 * 200 * 64 * 512.0 * 512 / (0.5 * 0.8 * 0.596e15);
     cr_expect_gt(fabs(round_seconds(round, &op) - wide), 0.1 * wide);
     round->software.fp8_attention = false;
-    expect_seconds(round_seconds(round, &op), wide);
+    expect_cost(round, &op, wide);
     round->software.fp8_attention               = true;
     round->plan.precision.low_precision_linears = 0;
-    expect_seconds(round_seconds(round, &op), wide);
+    expect_cost(round, &op, wide);
     round->plan.precision.low_precision_linears = 1;
     round->machine.software                     = NULL;
-    expect_seconds(round_seconds(round, &op), wide);
+    expect_cost(round, &op, wide);
 }
 
 // Megatron-Bridge's presets of DeepSeek-V3 set fp8_dot_product_attention (MXFP8) on GB300 but not on GB200.

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "gswbench/statistics.h"
 #include "round_machine.h"
 #include "shipped_machine.h"
 
@@ -55,12 +56,6 @@ Test(cost_collectives, extends_the_times_of_the_protocol_that_nccl_chooses)
                    (70.04 - (107.5 - 70.04) * 24 / 32) * 1e-6);
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 // Measured times with NCCL releases that the table does not have (H100 2.27.3, H200 2.26.2, B200 2.28.9, B300 and GB300
 // 2.27), from the source of the table. A hash chose 40 rows from 1 MiB on. Messages have 2^power MiB; times are in us.
 Test(cost_collectives, predicts_other_releases_of_nccl)
@@ -98,7 +93,7 @@ Test(cost_collectives, predicts_other_releases_of_nccl)
         double         bytes   = mebibyte * (double)(1 << rows[i].power);
         errors[i] = fabs(1e6 * group_seconds(&machine, rows[i].kind, rows[i].ranks, 1, bytes) / rows[i].us - 1.0);
     }
-    qsort(errors, ROWS, sizeof(errors[0]), compare_numbers);
+    statistics_sort(errors, ROWS);
     cr_expect_lt(errors[ROWS / 2], 0.02, "median %g", errors[ROWS / 2]);
     cr_expect_lt(errors[ROWS * 9 / 10], 0.08, "90th percentile %g", errors[ROWS * 9 / 10]);
 }
@@ -143,7 +138,7 @@ Test(cost_collectives, predicts_sizes_that_are_left_out)
             }
         }
     }
-    qsort(errors, (size_t)count, sizeof(errors[0]), compare_numbers);
+    statistics_sort(errors, count);
     cr_expect_eq(count, 430, "%d", count);
     cr_expect_lt(errors[count / 2], 0.034, "median %g", errors[count / 2]);
     cr_expect_lt(errors[count * 9 / 10], 0.112, "90th percentile %g", errors[count * 9 / 10]);

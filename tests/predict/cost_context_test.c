@@ -33,14 +33,14 @@ Test(cost_context, merges_the_parts_of_attention_in_single_precision)
     op.kind                       = OP_ATTENTION_BACKWARD;
     double backward               = round_seconds(round, &op);
     round->software.context_parts = true;
-    expect_seconds(round_seconds(round, &op), backward + 4 * 60.0 * SEQUENCE * HEADS * WIDTH / 1e12);
+    expect_cost(round, &op, backward + 4 * 60.0 * SEQUENCE * HEADS * WIDTH / 1e12);
     op.kind = OP_ATTENTION_FORWARD;
-    expect_seconds(round_seconds(round, &op), forward + 3 * 46.0 * SEQUENCE * HEADS * WIDTH / 1e12);
+    expect_cost(round, &op, forward + 3 * 46.0 * SEQUENCE * HEADS * WIDTH / 1e12);
     round->plan.context = CONTEXT_RING;
-    expect_seconds(round_seconds(round, &op), forward);
+    expect_cost(round, &op, forward);
     round->plan.context            = CONTEXT_GATHER;
     round->plan.mesh.size[AXIS_CP] = 1;
-    expect_seconds(round_seconds(round, &op), forward);
+    expect_cost(round, &op, forward);
 }
 
 // The all-gather moves 3 of 4 parts, four times as large since keys are repeated for each query head. Gradients in fp32
@@ -51,11 +51,11 @@ Test(cost_context, moves_keys_for_each_head_of_queries_and_gradients_round_all_r
     struct op     op = {.kind = OP_ALL_GATHER, .stream = STREAM_CONTEXT, .shape.communication = {.elements = ELEMENTS}};
     const double  latency = 15e-6 + 3 * 3.4e-6, share = 2.0 * ELEMENTS / 4 / 1e11;
     struct round *round = four_ranks();
-    expect_seconds(round_seconds(round, &op), 3 * share + latency);
+    expect_cost(round, &op, 3 * share + latency);
     round->software.context_parts = true;
-    expect_seconds(round_seconds(round, &op), 4 * 3 * share + latency);
+    expect_cost(round, &op, 4 * 3 * share + latency);
     op.kind = OP_REDUCE_SCATTER;
-    expect_seconds(round_seconds(round, &op), 4 * 2 * 4 * share + latency);
+    expect_cost(round, &op, 4 * 2 * 4 * share + latency);
     op.stream = STREAM_TENSOR;
-    expect_seconds(round_seconds(round, &op), 3 * share + latency);
+    expect_cost(round, &op, 3 * share + latency);
 }

@@ -13,24 +13,24 @@ Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
                                           .access        = {ACCESS_READ, ACCESS_WRITE},
                                           .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
     round->software.memory_bytes.value = 0.5;
-    expect_seconds(round_seconds(round, &op), 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_cost(round, &op, 0.5 * 3.0 * 1000 * 500 * 2 / 1e12);
 
     // The optimizer and the loss have their own factors for bytes.
     op.tag.phase = PHASE_OPTIMIZER;
-    expect_seconds(round_seconds(round, &op), 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_cost(round, &op, 3.0 * 1000 * 500 * 2 / 1e12);
     round->software.optimizer_bytes.value = 3.0;
-    expect_seconds(round_seconds(round, &op), 3.0 * 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_cost(round, &op, 3.0 * 3.0 * 1000 * 500 * 2 / 1e12);
     op.tag.phase                     = PHASE_FORWARD;
     op.kind                          = OP_CROSS_ENTROPY;
     double loss                      = round_seconds(round, &op);
     round->software.loss_bytes.value = 7.0;
-    expect_seconds(round_seconds(round, &op), 7.0 * loss);
+    expect_cost(round, &op, 7.0 * loss);
 
     // gemm_share: the framework's GEMMs reach half of the rate.
     op                               = (struct op){.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     round->software.gemm_share.value = 0.5;
-    expect_seconds(round_seconds(round, &op),
-                   2.0 * predict_cost_op(&(struct machine){.hardware = &round->hardware}, &round->plan, &op).seconds);
+    expect_cost(round, &op,
+                2.0 * predict_cost_op(&(struct machine){.hardware = &round->hardware}, &round->plan, &op).seconds);
 
     // The sequence length allows 447 TFLOP/s. The kernel reaches half of the rate of Ampere's instructions, 0.62 of
     // 1e15 FLOP/s.
@@ -43,16 +43,16 @@ Test(cost_software, computes_the_cost_of_ops_as_the_program_executes_them)
                                                                               .head_dim = 128,
                                                                               .earlier  = 512,
                                                                               .causal   = true}};
-    expect_seconds(round_seconds(round, &op), 4 * 200 * 128 * (1024.0 * 1025 / 2 + 1024 * 512) / 310e12);
+    expect_cost(round, &op, 4 * 200 * 128 * (1024.0 * 1025 / 2 + 1024 * 512) / 310e12);
 
     // 8 experts on 2 ranks are 4 local experts.
     round->software.expert_gap.value = 1e-3;
     op = (struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = {.experts = 8, .owners = 2}};
-    expect_seconds(round_seconds(round, &op), 2.5e-3);
+    expect_cost(round, &op, 2.5e-3);
     round->software.expert_groups = true;
-    expect_seconds(round_seconds(round, &op), 1e-3);
+    expect_cost(round, &op, 1e-3);
     round->plan.precision.low_precision_linears = 0xf;    // casts are launched per expert
-    expect_seconds(round_seconds(round, &op), 2.5e-3);
+    expect_cost(round, &op, 2.5e-3);
 }
 
 // gemm_share_fp4 applies only to GEMMs with FP4 operands.
@@ -67,9 +67,9 @@ Test(cost_software, computes_the_cost_of_fp4_gemms_of_another_program)
     double in_fp4                             = round_seconds(round, &op);
     round->software.gemm_share.value          = 0.5;
     round->software.gemm_share_fp4.value      = 0.8;
-    expect_seconds(round_seconds(round, &op), in_fp4 / 0.4);
+    expect_cost(round, &op, in_fp4 / 0.4);
     round->tensors[0].format = FORMAT_BF16;
-    expect_seconds(round_seconds(round, &op), in_bf16 / 0.5);
+    expect_cost(round, &op, in_bf16 / 0.5);
 }
 
 // 4 of 8 experts are on this rank. Their activations share one kernel. Each GEMM has its own wave: 75 tiles on 100 SMs
@@ -86,9 +86,9 @@ Test(cost_software, computes_the_cost_of_experts_that_are_launched_together)
     round->hardware.gemm_efficiency_fp8.value = 1.0;
     round->hardware.peak[RATE_FP8].value      = 1e15;
     double alone                              = 2.0 * 128 * 128 * (8192 + 256) / 1e13;
-    expect_seconds(round_seconds(round, &op), alone + 4e-6);
+    expect_cost(round, &op, alone + 4e-6);
     round->software.expert_groups = true;
-    expect_seconds(round_seconds(round, &op), alone + 4e-6);
+    expect_cost(round, &op, alone + 4e-6);
 
     struct tensor *before = round->plan.tensors, fp8 = {.format = FORMAT_E4M3};
     round->plan.tensors           = &fp8;
@@ -102,7 +102,7 @@ Test(cost_software, computes_the_cost_of_experts_that_are_launched_together)
     op                            = (struct op){.kind       = OP_ACTIVATION_FORWARD,
                                                 .tag.part   = PART_EXPERT_ACTIVATION,
                                                 .shape.rows = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
-    expect_seconds(round_seconds(round, &op), 1e-6);
+    expect_cost(round, &op, 1e-6);
 }
 
 // FP8 quantization of BF16 tensors. With current scaling it reads the input twice and takes four kernels.
@@ -183,14 +183,14 @@ Test(cost_software, adds_kernels_of_adapters_to_their_gemms)
         round->software.adapter_kernels = 0;
         double alone                    = round_seconds(round, &op);
         round->software.adapter_kernels = 1 << ADAPTER_KERNEL_DROPOUT;
-        expect_seconds(round_seconds(round, &op), alone + 4.0 * gemms[i].dropout / 1e12);
+        expect_cost(round, &op, alone + 4.0 * gemms[i].dropout / 1e12);
         round->software.adapter_kernels = 1 << ADAPTER_KERNEL_DROPOUT | 1 << ADAPTER_KERNEL_SUMS;
-        expect_seconds(round_seconds(round, &op), alone + 4.0 * (gemms[i].dropout + gemms[i].sums) / 1e12);
+        expect_cost(round, &op, alone + 4.0 * (gemms[i].dropout + gemms[i].sums) / 1e12);
 
         // tp ranks shard B of a row-parallel matrix, and so its output and the output's gradient.
         double share = i == 1 || i == 2 ? 0.5 : 1.0;
         op.tag.part  = PART_PROJECTION;
-        expect_seconds(round_seconds(round, &op), alone + 4.0 * (gemms[i].dropout + share * gemms[i].sums) / 1e12);
+        expect_cost(round, &op, alone + 4.0 * (gemms[i].dropout + share * gemms[i].sums) / 1e12);
     }
 }
 
@@ -204,9 +204,9 @@ Test(cost_software, casts_the_inputs_of_activations_that_it_keeps_in_fp8)
                                              .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
     double        alone                   = round_seconds(round, &op);
     round->software.fp8_activation_inputs = true;
-    expect_seconds(round_seconds(round, &op), alone);    // no cast, since the step is in BF16
+    expect_cost(round, &op, alone);    // no cast, since the step is in BF16
     round->plan.precision.low_precision_linears = 0xf;
-    expect_seconds(round_seconds(round, &op), alone + 3.0 * 1000 * 1000 / 1e12);
+    expect_cost(round, &op, alone + 3.0 * 1000 * 1000 / 1e12);
 }
 
 // 1,024 tokens choose 2 of 8 experts. 4 experts are local and sharded over 4 ranks.
@@ -220,18 +220,18 @@ Test(cost_software, copies_the_rows_of_experts_that_run_one_by_one)
     round->plan.mesh.etp                = 4;
     double own                          = round_seconds(round, &op);
     round->software.expert_copies.value = 3;
-    expect_seconds(round_seconds(round, &op), own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
+    expect_cost(round, &op, own + 3 * 2 * 2.0 * 2048 * 4 * 512 / 1e12);
     op.shape.routing.multiple           = 16;    // dropless: the rows in use instead of the worst case
     op.shape.routing.capacity           = 1024;
     round->plan.mesh.etp                = 1;
     round->software.expert_copies.value = 0;
     own                                 = round_seconds(round, &op);
     round->software.expert_copies.value = 3;
-    expect_seconds(round_seconds(round, &op), own + 3 * 2 * 2.0 * 2048 * 512 / 1e12);
+    expect_cost(round, &op, own + 3 * 2 * 2.0 * 2048 * 512 / 1e12);
     op.shape.routing.owners             = 8;    // a single local expert needs no copies
     double alone                        = round_seconds(round, &op);
     round->software.expert_copies.value = 0;
-    expect_seconds(round_seconds(round, &op), alone);
+    expect_cost(round, &op, alone);
 }
 
 // Transposed weights are kept after the first microbatch, so later ones cost nothing. If tp gathers a tensor in FP8,
@@ -313,7 +313,7 @@ Test(cost_software, splits_gemms_of_separate_linears_and_adds_their_input_gradie
                            .tag        = {.part = cases[i].part, .makes = cases[i].makes},
                            .shape.gemm = {.m = cases[i].whole[0], .n = cases[i].whole[1], .k = cases[i].whole[2]}};
         round->software.separate_linears = true;
-        expect_seconds(round_seconds(round, &op), gemms + cases[i].sums * 2.0 * 1024 * 512 / 1e12);
+        expect_cost(round, &op, gemms + cases[i].sums * 2.0 * 1024 * 512 / 1e12);
     }
 }
 
@@ -344,10 +344,10 @@ Test(cost_software, joins_the_blocks_of_a_split_gemm)
         round->plan.mesh.size[AXIS_TP] = 8;
         round->plan.mesh.size[AXIS_CP] = 2;
         round->plan.train              = (struct train_config){.sequence = 8192, .micro_batch = 1};
-        expect_seconds(round_seconds(round, &op), plain);
+        expect_cost(round, &op, plain);
         round->software.gather_blocks = 2;
         round->software.reduce_parts  = 2;
-        expect_seconds(round_seconds(round, &op), whole * 512 / (double)cases[i].rows);
+        expect_cost(round, &op, whole * 512 / (double)cases[i].rows);
         cr_expect(cases[i].rows == 512 || round_seconds(round, &op) < 0.99 * plain);
         round->software.gather_blocks = 1;
         round->software.reduce_parts  = 0;
@@ -367,13 +367,13 @@ Test(cost_software, adds_biases_of_experts_in_single_precision)
     round->hardware.general_efficiency.value = 0.5;
     double forward                           = round_seconds(round, &op);
     round->software.expert_biases            = EXPERT_BIASES_FUSED;
-    expect_seconds(round_seconds(round, &op), forward);
+    expect_cost(round, &op, forward);
     round->software.expert_biases = EXPERT_BIASES_SEPARATE;
-    expect_seconds(round_seconds(round, &op), forward + 28.0 * 2048 * 512 / 5e11);
+    expect_cost(round, &op, forward + 28.0 * 2048 * 512 / 5e11);
     op.kind                    = OP_ROUTE_BACKWARD;
     double backward            = round_seconds(round, &op);
     round->plan.model.mlp_bias = false;
-    expect_seconds(round_seconds(round, &op), backward - 40.0 * 2048 * 512 / 5e11);
+    expect_cost(round, &op, backward - 40.0 * 2048 * 512 / 5e11);
 }
 
 // The activation has 2,048 rows of two halves of 512 elements. RoPE has 1,024 tokens in 8 + 2 heads of 64.

@@ -67,6 +67,11 @@ static inline void expect_seconds(double actual, double expected)
     cr_expect_float_eq(actual, expected, 1e-9 * expected, "%.12g, not %.12g", actual, expected);
 }
 
+static inline void expect_cost(const struct round *round, const struct op *op, double expected)
+{
+    expect_seconds(round_seconds(round, op), expected);
+}
+
 // Returns the time of a collective in a group of `size` ranks whose numbers differ by `distance`.
 static inline double group_seconds(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance,
                                    double bytes)
