@@ -24,7 +24,7 @@ QWEN = dict(model_type="qwen3_moe", hidden_act="silu", hidden_size=2048, interme
             rope_theta=1000000.0, tie_word_embeddings=False, vocab_size=151936)
 QWEN2 = dict(model_type="qwen2", hidden_act="silu", hidden_size=5120, intermediate_size=13824, num_attention_heads=40,
              num_hidden_layers=48, num_key_value_heads=8, rms_norm_eps=1e-5, rope_theta=1000000.0, sliding_window=131072,
-             # Gswbench adds a bias to each output projection, which this model does not have: 48 x 5120 parameters
+             # gswbench adds a bias to each output projection, which this model does not have: 48 x 5120 parameters
              # more.
              use_sliding_window=False, tie_word_embeddings=False, vocab_size=152064)
 DEEPSEEK = dict(model_type="deepseek_v3", hidden_act="silu", hidden_size=7168, intermediate_size=18432,
