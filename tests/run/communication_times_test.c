@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Time of collectives from the arrival of the last rank, which rank that is, and their time in isolation. Ranks whose
-// collectives are listed when a list of every rank would take gigabytes.
+// Tests the time of a collective from the arrival of its last rank, which rank that is, and its time in isolation. In
+// large jobs a list of every rank's collectives would take gigabytes; tests which ranks are listed then.
 #include "run/trace.h"
 
 #include <criterion/criterion.h>
@@ -18,7 +18,7 @@ static struct result          result;
 static struct config          config;
 static struct parallel_config parallel;
 
-// A collective takes 10 - r ms on rank r, and all ranks end it together, so rank 3 arrives last.
+// Runs a step in which a collective takes 10 - r ms on rank r. All ranks end it together, so rank 3 arrives last.
 static void run_rank(struct comm *comm, void *unused)
 {
     int            rank    = comm->topology.rank;
@@ -97,7 +97,8 @@ Test(communication_times, say_who_is_waited_for_and_what_moves_how_fast)
     cr_expect_float_eq(time->bandwidth, 0.75 * time->bytes / 0.007, 1);
 }
 
-// Groups of two: one waits for rank 1, the other for rank 3. Without a network, there is no predicted time.
+// In groups of two ranks, one group waits for rank 1, the other for rank 3. Without a network there is no predicted
+// time.
 Test(communication_times, are_read_by_groups_and_links)
 {
     parallel                              = tiny_of("tp 2; pp 2").parallel;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Slow rank detection: compares ranks with the same work, and does not mistake noise for a slow rank.
+// Tests the detection of slow ranks: it compares ranks with the same work, and must not mistake noise for a slow rank.
 #include "run/internal.h"
 
 #include <criterion/criterion.h>
@@ -11,7 +11,7 @@
 
 enum { RANKS_MAX = 16, STEPS_MAX = 64 };
 
-// Ranks with odd numbers report different work.
+// Gathers a fingerprint of each rank's work, in which ranks with odd numbers have other work.
 static void gather_odd(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     for (int rank = 0; rank < comm->topology.ranks; rank++) {
@@ -20,7 +20,7 @@ static void gather_odd(struct comm *comm, const void *in, void *out, int64_t byt
     }
 }
 
-// Receives the table on rank 0.
+// Rank 0 adds the table of compute times to this result, which the tests do not read.
 static struct result nothing;
 
 static struct compute_times *open_times(int ranks, int rank)
@@ -62,7 +62,8 @@ Test(compute_times, compares_ranks_that_compute_the_same)
     compute_times_close(times);
 }
 
-// Of two ranks, the slower one is compared with the faster one, not with their mean. A single rank is not compared.
+// Of two ranks with the same work, the slower one is compared with the faster one and not with their mean. A rank
+// without another rank with the same work is not compared.
 Test(compute_times, compares_two_with_the_faster_and_one_with_none)
 {
     const double               seconds[] = {1.06, 1.0, 1.0};
@@ -78,7 +79,8 @@ Test(compute_times, compares_two_with_the_faster_and_one_with_none)
     compute_times_close(single);
 }
 
-// The false positive rate is 1 % per job, so 1/1600 per rank with 16 ranks. That takes 11 steps.
+// A rank may be blamed by mistake in 1 % of jobs, so with probability 1/1600 per rank and side in a job of 16 ranks.
+// This needs 11 steps.
 Test(compute_times, asks_for_steps_enough_to_leave_no_doubt)
 {
     double                     seconds[RANKS_MAX];
@@ -96,7 +98,7 @@ Test(compute_times, asks_for_steps_enough_to_leave_no_doubt)
     compute_times_close(times);
 }
 
-// Simulates a job of 8 ranks whose steps vary, with rank 0 slower by a fraction. Returns the result of a rank.
+// Simulates a job of 8 ranks in which steps vary and rank 0 is slower by this fraction. Returns the result of a rank.
 static struct result_rank run_job(int rank, double variation, double slower, uint64_t job)
 {
     double                     seconds[8];
@@ -120,7 +122,7 @@ Test(compute_times, takes_hardly_any_noise_for_a_slow_rank)
     for (uint64_t job = 0; job < 1000; job++) {
         slow += run_job(2, 0.05, 0, job).excess_low > 0;
     }
-    cr_expect_leq(slow, 5, "%d of 1000 ranks", slow);    // 1000 jobs x 1 % / 8 ranks: 1.25 expected
+    cr_expect_leq(slow, 5, "%d of 1000 ranks", slow);    // 1000 jobs x 1 % / 8 ranks: 1.25 are expected
 }
 
 Test(compute_times, finds_six_percent_and_not_one)

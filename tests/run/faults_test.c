@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Injected numeric faults: none may end up in a result that claims to be valid.
+// Injects faults into numbers of a run. No result with a fault may claim to be valid.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "gswbench/random.h"
 #include "whole_run.h"
 
-// Small enough for thousands of runs. Losses are near ln 64.
+// A model so small that thousands of runs are fast. Its losses are near ln 64.
 #define SMALL                                                                                                          \
     "run --config tiny-llama --layers 1 --steps 4 --warmup 1 --backend host --ranks 2 "                                \
     "--set trace.steps=0 --set model.hidden=32 --set model.heads=2 --set model.kv_heads=1 --set model.head_dim=16 "    \
@@ -19,7 +19,7 @@
 
 TestSuite(faults, .init = make_folder, .fini = remove_folder, .timeout = 4000);
 
-// Expects a reason with this id and rank, and a part of its message.
+// Expects a reason with this id and rank, whose message contains this text.
 static void expect_found(json_t *document, const char *id, int rank, const char *part)
 {
     json_t *reason = reason_of(document, id);
@@ -28,7 +28,7 @@ static void expect_found(json_t *document, const char *id, int rank, const char 
     cr_expect_not_null(strstr(text_of(reason, "message"), part), "no %s in %s", part, text_of(reason, "message"));
 }
 
-// Every place, on each rank, in each step: 40 runs.
+// Tests each place on each rank in each step, in 40 runs.
 Test(faults, a_number_that_is_none_ends_the_run_with_its_step_rank_and_tensor)
 {
     static const struct {
@@ -60,7 +60,7 @@ Test(faults, a_number_that_is_none_ends_the_run_with_its_step_rank_and_tensor)
     }
 }
 
-// Norm and loss are right, but a NaN clip scale makes AdamW skip the update on that rank.
+// Loss and norm are correct, but the clip scale is NaN on one rank, so its AdamW skips the update.
 Test(faults, a_clip_scale_that_is_none_ends_invalid_with_its_rank)
 {
     json_t *document =
@@ -91,8 +91,8 @@ static uint32_t draw(int64_t number, uint64_t choice, uint32_t bound)
 
 enum { DEFAULT_STEPS = 50 };
 
-// Runs with one bit flip in a GEMM output, a gradient, a weight or received data. Returns whether a VALID run has
-// another loss or norm; for steps that run twice this is an error.
+// Flips one bit of a GEMM output, a gradient, a weight or received data. Returns whether the run is VALID although its
+// loss or norm changed. In a step that runs twice this is an error.
 static bool goes_unnoticed(const char *options, int64_t number, uint32_t steps, json_t *clean)
 {
     static const char *const places[] = {
@@ -116,7 +116,7 @@ static bool goes_unnoticed(const char *options, int64_t number, uint32_t steps, 
              draw(number, 3, 1000000), draw(number, 4, 32));
     json_t *document = run_json(line, ANY_EXIT_CODE);
     bool    is_valid = strcmp(text_of(document, "status"), "valid") == 0 ||
-                    strcmp(text_of(document, "status"), "degraded") == 0;    // if ranks share cores
+                    strcmp(text_of(document, "status"), "degraded") == 0;    // DEGRADED if ranks share cores
     bool is_unnoticed = is_valid && (is_changed(document, clean, "loss") || is_changed(document, clean, "grad_norm"));
     bool is_run_twice = json_is_true(
         json_object_get(json_array_get(json_object_get(document, "steps"), draw(number, 1, steps)), "run_twice"));
@@ -125,7 +125,7 @@ static bool goes_unnoticed(const char *options, int64_t number, uint32_t steps, 
     return is_unnoticed;
 }
 
-// GSWBENCH_FLIPS sets the number of flips.
+// Every step runs twice, so each flip must be detected. GSWBENCH_FLIPS sets the number of flips.
 Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_where_every_step_is_run_twice)
 {
     static const char *const axes[] = {"--set run.verify=full --set parallel.fsdp=2",
@@ -142,8 +142,8 @@ Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_where_every_step_
     }
 }
 
-// Default settings. GSWBENCH_FLIPS sets the number of flips; the test then prints how many in other steps are
-// undetected.
+// With default settings only some steps run twice. In these, each flip must be detected. GSWBENCH_FLIPS sets the number
+// of flips; the test then prints how many are undetected in other steps.
 Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_in_a_step_that_is_run_twice)
 {
     const char *asked = getenv("GSWBENCH_FLIPS"), *options = "--set parallel.fsdp=2 --steps 50 --set run.warmup=10";
@@ -181,7 +181,7 @@ Test(faults, a_communication_that_brings_another_number_than_it_should_ends_the_
     }
 }
 
-// Default settings. A skipped op is detected in any step, even if the repetition of the step skips it too.
+// With default settings, a skipped op is detected in each step, even if the repeated step skips it as well.
 Test(faults, an_op_that_is_left_out_ends_invalid_with_step_rank_and_stream)
 {
     static const char *const places[] = {
@@ -220,7 +220,7 @@ Test(faults, an_op_that_is_left_out_ends_invalid_with_step_rank_and_stream)
     }
 }
 
-// A device that makes the same error every time.
+// The device of one rank makes the same error each time it runs an op.
 Test(faults, a_rank_whose_device_computes_another_number_than_the_others_is_named_before_the_first_step)
 {
     static const struct {
@@ -236,7 +236,7 @@ Test(faults, a_rank_whose_device_computes_another_number_than_the_others_is_name
     for (int64_t number = 0; number < 24; number++) {
         const char *at   = rows[number % 6].at;
         int         rank = (int)draw(number, 5, 3);
-        // Uses bits below the sign, since a zero's sign does not change a GEMM.
+        // Flips bits below the sign, because the sign of a zero does not change a GEMM.
         json_t *document =
             run_json_of(EXIT_INVALID,
                         SMALL "--ranks 3 --set parallel.fsdp=1 --set parallel.dp=3 --set train.global_batch=3 "
@@ -250,7 +250,7 @@ Test(faults, a_rank_whose_device_computes_another_number_than_the_others_is_name
     }
 }
 
-// GSWBENCH_CLEAN_CHECKS sets the number of runs.
+// Correct runs must never get a reason of verification. GSWBENCH_CLEAN_CHECKS sets the number of runs.
 Test(faults, what_is_right_is_never_called_wrong)
 {
     static const char *const layouts[] = {

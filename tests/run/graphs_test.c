@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// When a step is captured as a CUDA graph, and whether the graph or the eager step is kept.
+// Tests when a run captures its step as a CUDA graph, and whether it then keeps the graph or the eager step.
 #include <criterion/criterion.h>
 
 #include "run/internal.h"
@@ -25,7 +25,7 @@ Test(graphs, are_tried_between_nodes_as_far_as_the_warm_up_has_room)
     }
 }
 
-// Step 0 and the first replay, step 3, are cold and do not count.
+// Step 0 and step 3, the first replay, are cold and do not count.
 Test(graphs, stay_where_their_median_is_no_longer)
 {
     struct graphs_plan plan     = {.capture_after = 2, .tried = 2};

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A rank that stops, spins or skips a collective is named, and its job ends with exit code 7. A slow rank is not a hang.
-# GSWBENCH_HANGS: number of cases of each kind.
+# If a rank stops, spins or skips a collective, the watchdog names it and the job ends with exit code 7. A slow rank is
+# no hang. GSWBENCH_HANGS is the number of cases of each kind.
 # shellcheck source=tests/support/script.sh
 . "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77
@@ -28,7 +28,7 @@ for kind in stop spin skip; do
 done
 echo "the slowest of $((3 * ${GSWBENCH_HANGS:-1})) took $worst ms"
 
-# A slow rank and a long delay are not hangs.
+# A slow rank and a long delay are no hangs.
 run 0 "${job[@]}" --steps 20 --set run.hang_seconds=2 --set fault.kind=slow --set fault.rank=1 --set fault.amount=200
 expect '^RESULT DEGRADED'
 run 0 "${job[@]}" --steps 5 --set run.hang_seconds=4 --set fault.kind=delay --set fault.rank=1 --set fault.amount=2 \

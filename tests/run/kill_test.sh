@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A run that is killed or signalled at any time ends on all ranks within seconds and keeps every step that it printed.
-# GSWBENCH_KILLS, GSWBENCH_SIGNALS: numbers of kills and of other signals.
+# If a run is killed or gets a signal at any time, all its ranks end within seconds, and each step that it printed is in
+# its journal. GSWBENCH_KILLS and GSWBENCH_SIGNALS are the numbers of kills and of other signals.
 # shellcheck source=tests/support/script.sh
 . "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77
@@ -13,7 +13,7 @@ job=("$GSWBENCH" run --verbose --config tiny-llama --layers 1 --backend host --w
 ranks() { pgrep -f "^$GSWBENCH run .*$folder/results" | sort -n || true; }
 now() { echo "${EPOCHREALTIME/./}"; }
 
-begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments and waits so long
+begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments, and waits SECONDS
     local seconds=$1
     shift
     rm -rf results
@@ -25,7 +25,7 @@ begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments an
 ends() {    # ends WITHIN_MS: the launcher comes back with an error, nobody is left, and no printed step is lost
     local code=0 began took left printed kept run
     began=$(now)
-    # Polls, since a second process that counted the time could be ended before its exec, with the exit trap of this one.
+    # Polls instead of using a sleep in the background: if that is killed before its exec, it runs the exit trap of this script.
     for _ in {1..600}; do
         kill -0 "$launcher" 2>/dev/null || break
         sleep 0.05
@@ -57,12 +57,12 @@ for ((i = 0; i < ${GSWBENCH_KILLS:-3}; i++)); do
     begin "$((RANDOM % 2)).$((RANDOM % 9 + 1))"
     mapfile -t processes < <(ranks)
     [ ${#processes[@]} -eq 0 ] || kill -KILL "${processes[RANDOM % ${#processes[@]}]}"
-    [ ${#processes[@]} -gt 0 ] || kill -KILL $launcher    # none had begun
+    [ ${#processes[@]} -gt 0 ] || kill -KILL $launcher    # no rank has started
     ends 5000
 done
 echo "the slowest of ${GSWBENCH_KILLS:-3} kills took $worst ms"
 
-# If all ranks are killed at once, only the journal remains.
+# All ranks are killed at once, so only the journal is left.
 begin 0
 until grep -q '^completed step: ' output; do
     sleep 0.1
@@ -85,8 +85,8 @@ run 2 "$GSWBENCH" report --recover "$run"
 expect "$run: nothing to recover: the run is over, and its result.json has [0-9]+ of 2000 steps: type gswbench report $run\$"
 run 0 "$GSWBENCH" report "$run"
 
-# A run can also die while its files are written: none of them prevents the recovery. A whole result.json is kept even
-# if it cannot be read as a result.
+# A run can also die while it writes its files. Incomplete or missing files must not prevent the recovery. A complete
+# result.json is kept, even if it is not a result of this version.
 truncate -s 100 "$run/result.json"
 rm "$run/ranks.csv"
 run 0 "$GSWBENCH" report --recover "$run"
@@ -96,7 +96,8 @@ echo '{"schema": "of another version"}' >"$run/result.json"
 run 3 "$GSWBENCH" report --recover "$run"
 expect ': to recover the run from its journal, move this file away$'
 
-# After the launcher is killed, ranks end and save no further checkpoint, with and without a script between them.
+# Only the launcher is killed. Ranks end and save no further checkpoint, whether or not a script runs between launcher
+# and ranks.
 cat >script <<'END'
 "$@"
 true
@@ -109,7 +110,7 @@ for script in '' script; do
         sleep 0.1
     done
     kill -KILL $launcher
-    sleep 0.5    # the watch looks every 0.1 s; a write may have begun
+    sleep 0.5    # the watchdog polls every 0.1 s, and a write may have started
     whole=$(ls saved/step-*/manifest.json)
     sleep 2.5
     [ -z "$(ranks)" ] || complain "ranks are left 3 s after their launcher"
@@ -120,13 +121,13 @@ for script in '' script; do
 done
 launch=("${own[@]}")
 
-# Signals that end the run within a step of one minute, after SIGUSR2 has asked for its status.
+# The signals arrive within a step that takes a minute. They end the run, after SIGUSR2 has asked for its status.
 for signal in TERM HUP; do
     begin 0 --set fault.kind=delay --set fault.rank=2 --set fault.step=3 --set fault.amount=60
     until grep -q '^completed step: 2,' output; do
         sleep 0.1
     done
-    sleep 0.5    # into step 3
+    sleep 0.5    # now the run is in step 3
     kill -USR2 "$(ranks | head -1)"
     sleep 0.5
     kill -$signal "$(ranks | head -1)"
@@ -135,12 +136,12 @@ for signal in TERM HUP; do
     expect "^partial: died: stopped during a step by SIG($signal|TERM); 3 of 2000 steps are in its journal\$"
 done
 
-# Any signal to one rank, to all ranks or to the launcher, at any time, possibly twice.
+# Sends any signal to one rank, to all ranks or to the launcher, at any time, and sometimes twice.
 signals=(TERM INT HUP USR1)
 for ((i = 0; i < ${GSWBENCH_SIGNALS:-3}; i++)); do
     signal=${signals[RANDOM % 4]} whom=$((RANDOM % 3)) twice=$((RANDOM % 3))
     begin "$((RANDOM % 2)).$((RANDOM % 9 + 1))"
-    until [ $signal != USR1 ] || [ -n "$(ranks)" ]; do    # mpirun forwards it to those that there are
+    until [ $signal != USR1 ] || [ -n "$(ranks)" ]; do    # mpirun forwards it to ranks that exist
         sleep 0.02
     done
     mapfile -t processes < <(ranks)
@@ -157,7 +158,7 @@ for ((i = 0; i < ${GSWBENCH_SIGNALS:-3}; i++)); do
     ends 5000
 done
 
-# A signal before the first step leaves nothing to keep.
+# After a signal before the first step, there is nothing to keep.
 begin 0
 until [ -n "$(ranks)" ]; do
     sleep 0.02
@@ -166,9 +167,9 @@ kill -TERM "$(ranks | head -1)"
 ends 5000
 unexpected '^(completed step|RESULT)'
 
-# A time limit that expires between short steps, and one that expires within a long step. On a busy machine the start
-# alone may take seconds, so the limit is doubled until the run gets that far, and its steps are small.
-limited() {    # limited PATTERN [ARGUMENT...]: a line of a run that its time limit ends
+# The time limit expires between short steps, then within a long step. On a busy machine the start alone may take
+# seconds, so the limit is doubled until the run reaches this state. The model is small, so that steps are short.
+limited() {    # limited PATTERN [ARGUMENT...]: expects this line of a run that its time limit ends
     local limit pattern=$1
     shift
     for limit in 1 2 4 8 16 32; do
@@ -183,7 +184,7 @@ expect '^RESULT PARTIAL'
 limited '^partial: died: stopped during a step by its time limit; 2 of 100000 steps are in its journal$' \
     --set fault.kind=delay --set fault.rank=1 --set fault.step=2 --set fault.amount=60
 
-# On a full disk, such a run says that it has no result and how to get it.
+# If the disk is full, a run that gets SIGTERM reports that it has no result, and how to recover one.
 disk=$GSWBENCH_BINARY_DIR/tests/libfaulty_disk.so
 [ -f "$disk" ] || finish
 rm -rf results

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Launch errors end on all ranks within seconds (longer on a loaded machine), with the same exit code and one message
-# that names the place.
+# After an error at launch, all ranks end within seconds (longer on a busy machine), with the same exit code and one
+# message that names the cause.
 command -v mpirun >/dev/null && "$GSWBENCH" run --help | grep -q ' mpi,' || exit 77
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 tiny='run --verbose --config tiny-llama --layers 1 --steps 2 --warmup 1'
 
-# A launch is a folder with the arguments of each rank, in a file `all` or one per rank. Ranks do not pass errors on to
-# the launcher, which would kill the others; each writes its exit code to a file.
+# A launch is a folder with a file `all`, or rank0, rank1, ..., of arguments for ranks. Ranks must not report errors to
+# the launcher, which would kill the others, so each rank writes its exit code to a file.
 rank() {
     local number=$OMPI_COMM_WORLD_RANK code=0
     set -f
@@ -23,7 +23,7 @@ launch() {    # launch FOLDER RANKS ARGUMENTS [ARGUMENTS_OF_RANK_1]
     [ $# -lt 4 ] || echo "$4" >"$1/rank1"
     (cd "$1" && TMPDIR=$PWD timeout 60 mpirun -np "$2" bash -c rank >output 2>&1 </dev/null || echo "launcher: $?" >>output) &
 }
-alone() {    # alone FOLDER RANK_VARIABLE SIZE: two of four processes of a launcher that do not find each other
+alone() {    # alone FOLDER RANK_VARIABLE SIZE: starts two of four processes that cannot find each other
     mkdir "$1"
     for number in 0 1; do
         # shellcheck disable=SC2086
@@ -32,7 +32,7 @@ alone() {    # alone FOLDER RANK_VARIABLE SIZE: two of four processes of a launc
             echo $code >code$number) &
     done
 }
-refused() {    # refused FOLDER CODE MESSAGE: of each of its ranks; that message and no other
+refused() {    # refused FOLDER CODE MESSAGE: expects this exit code of each rank, and exactly this message
     [ "$(cat "$1"/code* | sort -u)" = "$2" ] || complain "$1: exit codes $(cat "$1"/code* | tr '\n' ' ')" "$1/output"
     grep -qF -- "gswbench: $3" "$1/output" || complain "$1: no line with: gswbench: $3" "$1/output"
     [ "$(grep -c 'gswbench: ' "$1/output")" -eq 1 ] || complain "$1: more than one message" "$1/output"
@@ -72,7 +72,7 @@ for folder in missing both; do
     [ "$(grep -c 'E-CONFIG missing: no config with this name' $folder/output)" -eq 1 ] || complain "$folder: its line" $folder/output
 done
 
-# Differences that ranks do not state: their program and their environment. Most ranks are right.
+# Ranks run different programs or environments, which they cannot state themselves. Most ranks are right.
 mkdir -p variable program/bin
 ln -s "$(dirname "$GSWBENCH")"/../lib program/lib
 echo NCCL_ALGO=Ring >variable/environment1
@@ -87,7 +87,7 @@ refused program 4 "rank 0 on $host has gswbench $version, build code "
 grep -qF ", 3 of 4 ranks, such as 1 on $host, $version, build $build: install the same program" program/output ||
     complain "program: what the others are" program/output
 
-# Other differences get a note, or are recorded if ranks may choose them.
+# Other differences between ranks get a note, or are only recorded if ranks may choose them.
 mkdir unlike
 echo UCX_RNDV_THRESH=8k NCCL_IB_HCA=mlx5_1 >unlike/environment1
 launch unlike 2 "$tiny"
@@ -98,7 +98,7 @@ grep -q "^note: ranks-unlike: rank 1 on $host has UCX_RNDV_THRESH = 8k, 1 of 2 r
 grep -A1 '"name": "NCCL_IB_HCA"' unlike/results/*/*/*/*/result.json | grep -q '"value": "mlx5_1"' ||
     complain "unlike: not recorded" unlike/results/*/*/*/*/result.json
 
-# Processes that would each become a separate job.
+# Each process would become a separate job of one rank.
 alone pmi PMI_RANK PMI_SIZE=4
 alone ompi OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE=4
 alone slurm SLURM_PROCID SLURM_STEP_NUM_TASKS=4
@@ -107,6 +107,6 @@ refused pmi 4 'MPI has 1 rank, the job 4: it was started by mpirun of MPICH or I
 refused ompi 4 "MPI has 1 rank, the job 4: it was started by Open MPI's mpirun (OMPI_COMM_WORLD_SIZE is set), but"
 refused slurm 4 'srun started 4 processes without PMIx'
 
-# The launcher gets the exit code as well.
+# The launcher also returns the exit code.
 run 4 mpirun -np 3 "$GSWBENCH" $four
 finish

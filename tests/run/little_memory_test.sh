@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A limit on address space or on the size of files ends a run with a message before its first step; no library waits for
-# memory that it cannot get.
+# With a limit on address space or on file sizes, a run ends with a message before its first step. No library may wait
+# for memory that it cannot get.
 . "${BASH_SOURCE%/*}/../support/script.sh"
 
-limited() {    # limited KIBIBYTES
+limited() {    # limited KIBIBYTES: runs with this limit of address space
     (ulimit -v "$1" && exec "$GSWBENCH" run --config tiny-llama --backend host --comm local --ranks 2 --steps 3 \
         --set run.warmup=1 --set run.verify=light --set precision.compute=fp32 --out results)
 }
@@ -18,15 +18,15 @@ done
 run 0 bash -c "limited 4000000"
 expect '^RESULT DEGRADED'
 
-# Shared memory is a file too: the message names the limit and not /dev/shm.
+# Shared memory is a file as well. The message must name the limit of file sizes and not /dev/shm.
 small_files() { (ulimit -f 0 && exec "$GSWBENCH" run --config tiny-llama --backend host --comm local --ranks 2 --out results); }
 export -f small_files
 run 4 bash -c "small_files 2>&1 | cat; exit \${PIPESTATUS[0]}"
 expect 'gswbench: .*the limit on the size of files \(ulimit -f\) is 0 bytes, .* ranks needs [0-9]+: raise the limit; '
 unexpected '/dev/shm'
 
-# Under a limit the program re-executes itself and must keep the whole environment, in which GSWBENCH_CONFIGS follows
-# 5,000 other variables.
+# Under a limit, the program executes itself again. It must keep the whole environment, in which GSWBENCH_CONFIGS comes
+# after 5,000 other variables.
 mkdir -p configs/models
 cp "$GSWBENCH_SOURCE_DIR/configs/tiny-llama.ini" configs/the-only-one.ini
 cp "$GSWBENCH_SOURCE_DIR/configs/models/tiny-llama.ini" configs/models

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Contention for a host's processors: too many ranks, and CPU time taken by other processes.
+// Tests how a run notices contention for the cores of a host: too many ranks, or CPU time of other processes.
 #define _GNU_SOURCE
 #include "run/internal.h"
 
@@ -23,7 +23,8 @@ static void write_stat(const char *text)
     fclose(file);
 }
 
-// Binds to one processor. The fake /proc/stat has the given counts for it, and large counts for all others.
+// Binds the test to one core, and writes two fake contents of /proc/stat with fixed counts for this core and large
+// counts for all others.
 static void use_one_processor(char before[256], char after[256])
 {
     cpu_set_t cores, one;
@@ -35,7 +36,7 @@ static void use_one_processor(char before[256], char after[256])
     CPU_ZERO(&one);
     CPU_SET((size_t)processor, &one);
     cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
-    // user nice system idle iowait irq softirq steal guest: others took 100 + 20 + 30 + 50 ticks.
+    // The columns are user nice system idle iowait irq softirq steal guest. Processes used 100 + 20 + 30 + 50 ticks.
     snprintf(before, 256, "cpu  9 9 9 9 9 9 9 9 9 9\ncpu%d 1000 0 500 7 1 10 10 3 0 0\ncpu%d 5 5 5 5 5 5 5 5 5 5\n",
              processor, processor + 1);
     snprintf(after, 256,
@@ -43,14 +44,14 @@ static void use_one_processor(char before[256], char after[256])
              processor, processor + 1);
 }
 
-// Two ranks; the report of the other one.
+// There are two ranks. This is what the other rank reports.
 static struct {
     int64_t node_offset, process_offset;
     double  seconds;
     bool    is_elsewhere;
 } other;
 
-// Must match the layout that ranks exchange: node, process, machine, seconds, ...
+// Writes the report in the layout that ranks exchange: node, process, machine, seconds, ...
 static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     (void)comm;
@@ -69,7 +70,7 @@ static void gather_two(struct comm *comm, const void *in, void *out, int64_t byt
     memcpy(second + 3 * sizeof(int64_t), &other.seconds, sizeof(double));
 }
 
-// A run of 4 s, with 0.5 s CPU time of this process and 2 s in total.
+// Simulates a run of wall_seconds in which this process used 0.5 s of CPU time.
 static struct result_rank gather(double wall_seconds)
 {
     static const struct comm_ops two   = {.name = "mpi", .gather_all = gather_two};
@@ -102,7 +103,7 @@ static void remove_file(void)
 
 TestSuite(processors, .init = make_file, .fini = remove_file);
 
-// 100 + 20 + 30 + 50 ticks of 10 ms, less the time of both ranks, over 4 s.
+// Other processes used 100 + 20 + 30 + 50 ticks of 10 ms minus the time of both ranks, in a run of 4 s.
 Test(processors, that_others_took_are_what_ranks_did_not)
 {
     static const struct {
@@ -112,10 +113,10 @@ Test(processors, that_others_took_are_what_ranks_did_not)
         double  foreign;
     } cases[] = {
         {0, 1, 0.7, false, 0.2},      // two processes
-        {0, 0, 0.5, false, 0.375},    // ranks of one process are counted once
-        {1, 0, 0.7, false, 0.2},      // two containers, each with its own process ids
-        {1, 0, 0.7, true, 0.375},     // another machine
-        {0, 1, 9, false, 0.0},        // never negative
+        {0, 0, 0.5, false, 0.375},    // ranks of one process count once
+        {1, 0, 0.7, false, 0.2},      // two containers have their own process ids
+        {1, 0, 0.7, true, 0.375},     // the other rank is on another machine
+        {0, 1, 9, false, 0.0},        // is never negative
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         other.node_offset      = cases[i].node_offset;
@@ -146,7 +147,7 @@ Test(processors, are_not_known_without_the_file_or_without_a_measured_step)
     cr_expect(isnan(own.foreign));
 }
 
-// Ranks 0 and 1 have four cores; ranks 2 to 5 have two on another host.
+// Ranks 0 and 1 share four cores. Ranks 2 to 5 share two cores of another host.
 static struct result note_ranks(int ranks, int64_t threads)
 {
     static struct benchmark benchmark;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From driver observations to the verdict of a run, in which the device of the third of four ranks is unhealthy;
-// devices that a run observes.
+// Tests how observations of devices by the driver lead to the verdict of a run. One of four ranks has an unhealthy
+// device. Also tests which devices a run observes.
 #include "run/internal.h"
 
 #include <criterion/criterion.h>
@@ -31,7 +31,7 @@ static void print_id(struct backend *backend, char *text, size_t bytes)
     snprintf(text, bytes, "GPU-own");
 }
 
-// The other ranks' devices are healthy.
+// Gathers the observations of four ranks. The devices of all other ranks are healthy.
 static void gather_four(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     struct result well = {.verdict = VERDICT_VALID};
@@ -47,7 +47,7 @@ static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather
 static const struct comm_ops    twins     = {.name = "mpi", .gather_all = ranks_report_the_same};
 static const struct backend_ops device    = {.name = "cuda", .is_device = true, .device_id = print_id};
 
-// Observes a run with an NVML script. `sharers` ranks use this rank's device.
+// Observes a run with a script of the fake NVML. `sharers` ranks use the device of this rank.
 static struct result observe(const char *script, const struct backend_ops *ops, struct comm comm, int64_t sharers,
                              double seconds)
 {
@@ -68,7 +68,7 @@ static struct result observe(const char *script, const struct backend_ops *ops, 
     return gathered;
 }
 
-// Runs with an NVML script, whose words override the common ones.
+// Runs with a script of the fake NVML. Its words override the common ones.
 static void run_with(const char *script)
 {
     struct comm comm = {.ops = &processes, .topology = {.rank = ILL, .ranks = RANKS, .host = "here"}};
@@ -136,7 +136,7 @@ Test(run_conditions, decide_the_verdict_and_name_rank_and_host)
     }
 }
 
-// Counts the null values in a JSON value.
+// Counts the null values within a JSON value.
 static int count_nulls(json_t *value)
 {
     int         nulls = json_is_null(value);
@@ -169,8 +169,8 @@ static void expect_same_keys(json_t *well, json_t *ill, const char *function)
     }
 }
 
-// If a call fails, its values are null with a reason next to them. No other value is null, no field is missing, and the
-// other values are judged.
+// If a call of NVML fails, its values are null, with a reason next to them. No other value may be null or missing, and
+// all other values are judged as usual.
 Test(run_conditions, lose_no_more_than_what_a_call_would_have_said)
 {
 #define THREE(a, b, c) a ": Unknown Error, " b ": Unknown Error, " c ": Unknown Error"
@@ -191,7 +191,7 @@ Test(run_conditions, lose_no_more_than_what_a_call_would_have_said)
         {"nvmlDeviceGetTotalEccErrors", 12,
          THREE("ecc_corrected", "ecc_uncorrected", "ecc_corrected_ever") ", ecc_uncorrected_ever: Unknown Error"},
         {"nvmlDeviceGetTemperature", 5, "temperature_c: Unknown Error"},
-        {"nvmlDeviceGetTotalEnergyConsumption", 0, ""},    // derived from power samples instead
+        {"nvmlDeviceGetTotalEnergyConsumption", 0, ""},    // power samples replace it
         {"nvmlDeviceGetCurrentClocksEventReasons", 27, "throttles: Unknown Error"},
         {"nvmlDeviceGetCurrentClocksThrottleReasons", 0, ""},
         {"nvmlDeviceGetRemappedRows", 12,
@@ -226,7 +226,7 @@ Test(run_conditions, lose_no_more_than_what_a_call_would_have_said)
     json_decref(well);
 }
 
-// This rank is the second of two.
+// Observes a run as the second of two ranks on one host.
 static struct result observe_twin(const struct backend_ops *ops, int64_t sharers, double seconds)
 {
     struct comm comm = {.ops = &twins, .topology = {.rank = 1, .ranks = 2, .host = "here"}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Device checks of a run, the parts of its result that depend on the devices, and whether it uses NCCL.
+// Tests which devices a run accepts, the parts of its result that depend on devices, and whether it uses NCCL.
 #include "run/internal.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 
 #include "ranks.h"
 
-// Devices of two ranks on one host: this rank's and the other's.
+// Two ranks are on one host. These are the names of this rank's device and of the other's.
 static const char *own_name, *other_name;
 
 static void print_id(struct backend *backend, char *text, size_t bytes)
@@ -34,7 +34,7 @@ static void replace(char *data, int64_t bytes, const char *from, const char *to)
     }
 }
 
-// The other rank reports the same, with its device.
+// Gathers the reports of both ranks. The other rank reports the same as this one, but with its own device.
 static void gather_two(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     ranks_report_the_same(comm, in, out, bytes);
@@ -46,7 +46,7 @@ static const struct comm_ops    processes = {.name = "mpi", .gather_all = gather
 static const struct backend_ops device    = {
        .name = "cuda", .is_device = true, .device_id = print_id, .device_name = print_name};
 
-// Result of a run on the two devices. The configuration has an H100 and a published time for it.
+// Returns the result of a run on the two devices. The configuration has an H100 and a published time on it.
 static struct result result_on(const char *own, const char *other, const struct backend_ops *ops)
 {
     struct comm                comm      = {.ops = &processes, .topology = {.ranks = 2, .host = "here"}};
@@ -114,11 +114,11 @@ Test(run_devices, use_nccl_where_each_rank_has_one_and_say_why_they_do_not)
         const char               *communicator, *no_device;
         int64_t                   sharers;
         int                       exit_code;
-        const char               *text;    // of the error, or of the communicator's choice
+        const char               *text;    // text of the error, or why the communicator was chosen
     } cases[] = {
         {&backend_host, "auto", "", 1, 0, ""},
         {&streaming, "auto", "", 2, 0, "not nccl: 2 ranks share a device"},
-        {&streaming, "mpi", "", 1, 0, ""},    // not asked for
+        {&streaming, "mpi", "", 1, 0, ""},    // nccl was not requested
         {&backend_host, "nccl", "not cuda: there is no NVIDIA driver", 1, EXIT_LAUNCH,
          "[run] communicator = nccl: it connects devices, but backend host has none (not cuda: there is no NVIDIA "
          "driver): use mpi or local"},

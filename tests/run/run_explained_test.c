@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Complete runs of a small model: breakdown of the step time, expert load, notes, and emulated jobs.
+// Runs a small model completely, and tests the breakdown of the step time, expert loads, notes, and emulated jobs.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ Test(run_explained, explains_a_step_that_is_not_measured)
     json_decref(plain);
 }
 
-// Two stages of one rank each. Rank 0 receives the trace of the second stage.
+// There are two stages of one rank each. Rank 0 receives the trace of the second stage.
 Test(run_explained, knows_what_each_stage_does_when)
 {
     json_t *document  = run_json("run --config tiny-llama --layers 2 --steps 3 --warmup 1 --backend host --ranks 2 "
@@ -68,7 +68,7 @@ Test(run_explained, knows_what_each_stage_does_when)
         end[stage] = real_at(turn, "end_s");
         cr_expect(end[stage] > 0 && end[stage] < 1.5 * step);
     }
-    for (int stage = 0; stage < 2; stage++) {    // 8 sequences in order
+    for (int stage = 0; stage < 2; stage++) {    // 8 microbatches of one sequence
         cr_expect_eq(forward[stage], 8);
         cr_expect_eq(backward[stage], 8);
     }
@@ -76,7 +76,7 @@ Test(run_explained, knows_what_each_stage_does_when)
     json_decref(document);
 }
 
-// The prediction is for another device but the same plan, so its waterfall has the same non-zero parts.
+// The prediction has the same plan for another device, so the same parts of its waterfall are not zero.
 Test(run_explained, spends_its_time_on_what_a_prediction_says)
 {
 #define LAYOUT                                                                                                         \
@@ -114,7 +114,7 @@ static double load_real(json_t *document, const char *path)
     return real_at(json_array_get(json_object_get(document, "expert_load"), 0), path);
 }
 
-// Two microbatches on each of two ranks, with an equal share of choices for each expert.
+// Two ranks run two microbatches each. Balanced routing gives each expert an equal share of choices.
 Test(run_explained, reports_a_balanced_load_as_fair)
 {
     json_t *document = run_json(MIXTURE " --ranks 2 --set train.routing=balanced", EXIT_VALID);
@@ -129,7 +129,7 @@ Test(run_explained, reports_a_balanced_load_as_fair)
     json_decref(document);
 }
 
-// With capacity factor 1, experts drop every choice beyond their fair share.
+// With capacity factor 1, experts drop all choices beyond an equal share.
 Test(run_explained, reports_what_experts_drop)
 {
     json_t *document = run_json(MIXTURE " --set model.capacity_factor=1", EXIT_VALID);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs that are refused before their first step.
+// Tests runs that are refused before their first step.
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ TestSuite(run_refused, .init = make_folder, .fini = remove_folder, .timeout = 10
 Test(run_refused, before_the_first_step_with_the_reason)
 {
     static const struct {
-        const char *launched, *line;    // launched: number of processes; "": none
+        const char *launched, *line;    // launched: number of processes of the launcher; "": no launcher
         int         exit_code;
         const char *text;
     } cases[] = {

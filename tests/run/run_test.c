@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Complete runs of a small model: output, files in the run's folder, and exit code.
+// Runs a small model completely, and tests the output, the files in the run's folder, and the exit code.
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
@@ -39,8 +39,8 @@ Test(run, prints_every_step_and_fills_its_folder)
     }
 }
 
-// One step takes several seconds longer than the eight others, also with sanitizers. With fewer than nine steps, the
-// confidence interval would span all of them.
+// One step takes several seconds longer than the eight others, even with sanitizers. The run ends after nine steps,
+// since with fewer the confidence interval would include all steps.
 Test(run, goes_on_until_the_median_is_known_and_verifies_the_step_that_is_the_last)
 {
     json_t *document = run_json(TINY " --steps 9 --warmup 1 --until 50% --ranks 2 --comm local --set fault.kind=delay "
@@ -120,8 +120,8 @@ Test(run, trains_the_same_on_more_ranks)
     json_decref(four);
 }
 
-// 4 ranks replicate all weights except experts; ranks 0 and 2, and 1 and 3, have the same experts. cp ranks replicate
-// everything.
+// With ep 2, four ranks replicate all weights except experts; ranks 0 and 2 have the same experts, and so do ranks 1
+// and 3. cp ranks replicate all weights.
 Test(run, compares_whatever_ranks_hold_alike)
 {
     static const struct {
@@ -151,7 +151,7 @@ Test(run, writes_weights_as_the_last_measured_step_left_them)
     cr_expect_eq(system(command), 0);
 }
 
-// Sends the signal once the journal has a step.
+// Sends a signal to the run after the journal has its first step.
 static void *send_signal(void *argument)
 {
     char command[1200];
@@ -180,7 +180,7 @@ Test(run, keeps_what_a_stopped_run_has_done)
     json_decref(document);
 }
 
-// Secrets appear in no file of the run's folder, and in no output.
+// Secrets may appear in no file of the run's folder, and not in the output.
 Test(run, records_no_secret)
 {
     static const char *const names[] = {

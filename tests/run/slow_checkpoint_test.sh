@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A slow save or load is not a hang while bytes move on any rank. A stalled one is a hang, and its file is named; so is
-# a stalled journal. After a signal, a save has checkpoint.grace seconds.
+# A slow save or load is no hang as long as some rank still moves bytes. A stalled one is a hang, as is a stalled journal,
+# and the message names the file. After a signal, a save has checkpoint.grace seconds.
 # shellcheck source=tests/support/script.sh
 . "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77
@@ -11,9 +11,9 @@ disk=$GSWBENCH_BINARY_DIR/tests/libfaulty_disk.so
 job=(mpirun --allow-run-as-root -np 2 "$GSWBENCH" run --config tiny-llama --layers 1 --backend host --warmup 0 --comm mpi
     --set trace.steps=0 --set parallel.fsdp=2 --set run.hang_seconds=1 --steps 1)
 
-# During file access, ranks have ten times hang_seconds. The shard of rank 1 has about twenty slow slices, which
-# together take longer. A second job runs at the same time, with a slice that never ends.
-both() {    # both OF_SLOW OF_STOPPED: settings
+# During file access, a hang is reported after ten times hang_seconds. The shard of rank 1 has about twenty slow slices,
+# which together take longer. Another job runs at the same time, and one of its slices never ends.
+both() {    # both SETTING_OF_SLOW SETTING_OF_STALLED: runs both jobs
     timeout 120 env LD_PRELOAD="$disk" FAULTY_NAME=rank-00001-of FAULTY_SECONDS=60 FAULTY_CALL=9 "${job[@]}" \
         --set run.output=stopped-results --set "$2" >stopped 2>&1 </dev/null &
     local process=$! code=0
@@ -30,18 +30,18 @@ both "checkpoint.save=$folder/saved" "checkpoint.save=$folder/stopped-saved"
 both "checkpoint.load=$folder/saved" "checkpoint.load=$folder/saved"
 rm -r saved
 
-# A journal that cannot be written is a hang of rank 0, for which the others wait, after the time that files have.
+# Rank 0 stalls in a write of the journal. After the time limit for files, this is a hang of rank 0, for which others wait.
 run 7 env LD_PRELOAD="$disk" FAULTY_NAME=run.jsonl FAULTY_SECONDS=60 FAULTY_CALL=4 "${job[@]}" --steps 20 --set run.output=results
 expect '^gswbench: hang: rank 0 \(.*: the others wait for it; no progress for 1[0-9]\.[0-9] s; last: at file .*/run.jsonl; 1 other waits$'
 
-# Weights take longer than that time on a slow disk, which is no hang.
+# On a slow disk, writing weights takes longer than this time limit, which is no hang.
 run 0 env LD_PRELOAD="$disk" FAULTY_NAME=model.safetensors FAULTY_SECONDS=0.9 "${job[@]}" --set run.output=results --weights-out weights
 expect '^RESULT DEGRADED'
 [ -f weights/config.json ] || complain "the weights are not whole"
 
-# Signalled during its steps, a run with grace saves a checkpoint; a run without grace ends before it can.
-ended() {    # ended GRACE: whether a whole checkpoint is left of a run that gets SIGTERM
-    rm -rf saved output    # an older output would say that a step is complete
+# A signal arrives while steps run. With grace the run saves a checkpoint; without it the run ends before it can.
+ended() {    # ended GRACE: returns whether a run that gets SIGTERM leaves a complete checkpoint
+    rm -rf saved output    # the run must not read steps from an older output
     LD_PRELOAD=$disk FAULTY_NAME=rank-0000 FAULTY_SECONDS=0.03 "$GSWBENCH" run --config tiny-llama --layers 1 --backend host \
         --ranks 2 --comm local --steps 100000 --set trace.steps=0 --set parallel.fsdp=2 --set run.output=results \
         --set "checkpoint.save=$folder/saved" --set "checkpoint.grace=$1" >output 2>&1 </dev/null &

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Names a rank that shares its core with two busy loops, although both ranks' steps take equally long since they wait
-# for each other. The rank is niced in addition, so that other load on this machine is small in comparison. If waiting
-# counted as computing, both ranks would have nearly the same compute time.
+# One of two ranks shares its core with two busy loops. It must be named, although the steps of both ranks take equally
+# long because they wait for each other. The rank also has a lower priority, so that other load on this machine matters
+# less. If stalls counted as compute time, both ranks would have nearly the same compute time.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 mapfile -t cores < <(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done)

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Long runs: no alarm while a rank is three times as slow as the others, no memory growth, no leftovers after a thousand
-# runs, and 64 ranks on this machine's cores. GSWBENCH_SOAK_SECONDS: duration of the first part, 900.
+# Long runs. There must be no alarm while a rank takes three times as long as others, no growth of memory, no files left
+# after a thousand runs, and 64 ranks must run on the cores of this machine. GSWBENCH_SOAK_SECONDS is the duration of
+# the first part, 900 by default.
 . "${BASH_SOURCE%/*}/../support/script.sh"
 command -v mpirun >/dev/null || exit 77
 seconds=${GSWBENCH_SOAK_SECONDS:-900}
 tiny=(run --config tiny-llama --layers 1 --backend host --set trace.steps=0)
 
-resident() {    # KiB of all ranks
+resident() {    # prints the resident memory of all ranks in KiB
     local sum=0 pid
     for pid in $(pgrep -f "^$GSWBENCH run .*soaked"); do
         sum=$((sum + $(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")))
@@ -28,7 +29,7 @@ expect '^partial: stopped: stopped after step [0-9]+ by its time limit$'
 unexpected 'hang'
 steps=$(grep -o '[0-9]* of 1000000 steps' output | head -1)
 echo "$steps, resident $early KiB, later $late KiB"
-# A rank keeps 128 bytes per step.
+# Each rank keeps 128 bytes per step.
 allowed=$((early / 100 + 4 * ${steps%% *} * 128 / 1024))
 [ $((late - early)) -le $allowed ] || complain "resident memory grew from $early to $late KiB"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Thresholds that a user sets for one run.
+// Tests thresholds for step time, MFU and tokens/s that a user sets for one run.
 #include "run/internal.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 #include "gswbench/text.h"
 
-// A median of 10 s with an interval of 9.9 to 10.2 s, 50 % MFU, 1000 tokens/s.
+// Returns a result with a median of 10 s, an interval from 9.9 to 10.2 s, 50 % MFU and 1000 tokens/s.
 static struct result measured(void)
 {
     struct result result             = {.verdict = VERDICT_VALID};
@@ -48,14 +48,14 @@ Test(thresholds, are_missed_only_beyond_the_interval_of_the_median)
         {true, "step=10.1", "", EXIT_UNDECIDED, "undecided"},
         {true, "step=9.95", "", EXIT_UNDECIDED, "undecided"},
         {true, "step=9.8", "", EXIT_GATE, "failed"},
-        // 48 % needs a step of 10.42 s, 49.5 % one of 10.1 s, 51 % one of 9.8 s.
+        // An MFU of 48 % needs a step of 10.42 s, 49.5 % a step of 10.1 s, and 51 % a step of 9.8 s.
         {true, "", "mfu=0.48", EXIT_VALID, "mfu >= 0.48: met: median step 10 s, limit 10.4167 s"},
         {true, "", "mfu=0.495", EXIT_UNDECIDED, "undecided"},
         {true, "", "mfu=0.51", EXIT_GATE, "failed"},
         {true, "", "tokens=1050", EXIT_GATE, "limit 9.52381 s"},
         {false, "step=10.1", "", EXIT_VALID, "met"},
         {false, "step=9.9", "", EXIT_GATE, "failed"},
-        // A missed threshold takes precedence over an inconclusive one.
+        // If one threshold is missed and another one undecided, the exit code is that of the missed one.
         {true, "step=10.3", "mfu=0.495,tokens=900", EXIT_UNDECIDED, "met"},
         {true, "step=9.8", "mfu=0.495", EXIT_GATE, "undecided"},
         {true, "", "tokens=2000,mfu=0.495", EXIT_GATE, "undecided"},

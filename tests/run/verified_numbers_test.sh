@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Verification has no side effects: an unverified run has the same losses and gradient norms, even with 24 ranks, where
-# a leftover difference between replicas would grow from step to step.
+# Verification must not change a run. An unverified run must have the same losses and gradient norms, even with 24
+# ranks, where a difference between replicas would grow from step to step.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 numbers() { sed -n 's/^completed step.*, \(loss: .*, grad_norm: .*\)/\1/p' output; }
 for layout in 'dp=24' 'dp=3 fsdp=8' 'dp=12 tp=2' 'dp=24 zero=1'; do

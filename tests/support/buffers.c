@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Elements of host memory in every format.
+// Reads and writes elements of host memory in every format.
 #include "buffers.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "gswbench/format.h"
 #include "gswbench/random.h"
 
-// Keeps what is allocated reachable, because tests do not free it.
+// Keeps pointers to all allocations, because tests do not free them and LeakSanitizer would report them.
 void *make_space(size_t bytes)
 {
     static void **kept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Groups of ranks, inputs whose sum depends on the order of additions, and the checks of the contract.
+// Groups of ranks, inputs whose sum depends on the order of additions, and the checks.
 #include "comm_contract.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 enum { CONTRACT_REPEATS = 20 };
 
-// The caller's group, when the world is split into consecutive groups of `size` members (the last may be smaller).
+// The group of the caller. All ranks are split into consecutive groups of `size` members; the last may be smaller.
 struct contract_group {
     struct comm       *comm;
     struct comm_group *handle;
@@ -49,7 +49,7 @@ static struct op contract_op(enum op_kind kind, int64_t elements, int64_t peer, 
     return op;
 }
 
-// Element i of a rank's input. Signs and magnitudes vary, so that another summation order gives other bits.
+// Returns element i of a rank's input. Signs and sizes vary, so another order of summation gives other bits.
 static float contract_value(int64_t rank, int64_t i)
 {
     uint32_t bits = (uint32_t)(rank + 1) * 2654435761u ^ (uint32_t)(i + 7) * 2246822519u;
@@ -58,7 +58,7 @@ static float contract_value(int64_t rank, int64_t i)
     return ((float)(bits >> 8) / 16777216.0f - 0.5f) * (float)(1u << bits % 12);
 }
 
-// Stores the sum of element i over ranks[0 .. count - 1], in this order and with the precision of the format.
+// Stores the sum of element i over ranks[0 .. count - 1], in this order and rounded to the format.
 static void contract_store(void *out, int64_t at, enum format format, const int64_t *ranks, int64_t count, int64_t i)
 {
     float   real  = 0.0f;
@@ -78,13 +78,13 @@ static void contract_store(void *out, int64_t at, enum format format, const int6
     }
 }
 
-// Unsorted values, so that different members have the maximum of neighbouring elements.
+// Returns unsorted values, so that neighbouring elements have their maximum on different members.
 static float contract_magnitude(int64_t member, int64_t j)
 {
     return (float)((member * 7 + j * 5) % 11) * 0.25f;
 }
 
-// Maximum over all members, of unsorted values.
+// Checks the maximum over all members.
 static int64_t check_maximum(struct comm *comm)
 {
     enum { COUNT = 1027 };
@@ -107,8 +107,8 @@ static int64_t check_maximum(struct comm *comm)
     return wrong;
 }
 
-// Expected element j of the caller's output: the sum over members, or one member's value, and the input that it comes
-// from.
+// Stores the expected element j of the caller's output: the sum over members, or the value of one member, and element i
+// of the input.
 static void contract_expect(const struct contract_group *group, const struct op *op, int64_t n, int64_t j,
                             enum format format, void *expected)
 {
@@ -122,8 +122,8 @@ static void contract_expect(const struct contract_group *group, const struct op 
     contract_store(expected, j, format, group->members + from, reduces ? group->size : 1, i);
 }
 
-// Runs a collective with n elements per member and compares every bit. Returns 1 on a mismatch. peer: of a broadcast or
-// a rotation.
+// Runs a collective with n elements per member and compares every bit. Returns 1 if some differ. `peer` is the root of
+// a broadcast, or the distance of a rotation.
 static int64_t contract_check_collective(const struct contract_group *group, enum op_kind kind, int64_t peer, int64_t n,
                                          enum format format)
 {
@@ -163,7 +163,7 @@ int64_t contract_check_collectives(struct comm *comm)
         for (size_t i = 0; i < sizeof(collectives) / sizeof(collectives[0]); i++) {
             int64_t peer = collectives[i].peer != 0 ? collectives[i].peer : group.size - 1;
             for (size_t count = 0; count < sizeof(counts) / sizeof(counts[0]); count++) {
-                for (int format = 0; format <= FORMAT_I32; format++) {    // FP8 is never transferred
+                for (int format = 0; format <= FORMAT_I32; format++) {    // no FP8 sums
                     wrong += contract_check_collective(&group, collectives[i].kind, peer, counts[count],
                                                        (enum format)format);
                 }
@@ -174,13 +174,13 @@ int64_t contract_check_collectives(struct comm *comm)
     return wrong;
 }
 
-// Number of rows from one member to another: none for some pairs, and none at all to the last member.
+// Returns the number of rows that one member sends to another. Some pairs have none, and the last member receives none.
 static int64_t contract_rows(int64_t from, int64_t to, int64_t size)
 {
     return to == size - 1 && size > 1 ? 0 : (from * 3 + to * 5) % 4 * 57;
 }
 
-// Row elements identify sender, receiver and position.
+// Returns a row's element, which identifies sender, receiver and position.
 static float contract_part(int64_t from, int64_t to, int64_t i)
 {
     return (float)(from * 100000 + to * 10000 + i);
@@ -199,7 +199,7 @@ static int64_t contract_check_parts_of(const struct contract_group *group, int64
             in[sent++] = contract_part(group->index, i, j);
         }
     }
-    // Members have different totals; the op states the expected number, which they agree on.
+    // Members send different numbers of rows. The op has the expected number, which is the same for all.
     struct op op                 = contract_op(OP_ALL_TO_ALL, group->size * row, 0, 0);
     op.shape.communication.parts = &(struct communication_parts){.in = in_rows, .out = out_rows, .row = row};
     contract_communication(group, op, in, out, FORMAT_F32);
@@ -225,7 +225,7 @@ int64_t contract_check_parts(struct comm *comm)
     return wrong;
 }
 
-// Larger than the pieces in which a communicator may work.
+// Checks messages that are larger than the pieces in which a communicator may send them.
 static int64_t check_large(struct comm *comm)
 {
     struct contract_group group = contract_open(comm, comm->topology.ranks, STREAM_TENSOR);
@@ -235,7 +235,7 @@ static int64_t check_large(struct comm *comm)
     return wrong;
 }
 
-// Sums that show order and rounding: 1e8 + 1 rounds to 1e8, and a bf16 running sum would stop at 256.
+// Checks sums that depend on order and rounding: 1e8 + 1 rounds to 1e8, and a running sum in BF16 would stop at 256.
 static int64_t check_rank_order(struct comm *comm)
 {
     static const float swallowed[] = {1e8f, 1.0f, -1e8f}, kept[] = {1e8f, -1e8f, 1.0f},
@@ -257,7 +257,7 @@ static int64_t check_rank_order(struct comm *comm)
     return wrong;
 }
 
-// One stream of a rank, which repeats a collective on its own group and compares.
+// A stream of a rank, which repeats a collective on its own group and compares results.
 struct contract_stream {
     struct contract_group group;
     enum op_kind          kind;
@@ -274,7 +274,7 @@ static void *contract_run_stream(void *argument)
     return NULL;
 }
 
-// Groups of different sizes at the same time, each stream in its own thread, without blocking or mixing.
+// Each stream runs in its own thread on a group of another size. They must neither block each other nor mix messages.
 static int64_t check_streams(struct comm *comm)
 {
     int64_t                ranks     = comm->topology.ranks;
@@ -286,7 +286,7 @@ static int64_t check_streams(struct comm *comm)
     enum { COUNT = sizeof(streams) / sizeof(streams[0]) };
     pthread_t threads[COUNT];
     int64_t   wrong = 0;
-    // Each rank starts its streams in a different order.
+    // Each rank starts its streams in another order.
     for (int i = 0; i < COUNT; i++) {
         int stream = (i + comm->topology.rank) % COUNT;
         pthread_create(&threads[stream], NULL, contract_run_stream, &streams[stream]);
@@ -315,7 +315,7 @@ static void *contract_send(void *argument)
     return NULL;
 }
 
-// A ring: each rank sends to the next on one stream while it receives from the previous on another.
+// In a ring, each rank sends to the next rank on one stream while it receives from the previous rank on another.
 static int64_t check_ring(struct comm *comm)
 {
     int64_t ranks = comm->topology.ranks, rank = comm->topology.rank;

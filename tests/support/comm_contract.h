@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checks the contract of every communicator, for ranks as threads and as processes. Expected values come from plain
-// loops over ranks, so two communicators that pass give the same bits.
+// Checks that a communicator does what comm.h promises, for ranks as threads and as processes. Expected values come
+// from plain loops over ranks, so two communicators that pass have equal bits.
 #pragma once
 
 #include "gswbench/comm.h"
@@ -13,8 +13,8 @@ struct contract_check {
     const char        *name;
     contract_function *check;
 };
-extern const struct contract_check contract_checks[];    // end without a name
+extern const struct contract_check contract_checks[];    // the last one has no name
 
-// Of these: every collective and format at several sizes, all-to-alls with unequal and empty parts, both on groups of
-// each size up to the world's; and the control plane.
+// Three of these checks: all collectives and formats with several sizes; all-to-alls with unequal and empty parts, both
+// on groups of each size up to the number of ranks; and the control messages.
 contract_function contract_check_collectives, contract_check_parts, contract_check_control;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Selects the cases of a long table for the short form of a test. Every commit selects others; GSWBENCH_ROWS=all
+// Selects cases of a long table for the short form of a test. Each commit selects others; GSWBENCH_ROWS=all
 // (scripts/test --long) runs all of them.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Selects one case in `of`. GSWBENCH_DRAW is a number derived from the commit.
+// Returns whether this case is selected; one in `of` cases is. GSWBENCH_DRAW is a number derived from the commit.
 static inline bool is_drawn(int index, int of)
 {
     const char *which = getenv("GSWBENCH_ROWS"), *draw = getenv("GSWBENCH_DRAW");

@@ -8,7 +8,7 @@
 #include "gswbench/plan_build.h"
 #include "gswbench/random.h"
 
-// State of the draws of one seed.
+// State of the random numbers of one seed.
 struct draws {
     uint64_t seed, attempt, count;
 };
@@ -38,7 +38,7 @@ static void draw_model(struct draws *draws, struct model_config *model)
     model->experts        = PICK(draws, 0, 4, 8);
     model->top_k          = model->experts > 0 ? PICK(draws, 1, 2) : 0;
     if (model->experts > 0) {
-        // No choice may be dropped, since rounding would decide between nearly equal probabilities.
+        // No choice of an expert may be dropped, since rounding would decide between nearly equal probabilities.
         model->auxiliary_loss = (double)below(draws, 2) * 0.01;
     }
     snprintf(model->family, sizeof(model->family), "gswbench");
@@ -89,7 +89,7 @@ struct plan_sections drawn_layout_sections(const struct training *training)
                                   .world     = training->ranks};
 }
 
-// Rules of job_check for a layout.
+// Returns whether the layout meets the rules of job_check.
 static bool is_divisible(const struct tiny *tiny)
 {
     const struct parallel_config *parallel = &tiny->parallel;
@@ -113,7 +113,7 @@ bool drawn_layout_is_planned(const struct training *training)
     return !failed(&built);
 }
 
-// Experts that are not sharded over tp.
+// Sets etp 1, so that experts are not sharded over tp.
 static void draw_whole_experts(struct draws *draws, struct training *training)
 {
     struct parallel_config *parallel = &training->tiny.parallel;
@@ -126,8 +126,8 @@ static void draw_whole_experts(struct draws *draws, struct training *training)
 static void draw_biases(struct draws *draws, struct training *training)
 {
     struct model_config *model = &training->tiny.model;
-    // Without RoPE, a key bias adds the same value to each score of a query, so its gradient is only rounding. The same
-    // holds for a router bias with top-1 experts, whose gate is always 1.
+    // Without RoPE, a key bias adds the same value to all scores of a query, so its gradient is only rounding error.
+    // The same is true for a router bias with top-1 experts, which always have gate 1.
     bool rotates          = model->positions == POSITIONS_ROTARY && model->rope_fraction > 0.0;
     model->attention_bias = rotates && below(draws, 3) > 0;
     model->mlp_bias       = below(draws, 2);
@@ -161,7 +161,7 @@ static void draw_routing(struct draws *draws, struct training *training)
     model->expert_hidden       = model->router_gates == GATES_OUTPUT ? PICK(draws, 0, 6) : 0;
 }
 
-// The first layers differ from the others. A ring does not support sliding windows.
+// Draws a pattern whose first layers differ from the others. A ring over cp does not support sliding windows.
 static void draw_pattern(struct draws *draws, struct training *training)
 {
     static const char *const layers[] = {"dense", "window_attention + mlp", "experts", "window_attention + experts"};
@@ -174,7 +174,8 @@ static void draw_pattern(struct draws *draws, struct training *training)
     }
 }
 
-// Mamba-2 before the layers of draw_pattern, or letters: all kinds in turn, then random ones. cp does not support it.
+// Prepends Mamba-2 layers to the drawn pattern, or draws a pattern of letters: each kind once, then random ones. cp
+// does not support Mamba-2.
 static void draw_hybrid(struct draws *draws, struct training *training)
 {
     struct model_config    *model    = &training->tiny.model;
@@ -200,7 +201,7 @@ static void draw_hybrid(struct draws *draws, struct training *training)
     model->mamba_state    = PICK(draws, 3, 6);
     model->mamba_conv     = PICK(draws, 2, 4);
     model->mamba_chunk    = PICK(draws, 3, 5, 128);
-    model->norm_epsilon   = 0.01;    // otherwise the gated norm of a small group magnifies rounding
+    model->norm_epsilon   = 0.01;    // otherwise the gated norm of a small group amplifies rounding
 }
 
 static void draw_sinks(struct draws *draws, struct training *training)
@@ -214,7 +215,7 @@ static void draw_positions(struct draws *draws, struct training *training)
     struct model_config *model = &training->tiny.model;
     model->positions           = 1 + below(draws, POSITIONS_COUNT - 1);
     model->max_positions       = model->positions == POSITIONS_LEARNED ? training->tiny.train.sequence + 3 : 0;
-    model->attention_bias      = 0;    // like without RoPE
+    model->attention_bias      = 0;    // attention_bias is 0 for the same reason as without RoPE
 }
 
 static void draw_scales(struct draws *draws, struct training *training)
@@ -242,7 +243,7 @@ static void draw_exchange(struct draws *draws, struct training *training)
     model->kv_heads                 = PICK(draws, model->kv_heads, model->heads);
 }
 
-// Overlaps two microbatches if tokens are exchanged.
+// Lets two microbatches overlap, if experts need all-to-alls.
 static void draw_overlap(struct draws *draws, struct training *training)
 {
     training->tiny.train.overlap_microbatches   = true;
@@ -256,7 +257,7 @@ static void draw_gradient_reduce(struct draws *draws, struct training *training)
     training->tiny.parallel.deferred_head_gradients = 0;
 }
 
-// A low rank with a large scale, so that the output of adapters matters.
+// Draws adapters of low rank with a large scale, so that their output matters.
 static void draw_adapters(struct draws *draws, struct training *training)
 {
     training->tiny.model.adapters                   = (struct adapters_config){.rank    = 1 + below(draws, 3),
@@ -265,8 +266,8 @@ static void draw_adapters(struct draws *draws, struct training *training)
     training->tiny.parallel.deferred_head_gradients = 0;
 }
 
-// Optional features of a model or a layout, with their frequency in 8 draws. A feature that is incompatible with the
-// earlier ones is dropped, so each draw starts at a different one.
+// Optional features of a model or layout, with the number of draws in 8 that try them. A feature that is incompatible
+// with the earlier ones is dropped, so each draw starts with another feature.
 static void draw_parts(struct draws *draws, struct training *training)
 {
     static const struct {
@@ -292,7 +293,7 @@ static void draw_parts(struct draws *draws, struct training *training)
     }
 }
 
-// Half of the pipelines that can delay weight gradients.
+// Half of the pipelines that can delay weight gradients use the zero-bubble schedule.
 static void draw_schedule(struct draws *draws, struct training *training)
 {
     struct parallel_config *parallel = &training->tiny.parallel;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Draws trainings with random layouts from everything that the plan supports.
+// Draws random layouts and models from everything that plans support.
 #pragma once
 
 #include "training.h"
 
 enum { DRAWN_RANKS_MAX = 16 };
 
-// The first attempt of the seed whose plan can be built.
+// Returns the first draw of this seed for which a plan can be built.
 struct training drawn_layout(uint64_t seed);
 
 struct plan_sections drawn_layout_sections(const struct training *training);
-bool                 drawn_layout_is_planned(const struct training *training);    // whether a plan can be built
+bool                 drawn_layout_is_planned(const struct training *training);    // returns whether a plan can be built

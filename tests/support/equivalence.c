@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Splits of a batch, and tolerances between results.
+// Splits a batch over ranks and microbatches, and compares results with tolerances.
 #include "equivalence.h"
 
 #include <math.h>

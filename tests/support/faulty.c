@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Jobs with damaged plans.
+// Builds and verifies jobs with a mutated plan.
 #include "faulty.h"
 
 void faulty_init(struct faulty *faulty)

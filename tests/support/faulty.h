@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Builds a job of tiny plans with an injected error, for tests of verification.
+// Builds a job of tiny plans in which one op is mutated, for tests of verification.
 #pragma once
 
 #include "gswbench/verify.h"
@@ -12,13 +12,13 @@ typedef void plant_fn(struct plan *plan, int32_t op);
 
 struct faulty {
     struct tiny tiny;
-    int64_t     world, rank;    // rank with the damaged plan, or FAULTY_NONE, FAULTY_ALL
+    int64_t     world, rank;    // rank with the mutated plan, or FAULTY_NONE, FAULTY_ALL
     plant_fn   *plant;
-    const char *role;    // role of the damaged op in that layer and microbatch, or ANY
+    const char *role;    // role of the mutated op, or ANY
     int         layer, microbatch;
 };
 
-// Starts with one rank. Change its layout, then set the world.
+// Starts with a job of one rank. Change its layout, and then set `world` to the number of ranks.
 void faulty_init(struct faulty *faulty);
 
 status faulty_verify(const struct faulty *faulty, struct job_proof *proof);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes fuzzed bytes to a file, for fuzz targets of code that reads files.
+// Writes fuzzed bytes to a file, for fuzz targets whose code reads files.
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-// libFuzzer's entry points. Each target defines the second one.
+// Entry points of libFuzzer. Each fuzz target defines LLVMFuzzerTestOneInput.
 int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -18,7 +18,7 @@ static inline void require(bool is_right)
     }
 }
 
-// Returns a folder in memory that is removed with this process.
+// Returns a folder in memory, which is removed when this process ends.
 const char *fuzz_folder(void);
-// Replaces the contents of the named file in it, and returns its path.
+// Replaces the contents of a file in this folder, and returns its path.
 const char *fuzz_file(const char *name, const void *data, size_t bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scalar tensors, custom ops, and one rank that runs them.
+// Scalar tensors, ops on them, and a rank that runs these ops.
 #include "hand.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static float *value_of(const struct buffer *buffer)
     return buffer->data;
 }
 
-// Slow, so that a missing dependency reads the old value.
+// Sets a value slowly, so that an op without a dependency reads the old value.
 static void run_set(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend;

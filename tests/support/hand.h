@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Handmade plans, and a backend whose ops are slow, so that a missing dependency gives a wrong value.
+// Handmade plans, and a backend with slow ops, so that a missing dependency leads to a wrong value.
 #pragma once
 
 #include "gswbench/step.h"
 
 enum { OPS_MAX = 4096, TENSORS = 4 };
 
-// A plan with a few scalar tensors and no ops. Even tensors are activations, odd ones are results.
+// A plan with a few scalar tensors and no ops. Tensors with even numbers are activations, and with odd numbers results.
 struct hand {
     struct tensor     tensors[TENSORS];
     struct op         ops[OPS_MAX];
@@ -15,22 +15,22 @@ struct hand {
     struct plan       plan;
 };
 
-// The caller releases it with free().
+// Returns a new plan. The caller releases it with free().
 struct hand *hand_new(int64_t ranks, int64_t rank);
 
-// Appends an op on up to three operands that waits for one op, or none (-1). Returns its index.
+// Appends an op on up to three operands, which waits for one op (-1: none). Returns the index of the op.
 int32_t hand_append(struct hand *hand, enum op_kind kind, enum stream stream, const int32_t operands[3], int32_t wait);
 
 #define OPERANDS(...) ((const int32_t[3]){__VA_ARGS__})
 
 void sleep_ms(int64_t milliseconds);
 
-// OP_GEMM sets a value slowly, OP_CAST adds one; there are no other ops.
+// The backend has two ops: OP_GEMM sets a value slowly, and OP_CAST adds one.
 extern const struct backend_ops hand_backend;
-extern int64_t                  hand_available_bytes;    // memory; a test may reduce it
-extern _Atomic int64_t          hand_reserved_bytes;     // scratch of the latest reservation
+extern int64_t                  hand_available_bytes;    // free memory of the device; a test may reduce it
+extern _Atomic int64_t          hand_reserved_bytes;     // scratch memory of the latest reservation
 
-// One rank of a job.
+// A rank of a job, with its backend, communicator and step.
 struct bench {
     struct local_hub *hub;
     struct backend    backend;
@@ -42,7 +42,7 @@ struct bench {
 typedef void communication_fn(struct comm_group *group, const struct op *op, const void *in, void *out,
                               enum format format);
 
-// communication NULL: the communicator's own.
+// Opens the rank. If communication is NULL, collectives run on the local communicator.
 void  bench_open(struct bench *bench, struct hand *hand, struct local_hub *hub, communication_fn *communication);
 void  bench_close(struct bench *bench);
 float bench_value(const struct bench *bench, int32_t tensor);

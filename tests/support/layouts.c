@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reads and writes rows through the option tables.
+// Reads and writes rows of options through the option tables.
 #include "layouts.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum { SECTIONS = 5, VALUE_BYTES = 256 };
 
 struct section {
     const struct option *options;
-    size_t               offset;    // in struct tiny
+    size_t               offset;    // offset in struct tiny
 };
 
 static const struct section sections[SECTIONS] = {
@@ -116,7 +116,7 @@ void layout_alone_in_turn(struct tiny *tiny)
     tiny->train.accumulation = sequences / micro_batch;
 }
 
-// Appends the option if its value differs.
+// Appends an option to the row if its value is not the usual one.
 static void append(char name[LAYOUT_NAME_BYTES], const struct option *option, const void *section, const void *usual)
 {
     char   value[VALUE_BYTES], other[VALUE_BYTES];

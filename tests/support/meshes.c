@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Meshes from the axes that a test needs.
+// Makes a mesh from the sizes of the axes that a test needs.
 #include "meshes.h"
 
 struct mesh mesh_of(const struct parallel_config *sizes)

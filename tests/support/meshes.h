@@ -4,13 +4,13 @@
 
 #include "gswbench/mesh.h"
 
-// A constant mesh of one rank.
+// A mesh of one rank, for constant initializers.
 #define MESH_ONE(NAME, ...) 1,
 #define MESH_OF_ONE_RANK                                                                                               \
     {                                                                                                                  \
         .world = 1, .size = {AXES(MESH_ONE)}, .asked = {AXES(MESH_ONE)}, .etp = 1, .vp = 1                             \
     }
 
-// A mesh of these sizes; an axis with size 0 gets one rank.
+// Returns a mesh of these sizes. An axis with size 0 gets one rank.
 struct mesh mesh_of(const struct parallel_config *sizes);
 #define MESH(...) mesh_of(&(struct parallel_config){__VA_ARGS__})

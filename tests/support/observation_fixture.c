@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The values of these devices.
+// The values of healthy devices.
 #include "observation_fixture.h"
 
 #include <inttypes.h>
@@ -39,7 +39,7 @@ static void observe(struct observation *observation, int64_t rank)
 void fixture_observe(struct result *result, int64_t ranks)
 {
     result->mesh.world        = ranks;
-    result->peak              = NAN;    // fewer ranks than the fixture's could not be that fast
+    result->peak              = NAN;    // a few ranks cannot be as fast as the fixture's 64
     result->ranks             = memory_resize(result->ranks, (size_t)ranks * sizeof(*result->ranks));
     result->observations      = memory_resize(result->observations, (size_t)ranks * sizeof(*result->observations));
     result->rank_count        = ranks;

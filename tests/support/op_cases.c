@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of cases, with macros for the shapes of each op family.
+// The table of test cases of ops, with macros for the shapes of each family of ops.
 #include "op_cases.h"
 
 // clang-format off

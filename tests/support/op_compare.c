@@ -65,7 +65,7 @@ void run_apart_on_device(struct backend *device, const struct op *op, struct buf
     }
 }
 
-static const double floor_share = 0.1;    // of the average row's norm
+static const double floor_share = 0.1;    // the norm of a row counts as at least this part of the average
 
 int64_t compare_row(const struct op *op, int slot, int64_t elements)
 {
@@ -105,7 +105,7 @@ int64_t compare_row(const struct op *op, int slot, int64_t elements)
     return has_rows ? elements / rows : WITHOUT_ROWS;
 }
 
-// Two NaNs are equal. FP8 codes must be the same bits otherwise.
+// Returns whether two elements are equal. Two NaNs are equal; FP8 codes must have the same bits otherwise.
 static bool is_same_element(const struct buffer *one, const struct buffer *other, int64_t i)
 {
     double first = get(one, i), second = get(other, i);
@@ -128,7 +128,7 @@ static bool guards_are_intact(const struct buffer *found)
     return are_intact;
 }
 
-// Errors are computed relative to the largest value, so that its square does not overflow.
+// Returns the largest absolute value. Errors are computed relative to it, so that squares do not overflow.
 static double largest_value(const struct buffer *expected)
 {
     double largest = 0;

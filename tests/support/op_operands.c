@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fills each operand of an op: floats, indices within bounds, positive values; then guards.
+// Fills each operand of an op with floats, valid indices or positive values, and guards after them.
 #include "op_operands.h"
 
 #include <math.h>
@@ -34,13 +34,13 @@ enum format format_of(char letter)
                                             : FORMAT_I32;
 }
 
-// Scale of normal values as a power of two.
+// Normal values are multiplied by two to this power.
 static int exponent_of(char letter)
 {
     return strchr("FB", letter) != NULL ? 127 : strchr("zZ", letter) != NULL ? -149 : 0;
 }
 
-// Mean of the values.
+// Returns the mean of the values.
 static double mean_of(char letter)
 {
     return letter == 'm' ? 6 : letter == 'M' ? 3e4 : 0;
@@ -48,15 +48,16 @@ static double mean_of(char letter)
 
 void poison(const struct buffer *buffer, int64_t first, int64_t count)
 {
-    // All bits set is NaN. As an integer it would be an absent slot, so integers use 0x7f bytes.
+    // All bits set are NaN in each float format. As an integer they would be -1, which means no slot, so integers get
+    // 0x7f bytes.
     memset((char *)buffer->data + format_offset(buffer->format, first), buffer->format == FORMAT_I32 ? 0x7f : 0xff,
            (size_t)format_bytes(buffer->format, count));
 }
 
-// Identifies an operand of an op kind.
+// Identifies an operand of a kind of op.
 #define AT(kind, slot) ((int)(kind)*OP_OPERANDS + (int)(slot))
 
-// A valid index for the operand: a token, an expert, an expert's slot, or the source of a slot.
+// Returns a valid index for the operand: a token, an expert, a slot of an expert, or the source of a slot.
 static int64_t draw_index(const struct op *op, int slot, int64_t i, uint64_t key)
 {
     const struct routing_shape *routing   = &op->shape.routing;
@@ -67,9 +68,9 @@ static int64_t draw_index(const struct op *op, int slot, int64_t i, uint64_t key
         return true;    // devices have no sign there
     }
     switch (AT(op->kind, slot)) {
-    case AT(OP_ROUTE_BACKWARD, ROUTE_GRADIENT_CHOICES):    // no expert twice for one token
+    case AT(OP_ROUTE_BACKWARD, ROUTE_GRADIENT_CHOICES):    // a token chooses no expert twice
         return (i / routing->top_k * 5 + i % routing->top_k) % routing->experts;
-    case AT(OP_DISPATCH, DISPATCH_SOURCES):    // every choice once
+    case AT(OP_DISPATCH, DISPATCH_SOURCES):    // each choice occurs once
     case AT(OP_COMBINE_BACKWARD, COMBINE_GRADIENT_SOURCES):
         return i % 7 == 3 || source >= routing->rows * routing->top_k ? -1 : source;
     case AT(OP_COMBINE, COMBINE_SLOTS):
@@ -80,7 +81,8 @@ static int64_t draw_index(const struct op *op, int slot, int64_t i, uint64_t key
     }
 }
 
-// Second moments, probabilities, sums of exponentials, losses and scales.
+// Returns whether the operand is a second moment, probability, sum of exponentials, loss or scale, which must be
+// positive.
 static bool is_positive(const struct op *op, int slot)
 {
     if (op_is_fused(op) && slot > OP_FUSED) {
@@ -107,7 +109,8 @@ static bool is_positive(const struct op *op, int slot)
     }
 }
 
-// Maps element i to a draw, so that a router gets equal rows, and equal logits in a row.
+// Maps an element to the number that is drawn for it. Router logits repeat numbers, so that some rows are equal and
+// some logits of a row are equal.
 static uint64_t draw_of(const struct op *op, int slot, int64_t i)
 {
     if (op->kind != OP_ROUTE_FORWARD || slot != ROUTE_LOGITS) {
@@ -141,7 +144,7 @@ void run_on_host(struct backend *host, const struct op *op, const struct buffer 
     host->ops->run[op->kind](host, op, operands);
 }
 
-// The attention gradient needs a consistent output, so it is computed from the same queries and keys.
+// The attention gradient needs an output that belongs to its queries and keys, so this computes the output from them.
 static void fill_attention_result(struct backend *host, const struct op *op, const struct buffer *buffers)
 {
     struct op forward                   = *op;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Searches in the list of ops.
+// Searches the ops of a plan.
 #include "plan_ops.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parses the log of the fake profiler and keeps each thread's stack of ranges.
+// Parses the log of the fake profiler, with a stack of open ranges for each thread.
 #include "profile_log.h"
 
 #include <inttypes.h>
@@ -101,7 +101,7 @@ __attribute__((format(printf, 2, 3))) static void tell(struct reading *reading, 
     va_end(arguments);
 }
 
-// Returns the value of the word NAME=, or NULL.
+// Returns the value of a word NAME=VALUE, or NULL.
 static const char *value_of(const struct line *line, const char *name)
 {
     size_t length = strlen(name);
@@ -133,7 +133,7 @@ static void expect_below(struct reading *reading, const struct thread *thread, i
     }
 }
 
-// Expects a step or capture range, at the top level or in profile.
+// Expects a step or capture range, at the top level or within a profile range.
 static void expect_outer(struct reading *reading, const struct thread *thread, int down)
 {
     const char *outer = below(thread, down), *outmost = below(thread, down + 1);
@@ -195,7 +195,7 @@ static bool is_phase(const char *name)
     return false;
 }
 
-// Pushes a step, capture or profile range, whose payload has step and rank.
+// Pushes a step, capture or profile range. Its payload has the step and the rank.
 static void push_outer(struct reading *reading, struct thread *thread, const struct line *line)
 {
     const char *step = value_of(line, "step"), *rank = value_of(line, "rank");

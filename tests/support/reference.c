@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plain loops over rows, heads and tokens: slow and easy to check.
+// Plain loops over rows, heads and tokens, which are slow and easy to check.
 #include "reference.h"
 
 #include <math.h>
@@ -67,7 +67,7 @@ void reference_activation(const struct rows_shape *shape, const double *in, doub
     }
 }
 
-// RMS norm of a head, with the row of the scale for queries or keys.
+// Applies RMS norm to a head. `scale` is the row of norm weights for queries or for keys.
 static void normalise_head(const struct attention_shape *shape, const double *scale, double *head)
 {
     double sum = 0;
@@ -102,8 +102,9 @@ void reference_rope(const struct attention_shape *shape, const double *table, co
     }
 }
 
-// ALiBi slopes of Press et al.: a geometric series whose first element is also its ratio. If the number of heads is no
-// power of two, the remaining heads get every second element of the series for twice as many heads.
+// Returns the ALiBi slope of a head (Press et al.). Slopes are a geometric series whose first element is its ratio. If
+// the number of heads is no power of two, the additional heads get every second element of the series for twice as many
+// heads.
 static double slope_of(int64_t head, int64_t heads)
 {
     int64_t power = 1 << (int)floor(log2((double)heads));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reference forward passes as plain loops in double, over the shapes of op.h.
+// Reference forward passes: plain loops in double precision over the shapes of op.h.
 #pragma once
 
 #include "gswbench/op.h"
@@ -11,7 +11,8 @@ double reference_gate(double x, int32_t variant);
 bool   reference_is_gated(int32_t variant);
 void   reference_activation(const struct rows_shape *shape, const double *in, double *out);
 
-// Splits queries, keys and values, and rotates pairs as complex numbers by cosine + i sine.
+// Splits the packed rows into queries, keys and values, and rotates pairs of elements as complex numbers by cosine + i
+// sine.
 void reference_rope(const struct attention_shape *shape, const double *table, const double *scale, const double *packed,
                     double *query, double *key_value);
 

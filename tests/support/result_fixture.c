@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The numbers of that run.
+// The numbers of the synthetic run.
 #include "result_fixture.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 static void fixture_add_steps(struct result *result)
 {
     for (int i = 0; i < 50; i++) {
-        // Measured: 6.997 to 7.001 s, eight times each; the last is 7.000.
+        // The 40 measured steps take 6.997 to 7.001 s, each value eight times. The last one takes 7.000 s.
         result->steps[i] = (struct result_step){
             .index           = i,
             .phase           = i < 10 ? STEP_WARMUP : STEP_MEASURE,
@@ -35,7 +35,7 @@ static void fixture_add_steps(struct result *result)
     result->wall_seconds += 2;
 }
 
-// 3.68 of 7.02 s are ideal.
+// Adds a trace in which 3.68 of 7.02 s are ideal.
 static void fixture_add_trace(struct result *result)
 {
     result->trace                  = (struct result_trace){.source       = RESULT_MEASURED,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Default options and plans of a tiny model.
+// Sets the default options of a tiny model, and builds its plans.
 #include "tiny.h"
 
 #include "gswbench/fatal.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Builds plans of a small model.
+// Builds plans of a small model for tests.
 #pragma once
 
 #include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
 
-// Everything that a plan request points to. Change fields before tiny_plan.
+// All parts to which a plan request points. Change fields before tiny_plan.
 struct tiny {
     struct model_config     model;
     struct parallel_config  parallel;
@@ -14,14 +14,14 @@ struct tiny {
     struct plan             plan;
 };
 
-// Two layers, hidden size 16, GQA, SwiGLU, RMSNorm; 2 sequences of 8 tokens; fp32; one rank.
+// Sets two layers with hidden size 16, GQA, SwiGLU and RMSNorm; 2 sequences of 8 tokens; fp32; one rank.
 void tiny_init(struct tiny *tiny);
 void tiny_set_experts(struct tiny *tiny, int64_t experts, int64_t top_k);
 
-// Resolves valid sections.
+// Returns the request for a plan of these sections, which must be valid.
 struct plan_request resolved(const struct plan_sections *sections);
 
-// Copies the sections, so later changes do not affect the request.
+// Returns a request with copies of the sections, so later changes do not affect it.
 struct plan_request tiny_request(const struct tiny *tiny, int64_t world, int64_t rank);
 void                tiny_plan_rank(struct tiny *tiny, int64_t world, int64_t rank);
 void                tiny_plan(struct tiny *tiny);

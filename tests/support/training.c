@@ -14,7 +14,7 @@ void training_require(status result)
 }
 
 // Reads tokens per expert, dropped choices and auxiliary loss of each layer in the first step. In later steps rounding
-// may change the choice of experts.
+// may have changed the choice of experts.
 static void training_read_routing(struct training *training, struct step *step, const struct plan *plan, int i)
 {
     if (i == 0 && plan->routing >= 0) {
@@ -33,7 +33,7 @@ static void training_read_prediction(struct training *training, struct step *ste
     }
 }
 
-// Loads weights as drawn, or the whole state of a checkpoint. Returns the first step.
+// Writes the initial weights, or loads the whole state of a checkpoint. Returns the number of the first step.
 static int64_t begin(const struct training *training, const struct plan *plan, struct step *step)
 {
     struct catalogue      *loaded;
@@ -52,7 +52,7 @@ static int64_t begin(const struct training *training, const struct plan *plan, s
     return first;
 }
 
-// Returns a number that is the same for ranks with the same rows, which must choose the same experts.
+// Returns a number that is equal for ranks with the same rows of tokens. These ranks must choose the same experts.
 static int64_t source_of(const struct plan *plan, bool sequence_parallel)
 {
     int64_t coordinates[AXIS_COUNT], source = 0;
@@ -64,12 +64,12 @@ static int64_t source_of(const struct plan *plan, bool sequence_parallel)
     return source;
 }
 
-// Sets router biases that decide the choice of experts, independent of rounding. Scores are at most 1, and group scores
-// at most 2. Biases are powers of two from 4 on, so sums of two of them differ by more. Layers choose different
-// experts.
+// Sets router biases that decide the choice of experts, so that rounding cannot change it. Scores are at most 1, and
+// scores of groups at most 2. Biases are powers of two from 4 on, so even sums of two biases differ by more. Each layer
+// chooses other experts.
 static void decide_routing(const struct plan *plan, const struct step *step, int64_t source)
 {
-    enum { SPACING = 4, STRIDE = 3 };    // the best two are not on one rank
+    enum { SPACING = 4, STRIDE = 3 };    // so that the best two are not on one rank
     float   biases[TRAINING_ROUTING_MAX];
     int64_t experts = plan->model.experts, count = plan->tensors[plan->router_bias].elements;
     if (count > TRAINING_ROUTING_MAX) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Trains a tiny model on the host backend, with ranks as threads or on a given communicator, for tests that compare
-// whole steps.
+// Trains a tiny model on the host backend, for tests that compare complete steps. Ranks are threads, or processes of a
+// given communicator.
 #pragma once
 
 #include "gswbench/checkpoint.h"
@@ -15,13 +15,13 @@ struct training {
     uint64_t                  seed;
     enum data_kind            data;
     bool                      captures;    // capture the step after its first run
-    bool                      checks;      // check its ops
-    bool                      stalls;      // time its stalls
-    bool                      decided;     // router biases outweigh rounding (router_bias_rate > 0)
-    bool                      apart;       // with decided: each rank's tokens choose other experts
-    const struct backend_ops *backend;     // NULL: the host's
+    bool                      checks;      // check the step's ops for NaN and infinity
+    bool                      stalls;      // measure the step's stalls
+    bool                      decided;     // router biases choose the experts (router_bias_rate > 0)
+    bool                      apart;       // with decided: tokens of each rank choose other experts
+    const struct backend_ops *backend;     // NULL: the host backend
     struct op_time           *times;       // [op_count]: trace of rank 0's last step, or NULL
-    // Wraps the communicator and the rank's backend in a communicator that runs the collectives; NULL: none.
+    // Replaces the communicator by one that runs collectives on the backend's streams, given both; NULL: does not.
     status (*connect)(struct comm *made, struct comm *control, struct backend *backend);
     const char *weights;    // new folder for the trained weights, or NULL
     const char *load;       // checkpoint to start and continue from, or NULL

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Splits command lines and captures output.
+// Splits command lines, runs them in this process, and captures their output.
 #include "command.h"
 
 #include <criterion/criterion.h>
@@ -13,7 +13,7 @@ const char        *configs = GSWBENCH_SOURCE_DIR "/configs";
 char               output[1 << 20];
 struct text_buffer errors;
 
-// Splits a line at spaces outside single quotes. Returns the number of words.
+// Splits a line into words at spaces outside single quotes. Returns the number of words.
 static int split(char *line, char **words, int count)
 {
     bool  is_quoted = false, is_in_word = false;

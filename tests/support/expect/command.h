@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Runs gswbench command lines in the test's process.
+// Runs gswbench command lines in the process of the test.
 #pragma once
 
 #include "gswbench/cli.h"
 
-// Folder of the shipped configurations, and output of the latest command.
+// Folder of the shipped configurations, and output and errors of the latest command.
 extern const char        *configs;
 extern char               output[1 << 20];
 extern struct text_buffer errors;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Makes and removes the folder of a test.
+// Creates and removes the folder of a test.
 #include "folder.h"
 
 #include <criterion/criterion.h>

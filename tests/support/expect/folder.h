@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A new folder for each test, with files: TestSuite(name, .init = make_folder, .fini = remove_folder).
+// Makes a new folder for each test: TestSuite(name, .init = make_folder, .fini = remove_folder).
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs one op on the host backend.
+// Runs one op on the host backend and compares results.
 #include "host.h"
 
 #include <criterion/criterion.h>

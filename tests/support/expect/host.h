@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: MIT
-// Shared by host backend tests: operands, running one op, comparing its result or a gradient; and router ops.
+// Shared by tests of the host backend: makes operands, runs an op, compares results and gradients, and makes router
+// ops.
 #pragma once
 
 #include "buffers.h"
 
-// Formats that the host computes in, and the number of threads for tests that do not depend on it.
+// Formats of elements that the tests use, and the number of threads where it does not matter.
 enum { TYPES = 2, THREADS = 3 };
 extern const enum format types[TYPES];
 
-// Tolerated error relative to the largest value: for fp32 results, and for bf16 results (half an ulp is 2^-9).
+// Returns the tolerated error relative to the largest value, for fp32 or BF16 results (half an ulp is 2^-9).
 double tolerance(enum format format);
 
-// Allocates an output filled with NaN, which shows unwritten elements, plus a guard element at the end.
+// Allocates an output that is filled with NaN, so that unwritten elements show, with a guard element after it.
 struct buffer make_output(enum format format, int64_t elements);
 
-// Makes the operands of an op, a letter per slot: x for this format, - for none, and the letters of op_cases.c.
-// Operands that the op reads are random with deviation 1, integers zero, and others from make_output. Sets op->operand.
+// Makes the operands of an op from one letter per slot: x for format x, - for none, and the letters of op_cases.h.
+// Operands that the op reads are random with deviation 1, or zero for integers; other operands come from make_output.
+// Also sets op->operand.
 void make_slots(struct op *op, const char *slots, enum format x, struct buffer buffers[OP_OPERANDS]);
 
 // Copies the values of a buffer into a new array.
 double *values_of(const struct buffer *buffer);
 
-// Runs one op on the host backend with poisoned scratch, and checks the guards of buffers from make_output.
+// Runs an op on the host backend with scratch memory full of NaN, and checks the guards of buffers from make_output.
 void run_op(const struct op *op, const struct buffer *buffers, int threads);
 void expect_close(const struct buffer *result, const double *expected, double bound, const char *what);
 
@@ -40,11 +42,11 @@ struct function {
     const void   *context;
     int64_t       inputs, outputs;
     const double *slopes;
-    double        bound;    // largest relative error; 0: tolerance of the result's format
+    double        bound;    // largest relative error; 0: tolerance of the format
 };
 
-// Compares a gradient with central differences of the forward pass in double. added: previous contents that the result
-// accumulates onto, or NULL.
+// Compares a gradient with central differences of the forward pass in double precision. `added` is the earlier contents
+// of the result, onto which the gradient was accumulated, or NULL.
 void expect_gradient(const struct function *function, double *in, const struct buffer *result, const double *added,
                      const char *what);
 
@@ -53,5 +55,5 @@ struct op     route_op(struct routing_shape shape);
 void          make_route_outputs(struct buffer *buffers, const struct op *op);    // fills outputs with NaN or -7, which
                                                                                   // no result has
 void expect_values(const struct buffer *buffer, const double *expected, const char *what);
-// Shape with one sequence, all of whose rows are on this rank. Experts take and hold `taken` choices.
+// Returns a routing shape with one sequence, all on this rank. Each expert takes and holds at most `taken` choices.
 struct routing_shape whole(int64_t rows, int64_t experts, int64_t top_k, int64_t taken);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The result of a suite, which each test gets anew: TestSuite(name, .init = open_result, .fini = close_result).
+// Makes a new result for each test of a suite: TestSuite(name, .init = open_result, .fini = close_result).
 #pragma once
 
 #include <criterion/criterion.h>
@@ -26,7 +26,7 @@ static inline void reopen_result(void)
     open_result();
 }
 
-// Expects that a report of the result has a text, or that it lacks it.
+// Expects that a report of the result contains a text, or does not contain it.
 static inline void expect_in(report_writer *write, const char *expected)
 {
     char *text = fixture_render(write, &result);
@@ -41,7 +41,7 @@ static inline void expect_not_in(report_writer *write, const char *unexpected)
     free(text);
 }
 
-// Expects one reason with this id and message, and the verdict; NULL: no reason.
+// Expects this verdict and exactly one reason with this id and message. id NULL: expects no reason.
 static inline void expect_reason(enum verdict verdict, const char *id, const char *message)
 {
     result_check(&result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compares two trainings by step and by weight.
+// Compares two trainings step by step and weight by weight.
 #include "same_training.h"
 
 #include <criterion/criterion.h>
@@ -51,7 +51,7 @@ void expect_near(float value, float expected, double tolerance, const char *what
               (double)value, (double)expected);
 }
 
-// Norm of the difference of a tensor in two folders, relative to its norm in the second.
+// Returns the norm of the difference of a tensor in two folders, relative to its norm in the second folder.
 static double distance(struct safetensors_reader *a, struct safetensors_reader *b, const struct safetensor *tensor)
 {
     float *x = memory_allocate((size_t)tensor->bytes), *y = memory_allocate((size_t)tensor->bytes);
@@ -79,10 +79,10 @@ static void expect_equal_weights(const char *many, const char *one, double toler
     }
     cr_expect_eq(readers[0].count, readers[1].count);
     for (int32_t i = 0; i < readers[1].count; i++) {
-        // The gradient of a bias is a sum over tokens that cancel: of one draw, OpenBLAS's Haswell and Sandy Bridge
-        // kernels leave 1.5e-5 and less than 1e-5.
+        // The gradient of a bias is a sum over tokens that nearly cancel, so rounding matters more. In one draw,
+        // OpenBLAS's kernels for Haswell leave an error of 1.5e-5, and those for Sandy Bridge less than 1e-5.
         double error = distance(&readers[0], &readers[1], &readers[1].tensors[i]);
-        // B of an adapter starts at zero, so only a few updates make its norm.
+        // B of an adapter starts at zero, so its norm comes from a few updates only.
         bool   is_bias = strstr(readers[1].tensors[i].name, "bias") != NULL;
         bool   is_b    = strstr(readers[1].tensors[i].name, "lora_B") != NULL;
         double allowed = is_bias ? 2 * tolerance : is_b ? 3 * tolerance : tolerance;
@@ -92,8 +92,8 @@ static void expect_equal_weights(const char *many, const char *one, double toler
     safetensors_close(&readers[1]);
 }
 
-// Compares the routing statistics, which count every token on whichever rank it was routed. Each layer has the tokens
-// per expert, then dropped choices and auxiliary loss.
+// Compares routing statistics, which count each token on the rank that routed it. Each layer has tokens per expert,
+// then dropped choices and auxiliary loss.
 static void expect_same_routing(const struct training *many, const struct training *one, double tolerance,
                                 const char *layout)
 {

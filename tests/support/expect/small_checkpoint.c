@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The folder, and a plan for these weights.
+// The folder of the test, and the plan for its weights.
 #include "small_checkpoint.h"
 
 #include <criterion/criterion.h>
@@ -23,8 +23,8 @@ void make_base(void)
     snprintf(weights_folder, sizeof(weights_folder), "%s/weights", folder);
 }
 
-// One parameter group of 32 elements: a norm of 4, then from element 8 a matrix whose first rows are q [3, 4], followed
-// by k [2, 4] and one row of padding.
+// The one parameter group has 32 elements: a norm of 4, and from element 8 on a matrix. Its rows are q [3, 4], k [2, 4]
+// and a row of padding.
 struct tensor small_tensors[] = {{.format = FORMAT_F32, .elements = 32}, {.format = FORMAT_F32, .elements = 32}};
 struct weight small_weights[] = {
     {.rows       = 1,

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// A plan with a few weights, and a new folder for them.
+// A plan with a few weights, and a new folder for checkpoints of them.
 #pragma once
 
 #include "folder.h"
 #include "gswbench/plan.h"
 
-// Setup of each test; remove_folder is its teardown. It does not create the folder itself.
+// Setup of each test; remove_folder is the teardown. It does not create weights_folder.
 void make_base(void);
 
 extern char weights_folder[64];
 const char *in_folder(const char *name);
 
-// Tests run in separate processes, so they may change the non-const objects.
+// Each test runs in its own process, so it may change the objects that are not const.
 extern struct tensor     small_tensors[2];
 extern struct weight     small_weights[2];
 extern struct plan_unit  small_unit;

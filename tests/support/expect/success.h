@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls that return a status and must succeed. A failure shows the error's text; REQUIRE also ends the test.
+// Checks calls that return a status and must succeed. If one fails, the text of the error is shown; REQUIRE also ends
+// the test.
 #pragma once
 
 #include <criterion/criterion.h>

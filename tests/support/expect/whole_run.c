@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A folder for each test, and runs that write to it.
+// Makes a folder for each test, and starts runs that write to it.
 #include "whole_run.h"
 
 #include <criterion/criterion.h>

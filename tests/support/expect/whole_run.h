@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Complete runs of a small model in the test's process, with results in the test's folder.
+// Runs a small model completely in the process of the test. Results go to the folder of the test.
 #pragma once
 
 #include <jansson.h>
@@ -9,19 +9,19 @@
 
 #define TINY "run --config tiny-llama --layers 1 --steps 4 --warmup 1 --backend host"
 
-// Runs "gswbench LINE" with results in the test's folder.
+// Runs "gswbench LINE" with results in the folder of the test.
 status run_here(const char *line);
 enum { ANY_EXIT_CODE = -1 };
-// Expects this exit code and one JSON document, which the caller releases.
+// Expects this exit code and one JSON document as output. The caller releases the document.
 json_t *run_json(const char *line, int exit_code);
 json_t *run_json_of(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 double      step_real(json_t *document, size_t step, const char *key);
 const char *text_of(json_t *document, const char *key);
-// Returns the reason with this id; NULL: the document has none.
+// Returns the reason with this id, or NULL.
 json_t *reason_of(json_t *document, const char *id);
-// Returns the number that the path of keys leads to: "validation.repeated_steps".
+// Returns the number at a path of keys such as "validation.repeated_steps".
 json_int_t number_at(json_t *document, const char *path);
 double     real_at(json_t *document, const char *path);
-// Returns the folder named in the last line of the run's output.
+// Returns the folder that the last line of the run's output names.
 const char *run_folder(void);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Keeps leaks of Criterion itself out of the results. Criterion runs each test in a process of its own, where
-// LeakSanitizer looks for leaks of the test. The process that starts them runs no code of this project.
+// Keeps leaks of Criterion itself out of the test results. Criterion runs each test in its own process, in which
+// LeakSanitizer looks for leaks of the test. The process that starts these runs no code of this project, so it is not
+// checked.
 #include <criterion/criterion.h>
 #include <criterion/hooks.h>
 #include <sanitizer/lsan_interface.h>
@@ -14,7 +15,7 @@ ReportHook(PRE_ALL)(struct criterion_test_set *tests)
     is_runner = true;
 }
 
-// LeakSanitizer asks this at the end of a process.
+// LeakSanitizer calls this at the end of a process.
 int __lsan_is_turned_off(void)
 {
     return is_runner;
