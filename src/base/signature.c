@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "gswbench/input.h"
 #include "gswbench/output.h"
 #include "gswbench/text.h"
 
@@ -87,12 +88,21 @@ static status run_keygen(const char *const arguments[], const char *input, char 
     return fail("ssh-keygen: %.400s", said);
 }
 
+// ssh-keygen reads a key without limit, so a device or a pipe would take all memory or never end. A file may be
+// missing: its private part can be with an agent.
+static status check_key(const char *key)
+{
+    struct stat about;
+    return stat(key, &about) != 0 || S_ISREG(about.st_mode) ? OK : fail("is %s, not a file", input_kind(about.st_mode));
+}
+
 status signature_make(const char *path, const char *key)
 {
-    char              name[NAME_BYTES], said[SAID_BYTES];
+    char              name[NAME_BYTES], said[SAID_BYTES] = "";
     const char *const arguments[] = {"ssh-keygen", "-Y", "sign", "-f", key, "-n", NAMESPACE, NULL};
-    status            made        = run_keygen(arguments, path, said);
-    const char       *signature   = strstr(said, HEAD);
+    status            made        = check_key(key);
+    made                          = failed(&made) ? made : run_keygen(arguments, path, said);
+    const char *signature         = strstr(said, HEAD);
     if (failed(&made) || signature == NULL) {
         return fail_as(EXIT_OUTPUT, "cannot sign %.900s with %.400s: %.400s", path, key,
                        failed(&made) ? made.text : "ssh-keygen printed no signature");
