@@ -173,18 +173,21 @@ enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };
 // f32 [1], the factor for gradients that clipping needs.
 enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT,
        ADAMW_AMAX };
-// ADAMW: reads HYPER f32 [HYPER_COUNT], SCALE f32 [1] and GRADIENT. Updates the moments FIRST and SECOND, and MASTER
-// f32; writes WEIGHT (optional). Without MASTER, updates WEIGHT. Raises AMAX f32 [1], optional, to the largest
-// magnitude of WEIGHT. A SCALE of NaN skips the update but still raises AMAX.
+// ADAMW: reads HYPER f32 [HYPER_COUNT], SCALE f32 [1] (SCALE of CLIP) and GRADIENT. Multiplies GRADIENT by SCALE, and
+// updates the moments FIRST and SECOND and the weights with the product. The weights are MASTER f32, which it copies to
+// WEIGHT if there is one, or WEIGHT if there is no MASTER. Raises AMAX f32 [1], if given, to the largest magnitude in
+// WEIGHT. If SCALE is NaN, it updates nothing, but still raises AMAX.
 // Muon: momentum, then Newton-Schulz iterations as GEMMs, then the update.
 enum { MOMENTUM_SCALE, MOMENTUM_GRADIENT, MOMENTUM_FIRST, MOMENTUM_OUT };
-// MOMENTUM: reads SCALE f32 [1] (clip scale) and GRADIENT. Updates FIRST += (1 - factor)(g - FIRST) and writes OUT f32
-// = g + factor (FIRST - g), with g = SCALE GRADIENT. A SCALE of NaN leaves FIRST unchanged and clears OUT.
+// MOMENTUM: reads SCALE f32 [1] (SCALE of CLIP) and GRADIENT. With g = SCALE * GRADIENT and d = elements_shape.factor,
+// updates FIRST += (1 - d) * (g - FIRST), then writes OUT f32 = g + d * (FIRST - g). If SCALE is NaN, it leaves FIRST
+// unchanged and clears OUT.
 enum { NORMALIZE_IN, NORMALIZE_SUM, NORMALIZE_OUT };
 // NORMALIZE: reads IN f32 and SUM f32 [1], its sum of squares. Writes OUT = IN / sqrt(SUM).
 enum { MUON_HYPER, MUON_SCALE, MUON_UPDATE, MUON_MASTER, MUON_WEIGHT };
-// MUON: reads HYPER, SCALE f32 [1] and UPDATE. W -= learning rate (decay W + factor UPDATE), where W is MASTER f32,
-// copied to WEIGHT, or WEIGHT if MASTER is absent. A SCALE of NaN skips the update.
+// MUON: reads HYPER, SCALE f32 [1] and UPDATE, the orthogonalized momentum. Subtracts learning rate * (decay * weight +
+// elements_shape.factor * UPDATE) from each weight. The weights are MASTER f32, which it copies to WEIGHT, or WEIGHT if
+// there is no MASTER. If SCALE is NaN, it updates nothing. Otherwise SCALE has no effect; MOMENTUM has applied it.
 enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY,
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_KEY_LOW, HYPER_KEY_HIGH,
        HYPER_COUNT };

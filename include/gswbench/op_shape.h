@@ -33,9 +33,12 @@ struct rows_shape {
     float   multiplier;        // factor for table rows (embedding), or for logits (cross entropy and its statistics)
     int32_t variant;           // enum norm, enum activation, enum regroup
 };
-// Order of OP_REGROUP, which transposes [rows, parts] to [parts, rows]. With cp, a rank has one chunk from each end of
-// a sequence, so the second chunks of the ranks are in descending order. Therefore FOLDED_PARTS reverses the rows of
-// odd parts, and FOLDED_ROWS the parts of odd rows.
+// Variants of OP_REGROUP, which transposes [rows, parts] to [parts, rows]. Ulysses (src/layers/context.c) uses the
+// folded variants to convert chunks of a sequence from rank order to sequence order and back. With cp, rank i has the
+// chunks i and 2 cp - 1 - i, so the second chunks of ranks 0, 1, ... are in descending order in the sequence.
+// FOLDED_PARTS has ranks as rows and the chunks of a rank as parts. It reverses the ranks in odd parts, which are the
+// second chunks. FOLDED_ROWS is its inverse: it has chunks as rows and ranks as parts, and reverses the ranks in odd
+// rows.
 enum regroup { REGROUP_STRAIGHT, REGROUP_FOLDED_PARTS, REGROUP_FOLDED_ROWS };
 static inline int64_t regroup_place(const struct rows_shape *shape, int64_t row, int64_t part)
 {

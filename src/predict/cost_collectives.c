@@ -126,9 +126,11 @@ static double extend(const struct hardware_config *hardware, const struct series
     return is_same ? draw_line(point_at(series, near), point_at(series, far), ldexp(COLLECTIVE_SMALLEST, size)) : 0.0;
 }
 
-// Estimates the time of a size between the measured sizes `first` and `last`; 0: unknown. The estimate comes from a
-// related series, or else from extend(). For all-reduces and all-to-alls it is the geometric mean of the time from the
-// related series and the time on the line between the two sizes.
+// Estimates the time of a size between the measured sizes `first` and `last`. Returns 0 if it has no estimate; the
+// caller then interpolates on the line between the two sizes. The estimate comes from a related series (borrow). For
+// all-reduces and all-to-alls, it is the geometric mean of that time and the time on the line. If borrow finds no time
+// and NCCL uses different protocols for `first` and `last`, the estimate comes from sizes with the same protocol
+// (extend). All-to-alls never use extend, because the model of protocols is of rings.
 static double estimate(const struct hardware_config *hardware, const struct series *series, int first, int last,
                        int size)
 {
@@ -172,6 +174,8 @@ static double interpolate(const struct hardware_config *hardware, const struct s
 double predict_collective_seconds(const struct machine *machine, const struct span *span, const struct op *op,
                                   double bytes)
 {
+    // The table has collectives within one node on 2, 4, 8, ... GPUs, which NCCL executed by kernels on SMs. So it does
+    // not apply to an op without SMs (processors == 0), which copy engines or CPUs execute.
     const struct hardware_config *hardware   = machine->hardware;
     enum node_collective          collective = find_collective(op);
     double                        group      = log2(span->members) - 1.0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Predicts a step with more ops than a plan may have from two steps with fewer microbatches. Once the pipeline is full
-// and head gradients are deferred, each further microbatch adds the same time.
+// Predicts a step that has more ops than a plan may have, from two steps with fewer microbatches. Both are long enough
+// that each additional microbatch adds the same time: they fill the pipeline, and have every microbatch for which the
+// weight gradient of the head is deferred to the end of the step (plan_enough_microbatches).
 #include <math.h>
 
 #include "internal.h"

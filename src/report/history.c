@@ -22,6 +22,7 @@ void history_add(struct history *history, struct result *result)
     LIST_APPEND(history->results, history->result_count, kept);
 }
 
+// Orders results by job. In a history, results of the same configuration, precision and number of ranks are one job.
 static int compare_jobs(const struct result *a, const struct result *b)
 {
     int order = strcmp(a->config_name, b->config_name);

@@ -64,7 +64,8 @@ void table_add(struct table *table, const struct result *result)
         result->expectation.profile[0] != '\0' && !result_is_predicted(result) ? result->expectation.step_seconds : NAN;
 }
 
-// Sorts by job, then by ranks. A job is a configuration, precision, device, verdict, number of layers and sequence.
+// Orders runs by job. Two runs belong to the same job if they have the same configuration, precision, device, verdict,
+// number of layers and sequence length; their numbers of ranks and layouts may differ.
 static int compare_jobs(const struct table_key *a, const struct table_key *b)
 {
     int order = strcmp(a->config, b->config);
@@ -75,6 +76,8 @@ static int compare_jobs(const struct table_key *a, const struct table_key *b)
     return order != 0 ? order : (a->sequence > b->sequence) - (a->sequence < b->sequence);
 }
 
+// Orders runs by job, and the runs of a job by ranks, layout, hash of the configuration and global batch. Runs that are
+// equal in all of these are repeats.
 static int compare_keys(const struct table_key *a, const struct table_key *b)
 {
     int order = compare_jobs(a, b);

@@ -68,11 +68,12 @@ enum { JOB_NAME_BYTES = 256 };
 // Formats the name of an op: "rank 3: op 12 send "forward", forward, microbatch 0".
 const char *job_name(const struct verification *job, int64_t rank, int32_t op, char text[JOB_NAME_BYTES]);
 
-int64_t job_class(const struct verification *job, int64_t rank);
-// Returns the position of rank `to` relative to rank `from`, encoded as a rank: coordinates on distinct axes, distances
-// on other axes.
+int64_t job_class(const struct verification *job, int64_t rank);    // the rank that represents the class of `rank`
+// Returns the position of rank `to` relative to rank `from`, as a rank number: on a distinct axis it has the
+// coordinate of `to`, and on another axis the distance from `from` to `to`.
 int64_t job_relation(const struct verification *job, int64_t from, int64_t to);
-int64_t job_related(const struct verification *job, int64_t from, int64_t relation);    // inverse of job_relation
+// Returns the rank that has this relation to rank `from`. The inverse of job_relation.
+int64_t job_related(const struct verification *job, int64_t from, int64_t relation);
 
 // Reduces a plan to its skeleton, and reports errors in the rank's communication (events.c).
 struct skeleton *skeleton_create(struct verification *job, const struct plan *plan);

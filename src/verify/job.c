@@ -3,6 +3,11 @@
 // rank per class, and checks for deadlocks. Members of a class issue the same communication and are in the same state
 // at any time, so one rank represents them all: if the representatives reach the end, so do all ranks. In large jobs,
 // only samples of a class are built and compared; the other members are assumed to match (verify.h).
+//
+// Classes follow from the distinct axes of the mesh. An axis is distinct if changing only the coordinate on it changes
+// the plan in more than rank numbers. Ranks with the same coordinates on every distinct axis form a class. At first
+// only pp is distinct. An axis becomes distinct when two ranks of a class turn out to have different plans. The
+// skeleton of a plan is a list of its communication ops. It is kept for the comparison, and the plan is freed.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,12 +47,14 @@ const char *job_name(const struct verification *job, int64_t rank, int32_t op, c
     return text;
 }
 
+// Whether an axis is distinct, so that ranks with different coordinates on it are in different classes.
 static bool is_distinct(const struct verification *job, int axis)
 {
     return job->distinct >> axis & 1u;
 }
 
-// Returns the rank with the coordinates of `to` on distinct axes, and to + sign * from modulo the size on other axes.
+// Returns the rank with this coordinate on each axis: on a distinct axis, the coordinate of `to`; otherwise
+// (coordinate of `to`) + sign * (coordinate of `from`), modulo the size of the axis.
 static int64_t combine(const struct verification *job, int64_t from, int64_t to, int64_t sign)
 {
     int64_t start[AXIS_COUNT], end[AXIS_COUNT];
@@ -60,16 +67,19 @@ static int64_t combine(const struct verification *job, int64_t from, int64_t to,
     return mesh_rank(&job->mesh, end);
 }
 
+// Plans of a class are compared by the relation of each peer to its rank, for example "the next rank along dp".
 int64_t job_relation(const struct verification *job, int64_t from, int64_t to)
 {
     return combine(job, from, to, -1);
 }
 
+// Finds the peer of another rank of the class: the rank that has this relation to `from`.
 int64_t job_related(const struct verification *job, int64_t from, int64_t relation)
 {
     return combine(job, from, relation, 1);
 }
 
+// Returns the rank that represents the class of `rank`: the same rank with coordinate 0 on axes that are not distinct.
 int64_t job_class(const struct verification *job, int64_t rank)
 {
     return combine(job, rank, rank, -1);
