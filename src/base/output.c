@@ -59,8 +59,10 @@ static status check_name(const struct output *output)
         return fail_as(EXIT_OUTPUT, "cannot write %.900s: it is %s, not a file", output->path,
                        input_kind(about.st_mode));
     }
-    errno = EEXIST;
-    return output->replaces ? OK : output_cannot("write", output->path);
+    return output->replaces
+               ? OK
+               : fail_as(EXIT_OUTPUT, "cannot write %.900s: the file exists; delete it or use another name",
+                         output->path);
 }
 
 // Creates the temporary file. Tries other names if one exists already, from another process or from one that was

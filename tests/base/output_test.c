@@ -65,7 +65,7 @@ Test(output, replaces_an_older_file_by_path_and_none_in_a_folder)
     status written  = output_write(&held, "other", "first", 5);
 
     char expected[128];
-    snprintf(expected, sizeof(expected), "cannot write %s/old: File exists", folder);
+    snprintf(expected, sizeof(expected), "cannot write %s/old: the file exists; delete it or use another name", folder);
     cr_expect_not(failed(&replaced), "%s", replaced.text);
     cr_expect_not(failed(&written), "%s", written.text);
     cr_expect_str_eq(refused.text, expected);

@@ -67,7 +67,8 @@ Test(report_files, fills_a_new_folder_once)
         cr_expect_eq(faccessat(held.descriptor, names[i], R_OK, 0), 0, "%s", names[i]);
     }
     cr_expect_eq(count_files(held.path), count_formats(), "each that has a file, and nothing else");
-    cr_expect(over.exit_code == EXIT_OUTPUT && strstr(over.text, "steps.csv: File exists") != NULL, "%s", over.text);
+    cr_expect(over.exit_code == EXIT_OUTPUT && strstr(over.text, "steps.csv: the file exists") != NULL, "%s",
+              over.text);
     output_close_folder(&held);
 }
 
