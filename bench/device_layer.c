@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Times one transformer block of published models on a GPU, forward and backward, in BF16 and FP8. The block runs
-// inside complete training steps of a model with one block and a small vocabulary. Reports the block, each op with its
-// bound, and the gaps between ops.
+// within complete training steps of a model with one block and a small vocabulary. Prints the time of the block, of
+// each op with its lower bound, and of the gaps between ops.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +18,12 @@ static const double warm_up_seconds = 10.0 / DEVICE_SHRINKS;
 
 struct bench {
     struct device_block block;
-    struct device_rates ceilings;    // of this process, after seconds of warm-up
+    struct device_rates ceilings;    // rates of this process, after seconds of warm-up
     double             *alone;       // [op_count]: seconds of a GEMM or attention alone; 0: not measured
 };
 
-// Bounds of an op. PUBLISHED: published rates of optimized code. LIGHT: roofline from rates measured in this process.
-// SHAPE: the same, with GEMMs and attention as fast as they run alone.
+// Lower bounds for the time of an op. PUBLISHED: from published rates of optimized code. LIGHT: a roofline with rates
+// that were measured in this process. SHAPE: like LIGHT, but GEMMs and attention take as long as they do alone.
 enum bound { BOUND_PUBLISHED, BOUND_LIGHT, BOUND_SHAPE };
 
 static bool is_attention(const struct op *op)
@@ -37,7 +37,7 @@ static double published_attention(const struct bench *bench, const struct op *op
     return !bench->block.device->is_h200 ? 0 : op->kind == OP_ATTENTION_FORWARD ? layer->forward : layer->backward;
 }
 
-// Seconds; 0: unknown.
+// Returns the bound in seconds; 0: unknown.
 static double bound_of(const struct bench *bench, int32_t index, enum bound bound)
 {
     const struct op           *op        = &bench->block.plan.ops[index];
@@ -53,7 +53,7 @@ static double bound_of(const struct bench *bench, int32_t index, enum bound boun
     return op_flops(op) > 0 && (rate == 0 || compute > memory) ? compute : memory;
 }
 
-// Sum over the block's ops; 0 if one is unknown.
+// Returns the sum over the ops of the block; 0 if the bound of one is unknown.
 static double block_bound(const struct bench *bench, enum bound bound)
 {
     double sum = 0;
@@ -93,7 +93,8 @@ static void report_ops(struct bench *bench, const double *seconds)
     printf("its ops one by one %.3f ms\n", 1e3 * sum);
 }
 
-// Runs each GEMM alone. The gap to the rate of 8192^3 is due to the shape; the gap to the step is not.
+// Times each GEMM and attention alone. If a GEMM is slower than 8192^3, its shape is the cause. If it is slower in the
+// step than alone, its shape is not the cause.
 static void measure_shapes(struct bench *bench)
 {
     for (int32_t i = 0; i < bench->block.plan.op_count; i++) {
@@ -125,7 +126,7 @@ static double step_median(struct bench *bench)
     return statistics.median;
 }
 
-// Dense peak FLOP/s of the device; NaN without a hardware profile.
+// Returns the dense peak of the device in FLOP/s; NaN without a hardware profile.
 static struct peak device_peak(struct device *device, enum rate rate)
 {
     char                         name[1][DEVICE_NAME_BYTES];
@@ -134,7 +135,7 @@ static struct peak device_peak(struct device *device, enum rate rate)
     return peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &none, rate);
 }
 
-// Model FLOPs of a block: three times its forward pass.
+// Returns the model FLOPs of a block, three times those of its forward pass.
 static double block_flops(const struct bench *bench)
 {
     double flops = 0;
@@ -199,7 +200,7 @@ static struct device_rates find_ceilings(struct bench *bench, const char *when)
     return found;
 }
 
-// Rejects NaN, so that a broken block is not timed.
+// Exits if loss or norm is NaN, so that a block with wrong numbers is not timed.
 static void check_numbers(struct bench *bench)
 {
     float loss, norm;
@@ -266,7 +267,7 @@ static void measure_layer(struct device *device, const struct layer *layer, cons
     close_block(&bench.block);
 }
 
-// A block at a precision.
+// A case: a block at a precision.
 struct layer_case {
     struct device_case  base;
     const struct layer *layer;
@@ -275,7 +276,7 @@ struct layer_case {
 
 static void run_case(struct device *device, const struct device_case *base)
 {
-    const struct layer_case *one = (const struct layer_case *)base;    // first member
+    const struct layer_case *one = (const struct layer_case *)base;    // base is its first member
     if (one->recipe.compute == COMPUTE_FP8) {
         device_require_fp8(device);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Throughput of single ops on a GPU: memory copy, GEMMs in BF16 and FP8, quantization to FP8, and attention by
-// sequence length.
+// Measures the throughput of single ops on a GPU: memory copy, GEMMs in BF16 and FP8, quantization to FP8, and
+// attention for several sequence lengths.
 #include <stdio.h>
 
 #include "support/device_op.h"
@@ -9,7 +9,7 @@ static const double warm_up_seconds = 0.5;
 
 enum { COPY_BYTES = (1 << 30) / DEVICE_SHRINKS };
 
-// Parameters of a case for its run function.
+// The parameters of a case. run() gets its base.
 struct ops_case {
     struct device_case base;
     const char        *operands;
@@ -30,7 +30,7 @@ static void bench_copy(struct device *device, const struct device_case *one)
                                           .bytes         = 2.0 * COPY_BYTES});
 }
 
-// flops: FLOP/s of optimized code; 0: unknown; negative: memory-bound.
+// Times an op. flops is the rate of optimized code in FLOP/s; 0: unknown; negative: the op is bound by memory.
 static void bench_op(struct device *device, struct device_op *bench, const char *name, const char *group, double flops)
 {
     device_require(device_op_open(bench, device));
@@ -48,7 +48,7 @@ static void bench_op(struct device *device, struct device_op *bench, const char 
 
 static void bench_gemm(struct device *device, const struct device_case *base)
 {
-    const struct ops_case *one   = (const struct ops_case *)base;    // first member
+    const struct ops_case *one   = (const struct ops_case *)base;    // base is its first member
     struct device_op       bench = {.op       = {.kind       = OP_GEMM,
                                                  .shape.gemm = {.m           = one->m / DEVICE_SHRINKS,
                                                                 .n           = one->n / DEVICE_SHRINKS,
@@ -59,7 +59,7 @@ static void bench_gemm(struct device *device, const struct device_case *base)
     bench_op(device, &bench, base->name, "gemm", device->bounds.gemm_flops);
 }
 
-// The forward, data gradient and weight gradient GEMMs of a linear [n, k] for m tokens.
+// Times the forward, data gradient and weight gradient GEMMs of a linear [n, k] for m tokens.
 static void bench_linear(struct device *device, const struct device_case *base)
 {
     const struct ops_case *one = (const struct ops_case *)base;
@@ -82,7 +82,7 @@ static void bench_linear(struct device *device, const struct device_case *base)
     }
 }
 
-// Quantizes a matrix into its row-wise and column-wise FP8 copies.
+// Times the quantization of a matrix into an FP8 copy and a transposed FP8 copy.
 static void bench_quantize(struct device *device, const struct device_case *base)
 {
     const struct ops_case *one   = (const struct ops_case *)base;
@@ -94,7 +94,7 @@ static void bench_quantize(struct device *device, const struct device_case *base
     bench_op(device, &bench, base->name, "quantize", -1);
 }
 
-// Causal attention with 64 heads of 128 and 8 KV heads.
+// Times causal attention with 64 query heads of 128 and 8 KV heads.
 static void bench_attention(struct device *device, const struct device_case *base)
 {
     const struct ops_case *one = (const struct ops_case *)base;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Speed of the host backend: GEMMs compared with one threaded BLAS call, attention, and row-wise ops in bytes/s.
+// Measures the host backend: GEMMs compared with one threaded BLAS call, attention, and row-wise ops in bytes/s.
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static struct buffer make_operand(struct backend *backend, enum format format, i
     return buffer;
 }
 
-// Minimum over several runs.
+// Returns the minimum time of several runs.
 static double measure(struct bench *bench)
 {
     struct backend *backend = &bench->backend;
@@ -134,7 +134,7 @@ static void bench_attention(struct bench *bench, struct attention_shape shape, e
            (long long)shape.kv_heads, (long long)shape.head_dim, rates[0], rates[1]);
 }
 
-// An op with the size of each operand, rows x columns. Negative: fp32 or integers for any element type.
+// An op with the number of elements of each operand. A negative number means fp32 or integers in any case.
 struct row_bench {
     enum op_kind kind;
     int32_t      variant;

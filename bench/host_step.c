@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Time of a training step on the host backend by kind of op. GEMMs call BLAS in fp32, and our own kernels in bf16
-// where the CPU has bf16 instructions.
+// Times a training step on the host backend by kind of op. GEMMs call BLAS in fp32. In BF16 they call gswbench's own
+// kernels if the CPU has BF16 instructions.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Overhead of the step executor: replays hand-made plans on the null backend. Prints the median nanoseconds per op,
-// for one stream and for two streams with dependencies.
+// Measures the overhead of the step executor. It runs handmade plans on the null backend, and prints the median
+// nanoseconds per op, for one stream and for two streams with dependencies.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,8 +10,8 @@
 
 enum { OPS = 20000, OPERANDS = 4, WARMUP = 20, STEPS = 201, NEVER = OPS };
 
-// Every interval-th op is a collective on another stream. It waits for the previous op, and the op that is distance
-// later waits for it.
+// Every interval-th op is a collective on another stream. It waits for the op before it, and the op `distance` later
+// waits for it.
 struct shape {
     const char *name;
     int32_t     interval, distance;

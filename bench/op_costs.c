@@ -32,7 +32,7 @@ static void set_field(struct op *op, const struct op_field *field, int64_t value
     }
 }
 
-// The inverse of op_key_init. Each operand has a tensor of its own.
+// Makes an op from its key, the inverse of op_key_init. Each operand gets its own tensor.
 static struct op make_op(const struct op_key *key, struct tensor tensors[OP_OPERANDS])
 {
     struct op op     = {.kind = (uint8_t)key->kind};
@@ -49,7 +49,7 @@ static struct op make_op(const struct op_key *key, struct tensor tensors[OP_OPER
         }
     }
     op.accumulates   = op.kind == OP_GEMM && op.access[GEMM_C] == ACCESS_UPDATE;
-    op.sums_fast     = op.kind == OP_GEMM;    // as measured
+    op.sums_fast     = op.kind == OP_GEMM;    // as in the measured tables
     op.operand_count = op.kind == OP_GEMM || op.kind == OP_QUANTIZE ? OP_SLOTS : OP_OPERANDS;
     return op;
 }

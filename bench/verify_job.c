@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Cost of building a plan and verifying a job, by layers, microbatches and ranks of Llama 2 70B. Prints one row per
-// job. Memory is the peak of the process so far; jobs grow.
+// Measures the cost of building a plan and of checking a job, by layers, microbatches and ranks of Llama 2 70B. Prints
+// one row per job. Memory is the maximum of the process so far, so jobs are ordered by size.
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

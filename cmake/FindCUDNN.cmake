@@ -10,7 +10,7 @@ if(CUDNN_INCLUDE_DIR)
         list(APPEND CUDNN_VERSION ${number})
     endforeach()
     list(JOIN CUDNN_VERSION "." CUDNN_VERSION)
-    # Graphs that can be built for a device without the device.
+    # This version can build graphs for a device without having the device.
     file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_graph.h CUDNN_DEVICE_DESCRIPTION REGEX CUDNN_ATTR_DEVICEPROP_HANDLE)
 endif()
 include(FindPackageHandleStandardArgs)

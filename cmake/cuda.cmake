@@ -50,7 +50,7 @@ endfunction()
 
 set(gswbench_cuda OFF)
 if(GSWBENCH_EMULATED)
-    # Kernels as PTX of the newest architecture that nvcc supports; the runtime is tests/device/emulated.
+    # The emulated device runs PTX of the newest architecture that nvcc supports. Its CUDA runtime is tests/device/emulated.
     gswbench_try_nvcc()
     if(NOT gswbench_cuda)
         message(FATAL_ERROR "GSWBENCH_EMULATED=ON, but ${gswbench_cuda_reason}")
@@ -77,7 +77,7 @@ else()
         find_package(CUDAToolkit REQUIRED)
         find_package(NCCL 2.27 QUIET)
         find_package(CUDNN QUIET)
-        # Folder of the libraries loaded at run time, unless LD_LIBRARY_PATH names others.
+        # The program loads libraries from this folder, unless LD_LIBRARY_PATH has others.
         list(APPEND CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
     elseif(GSWBENCH_CUDA STREQUAL ON)
         message(FATAL_ERROR "GSWBENCH_CUDA=ON, but ${gswbench_cuda_reason}")

@@ -12,7 +12,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     return()
 endif()
 
-# An array, because C17 limits string literals to 4095 bytes.
+# The text is an array, because C17 limits string literals to 4095 bytes.
 file(READ ${INPUT} text)
 string(REGEX REPLACE "/\\*([^*]|\\*[^/])*\\*/\n*" "" text "${text}")
 string(HEX "${text}" bytes)

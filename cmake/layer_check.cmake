@@ -74,7 +74,7 @@ function(check_file file folder)
             set(name ${CMAKE_MATCH_1})
             get_filename_component(directory ${file} DIRECTORY)
             if(folder STREQUAL "kernels" AND EXISTS ${ROOT}/tests/device/emulated/${name})
-                continue()    # what an emulated device has instead of instructions of its own
+                continue()    # the emulated device has this instead of device instructions
             endif()
             get_filename_component(path ${name} ABSOLUTE BASE_DIR ${ROOT}/${directory})
             string(FIND ${path} ${ROOT}/${folder}/ place)
@@ -161,7 +161,7 @@ foreach(source IN LISTS sources)
 endforeach()
 
 file(GLOB_RECURSE tests RELATIVE ${ROOT} ${ROOT}/tests/*.[ch] ${ROOT}/tests/*.cpp)
-list(FILTER tests EXCLUDE REGEX "^tests/source/planted/")    # trees with mistakes
+list(FILTER tests EXCLUDE REGEX "^tests/source/planted/")    # these trees have errors, to test this check
 foreach(test IN LISTS tests)
     check_test(${test})
 endforeach()

@@ -61,7 +61,7 @@ if(GSWBENCH_SANITIZE)
         gswbench_compile_options(-Wno-maybe-uninitialized -Wno-format-truncation)
     endif()
     add_link_options(-fsanitize=${GSWBENCH_SANITIZE})
-    add_compile_definitions(GSWBENCH_SANITIZED)    # for code that runs before the sanitizers are there
+    add_compile_definitions(GSWBENCH_SANITIZED)    # for code that runs before the sanitizers start
 endif()
 if(GSWBENCH_COVERAGE)
     gswbench_compile_options(--coverage)

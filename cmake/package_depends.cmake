@@ -12,7 +12,7 @@ endif()
 
 function(find_packages file variable)
     set(folder ${CPACK_TOPLEVEL_DIRECTORY}/shlibdeps)
-    file(WRITE ${folder}/debian/control "Source: gswbench\n\nPackage: gswbench\nArchitecture: any\n")    # it asks for one
+    file(WRITE ${folder}/debian/control "Source: gswbench\n\nPackage: gswbench\nArchitecture: any\n")    # dpkg-shlibdeps requires this file
     execute_process(COMMAND ${shlibdeps} -O --ignore-missing-info --warnings=0 -e${file} WORKING_DIRECTORY ${folder}
                     OUTPUT_VARIABLE found OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
     string(REPLACE "shlibs:Depends=" "" found "${found}")
@@ -26,6 +26,6 @@ if(EXISTS ${CPACK_GSWBENCH_MODULE})
     find_packages(${CPACK_GSWBENCH_MODULE} recommends)
     list(FILTER recommends EXCLUDE REGEX "^libc6 ")
     list(REMOVE_ITEM recommends ${depends})
-    list(TRANSFORM recommends REPLACE "^libopenmpi.*" openmpi-bin)    # which brings the library, whatever it is called
+    list(TRANSFORM recommends REPLACE "^libopenmpi.*" openmpi-bin)    # depends on the library, whose package name varies
     list(JOIN recommends ", " CPACK_DEBIAN_PACKAGE_RECOMMENDS)
 endif()

@@ -4,9 +4,9 @@
 
     bench/pytorch/layer.py --list | [--rehearse] RECORDS [CASE]
 
-Appends to RECORDS, as bench_device_layer does. If RECORDS has that program's time of the same block, also prints the ratio.
-Both programs warm up for seconds, and take the median of 25 runs, timed by device events. PyTorch runs in its fastest form:
-attention by cuDNN and by FlashAttention as separate cases, one matrix for all weights that read the same input, and new BF16
+Appends to RECORDS, as bench_device_layer does. If RECORDS has a time of bench_device_layer for the same block, also prints the
+ratio. Both programs warm up for seconds, and take the median of 25 runs, timed by device events. PyTorch runs in its fastest
+form: cuDNN attention and FlashAttention as separate cases, one matrix for all weights that read the same input, and new BF16
 weight gradients instead of accumulation. FP8 uses current per-tensor scaling: E4M3 forward, E5M2 gradients, and attention in
 BF16. --rehearse runs a small block on the CPU, to test the script. Exit code 77: no PyTorch, or no GPU for it."""
 import argparse
@@ -51,7 +51,7 @@ SHAPES = {
     "llama2-70b": Shape("Llama 2 70B block, 2 x 4096 tokens", 8192, 64, 8, 28672, 4096, 2),
 }
 REHEARSAL = Shape("a small block", 64, 4, 2, 160, 32, 2, 16)
-RECIPES = {"bf16": "BF16", "fp8-current": "FP8 by current values"}    # the names of bench_device_layer
+RECIPES = {"bf16": "BF16", "fp8-current": "FP8 by current values"}    # as bench_device_layer names them
 CASES = [f"{shape}/{recipe}/{attention}" for recipe in RECIPES for shape in SHAPES for attention in ("cudnn", "flash")]
 
 
@@ -198,7 +198,7 @@ def own_seconds(records, bench):
     for line in records.read_text().splitlines() if records.exists() else []:
         try:
             record = json.loads(line)
-        except json.JSONDecodeError:    # a killed program's last line
+        except json.JSONDecodeError:    # the last line of a program that was killed
             continue
         if (record.get("bench"), record.get("name")) == (bench, "the block"):
             found = record["seconds"]

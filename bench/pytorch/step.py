@@ -20,7 +20,7 @@ QUERY_BLOCK = 256    # the fastest of 64, 128, 256 and 512 for a sequence of 512
 
 
 class RmsNorm(torch.autograd.Function):
-    """RMS norm in three forward passes over the data instead of five, which saves only one scalar per row for backward."""
+    """RMS norm with three forward passes over the data instead of five. It saves one scalar per row for the backward pass."""
 
     @staticmethod
     def forward(context, x, weight, epsilon):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The GPU under test, its clock, and its records.
+// Opens the GPU under test, times work on it, and writes records.
 #include "device.h"
 
 #include <math.h>
@@ -15,9 +15,9 @@
 #include "gswbench/random.h"
 #include "gswbench/statistics.h"
 
-// Fractions of the data sheet's rates that optimized code reaches, from published measurements of H100 and H200 with
-// random data and sustained clocks: 790 of 989 TFLOP/s in BF16, 3.8 of 4.8 TB/s. FP8 measurements are few and differ:
-// 1350 of 1979 TFLOP/s with fast accumulation, 1200 with fp32 accumulation.
+// Fractions of data sheet rates that optimized code reaches, from published measurements of H100 and H200 with random
+// data and sustained clocks: 790 of 989 TFLOP/s in BF16, 3.8 of 4.8 TB/s. FP8 measurements are few and differ: 1350 of
+// 1979 TFLOP/s with fast accumulation, 1200 with fp32 accumulation.
 static const double copy_share = 3.8 / 4.8, gemm_share = 790. / 989, fp8_fast_share = 1350. / 1979,
                     fp8_share = 1200. / 1979;
 
@@ -29,7 +29,7 @@ void device_require(status result)
     }
 }
 
-// Bounds of this device; none without a hardware profile.
+// Sets the rates of optimized code on this device; 0 without a hardware profile.
 static void find_bounds(struct device *device)
 {
     struct hardware_config sheet;
@@ -73,7 +73,7 @@ static int list_cases(const void *cases, size_t bytes, int count)
 int device_main(int argc, char **argv, const void *cases, size_t bytes, int count)
 {
     struct device device;
-    setvbuf(stdout, NULL, _IOLBF, 0);    // a killed benchmark keeps its measurements
+    setvbuf(stdout, NULL, _IOLBF, 0);    // so that a killed benchmark keeps its output
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         return list_cases(cases, bytes, count);
     }
@@ -123,7 +123,7 @@ struct buffer device_operand(struct device *device, enum format format, int64_t 
         float value = random_normal(1, i);
         if (format == FORMAT_F32) {
             ((float *)(void *)piece)[i] = value;
-        } else if (format_is_low_precision(format)) {    // the maximum, 4.9, nearly fills the format, as with a scale
+        } else if (format_is_low_precision(format)) {    // the maximum of 4.9 nearly fills the format, as with a scale
             ((uint8_t *)piece)[i] = fp8_from_float(format, value * fp8_largest(format) / 5);
         } else {
             ((bf16 *)(void *)piece)[i] = bf16_from_float(value);
@@ -187,7 +187,7 @@ double device_median_seconds(struct device *device, void (*work)(void *), void *
     return statistics.median;
 }
 
-// Sanitizes a library's text for JSON.
+// Replaces characters that JSON would have to escape.
 static const char *without_quotes(char *text)
 {
     for (char *next = text; *next != '\0'; next++) {
@@ -198,7 +198,7 @@ static const char *without_quotes(char *text)
 
 void device_report(struct device *device, const struct device_record *record)
 {
-    char                     text[sizeof(device->text)];    // describes attention only after it is prepared
+    char                     text[sizeof(device->text)];    // attention is known only after it is prepared
     struct backend_attention attention = {.provider = ""};
     device->backend.ops->describe(&device->backend, text, sizeof(text));
     device->backend.ops->attention(&device->backend, &attention);

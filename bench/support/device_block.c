@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans and opens the step, and runs its ops between events.
+// Plans and opens the step, and times its ops between events.
 #include "device_block.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "gswbench/statistics.h"
 #include "gswbench/step.h"
 
-// Reduction of the model sizes on an emulated device.
+// Divisors of the model sizes on an emulated device, which is slow.
 enum {
     HEADS_SHRINK    = DEVICE_SHRINKS > 1 ? 16 : 1,
     KV_HEADS_SHRINK = DEVICE_SHRINKS > 1 ? 8 : 1,
@@ -52,7 +52,7 @@ bool is_of_block(const struct op *op)
     return op->tag.layer == 0 && (op->tag.phase == PHASE_FORWARD || op->tag.phase == PHASE_BACKWARD);
 }
 
-// Locates the block's ops in the list, and the operands of every op.
+// Finds the op ranges of the block, and the operands of every op.
 static void find_ops(struct device_block *bench)
 {
     const struct plan *plan = &bench->plan;
@@ -89,7 +89,7 @@ void open_block(struct device_block *bench, struct device *device, const struct 
     data_initialise(bench->step, &bench->plan, 1);
     data_fill(bench->step, &bench->plan, DATA_UNIFORM, 1, 0);
     find_ops(bench);
-    device->backend.ops->choices->keep(&device->backend);    // a killed benchmark keeps its tuning results
+    device->backend.ops->choices->keep(&device->backend);    // so that a killed benchmark keeps its tuning
 }
 
 void close_block(struct device_block *bench)
@@ -102,8 +102,8 @@ void close_block(struct device_block *bench)
     free(bench->buffers);
 }
 
-// Records events before ops [event], and one after the last. marks: ascending op indices, [marks[count - 1] <=
-// op_count].
+// Enqueues a step. Records an event before each op in marks, and after the step if the last mark is op_count. marks are
+// op indices in ascending order.
 static void enqueue_step(struct device_block *bench, const int32_t *marks, void *const *events, int32_t count)
 {
     struct device *device = bench->device;

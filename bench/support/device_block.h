@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A training step on a GPU for a model with one block and a small vocabulary, with times of parts of it.
+// A training step on a GPU of a model with one block and a small vocabulary. Measures the times of its parts.
 #pragma once
 
 #include "device.h"
@@ -12,7 +12,7 @@ struct layer {
     const char *name;
     int64_t     hidden, heads, kv_heads, ffn, sequence, batch;
     double      forward, backward;    // published FLOP/s of attention, cuDNN 9.19 on H200
-    double      utilization;          // expected for the block in BF16
+    double      utilization;          // expected MFU of the block in BF16
     double      fp8_utilization;
 };
 
@@ -33,18 +33,18 @@ struct device_block {
     struct comm             comm;
     struct local_hub       *hub;
     struct buffer (*buffers)[OP_OPERANDS];    // [plan.op_count]
-    int32_t begin[2], end[2];                 // op range of the block: forward, backward
+    int32_t begin[2], end[2];                 // op ranges of the block: forward, backward
 };
 
-// Whether the op belongs to the block, and not to the embedding, the loss or the optimizer.
+// Returns whether the op belongs to the block, and not to embedding, loss or optimizer.
 bool is_of_block(const struct op *op);
 
 void open_block(struct device_block *bench, struct device *device, const struct layer *layer,
                 const struct recipe *recipe);
 void close_block(struct device_block *bench);
 
-// Median seconds of one op, repeated alone on the operands of the step.
+// Returns the median seconds of one op, which is repeated alone on the operands of the step.
 double measure_alone(struct device_block *bench, int32_t index);
 
-// Median seconds between marks, [count - 1]. marks: ascending op indices.
+// Measures the median seconds between marks, [count - 1]. marks are op indices in ascending order.
 void measure_marks(struct device_block *bench, const int32_t *marks, int32_t count, double *medians);

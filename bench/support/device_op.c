@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Times one op, or a copy.
+// Times one op, or a device-to-device copy.
 #include "device_op.h"
 
 #include <string.h>

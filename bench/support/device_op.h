@@ -12,12 +12,12 @@ struct device_op {
     const struct prepared *prepared;
 };
 
-// The caller sets op and operands. Returns the errors of backend_prepare.
+// Opens an op. The caller has set op and operands. Returns the error of backend_prepare, if any.
 status device_op_open(struct device_op *one, struct device *device);
 void   device_op_close(struct device_op *one);
 
-// Median seconds after warm_up seconds. Exits if a result is NaN or infinite.
+// Returns the median seconds after warm_up seconds. Exits if a result is NaN or infinite.
 double device_op_seconds(struct device_op *one, double warm_up);
 
-// Bytes/s read and written by a device-to-device copy of this size.
+// Returns the bytes/s that a device-to-device copy of this size reads and writes.
 double device_copy_rate(struct device *device, int64_t bytes, double warm_up);

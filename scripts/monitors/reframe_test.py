@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ReFrame test of a machine: accepted by gswbench, with its step time. reframe -c reframe_test.py -S config=NAME -r"""
+"""ReFrame test that runs gswbench accept, with the step time as performance: reframe -c reframe_test.py -S config=NAME -r"""
 import json
 import pathlib
 

@@ -113,7 +113,7 @@ class Checkpoints(unittest.TestCase):
                 safetensors.write(folder / "weights/model.safetensors", {
                     name: safetensors.Tensor(list(value.shape), array.array("f", value.detach().flatten().tolist()))
                     for name, value in weights.items()})
-                # Both sides start with a new optimizer and with the first tokens.
+                # Both programs start with a new optimizer and with the first tokens.
                 here = run(folder / "here", MORE, overrides | {"checkpoint.load": folder / "weights", "parallel.tp": 2},
                            *TWO_RANKS)
                 difference = relative(here.losses, [loss for loss, _ in train.train(config, weights, tokens[:MORE])])

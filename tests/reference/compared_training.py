@@ -17,7 +17,7 @@ if golden.RECOMPUTES:
     import recompute
 
 STEPS = 10
-# The learning rate keeps training stable; an unstable run amplifies every rounding error.
+# With this learning rate training is stable. If it were unstable, it would amplify every rounding error.
 COMMON = {"train.learning_rate": "1e-3", "train.sequence": 64}
 
 
@@ -30,7 +30,7 @@ def train(folder, config, overrides, *arguments):
 
 
 class Reference:
-    """The same training by the reference. case: an entry of the stored results."""
+    """The same training by the reference, computed or from stored results. case: an entry of these."""
 
     def __init__(self, folder, config, overrides, merged, case):
         gswbench("weights", "--config", config, "-o", folder / "initial", overrides=overrides)
@@ -84,9 +84,9 @@ class TrainingTest(unittest.TestCase):
             differences = [abs(a - b) for a, b in zip(run.losses, reference.losses, strict=True)]
             middle, most = statistics.median(differences), max(differences)
             print(f"{config} bf16: loss {middle:.1e}, at most {most:.1e}")
-            # A token with nearly equal expert scores may be routed differently after rounding, which affects single
-            # steps. Over eight seeds, AVX2 and AVX-512 kernels showed at most 1.6e-2, and at least half of a run's
-            # steps were below 1.3e-3.
+            # Rounding may change the expert of a token whose scores are nearly equal, which affects single steps. Over
+            # eight seeds, AVX2 and AVX-512 kernels differed by at most 1.6e-2, and in at least half of the steps of
+            # each run by less than 1.3e-3.
             self.assertLess(middle, 3e-3)
             self.assertLess(most, 5e-2)
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Quantizes a matrix to NVFP4 on the host backend, for a test with an independent reference:
 // fp4_copy ROWS COLUMNS SQUARE TRANSFORMS DRAW LOW HIGH < values > results
-// SQUARE and TRANSFORMS are 0 or 1. DRAW: the number of the op for stochastic rounding, or -1 to round to nearest; LOW
-// and HIGH are the key of the step. The values are fp32. The results are the codes, the scales of blocks and the scale
-// of the tensor, of the row-wise and of the column-wise copy.
+//
+// SQUARE (scales of 16x16 blocks) and TRANSFORMS (Hadamard transform) are 0 or 1. DRAW is the number of the op for
+// stochastic rounding, or -1 to round to nearest. LOW and HIGH are the random key of the step. Values are fp32. Results
+// are codes, block scales and the tensor's scale of the quantized matrix, and then of its quantized transpose.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""NVFP4 copies of the host backend against ml_dtypes: codes and scales bit for bit. --vectors prints the blocks of
-tests/host/host_fp4_test.c."""
+"""Compares NVFP4 tensors of the host backend with ml_dtypes: codes and scales must be equal bit for bit. --vectors prints
+the expected blocks of tests/host/host_fp4_test.c."""
 import os
 import pathlib
 import subprocess
@@ -20,7 +20,7 @@ MASK = (1 << 32) - 1
 
 
 def hadamard():
-    """Sylvester's matrix of 16 rows."""
+    """Returns Sylvester's Hadamard matrix of 16 rows."""
     matrix = np.ones((1, 1), np.float64)
     while len(matrix) < BLOCK:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
@@ -28,13 +28,14 @@ def hadamard():
 
 
 def transform(values):
-    """Blocks of 16 columns times S H / 4, rounded to BF16. BF16 values of a similar size have exact sums."""
+    """Returns blocks of 16 columns times signs S and Hadamard matrix H / 4, rounded to BF16. Sums of BF16 values of similar
+    size are exact."""
     blocks = values.reshape(len(values), -1, BLOCK).astype(np.float64) * SIGNS
     return (blocks @ hadamard() / 4).astype(ml_dtypes.bfloat16).astype(np.float32).reshape(values.shape)
 
 
 def philox(key, high, low):
-    """Philox-4x32-10 as docs/numerics.md has it."""
+    """Returns an output of Philox-4x32-10, as docs/numerics.md defines it."""
     words = [low & MASK, low >> 32, high & MASK, high >> 32]
     keys = [key & MASK, key >> 32]
     for _ in range(10):
@@ -49,7 +50,7 @@ def nearest(values):
 
 
 def drawn(values, key, stream):
-    """Rounds up if the distance to the lower neighbour, in 256ths of that between neighbours, is above draw + 1/2."""
+    """Rounds up if the distance to the lower code, in 256ths of the distance between codes, is above draw + 1/2."""
     draws = np.frombuffer(b"".join(philox(key, stream, i) for i in range(values.size // BLOCK)), np.uint8)
     numbers = np.arange(8, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float64)
     sizes = np.minimum(np.abs(values.astype(np.float64)), 6)
@@ -80,7 +81,7 @@ def packed(codes):
 
 
 def tiled(factors):
-    """Tiles of 128 rows x 4 scales, each viewed as [4, 32, 4] and stored as [32, 4, 4]; zero beyond the matrix."""
+    """Returns scales in tiles of 128 rows x 4, each viewed as [4, 32, 4] and stored as [32, 4, 4]; 0 beyond the matrix."""
     padded = np.pad(factors, [(0, -size % unit) for size, unit in zip(factors.shape, (SIDE, 4))])
     return padded.reshape(len(padded) // SIDE, 4, 32, -1, 4).transpose(0, 3, 2, 1, 4)
 
@@ -97,7 +98,7 @@ def expected(values, is_square, transforms, draw, key):
 
 
 def matrix(rows, columns, seed):
-    """BF16 numbers of several sizes, with a block of zeros and some midpoints of codes."""
+    """Returns BF16 numbers of several sizes, with blocks of zeros and some midpoints of codes."""
     generator = np.random.default_rng(seed)
     values = generator.standard_normal((rows, columns)) * np.exp2(generator.integers(-3, 3, (rows, columns)))
     values[:, :BLOCK] = np.where(np.arange(rows)[:, None] % 3 == 0, 0, values[:, :BLOCK])
@@ -134,7 +135,7 @@ class Copies(unittest.TestCase):
 
 
 def print_vectors():
-    """A matrix of 16 x 16 in four ways: codes and scales of both copies."""
+    """Prints codes and scales of a 16 x 16 matrix and of its transpose, quantized in four ways."""
     i = np.arange(BLOCK * BLOCK)
     values = np.ldexp((i * 37 % 101 - 50).astype(np.float32), i % 7 - 3).reshape(BLOCK, BLOCK)
     for is_square, transforms, draw in ((0, 0, -1), (1, 0, -1), (0, 1, -1), (0, 1, 3)):

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Quantizes two matrices and multiplies them on the host backend, for a test with an independent reference:
 // fp8_gemm M N K  FORMAT SCALING SCALE  FORMAT SCALING SCALE  < values > results
-// For A [M, K] and for B: e4m3 or e5m2, a number of enum scaling, and the scale, or 0 to derive it from the values. The
-// values are fp32: A, then B before its transpose, [K, N]. The results are codes and scales (bytes for MX blocks) of A
-// [M, K], codes and scales of B [N, K], and the GEMM [M, N] in fp32.
+//
+// A [M, K] and then B have a FORMAT (e4m3 or e5m2), a SCALING (number of enum scaling), and a SCALE, which is 0 to
+// derive it from the values. Values are fp32: A, then B before its transpose, [K, N]. Results are codes and scales
+// (bytes for MX blocks) of A [M, K], codes and scales of B [N, K], and the GEMM [M, N] in fp32.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,8 @@ static void write_buffer(const struct buffer *buffer)
     fwrite(buffer->data, 1, (size_t)format_bytes(buffer->format, buffer->elements), stdout);
 }
 
-// Reads a matrix [rows, columns] and quantizes it, transposed if requested, into product[slot]; its scales follow C.
+// Reads a matrix [rows, columns] and quantizes it, transposed if requested, into product[slot]. Its scales go to the
+// operand of scales that belongs to this slot.
 static void quantize(const struct quantize_shape *shape, bool is_transposed, char *const words[],
                      struct buffer *product)
 {

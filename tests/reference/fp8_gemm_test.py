@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""FP8 GEMMs of the host backend against NumPy: codes and scales bit for bit, for every kind of scaling."""
+"""Compares FP8 GEMMs of the host backend with NumPy, for every kind of scaling. Codes and scales must be equal bit for bit."""
 import os
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ SIDE, BLOCK = 128, 32
 
 
 class Format:
-    """Finite values of a format by code, for one sign. The remaining codes of each sign are special."""
+    """The finite values of a format by code, for one sign. Each sign has more codes, for special values."""
 
     def __init__(self, name, mantissa_bits, bias, numbers):
         codes = np.arange(numbers)
@@ -28,7 +28,7 @@ class Format:
         self.numbers = np.ldexp(whole.astype(np.float64), np.maximum(exponents, 1) - bias - mantissa_bits)
 
     def codes_of(self, values):
-        """Rounds to nearest even, saturating. Values, codes and midpoints are exact in double precision."""
+        """Rounds to nearest even, and saturates. Values, codes and midpoints are exact in double precision."""
         middles = (self.numbers[:-1] + self.numbers[1:]) / 2
         magnitudes = np.abs(values.astype(np.float64))
         below, above = np.searchsorted(middles, magnitudes, "left"), np.searchsorted(middles, magnitudes, "right")
@@ -56,7 +56,7 @@ def quantize(values, number_format, scaling, scale):
     np.maximum.at(largest, (down, across), np.abs(values))
     with np.errstate(divide="ignore"):
         scales = np.where(largest > 0, np.float32(number_format.numbers[-1]) / largest, np.float32(1))
-    if scaling == BLOCKS:  # the least powers of two with which nothing saturates
+    if scaling == BLOCKS:  # powers of two as large as possible without saturation
         with np.errstate(divide="ignore"):
             powers = np.ceil(np.log2(largest.astype(np.float64) / number_format.numbers[-1]))
         scales = np.exp2(-np.maximum(powers, -127))
@@ -84,7 +84,7 @@ class Matrix:
         self.number_format, self.scaling, self.scale = number_format, scaling, scale
         spread = np.exp2(generator.integers(-6, 6, (rows, columns)))
         values = (generator.standard_normal((rows, columns)) * spread).astype(np.float32)
-        # Rounds to bf16, so that many values are midpoints of two FP8 codes.
+        # Values are rounded to BF16, so that many are midpoints of two FP8 codes.
         self.values = (values.view(np.uint32) & 0xFFFF0000).view(np.float32)
         self.values[:SIDE, :SIDE] *= 0
         self.codes, factors, by_element = quantize(self.values, number_format, scaling, scale)
@@ -119,7 +119,7 @@ class Product(unittest.TestCase):
         return np.frombuffer(taken, dtype).reshape(shape)
 
     def check_all(self, *ways):
-        """Each way is the formats, scalings and scales of A and B. Sizes with complete and with partial squares."""
+        """Checks each way, the formats, scalings and scales of A and B, with complete and partial 128x128 blocks."""
         generator = np.random.default_rng(7)
         for m, n, k in ((256, 128, 384), (130, 257, 700), (1, 48, 144)):
             for (format_a, scaling_a, scale_a), (format_b, scaling_b, scale_b) in ways:
@@ -130,7 +130,7 @@ class Product(unittest.TestCase):
         self.check_all(((E4M3, WHOLE, 0), (E4M3, WHOLE, 0)), ((E5M2, WHOLE, 0), (E4M3, WHOLE, 0)))
 
     def test_delayed(self):
-        """Scales that saturate some values of one matrix and flush some of the other to zero."""
+        """Tests scales that saturate some values of one matrix and flush some of the other matrix to zero."""
         self.check_all(((E4M3, WHOLE, 16), (E4M3, WHOLE, 0.37)), ((E5M2, WHOLE, 1 / 2048), (E4M3, WHOLE, 3)))
 
     def test_block(self):

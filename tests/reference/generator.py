@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Tokens and weights as docs/numerics.md specifies them: a slow, independent implementation."""
+"""Slow, independent implementation of the tokens and weights that docs/numerics.md specifies."""
 import struct
 
 MASK = 0xffffffff
@@ -26,7 +26,7 @@ def below(key, high, low, bound):
 
 
 def single(value):
-    """Rounds to single precision. A product of two singles is exact in double, so it is rounded only once."""
+    """Rounds to single precision. The product of two singles is exact in double, so it is rounded only once."""
     return struct.unpack("f", struct.pack("f", value))[0]
 
 
@@ -50,7 +50,7 @@ def sample(kind, seed, vocab, sequence, number):
 
 
 def stream(layer, place):
-    """Stream of the matrix at this position; layer -1: outside the layers."""
+    """Returns the number of the random stream of a matrix in a layer; layer -1: outside the layers."""
     return 2 ** 20 + (layer + 1) * 64 + place
 
 
@@ -59,5 +59,5 @@ def expert_stream(layer, expert, place):
 
 
 def weight(seed, number, deviation, index):
-    """Element `index` of the matrix whose stream has that number."""
+    """Returns element `index` of the matrix with this random stream."""
     return single(single(deviation) * normal(stream_key(seed, number), index))

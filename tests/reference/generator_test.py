@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""gswbench data and gswbench weights against a second implementation of the documented generator."""
+"""Compares gswbench data and gswbench weights with a second implementation of the documented generator."""
 import json
 import math
 import os

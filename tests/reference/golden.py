@@ -38,8 +38,8 @@ SOURCES = ("train.py", "recompute.py")
 WRITES = os.environ.get("GSWBENCH_GOLDEN") == "write"
 RECOMPUTES = WRITES or os.environ.get("GSWBENCH_ROWS") == "all"
 DIRECTIONS = 2
-# Stored digits, and limits of the difference between stored and recomputed results, relative to the largest number of a
-# list. PyTorch computes in double precision; its last bits depend on the machine.
+# Number of stored digits, and limits of the difference between stored and recomputed results, relative to the largest
+# number of a list. PyTorch computes in double precision, but its last bits depend on the machine.
 DIGITS, LIMIT = 10, 1e-7
 LONG_FIELDS = {"changes", "logits"}
 LONG_DIGITS, LONG_LIMIT = 6, 1e-4
@@ -61,7 +61,7 @@ def flat(tensor):
 
 
 def sketch_changes(initial, trained):
-    """Returns [tensors, 1 + DIRECTIONS], tensors sorted by name. trained: flat arrays by name."""
+    """Returns `changes` as described above: [tensors, 1 + DIRECTIONS], sorted by name. trained: flat arrays by name."""
     assert initial.keys() == trained.keys()
     every = signs(max(len(values) for values in trained.values()))
     rows = []
@@ -121,7 +121,7 @@ def difference(stored, computed):
 
 
 class Case:
-    """One entry of golden/NAME.json."""
+    """An entry of golden/NAME.json."""
 
     def __init__(self, name, case):
         self.path, self.case = HERE / "golden" / f"{name}.json", case

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Writes the logits of a checkpoint on one rank of the host backend, for a test with an independent reference:
 // logits CONFIG CHECKPOINT OUT
-// Computes the next step's logits, as the loss reads them: fp32 [samples x sequence, vocabulary].
+//
+// Computes the logits of the next step: fp32 [samples x sequence, vocabulary], as the loss op reads them.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static void require(status result)
     }
 }
 
-// Replaces the loss op, which would overwrite the logits with their gradient.
+// Replaces the loss op, which would overwrite the logits with their gradient, and writes the logits to OUT.
 static void write_logits(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct rows_shape *shape = &op->shape.rows;

@@ -15,8 +15,8 @@ def gswbench(command, *arguments, overrides):
 
 
 class Run:
-    """A run on the host backend: loss and gradient norm of each step, and the path of the merged configuration. results:
-    a folder that does not exist yet."""
+    """A run on the host backend, with loss and gradient norm of each step, and the path of the merged configuration.
+    results: a folder that does not exist yet."""
 
     def __init__(self, results, config, steps, *arguments, overrides):
         output = gswbench("run", "--config", config, "--steps", steps, "--warmup", 0, "--backend", "host", "--json",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ten training steps of adapters (LoRA) in gswbench against PyTorch, from the same weights and tokens. The reference
-computes with W + alpha / rank B A in place of a frozen matrix W."""
+"""Compares ten training steps of adapters (LoRA) in gswbench with PyTorch, from the same weights and tokens. The reference
+computes with W + alpha / rank B A instead of a frozen matrix W."""
 import math
 import pathlib
 import tempfile
@@ -22,7 +22,7 @@ import train
 STEPS = 10
 COMMON = {"train.learning_rate": "2e-3", "train.sequence": 64, "precision.compute": "fp32", "adapters.rank": 3,
           "adapters.alpha": 8}
-# The B of each matrix in a layer, and the A that it shares with others.
+# For each target, the prefix of its matrices in a layer, and by matrix with an own B the name of the A that it uses.
 TARGETS = {"qkv": ("self_attn.", {"q_proj": "qkv_proj", "k_proj": "qkv_proj", "v_proj": "qkv_proj"}),
            "projection": ("self_attn.", {"o_proj": "o_proj"}),
            "fc1": ("mlp.", {"gate_proj": "gate_up_proj", "up_proj": "gate_up_proj"}),
@@ -108,13 +108,13 @@ class Adapters(unittest.TestCase):
         self.assertLess(steps[-1][0], steps[0][0] - 0.01, "the data can be learnt")
 
     def test_attention(self):
-        """Adapters on attention, as in MLPerf; with tp, and with pp and fsdp."""
+        """Tests adapters on attention, as in MLPerf, with tp, and with pp and fsdp."""
         self.compare("tiny-llama", {"adapters.targets": "qkv, projection"},
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2"),
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.pp=2", "--set", "parallel.fsdp=2"))
 
     def test_every_matrix(self):
-        """Adapters on every matrix; with tp without sequence parallelism, and with cp, ZeRO-1 and full recompute."""
+        """Tests adapters on all matrices, with tp without sequence parallelism, and with cp, ZeRO-1 and full recompute."""
         self.compare("tiny-llama", {"adapters.targets": "qkv, projection, fc1, fc2"},
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2",
                       "--set", "parallel.sequence_parallel=no"),
@@ -122,7 +122,7 @@ class Adapters(unittest.TestCase):
                       "--set", "train.recompute=full"))
 
     def test_layer_norms_and_a_plain_mlp(self):
-        """fc1 without a gate, frozen norms with biases."""
+        """Tests an fc1 without a gate, and frozen norms with biases."""
         self.compare("tiny-nemotron", {"adapters.targets": "fc1, fc2"},
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2"))
 

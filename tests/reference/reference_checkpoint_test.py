@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Checkpoints against stored results of the reference (golden.py): saved weights have its logits and its next loss, and
-weights of another program train the same. checkpoint_in_pytorch.py computes with the saved weights themselves."""
+"""Compares checkpoints with stored results of the reference (golden.py). Saved weights must have the logits and the next
+loss of the reference, and weights of another program must train the same. checkpoint_in_pytorch.py computes with the
+saved weights themselves."""
 import array
 import os
 import pathlib
@@ -139,7 +140,7 @@ class Checkpoints(unittest.TestCase):
         self.assertLess(len(ties), len(differences) / 10)
 
     def test_weights_of_another_program_train_the_same(self):
-        """On two ranks. Both sides begin with a new optimizer and the first tokens."""
+        """Trains on two ranks. gswbench and the reference start with a new optimizer and the first tokens."""
         for model in MODELS:
             with self.subTest(model), tempfile.TemporaryDirectory() as folder:
                 job = Job(folder, model)

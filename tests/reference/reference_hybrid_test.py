@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ten training steps of hybrid models with Mamba-2 in gswbench against PyTorch in double precision, where the scan is the
-recurrence, one position after the other. Skipped without PyTorch."""
+"""Compares ten training steps of hybrid models with Mamba-2 in gswbench with PyTorch in double precision. In PyTorch, the
+scan is a recurrence over positions. Skipped without PyTorch."""
 import unittest
 
 import compared_in_torch
@@ -18,14 +18,15 @@ EXPERTS = {"model.experts": 4, "model.expert_ffn": 48, "model.shared_ffn": 48, "
 
 
 def convolve(x, weight, bias):
-    """x: [batch, sequence, channels]. The last tap is that of the current position."""
+    """Returns the causal convolution. x: [batch, sequence, channels]. The last tap belongs to the current position."""
     taps = weight.shape[1]
     padded = F.pad(x, (0, 0, taps - 1, 0))
     return F.silu(bias + sum(weight[:, tap] * padded[:, tap:tap + x.shape[1]] for tap in range(taps)))
 
 
 def scan(x, b, c, dt, weights, name):
-    """x: [batch, sequence, heads, head_dim], b and c: [batch, sequence, heads, state], dt: [batch, sequence, heads]."""
+    """Returns the outputs of the scan. x: [batch, sequence, heads, head_dim], b and c: [batch, sequence, heads, state],
+    dt: [batch, sequence, heads]."""
     rate, outputs = -weights[name + "A_log"].exp(), []
     state = torch.zeros(x.shape[0], *x.shape[2:], b.shape[-1], dtype=x.dtype)
     for position in range(x.shape[1]):
@@ -53,8 +54,8 @@ def mamba(rows, weights, name, model):
 
 
 def mix_projected(x, weights, name, model, balance):
-    """Experts between projections to and from their width (LatentMoE), and shared experts beside them. x: [tokens,
-    hidden]."""
+    """Returns the output of experts between projections to and from their width (LatentMoE), plus shared experts.
+    x: [tokens, hidden]."""
     experts = name + "block_sparse_moe."
     logits = train.linear(x, weights, experts + "gate")
     scores = logits.sigmoid()
@@ -71,7 +72,7 @@ def mix_projected(x, weights, name, model, balance):
 
 
 class Repeated(dict):
-    """Weights of a model whose MTP modules all have those of the first."""
+    """Weights of a model in which all MTP modules use the weights of the first one."""
 
     def __init__(self, weights, layers):
         super().__init__(weights)
@@ -91,7 +92,7 @@ class Repeated(dict):
 
 
 def run_layer(x, weights, layer, config, angles, balance):
-    """One sublayer, or those of an MTP module."""
+    """Runs a layer, which is one sublayer, or the sublayers of an MTP module."""
     auxiliary, (letters, *modules) = 0, config.model.pattern.split("/")
     for letter in letters[layer] if layer < config.model.layers else modules[0]:
         x, own = run_sublayer(x, weights, layer, letter, config, angles, balance)
@@ -127,24 +128,24 @@ class Hybrid(compared_in_torch.TorchTest):
         return Repeated(parameters, overrides["model.layers"]) if repeats else parameters
 
     def test_attention_and_mlp(self):
-        """As in Nemotron-H; the last chunk of a sequence is shorter."""
+        """Tests a model like Nemotron-H. The last chunk of a sequence is shorter."""
         self.compare({"model.layers": 5, "model.pattern": "M-M*-"},
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.tp=2", "--set", "train.recompute=full"))
 
     def test_experts(self):
-        """As in Nemotron 3 Nano; norms have a large epsilon."""
+        """Tests a model like Nemotron 3 Nano. Norms have a large epsilon."""
         self.compare(EXPERTS | {"model.layers": 4, "model.pattern": "MEM*", "model.norm_epsilon": 1e-3,
                                 "model.mamba_conv": 3},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"))
 
     def test_projected_experts(self):
-        """As in Nemotron 3 Super."""
+        """Tests a model like Nemotron 3 Super."""
         self.compare(EXPERTS | {"model.layers": 4, "model.pattern": "MEM*", "model.expert_hidden": 32},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.ep=2", "--set", "parallel.tp=2"),
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.ep=2", "--set", "train.recompute=full"))
 
     def test_repeated_modules(self):
-        """Two MTP modules with the same weights, of two sublayers each."""
+        """Tests two MTP modules with the same weights. Each has two sublayers."""
         self.compare(EXPERTS | {"model.layers": 4, "model.pattern": "MEM*/*E/*E", "model.expert_hidden": 32,
                                 "model.predicted_tokens": 2, "model.repeat_prediction": "yes",
                                 "train.prediction_weight": 0.5, "run.seed": 3},

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Ten training steps of models with latent attention in gswbench against PyTorch."""
+"""Compares ten training steps of models with latent attention in gswbench with PyTorch."""
 import unittest
 
 import compared_training
 
-# heads = kv_heads; all widths differ.
+# Latent attention needs heads = kv_heads. All widths differ, so that mistaking one for another shows.
 LATENT = {"model.family": "gswbench", "model.kv_heads": 4, "model.head_dim": 24, "model.rope_dim": 12, "model.kv_rank": 36}
 
 
 class Latent(compared_training.TrainingTest):
     def test_compressed_queries(self):
-        """Compressed queries, and latent norms with a separate epsilon; with tp, and with cp by all-gather and by
+        """Tests compressed queries, and latent norms with a separate epsilon, with tp, and with cp by all-gather and by
         ring."""
         self.compare("tiny-llama", LATENT | {"model.q_rank": 40, "model.value_dim": 20, "model.norm_epsilon": 1e-3,
                                              "model.latent_norm_epsilon": 1e-2},
@@ -21,7 +21,7 @@ class Latent(compared_training.TrainingTest):
                       "--set", "train.recompute=selective", "--set", "train.recompute_save=latent"))
 
     def test_queries_that_are_not_compressed(self):
-        """Values wider than the non-rotary part of keys; experts as in Moonlight next to a dense layer."""
+        """Tests values that are wider than the non-rotary part of keys, and experts as in Moonlight after a dense layer."""
         self.compare("tiny-llama", LATENT | {"model.value_dim": 48, "model.pattern": "dense, experts",
                                              "model.experts": 4, "model.expert_ffn": 48, "model.shared_ffn": 48,
                                              "model.top_k": 2, "model.router_score": "sigmoid",

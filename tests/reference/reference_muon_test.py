@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Ten training steps with Muon in gswbench against PyTorch in double precision, where the Newton-Schulz iterations are
-polynomials of the singular values. Skipped without PyTorch."""
+"""Compares ten training steps with Muon in gswbench with PyTorch in double precision. In PyTorch, Newton-Schulz iterations
+are polynomials of the singular values. Skipped without PyTorch."""
 import re
 import unittest
 import unittest.mock
@@ -83,12 +83,12 @@ class MuonTest(compared_in_torch.TorchTest):
     share = 5e-4
 
     def test_dense(self):
-        """Weights and momentum decay more than by default; matrices are tall, wide and square."""
+        """Tests stronger decay of weights and momentum than by default. Matrices are tall, wide and square."""
         self.compare({"train.weight_decay": 0.5, "train.muon_momentum": 0.8, "train.muon_scale": 0.3},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.tp=2", "--set", "parallel.zero=1"))
 
     def test_latent_experts(self):
-        """As in Kimi K2, with gate and up together."""
+        """Tests a model like Kimi K2, in which gate and up are orthogonalized together."""
         self.compare({"model.family": "gswbench", "model.kv_heads": 4, "model.head_dim": 24, "model.rope_dim": 12,
                       "model.kv_rank": 36, "model.q_rank": 40, "model.value_dim": 20, "model.pattern": "dense, experts",
                       "model.experts": 4, "model.expert_ffn": 48, "model.shared_ffn": 48, "model.top_k": 2,

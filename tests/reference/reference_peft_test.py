@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The formulas of adapters (src/shard/adapter.c) against the LoRA layer of peft."""
+"""Compares the formulas of adapters in src/shard/adapter.c with the LoRA layer of peft."""
 import math
 import pathlib
 import sys
@@ -17,7 +17,7 @@ except ModuleNotFoundError:
 
 class Peft(unittest.TestCase):
     def test_a_layer(self):
-        """The same output and the same gradients as peft's LoRA layer, with the deviation of its A."""
+        """Expects the output and the gradients of peft's LoRA layer, and the standard deviation of its initial A."""
         torch.manual_seed(1)
         base = torch.nn.Linear(96, 40, bias=False, dtype=torch.float64)
         settings = peft.LoraConfig(r=3, lora_alpha=8, lora_dropout=0, target_modules=["0"])

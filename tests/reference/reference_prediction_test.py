@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Ten training steps of models with MTP in gswbench against PyTorch."""
+"""Compares ten training steps of models with MTP modules in gswbench with PyTorch."""
 import unittest
 
 import compared_training
 
-# The weight is large enough for the MTP loss to affect the gradient norm.
+# The weight is so large that the MTP loss affects the gradient norm.
 FURTHER = {"model.family": "gswbench", "train.prediction_weight": 0.5}
 
 
 class Prediction(compared_training.TrainingTest):
     def test_two_further_tokens(self):
-        """On one rank, with tp and cp, and with the embedding on another stage. Embeddings and logits are scaled,
-        also in the MTP modules."""
+        """Trains on one rank, with tp and cp, and with the embedding on another stage than the head. Embeddings and logits are
+        scaled, in MTP modules as well."""
         self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 2, "model.embedding_scale": 3, "model.logit_scale": 1.5},
                      ("--ranks", "4", "--comm", "local", "--set", "parallel.tp=2", "--set", "parallel.cp=2"),
                      ("--ranks", "2", "--comm", "local", "--set", "parallel.pp=2", "--set", "parallel.last_chunk_layers=1"))
@@ -21,7 +21,7 @@ class Prediction(compared_training.TrainingTest):
         self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 3})
 
     def test_one_as_in_deepseek_v3(self):
-        """Latent attention and experts next to a dense layer, sharded, with expert parallelism."""
+        """Tests latent attention and experts after a dense layer, sharded and with expert parallelism."""
         self.compare("tiny-llama", FURTHER | {"model.predicted_tokens": 1, "model.kv_heads": 4, "model.head_dim": 24,
                                               "model.rope_dim": 12, "model.kv_rank": 36, "model.q_rank": 40,
                                               "model.pattern": "dense, experts", "model.experts": 4,

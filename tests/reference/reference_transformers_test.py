@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Exports that Hugging Face transformers loads have the same loss there as in gswbench. Skipped without
+"""Exports checkpoints that Hugging Face transformers can load, and compares the loss with gswbench. Skipped without
 transformers."""
 import json
 import pathlib
@@ -9,7 +9,7 @@ import unittest
 
 from program import gswbench
 
-sys.path.pop(0)    # this folder has a module of the name of the package safetensors, which transformers needs
+sys.path.pop(0)    # safetensors.py in this folder would hide the package that transformers imports
 try:
     import torch
     import transformers
@@ -22,7 +22,7 @@ torch.set_num_threads(1)
 transformers.logging.set_verbosity_error()
 STEPS = 2
 EXPERTS = {"model.experts": 8, "model.top_k": 2, "model.expert_ffn": 48}
-# The latent norms have their own epsilon; the bias moves far enough to change choices.
+# Latent norms have their own epsilon. The router bias changes enough to change chosen experts.
 DEEPSEEK = EXPERTS | {"model.family": "deepseek_v3", "model.pattern": "dense, experts", "model.kv_heads": 4,
                       "model.head_dim": 24, "model.rope_dim": 12, "model.value_dim": 20, "model.kv_rank": 36,
                       "model.shared_ffn": 96, "model.router_score": "sigmoid", "model.router_scale": 2.5,

@@ -15,7 +15,7 @@ class Tensor(typing.NamedTuple):
 
 
 def widen(raw):
-    """Converts BF16 to fp32, whose upper half it is."""
+    """Converts BF16 to fp32. BF16 is the upper half of fp32."""
     halves = array.array("H", raw)
     return array.array("f", array.array("I", (half << 16 for half in halves)).tobytes())
 
@@ -36,7 +36,7 @@ def read(path):
 
 
 def write(path, tensors):
-    """Writes a file like another program: no metadata, tensors sorted by name."""
+    """Writes a file as another program could: without metadata, tensors sorted by name."""
     header, data = {}, b""
     for name, tensor in sorted(tensors.items()):
         raw = tensor.values.tobytes()

@@ -3,7 +3,7 @@
 // overlapping. Text that the reader can scroll to is not outside. Evaluates to {count, wrong}.
 (() => {
     const SMALLEST = 11, FAINTEST = 4.5, SLACK = 1.5;    // pixels, ratio of luminances (WCAG AA), pixels of rounding
-    const WORDS = /(?<!\S)[\w.%]{2,20}(?!\S)/g;    // what may be broken is longer, or has other marks in it
+    const WORDS = /(?<!\S)[\w.%]{2,20}(?!\S)/g;    // longer words and words with other characters may be broken
     const wrong = [];
     const texts = [];
     const intersect = (a, b) => ({left: Math.max(a.left, b.left), top: Math.max(a.top, b.top),
@@ -23,7 +23,7 @@
             return known.get(element);
         };
     };
-    // Geometry of a box, and whether it scrolls, clips, and must contain its texts.
+    // Returns the geometry of a box, and whether it scrolls, clips, and must contain its texts.
     const measure = remember(element => {
         const style = getComputedStyle(element);
         return {edge: element.getBoundingClientRect(), scrolls: scrolls(style), clips: clips(style),

@@ -14,7 +14,7 @@ struct tsan_test {
 };
 extern struct tsan_test *tsan_tests;
 
-// What runs before and after each test of a suite.
+// Functions that run before and after each test of a suite.
 struct tsan_suite {
     const char *name;
     void (*init)(void), (*fini)(void);
