@@ -267,7 +267,8 @@ static struct edge take_first(struct edges *edges)
     }
 }
 
-// Adds the next slice. It must cover edges that start at its row and columns; a part of the last edge may remain.
+// Adds the next slice below the edges. The edges above all of its columns must end at its first row: a lower edge is an
+// overlap, a higher one a hole. If the last of these edges is wider than the slice, its right part stays an edge.
 static enum tiling cover_edges(struct edges *edges, const struct rectangle *at)
 {
     int64_t end = at->column + at->columns;

@@ -74,10 +74,10 @@ static double attention_flops(const struct attention_shape *shape, int64_t multi
     return 2.0 * (double)shape->batch * (double)shape->heads * (double)multiply_adds * seen_pairs(shape);
 }
 
-// Returns the FLOPs of a Mamba-2 scan in chunks of Q positions. Per position, the scores (C B^T of each group) and
-// their product with x (mixed) cover (Q + 1) / 2 causal pairs. The states of chunks, and the outputs from states, cost
-// head_dim x state multiply-adds per head each. The backward pass repeats scores and states once, and has two products
-// for each of these four.
+// Returns the FLOPs of a Mamba-2 scan in chunks of Q positions. It has four GEMMs: the scores C B^T of each group,
+// their product with x (mixed), the states of the chunks, and the outputs from the states. The first two compute (Q +
+// 1) / 2 causal pairs per position, the last two head_dim x state multiply-adds per head and position. The backward
+// pass computes scores and states again, and two gradients for each of the four GEMMs.
 static double scan_flops(const struct mamba_shape *shape, bool is_backward)
 {
     double positions = (double)(shape->batch * shape->sequence), inner = (double)mamba_inner(shape);

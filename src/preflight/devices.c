@@ -92,7 +92,8 @@ struct probe {
     char                      name[OP_KEY_BYTES];
     struct microbenchmark     bench;
     struct op_time *times;    // times of single ops on the host backend; NULL on a device, where only the run is timed
-    double          best;     // shortest time of the op, in this slot if ranks share cores, else so far; 0: none
+    double best;    // shortest time of the op since the rank's turn began (ranks that share cores take turns), or since
+                    // the first round; 0: not measured yet
 };
 
 struct devices {
