@@ -93,18 +93,29 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
     }
 }
 
+// Returns whether this rank updates the unit.
+static bool updates_unit(const struct plan_unit *unit)
+{
+    return !unit->is_copy && !unit->is_frozen;
+}
+
 // Returns one tensor with a sum of squares per FSDP unit of the model, so that the gradient norm adds them in a fixed
-// order.
+// order. Units that this rank does not update keep 0: those of other stages, frozen ones, those of repeated MTP modules,
+// and those without weights, like the linears of a layer that has only experts.
 static int32_t append_square_sums(struct builder *builder)
 {
     struct plan *plan = builder->plan;
     int32_t      partials =
         assembly_tensor(&builder->assembly, "squares", STORAGE_RESULT, FORMAT_F32, DIMS(unit_places(builder)));
-    if (plan->mesh.size[AXIS_PP] > 1 || model_is_frozen(&plan->model) || plan->model.repeat_prediction != 0) {
-        assembly_clear(&builder->assembly, "gradient norm", partials);    // units that this rank does not update keep 0
+    int64_t updated = 0;
+    for (int32_t unit = 0; unit < plan->unit_count; unit++) {
+        updated += updates_unit(&plan->units[unit]);
+    }
+    if (updated < unit_places(builder)) {
+        assembly_clear(&builder->assembly, "gradient norm", partials);
     }
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
-        if (plan->units[unit].is_copy || plan->units[unit].is_frozen) {
+        if (!updates_unit(&plan->units[unit])) {
             continue;
         }
         builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;

@@ -200,11 +200,16 @@ Test(plan, without_places_has_the_same_ops_and_counts_what_is_live)
 
 // The gradient norm adds one sum of squares for each parameter group of the job. Groups without a gradient on this
 // rank, because it is frozen, on another stage, or in a repeated MTP module, must be written as well, else the norm
-// reads stale memory.
+// reads stale memory. So must those without weights: a layer without shared experts has no linears.
 Test(plan, writes_every_square_sum_that_the_norm_adds)
 {
-    static const char *const rows[] = {"", "pp 2; layers 2; accumulation 2",
-                                       "pattern -/-/-; layers 1; predicted_tokens 2; repeat_prediction yes"};
+    static const char *const rows[] = {
+        "",
+        "pp 2; layers 2; accumulation 2",
+        "pattern -/-/-; layers 1; predicted_tokens 2; repeat_prediction yes",
+        "pattern *E; layers 2; experts 4; top_k 2; compute fp8; recipe current; fp8_weights yes",
+        "pattern *E; layers 2; experts 4; top_k 2; optimizer muon",
+    };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct plan *plan = tiny_plan_of(rows[i], 0);
         int32_t            sums = 0;
