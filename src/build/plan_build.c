@@ -114,7 +114,7 @@ static status check_muon(const struct plan_request *request)
     }
     if (mesh_is_sharded(&request->mesh)) {
         return fail("%s updates whole matrices, which no rank has with [parallel] %s: use dp and zero = 1", option,
-                    request->mesh.size[AXIS_FSDP] > 1 ? "fsdp > 1" : "shard_over_cp = yes");
+                    request->parallel.fsdp > 1 ? "fsdp > 1" : "shard_over_cp = yes");
     }
     if (request->precision.has_low_precision_weights || request->precision.recipe == RECIPE_CURRENT) {
         return fail("this version does not support %s with [precision] fp8_weights = yes or recipe = current: set "

@@ -175,7 +175,9 @@ Test(muon, needs_the_published_flops_for_kimi_k2, .timeout = 60)
 Test(muon, refuses_layouts_in_which_no_rank_has_a_whole_gradient)
 {
     static const char *const rows[][2] = {
-        {"fsdp 2", "use dp and zero = 1"},
+        {"fsdp 2", "[parallel] fsdp > 1: use dp and zero = 1"},
+        {"fsdp 2; ep 2; experts 4; top_k 2", "[parallel] fsdp > 1: use dp and zero = 1"},
+        {"cp 2; shard_over_cp yes", "[parallel] shard_over_cp = yes: use dp and zero = 1"},
         {"compute fp8; fp8_weights yes", "set fp8_weights = no"},
         {"compute fp8; recipe current", "another recipe"},
         {"rank 4", "set optimizer = adamw"},
