@@ -329,3 +329,23 @@ struct training drawn_layout(uint64_t seed)
         }
     }
 }
+
+struct training drawn_low_precision(uint64_t seed)
+{
+    struct draws             draws       = {.seed = random_key(seed, 2)};
+    struct training          training    = drawn_layout(seed);
+    struct precision_config *precision   = &training.tiny.precision;
+    training.decided                     = training.tiny.model.experts > 0;
+    training.tiny.model.router_bias_rate = training.decided ? 0.001 : 0;
+    do {
+        precision->recipe  = PICK(&draws, RECIPE_DELAYED, RECIPE_DELAYED, RECIPE_DELAYED, RECIPE_CURRENT, RECIPE_BLOCK,
+                                  RECIPE_MXFP8, RECIPE_ROWS, RECIPE_NVFP4);
+        precision->compute = precision->recipe == RECIPE_NVFP4 ? COMPUTE_FP4 : COMPUTE_FP8;
+        precision->fp8_weights          = precision->recipe < RECIPE_BLOCK && below(&draws, 2);
+        precision->fp8_history          = PICK(&draws, 1, 2, 1024);
+        precision->fp8_fused            = below(&draws, 2);
+        precision->fp8_weight_gradients = below(&draws, 4) > 0;
+        precision->bf16_prediction      = !precision->fp8_weights && below(&draws, 2);
+    } while (!drawn_layout_is_planned(&training));
+    return training;
+}
