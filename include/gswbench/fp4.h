@@ -77,9 +77,9 @@ GSWBENCH_INLINE float fp4_block_scale(uint8_t factor, float tensor_scale)
     return fminf(1.0f / (fp8_to_float(FORMAT_E4M3, factor) * (1.0f / tensor_scale)), FLT_MAX);
 }
 
-// Multiplies 16 values by the matrix S H / 4 and rounds to BF16. H is Sylvester's Hadamard matrix; S is diagonal with
-// Transformer Engine's fixed signs. S H / 4 is orthogonal, so a GEMM of two transformed operands gives the same result
-// as one of the originals. Sums are in fp32, neighbours first.
+// Multiplies 16 values by the signs of S, then by H / 4, and rounds to BF16. H is Sylvester's Hadamard matrix; S is
+// diagonal with Transformer Engine's fixed signs. S H / 4 is orthogonal, so a GEMM of two transformed operands gives
+// the same result as one of the originals. Sums are in fp32, neighbours first.
 GSWBENCH_INLINE void fp4_transform(float values[SCALING_NV_BLOCK])
 {
     enum { MINUS = 0xd7e8 };    // bit i: sign of value i

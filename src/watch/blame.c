@@ -82,8 +82,8 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
     return false;
 }
 
-// Returns whether a rank waits for any rank that has not answered: for a member of its communication op, or, after a
-// step, for any rank.
+// Returns whether a rank waits for a rank that has not answered the watchdog. Within a step it waits for the other
+// ranks of its communication ops, outside of steps for all ranks.
 static bool waits_elsewhere(const struct slot *slot, const bool *is_here, const struct mesh *mesh, int64_t *group)
 {
     bool waits = false;
