@@ -24,7 +24,9 @@ enum {
 };
 
 struct timing {
-    const struct distinct_op *between;    // compute op between communication ops; NULL: a compute op is measured
+    // Measuring a collective: the compute op that runs between its repeats, as in a step; its time is subtracted.
+    // Measuring a compute op: NULL.
+    const struct distinct_op *between;
     int32_t                   repeats;    // repeats of the op per round; 0: not chosen yet
     double                   *seconds;    // [rounds]: seconds per repeat
     int                       rounds;     // completed rounds

@@ -197,7 +197,7 @@ static void read_times(struct samples *samples, const struct traffic *traffic, i
 }
 
 // Sets the visit's speeds from the samples so far. Of the rates it takes the upper quartile: other traffic makes some
-// rates too low, and an event that is read late makes a few too high.
+// rates too low, and reading the end of the first message late makes a rate too high.
 static void sum_up(struct visit *visit, const struct samples *samples)
 {
     double  rates[SAMPLES];
