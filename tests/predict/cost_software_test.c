@@ -325,12 +325,10 @@ Test(cost_software, joins_the_blocks_of_a_split_gemm)
         uint8_t part, makes;
         int64_t rows;    // rows of the framework's GEMM
         bool    adds;
-    } cases[]                           = {{PART_QKV, MAKES_OUTPUT, 1024, true},
-                                           {PART_FC2, MAKES_INPUT_GRADIENT, 1024, true},
-                                           {PART_FC2, MAKES_OUTPUT, 2048, false},
-                                           {PART_PROJECTION, MAKES_OUTPUT, 2048, false},
-                                           {PART_FC2, MAKES_WEIGHT_GRADIENT, 512, true}};
-    struct round *round                 = round_new();
+    } cases[]           = {{PART_QKV, MAKES_OUTPUT, 1024, true},   {PART_FC2, MAKES_INPUT_GRADIENT, 1024, true},
+                           {PART_FC2, MAKES_OUTPUT, 2048, false},  {PART_PROJECTION, MAKES_OUTPUT, 2048, false},
+                           {PART_ROUTER, MAKES_OUTPUT, 512, true}, {PART_FC2, MAKES_WEIGHT_GRADIENT, 512, true}};
+    struct round *round = round_new();
     round->hardware.gemm_prologue.value = 100;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct op op = {

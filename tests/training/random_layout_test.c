@@ -23,30 +23,38 @@ static void choose_draws(uint64_t usual, uint64_t *first, uint64_t *count)
     }
 }
 
+enum { DRAW_NAME_BYTES = 32 + LAYOUT_NAME_BYTES };
+
+// Writes a name for messages, and logs it, so that a crash can be assigned to its draw.
+static void name_draw(char name[DRAW_NAME_BYTES], const struct training *drawn, uint64_t seed)
+{
+    layout_name(&drawn->tiny, name + snprintf(name, 32, "draw %" PRIu64 ": ", seed));
+    cr_log_info("%s", name);
+}
+
 Test(random_layout, trains_as_one_rank_does, .timeout = 3600)
 {
     uint64_t first, count;
     choose_draws(DRAWS, &first, &count);
     for (uint64_t seed = first; seed < first + count; seed++) {
-        char            name[32 + LAYOUT_NAME_BYTES];
+        char            name[DRAW_NAME_BYTES];
         struct training many = drawn_layout(seed);
         many.steps           = STEPS;
-        layout_name(&many.tiny, name + snprintf(name, 32, "draw %" PRIu64 ": ", seed));
-        cr_log_info("%s", name);
+        name_draw(name, &many, seed);
         expect_proof(&many, name);
         expect_as_one_rank(&many, layout_alone, name);
     }
 }
 
-// Ranks quantize their parts of a tensor with scales of their own, so a comparison with one rank finds only errors of a
-// layout. A wrong scale, which all ranks have, shows beside BF16. With delayed scaling, the first steps have the scales
-// of no or of too small gradients.
+// The comparison with one rank finds errors of a layout. It does not find a wrong scale that every layout has; the
+// comparison with BF16 does. Only the last step is compared with BF16: with delayed scaling, the scales of the first
+// steps come from amaxes of too few steps.
 Test(random_layout, trains_in_low_precision_as_one_rank_does_and_as_in_bf16, .timeout = 3600)
 {
     uint64_t first, count;
     choose_draws(LOW_PRECISION_DRAWS, &first, &count);
     for (uint64_t seed = first; seed < first + count; seed++) {
-        char            name[32 + LAYOUT_NAME_BYTES];
+        char            name[DRAW_NAME_BYTES];
         struct training many            = drawn_low_precision(seed);
         many.steps                      = LOW_PRECISION_STEPS;
         struct training one             = on_one_rank(&many, layout_alone_in_turn);
@@ -54,8 +62,7 @@ Test(random_layout, trains_in_low_precision_as_one_rank_does_and_as_in_bf16, .ti
         wide.tiny.precision.compute     = COMPUTE_BF16;
         wide.tiny.precision.recipe      = RECIPE_AUTO;
         wide.tiny.precision.fp8_weights = 0;
-        layout_name(&many.tiny, name + snprintf(name, 32, "draw %" PRIu64 ": ", seed));
-        cr_log_info("%s", name);
+        name_draw(name, &many, seed);
         expect_proof(&many, name);
         training_run(&one);
         training_run(&wide);
