@@ -73,6 +73,8 @@ Test(long_step, is_predicted_and_not_planned)
     cr_expect_not_null(strstr(explained.text, refusal), "%s", explained.text);
     expect_success("predict --no-range megatron-bridge-deepseek-v3-mtp --ranks 256 --gpu b200 --variant release-26.04");
     expect_output("warning        the step has more ops than a plan may have: extrapolated from 48 microbatches\n");
-    expect_success("check megatron-bridge-deepseek-v3-mtp --ranks 256 --gpu b200 --variant release-26.04");
+    status checked = run("check megatron-bridge-deepseek-v3-mtp --ranks 256 --gpu b200 --variant release-26.04");
+    cr_expect_eq(checked.exit_code, EXIT_CONFIG);
+    cr_expect_not_null(strstr(checked.text, refusal), "%s", checked.text);
     expect_output(refusal);
 }
