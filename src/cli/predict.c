@@ -248,6 +248,7 @@ struct predictions {
     int                      rows, predicted;
     int                      config_rows;    // rows of the current configuration
     struct prediction_errors fitted, others;
+    status                   outcome;    // of a single row: whether it can run
 };
 
 static void print_row(const struct predictions *table, const struct predict_row *row)
@@ -322,11 +323,16 @@ static status add_row(struct predictions *table, struct predict_row *row)
         table->predicted++;
         show_add_error(row->job.config.published.fitted ? &table->fitted : &table->others, row->error_percent);
     }
-    if (table->is_alone && table->list == NULL && failed(&row->support)) {
-        return row->support;
+    if (table->is_alone && failed(&row->support)) {
+        table->outcome = row->support;
     }
-    print_row(table, row);
-    return table->is_alone && table->list == NULL ? check_fit(row) : OK;
+    if (table->list != NULL || !failed(&table->outcome)) {
+        print_row(table, row);
+    }
+    if (table->is_alone && !failed(&row->support)) {
+        table->outcome = check_fit(row);
+    }
+    return OK;
 }
 
 static status add_rows(struct predictions *table, const struct job_selection *arguments, struct text_buffer *errors)
@@ -429,5 +435,5 @@ status command_predict(const struct arguments *options, struct text_buffer *erro
         }
     }
     json_decref(table.list);
-    return result;
+    return failed(&result) ? result : table.outcome;
 }

@@ -66,10 +66,10 @@ void show_sweep(const struct shown_sweep *shown)
            config->name, config->run.layers > 0 ? ", a proxy," : "", shown->job->request.mesh.world,
            precision_compute_names[config->precision.compute], config->train.global_batch, config->train.sequence,
            config->hardware.profile);
-    printf("layouts        %" PRId64 " valid: %" PRId64 " refused, %" PRId64 " too large for %.0f GB, %" PRId64
+    printf("layouts        %" PRId64 " valid: %" PRId64 " refused, %" PRId64 " too large for %s, %" PRId64
            " may fit, %" PRId64 " of them predicted: %s\n",
-           sweep->layout_count, sweep->refused, sweep->too_large, config->hardware.memory_gb.value, sweep->fit,
-           sweep->predicted, sweep->is_stopped ? "stopped, others may be faster" : "all others are slower");
+           sweep->layout_count, sweep->refused, sweep->too_large, report_bytes(config->hardware.memory_gb.value * 1e9),
+           sweep->fit, sweep->predicted, sweep->is_stopped ? "stopped, others may be faster" : "all others are slower");
     if (shown->advice[0] != '\0') {
         printf("nothing fits   %s\n", shown->advice);
     }

@@ -23,7 +23,7 @@ DOCUMENTS = (
     ("check", "check", "check --config tiny-llama --ranks 2 --json", {0}),
     ("plan", "plan", f"plan --config tiny-llama {SMALL} --ranks 2 --json", {0}),
     ("predict", "predict", "predict --config llama3.1-8b --layers 2 --ranks 8 --json --no-range", {0}),
-    ("refused", "predict", f"predict --config tiny-llama {SMALL} --ranks 2 --json --no-range", {0}),
+    ("refused", "predict", f"predict --config tiny-llama {SMALL} --ranks 2 --json --no-range", {3}),
     ("sweep", "sweep", "predict --sweep --config llama3.1-8b --layers 1 --ranks 2 --set train.global_batch=2 --json", {0}),
     ("configs", "configs", "configs --json", {0}),
     ("doctor", "doctor", "doctor --json", {0, 4}),

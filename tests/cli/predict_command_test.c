@@ -112,6 +112,9 @@ Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
                  "CANNOT RUN: gswbench needs 19.53 MiB, h100-sxm has 9.54 MiB");
     expect_output("warning        gswbench itself needs ");
     expect_output(" % of device memory ([hardware]): it does not fit\n");
+    expect_error(line_of("%s --ranks 2 --set hardware.memory_gb=0.01 --json", job), 11,
+                 "CANNOT RUN: gswbench needs 19.53 MiB, h100-sxm has 9.54 MiB");
+    expect_output("\"gswbench\": false");
     expect_success(line_of("%s --ranks 3 --set train.global_batch=12 --set parallel.pp=3", job));
     expect_output("warning        4 layers over 3 chunks: some chunks have one layer more\n");
     expect_output("warning        stage 1 computes ");
@@ -197,7 +200,7 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
     // The 201 layouts are all that are valid on 4 ranks and two layers. They combine the axes, ZeRO-1 for data-parallel
     // replicas without FSDP, and recompute none, attention or full. The micro batch is 1, 2, 4 or 8 and divides the 8,
     // 4 or 2 sequences of a replica.
-    expect_output("\nlayouts        201 valid: 0 refused, 0 too large for 80 GB, 201 may fit, ");
+    expect_output("\nlayouts        201 valid: 0 refused, 0 too large for 79.07 GiB, 201 may fit, ");
     expect_output("\n10   ");
     expect_output("\nown  dp 2 cp 2 zero 1 ");
     expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep --json");
@@ -265,7 +268,7 @@ Test(predict_command, advises_where_no_layout_fits)
     expect_success("predict --config llama3.1-70b --ranks 8 --set train.global_batch=8 --sweep");
     expect_output(", 0 may fit, ");
     expect_output("tp 8 with full recompute and micro_batch = 1 needs least memory, 133.29 GiB per rank; ");
-    expect_output("--ranks 16, or --set hardware.profile=b200 would do\n");
+    expect_output("--ranks 16, or --set hardware.profile=h200 would do\n");
     expect_success("predict --config llama3.1-70b --ranks 16 --set train.global_batch=8 --sweep --json");
     cr_expect_null(strstr(output, "\"fit\": 0,"), "the advice is right: %s", output);
 }
