@@ -222,9 +222,10 @@ static double find_amount(enum amount amount, const struct software_config *soft
         return software->cast_bytes.value * (plan->precision.recipe == RECIPE_CURRENT ? 6.0 : 4.0) *
                (double)(gemm->m * gemm->k + (is_first ? gemm->n * gemm->k : 0));
     case EXPERT_GAPS: {
-        bool is_one = software->expert_groups && plan->precision.low_precision_linears == 0;
-        return software->expert_gap.value *
-               (1.0 + (is_one ? 1.0 : (double)routing->experts / (double)routing->owners)) / 2.0;
+        bool   is_low = plan->precision.low_precision_linears != 0;
+        double groups = software->expert_groups && !is_low ? 1.0 : (double)routing->experts / (double)routing->owners;
+        double steps  = is_low && !software->expert_groups ? 2.0 : 1.0;
+        return software->expert_gap.value * (1.0 + steps * groups) / 2.0;
     }
     case EXPERT_ELEMENTS:
         return (double)((routing->multiple == 0 ? routing_slots(routing) : routing->rows * routing->top_k) *
