@@ -83,7 +83,7 @@ Test(backend, takes_the_host_for_fp32_whatever_device_is_here)
     backend_close(&backend);
 }
 
-// Checks that `text` is `before`, then auto and the names of all backends in the order of the list, then `after`.
+// Checks that `text` is `before`, then auto and every backend's name in the order of the list, then `after`.
 static void expect_listed(const char *text, const char *before, const char *after)
 {
     struct text_buffer wanted = {0};

@@ -18,8 +18,8 @@ enum { SEQUENCE = 96, HEADS = 4, KV_HEADS = 1, HEAD = 16 };
 enum { SEQUENCE = 8192, HEADS = 32, KV_HEADS = 8, HEAD = 128 };
 #endif
 
-// cuDNN and the own kernels round probabilities and results to bf16, but with different tiles. cuDNN may also round the
-// part that each query head adds to the gradient of its KV head.
+// cuDNN and gswbench's kernels round probabilities and results to bf16, but with different tiles. cuDNN may also round
+// the part that each query head adds to the gradient of its KV head.
 static const double tolerance = 2e-2;
 
 static int failures;
@@ -104,7 +104,7 @@ int main(void)
     run_on_device(&own, &forward, 0, other[0]);
     compare(&forward, one[0], other[0]);
 
-    make(&backward, one[1]);    // the output of the own forward pass
+    make(&backward, one[1]);    // the output of gswbench's forward pass
     take(&one[1][ATTENTION_GRADIENT_QUERY_IN], &other[0][ATTENTION_QUERY]);
     take(&one[1][ATTENTION_GRADIENT_KEY_VALUE_IN], &other[0][ATTENTION_KEY_VALUE]);
     take(&one[1][ATTENTION_GRADIENT_OUT_IN], &other[0][ATTENTION_OUT]);

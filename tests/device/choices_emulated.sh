@@ -44,8 +44,8 @@ launch 0 0=
 [ "$(algorithms)" = "0 timed, $((4 * problems)) from the cache, 0 from other ranks" ] || complain "$(algorithms)"
 [ "$(stat -c %i cache/gemm.txt)" = "$before" ] || complain "written again"
 
-# Each pipeline stage has GEMMs of its own, which the first rank of the stage times. The file must have the GEMMs of all
-# stages.
+# Each pipeline stage has its own GEMMs, which the first rank of the stage times. The file must have the GEMMs of every
+# stage.
 rm -r cache
 launch 0 0= --set parallel.pp=2 --set parallel.dp=2
 expect '^RESULT (VALID|DEGRADED)'

@@ -71,7 +71,7 @@ static double largest_difference(const struct buffer *one, const struct buffer *
 enum { WIDTH = 8, MOST_ROWS = 6000, KEPT = 4096 };
 void emulator_descriptions(int *made, int *kept);
 
-// Multiplies matrices of ones of which only `rows` rows are in use, and returns the sum of the result.
+// Runs a GEMM with only the first `rows` rows of A. All elements are 1. Returns the sum of the result.
 static double multiply_rows(struct backend *device, const struct prepared *prepared, struct op *op,
                             struct buffer buffers[], int64_t rows)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs test cases in worker processes. Through a pipe, a worker reports which case it runs and the outcome. If a case
-// kills its process, the case is named and another worker runs the rest.
+// kills its process, the case is named and another worker runs the remaining cases.
 #pragma once
 
 #include <stdio.h>

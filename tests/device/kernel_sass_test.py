@@ -128,8 +128,8 @@ def worse(now, before):
 
 
 def page_rows():
-    """Yields the rows of the table in docs/performance.md: kernels that need so many instructions that they may not
-    reach the bandwidth of a copy."""
+    """Yields the rows of the table in docs/performance.md: kernels that may not reach the bandwidth of a copy, because
+    they need too many instructions."""
     for label, _, _, _, moved, (instructions, *_) in read_table():
         busy = [instructions * copy / moved / ISSUED for copy in COPIES]
         shares = [min(0.92, 0.75 / part) for part in busy]

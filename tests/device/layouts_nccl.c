@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Trains randomly drawn layouts over NCCL with as many ranks as the launcher starts, with and without a CUDA graph. The
-// losses must equal those of one rank. All ranks share the emulated GPU. layouts_nccl [FIRST COUNT] starts with draw
+// Trains randomly drawn layouts over NCCL, with and without a CUDA graph. The launcher chooses the number of ranks,
+// which share the emulated GPU. Losses must equal a training on one rank. layouts_nccl [FIRST COUNT] starts with draw
 // FIRST and runs COUNT layouts.
 #include <inttypes.h>
 #include <math.h>
@@ -147,7 +147,7 @@ int main(int argc, char **argv)
     char        host[16];
     device_require();
     training_require(comm_open_mpi(&comm));
-    // NCCL refuses two ranks with one device on one host, so each rank claims to be a host of its own.
+    // NCCL refuses two ranks on one host that use the same device, so each rank claims to run on a different host.
     snprintf(host, sizeof(host), "rank%d", comm.topology.rank);
     setenv("NCCL_HOSTID", host, 1);
     uint64_t    seed   = argc == 3 ? strtoull(argv[1], NULL, 10) : 0;

@@ -38,7 +38,7 @@ for graphs in auto on; do
     NCCL_LAUNCH_ORDER_IMPLICIT=1 FAKE_DRIVER=12080 launch '' $code "$pattern" --set run.graphs=$graphs
 done
 NCCL_LAUNCH_ORDER_IMPLICIT=1 launch '' 0 '^RESULT (VALID|DEGRADED)' --set run.graphs=on
-# Only the thread that enqueues NCCL calls uses MPI, so an MPI without support for several threads must do.
+# Only the thread that enqueues NCCL calls uses MPI, so an MPI without support for several threads must be sufficient.
 FAKE_NCCL='' run 0 mpirun -np 2 env LD_PRELOAD="$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so" bash -c 'run_as_a_host "$@"' run "${arguments[@]}"
 expect '^RESULT (VALID|DEGRADED)'
 launch version=1:22800 4 'rank 1 on .* has NCCL 2\.28\.0, rank 0 on .* 2\.28\.9: install one version'

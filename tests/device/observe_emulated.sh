@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Tests what is observed on a GPU (clocks, power, temperature, errors) in result.json, in the text and on the page. The
-# GPU is emulated, and a fake NVML gets its values from FAKE_NVML in each case.
+# Tests that observations of a GPU (clocks, power, temperature, errors) appear in result.json, in the text and on the
+# page. The GPU is emulated, and a fake NVML gets its values from FAKE_NVML in each case.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/nvml_new${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 

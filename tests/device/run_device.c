@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A run whose configuration names the profile of an H100 must compute MFU with the peak of the GPU that is there, or
-// without a peak if that is unknown.
+// The configuration names the profile of an H100. MFU must nevertheless be relative to the peak of the GPU that runs,
+// and there must be no MFU if that peak is unknown.
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

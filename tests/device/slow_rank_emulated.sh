@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # A rank whose GPU is 6 % slow must be named. A rank that is 1 % slow must not be, nor any other rank. The emulated GPU
-# has a clock of its own, with 10 % noise per item, so the load of the CPU has no effect. Otherwise the run measures as
-# on a real GPU, with events around waits, also in captured steps. GSWBENCH_SLOW_RUNS is the number of runs of each
-# kind; docs/method.md reports 20.
+# has its own clock, with 10 % noise per item, so the load of the CPU has no effect. Otherwise the run measures as on a
+# real GPU, with events around waits, also in captured steps. GSWBENCH_SLOW_RUNS is the number of runs of each kind;
+# docs/method.md reports 20.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 
 runs=${GSWBENCH_SLOW_RUNS:-1}

@@ -109,7 +109,7 @@ static void compare_one_rank(void)
     report(captured.device_seconds > 0, "the device measures its step");
 }
 
-// Each variant is a layout, kind of block or schedule that has ops of its own. Its ranks share the GPU.
+// Each variant is a layout, kind of block or schedule with specific ops. Its ranks share the GPU.
 // clang-format off
 static const char *const variants[] = {
     "layers 2",

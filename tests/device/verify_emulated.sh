@@ -5,8 +5,8 @@
 # and preflights must name no rank. A rank must be named with the op, before any step, if its dQ is wrong by 1 % of the
 # norm, lacks a head, or has a flipped exponent bit. A wrong AdamW update must be found although gradients do not
 # repeat.
-# GSWBENCH_VERIFICATIONS is the number of runs without a fault. A fifth as many preflights run, and as many runs with
-# each fault. Eight runs cover all layouts, precisions and models, with and without a CUDA graph.
+# GSWBENCH_VERIFICATIONS is the number N of runs without a fault. There are N / 5 preflights, and N / 5 runs with each
+# fault. Eight runs cover all layouts, precisions and models, with and without a CUDA graph.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 runs=${GSWBENCH_VERIFICATIONS:-8} some=$((${GSWBENCH_VERIFICATIONS:-8} / 5)) bad=3
 export GSWBENCH LD_LIBRARY_PATH=$GSWBENCH_BINARY_DIR/tests/device/emulated/cudnn GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs

@@ -51,7 +51,8 @@ Test(digest, a_hash_notices_each_bit_and_two_words_that_change_places)
     free(values);
 }
 
-// Over 20 pairs of tensors. Standard deviation of the squared norm: 9 %; of the norm: half of that.
+// Compares 20 pairs of tensors. The squared norm of a sketch has a standard deviation of 9 %, and the norm half of
+// that.
 Test(digest, sketches_are_as_far_apart_as_tensors)
 {
     for (uint64_t pair = 0; pair < 20; pair++) {

@@ -42,8 +42,8 @@ static const struct facts facts[] = {
 // clang-format on
 enum { FACTS = sizeof(facts) / sizeof(facts[0]) };
 
-// Range from sign, exponent and mantissa bits: with subnormals, and with none (IEEE 754), all but one, or all codes of
-// the largest exponent finite.
+// The numbers of exponent and mantissa bits give the range. The smallest value is subnormal. At the largest exponent,
+// either no code is finite (IEEE 754), or all codes except one are, or all are.
 Test(format, has_the_range_of_its_bits)
 {
     for (int i = 0; i < FORMAT_COUNT; i++) {
@@ -165,7 +165,8 @@ Test(format, has_every_power_of_e8m0_and_one_code_that_is_no_number)
     cr_expect_eq(fp8_power_code(INFINITY), 254);
 }
 
-// Tiles of 128 rows x 4 blocks, row-major; rows r, r + 32, r + 64 and r + 96 are adjacent within a tile.
+// Scales are stored in row-major tiles of 128 rows x 4 blocks. Within a tile, rows r, r + 32, r + 64 and r + 96 are
+// adjacent.
 Test(format, lays_factors_of_blocks_as_devices_read_them)
 {
     const int64_t rows = 130, columns = 160;

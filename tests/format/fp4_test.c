@@ -34,7 +34,8 @@ Test(fp4, rounds_to_nearest_and_ties_to_even_at_every_boundary)
     cr_expect_eq(fp4_from_float(NAN), 7);
 }
 
-// Of the 256 draws, as many round up as the distance to the lower neighbour has 256ths.
+// Stochastic rounding takes one of 256 draws. If a value is k/256 of the way from its lower to its upper neighbour,
+// exactly k draws must round up.
 Test(fp4, rounds_up_with_the_share_of_draws_that_the_distance_to_the_lower_neighbour_has)
 {
     for (uint8_t code = 0; code + 1 < NUMBERS; code++) {
@@ -66,7 +67,7 @@ Test(fp4, maps_the_largest_value_of_a_tensor_to_the_largest_code_and_scale)
     cr_expect_eq(fp4_block_scale(0, 256), FLT_MAX);
 }
 
-// A row of S H / 4 for each unit vector, and a product of two transformed vectors.
+// The transform of each unit vector must be a row of S H / 4, and the dot product of two vectors must stay the same.
 Test(fp4, transforms_by_an_orthogonal_matrix_with_the_published_signs)
 {
     static const int signs[BLOCK] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};

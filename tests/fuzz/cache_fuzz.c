@@ -37,7 +37,7 @@ static void write_lines(const char *lines, size_t bytes)
     free(text);
 }
 
-// If the first byte is odd, the rest is the whole file. Else the rest is lines, which get a title and checksums.
+// If the first byte is odd, the other bytes are the whole file. Else they are lines, which get a title and checksums.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct gemm_cache  cache, again;

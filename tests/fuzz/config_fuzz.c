@@ -27,7 +27,7 @@ int LLVMFuzzerInitialize(int *count, char ***arguments)
     return setenv("GSWBENCH_CONFIGS", "/nonexistent", 1);
 }
 
-// The first byte selects the number of ranks, and the rest is the file.
+// The first byte selects the number of ranks, and the other bytes are the file.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static const int64_t ranks[] = {0, 1, 8, 512};

@@ -29,8 +29,8 @@ static void read_all(const char *path, size_t bytes)
     safetensors_close(&reader);
 }
 
-// If the first byte is odd, the rest is a whole file. Else the rest is a header: its length is written before it, and
-// the second byte is the number of data bytes after it.
+// If the first byte is odd, the other bytes are a whole file. Else the second byte is the number of data bytes, and the
+// bytes after it are a header, whose length is written before it.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes < 2) {

@@ -59,7 +59,7 @@ Test(host_attention, attends_to_the_keys_that_a_query_sees)
         {1, 64, 8, 1, 32, 0, 0.2f, false, false, 0, 0, 0, 0, 0, 0, 0},
         {2, 131, 4, 2, 6, 0, 0.4f, true, false, 0, 0, 0, 4, 0, 0, 0},
         {1, 9, 2, 2, 3, 0, 0.4f, true, false, 0, 0, 0, 7, 0, 0, 0},
-        // A query sees only the last keys up to its own position, as many as the window has.
+        // A query sees only the keys in its window, which ends at its own position.
         {2, 5, 4, 2, 6, 0, 0.7f, true, false, 0, 0, 1, 0, 0, 0, 0},
         {1, 131, 6, 3, 16, 0, 0.25f, true, false, 0, 0, 7, 0, 0, 0, 0},
         {1, 300, 2, 1, 8, 0, 0.3f, true, false, 0, 0, 96, 0, 0, 0, 0},

@@ -307,8 +307,8 @@ Test(host_op, clips_only_a_norm_above_the_limit)
     }
 }
 
-// Regroup reorders parts of rows. The list has, for each part of the output, the index of the input part that must be
-// there.
+// Checks a regroup op, which reorders parts of rows. expected[i] is the index of the input part that becomes part i of
+// the output.
 static void expect_places(struct rows_shape shape, const int *expected)
 {
     int64_t width = shape.columns / shape.parts, items = shape.rows * shape.parts;
@@ -327,7 +327,7 @@ static void expect_places(struct rows_shape shape, const int *expected)
     }
 }
 
-// A row has three parts. Afterwards, the first parts of all rows come first, then the second and the third parts.
+// A row has three parts. The output has the first part of every row, then the second parts, then the third parts.
 Test(host_op, turns_rows_of_parts_to_parts_of_rows)
 {
     expect_places((struct rows_shape){.rows = 2, .columns = 15, .parts = 3}, (const int[]){0, 3, 1, 4, 2, 5});

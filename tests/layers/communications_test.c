@@ -11,7 +11,7 @@
 #include "gswbench/verify.h"
 #include "layouts.h"
 
-// Elements that are sent in a step by all pipeline stages of the ranks with coordinate 0 on every other axis.
+// Elements that the ranks with coordinate 0 on every axis except pp send in a step, summed over pipeline stages.
 struct moved {
     double rows;                 // activations gathered and reduced over tp, in the activation format
     double statistics;           // values that vocabulary-parallel cross entropy reduces over tp

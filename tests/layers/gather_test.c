@@ -78,7 +78,7 @@ Test(gather, begins_as_many_blocks_ahead_as_prefetch_says)
     expect_ahead(&tiny, (const int[]){1, 1, 1, 0});
 }
 
-// With weights stored in FP8, the linears of a block are an FSDP unit of their own, so each block has two all-gathers.
+// With weights stored in FP8, the linears of a block are a separate FSDP unit, so each block has two all-gathers.
 Test(gather, of_weights_in_fp8_brings_whole_blocks_ahead)
 {
     for (int64_t prefetch = 0; prefetch <= 2; prefetch++) {

@@ -134,8 +134,8 @@ Test(pipeline, keeps_fewer_activations_on_later_stages)
     }
 }
 
-// The embedding table, which the head shares, has 40 rows of 16 elements. First and last stage must exchange its
-// gradient.
+// The embedding table, which the head shares, has 40 rows of 16 elements. The first and the last stage must send each
+// other their gradients of it.
 Test(pipeline, exchanges_the_gradient_of_a_tied_table_between_its_ends)
 {
     for (int64_t stage = 0; stage < 3; stage++) {

@@ -28,7 +28,7 @@ struct sum {
     uint32_t added;
 };
 
-// Updates the partial sums of a rank by one op. `before` has the sums of all ranks before this op, since a ring step
+// Updates the partial sums of a rank by one op. `before` has the sums of every rank before this op, since a ring step
 // reads from another rank.
 static void follow(const struct plan *plan, int32_t index, struct sum *sums, const struct sum *const *before)
 {

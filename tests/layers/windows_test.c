@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests NCCL symmetric windows. A group can use a window if the hash of the memory layout is equal on all its ranks.
-// The test compares the hash with a comparison of all tensors.
+// Tests NCCL symmetric windows. A group can use a window if the hash of the memory layout is equal on its ranks. The
+// test compares this rule with a comparison of the tensors.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 
 enum { RANKS = 16 };
 
-// The plans of all ranks of a job.
+// The plans of a job, one per rank.
 struct job {
     struct tiny tiny[RANKS];
     int         ranks;
@@ -84,8 +84,8 @@ static bool have_alike(const struct plan *a, const struct plan *b, int stream, u
     return true;
 }
 
-// Counts the windows, one for each rank, group, stream and storage, with equal layouts on all members (alike) and with
-// different layouts (otherwise).
+// Numbers of windows whose layouts are equal on the ranks of the group, and of other windows. There is a window for
+// each rank, group, stream and storage.
 struct windows {
     int alike, otherwise;
 };
@@ -130,7 +130,7 @@ static struct windows count(const char *layout)
 }
 
 // Pipeline stages have equal layouts only in the storage of job-wide reductions. With two KV heads and tp = 4, two
-// ranks share each head and reduce its gradients in a group of their own.
+// ranks share each head, and a group of these two reduces its gradients.
 Test(windows, are_all_memory_that_a_group_uses)
 {
     static const struct {

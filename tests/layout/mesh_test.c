@@ -129,8 +129,8 @@ Test(mesh, gives_whole_experts_to_the_ranks_of_tp_cp_and_shards_in_their_order)
 {
     static const struct {
         const char *row;
-        int64_t     ep, own_ranks;    // ep ranks that are left after tp and cp
-        // owners: axes of the expert group besides ep; replicas: axes over which experts are replicated.
+        int64_t     ep, own_ranks;    // own_ranks: ep ranks beyond tp and cp
+        // owners: axes of the expert group other than ep; replicas: axes over which experts are replicated.
         uint32_t owners, replicas;
     } rows[] = {
         {"tp 4; ep 4", 4, 1, 1u << AXIS_TP, 1u << AXIS_CP | 1u << AXIS_DP},

@@ -97,7 +97,7 @@ Test(schedule, orders_actions)
 }
 
 // In 1F1B, a stage keeps one microbatch for itself and for each later stage. With overlapped microbatches it keeps
-// twice as many. With zero bubble, every stage keeps as many as the first stage of 1F1B.
+// twice this number. With zero bubble, every stage keeps the number of the first stage of 1F1B.
 Test(schedule, keeps_microbatches_in_flight)
 {
     static const int64_t kept[][4] = {

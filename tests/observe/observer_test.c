@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests what the observer reads before, during and after the steps. A script tells the fake NVML the values.
+// Tests the values that the observer reads before, during and after the steps. The fake NVML gets its values from a
+// script.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdbool.h>

@@ -66,7 +66,7 @@ Test(ranges, of_streams_nest_on_the_thread_of_each)
     cr_expect_eq(seen.flops, 4 * flops);
 }
 
-// On the null backend, one thread issues the ops of all streams, so phases and layers of different streams are
+// On the null backend, one thread issues the ops of every stream, so phases and layers of different streams are
 // interleaved.
 Test(ranges, of_streams_nest_where_one_thread_issues_all)
 {

@@ -244,8 +244,8 @@ static void list_numbers(enum op_kind kind, char numbers[static 256])
     fclose(file);
 }
 
-// Prints a row of the table in docs/predictions.md, with all kinds that have the same key numbers as the kind first.
-// Prints nothing if an earlier kind has them, too.
+// Prints a row of the table in docs/predictions.md: the numbers in the key of kind `first`, and every kind with the
+// same numbers. Prints nothing if an earlier kind has the same numbers, because its row includes this kind.
 static void describe(enum op_kind first, FILE *file)
 {
     char numbers[256], others[256];

@@ -226,8 +226,8 @@ Test(plan_experts, recomputes_with_the_rows_that_were_counted_before)
     cr_expect_eq(followers, 2 * (2 + 2 + 4), "%d", followers);    // forward, recompute, and two gradients each
 }
 
-// The first two of 8 experts have 2.4 times the mean load, and each other expert (8 - 2 x 2.4) / 6 of it. All are on
-// two ranks, so an all-to-all takes as long as the rank with the most rows needs.
+// The first two of 8 experts have 2.4 times the mean load, and each other expert (8 - 2 x 2.4) / 6 of it. The experts
+// are on two ranks. An all-to-all takes the time of the rank with the maximum number of rows.
 Test(plan_experts, loads_the_first_experts_of_skewed_routing)
 {
     for (int rank = 0; rank < 2; rank++) {

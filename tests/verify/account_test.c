@@ -104,8 +104,8 @@ static struct account account_layers(const char *row, int64_t microbatches)
 }
 
 // The parameter groups are three layers of 1952 weights, the embedding of 640, and the head with the final norm of 656.
-// The latter is padded to 672 so that four ranks have equal shards. All together have 7168 elements, with BF16 weights
-// and fp32 gradients.
+// The head's group is padded to 672 so that four ranks have equal shards. All together have 7168 elements, with BF16
+// weights and fp32 gradients.
 Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
 {
     // clang-format off
@@ -114,7 +114,7 @@ Test(account, moves_over_data_parallel_ranks_what_the_layout_says)
         int64_t     microbatches, gathers, gathered, scatters, scattered, reduces, reduced, scalars;
     } rows[] = {
         // FSDP: each microbatch gathers each block in the forward and in the backward pass, embedding and head once,
-        // and reduces the gradients of all.
+        // and reduces every gradient.
         {"fsdp 4", 1,                       8, 2 * 5856 + 1312,         5, 7168,        0, 0, 2},
         {"fsdp 4; recompute full", 1,       8, 2 * 5856 + 1312,         5, 7168,        0, 0, 2},
         {"fsdp 4", 3,                      24, 3 * (2 * 5856 + 1312),  15, 3 * 7168,    0, 0, 2},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests verification with mutated plans of all layouts. Each has one error, which must be found with its rank, op and
-// tag. The original plans must have no findings.
+// Tests verification with mutated plans of every layout below. Each has one error, which must be found with its rank,
+// op and tag. The original plans must have no findings.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-// A line of a handmade plan is an op with its own operand, in the one group of all ranks. A line without a role ends
-// the plan.
+// A line of a handmade plan is an op with its own operand, in the only group, which has all ranks. A line without a
+// role ends the plan.
 struct line {
     const char  *role;
     enum op_kind kind;

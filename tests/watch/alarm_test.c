@@ -88,8 +88,8 @@ Test(alarm, ends_with_the_verdict_of_another)
     cr_expect_eq(exit_code_of(waiting), EXIT_HANG);
 }
 
-// Rank 0 is writing a file and made progress 13 s ago. Files have 60 s, so it does not hang. A rank that waits for it
-// in a step gets the deadline of the file instead of its own.
+// Rank 0 is writing a file and made progress 13 s ago. The limit for files is 60 s, so rank 0 does not hang. A rank
+// that waits for it in a step gets rank 0's deadline instead of the deadline of the step.
 Test(alarm, extends_the_deadlines_of_ranks_while_a_file_grows)
 {
     double now              = clock_seconds();

@@ -11,7 +11,7 @@ enum { RANKS = 4, SHARDS = 1 << AXIS_FSDP, REPLICAS = 1 << AXIS_DP };
 static struct slot slots[RANKS];
 static int64_t     index_found, waiting;
 
-enum { POSITION = 15 };    // of all ranks, unless a test says otherwise
+enum { POSITION = 15 };    // of every rank, unless a test sets another
 
 // Sets all ranks to compute in step 7. None waits.
 static void show_ranks(void)
@@ -91,7 +91,7 @@ Test(blame, falls_on_a_rank_that_is_still_at_a_file)
     cr_expect_eq(waiting, 3);
 }
 
-// Rank 2 does not get to the files of a checkpoint after step 7, in which the others wait.
+// Rank 2 hangs in the save after step 7, before its checkpoint file. The others wait for it at their files.
 Test(blame, falls_on_a_rank_that_hangs_in_a_save_before_its_file)
 {
     for (int rank = 0; rank < RANKS; rank++) {
@@ -103,8 +103,8 @@ Test(blame, falls_on_a_rank_that_hangs_in_a_save_before_its_file)
     cr_expect_eq(waiting, 3);
 }
 
-// Rank 3 does not come from its step to the save, and rank 0 hangs after the save, when the others are in the next
-// step.
+// Rank 3 hangs between its step and the save in which the others are. Then rank 0 hangs at the end of a save that the
+// others have left.
 Test(blame, falls_on_a_rank_that_hangs_before_a_save_or_after_it)
 {
     for (int rank = 0; rank < RANKS; rank++) {

@@ -84,7 +84,8 @@ static bool find_socket(int file, struct sockaddr_in6 *address)
     return is_one;
 }
 
-// Sends bytes to every datagram socket of this process, including those of the channels. Returns how many.
+// Sends bytes to every datagram socket of this process, including the channels' sockets. Returns the number of
+// datagrams.
 static int send_forged(const void *bytes, size_t count)
 {
     int own = socket(AF_INET6, SOCK_DGRAM, 0), sent = 0;

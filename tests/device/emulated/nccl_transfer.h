@@ -36,10 +36,10 @@ struct mailbox {
     char                  data[MAILBOX_BYTES];
 
     bool is_taken() const;
-    // post returns false if the previous message was not taken, and take if there is no message.
+    // post returns false if the receiver has not taken the previous message; take returns false if there is no message.
     bool post(const void *from, size_t size, message_kind what);
     bool take(std::vector<char> &to, size_t size, message_kind what);
-    // Takes a put or a signal, and tells by `what` which of the two it was.
+    // Takes a put or a signal, and stores in `what` which of the two it took.
     bool take_signal(std::vector<char> &to, message_kind &what);
 };
 

@@ -34,7 +34,7 @@ struct instruction {
     uint32_t guard;    // predicate register that enables the instruction, or NONE
     // In the order of the text: place of a register, number of a predicate, or NONE.
     uint32_t operands[MOST_OPERANDS];
-    uint32_t target, join;    // of a branch: where it leads, and where its lanes join again (NONE: the end)
+    uint32_t target, join;    // destination of a branch, and where its lanes reconverge (NONE: the end)
     int32_t  offset;          // offset of an address, or an immediate
     bool     is_negated;      // the guard enables the instruction if it is false
     // In this order: a predicate operand is negated; a load extends the sign; an address has 32 bits.
@@ -176,7 +176,7 @@ void     run_grid(const kernel &code, dim3 grid, dim3 block, const char *paramet
 
 // Returns the allocation that contains this address range, or NULL.
 memory *find_memory(uint64_t address, uint64_t bytes);
-// Changes the tags of all accesses to BY_HOST, so that segment numbers can start again.
+// Sets the tag of every access to BY_HOST, so that segment numbers can start again.
 void forget_segments(void);
 void prepare_shared(const kernel &code, uint32_t dynamic_bytes);
 
