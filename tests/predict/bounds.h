@@ -47,7 +47,7 @@ static inline int by_time(const void *left, const void *right)
     return a->layout < b->layout ? -1 : 1;
 }
 
-// Expects that the sweep found the first SWEEP_BEST choices of all, which are sorted.
+// Expects that the sweep found the first SWEEP_BEST choices in `all`, which is sorted.
 static inline void expect_choices(const struct sweep *sweep, const struct sweep_choice *all)
 {
     cr_assert_eq(sweep->best_count, SWEEP_BEST);

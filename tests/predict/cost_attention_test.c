@@ -115,8 +115,8 @@ Test(cost_attention, computes_products_at_the_peak_and_pairs_besides)
     expect_cost(round, &op, 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
 }
 
-// A sequence of 8,192 tokens is packed from documents of 768 tokens, so a token sees 384 keys on average. Documents as
-// long as the sequence have no effect.
+// A sequence of 8,192 tokens is packed from documents of 768 tokens, so a token sees 384 keys on average. Documents of
+// the length of the sequence have no effect.
 Test(cost_attention, computes_the_pairs_within_packed_texts)
 {
     struct op     op            = {.kind            = OP_ATTENTION_FORWARD,

@@ -11,8 +11,8 @@
 
 static const double mebibyte = 1048576.0;
 
-// The table has these times of all-gathers of 8 ranks on H100 with NCCL 2.29.2: 10.4 us for 1 KiB, 44.86 us for 8 MiB,
-// 125.5 us for 32 MiB, 728.8 us for 256 MiB and 1,402 us for 512 MiB.
+// The table has these times for an all-gather over 8 ranks on H100 with NCCL 2.29.2: 10.4 us for 1 KiB, 44.86 us for 8
+// MiB, 125.5 us for 32 MiB, 728.8 us for 256 MiB and 1,402 us for 512 MiB.
 Test(cost_collectives, interpolates_the_measured_times_by_size)
 {
     struct config  config  = read_machine("h100-sxm");
@@ -43,8 +43,8 @@ Test(cost_collectives, borrows_a_missing_size_from_a_related_collective)
 }
 
 // A reduce-scatter of 4 B200 takes 24.42 us at 4 MiB with the protocol LL, and 70.04 us at 32 MiB and 107.5 us at 64
-// MiB with Simple. NCCL uses Simple from 6.4 MiB on, so the time at 8 MiB must be extrapolated from the latter two. The
-// measured 48.05 us are removed.
+// MiB with Simple. NCCL uses Simple from 6.4 MiB on, so the time at 8 MiB must be extrapolated from the two times with
+// Simple. The test removes the measured 48.05 us.
 Test(cost_collectives, extends_the_times_of_the_protocol_that_nccl_chooses)
 {
     struct config  config  = read_machine("b200");

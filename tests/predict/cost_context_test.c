@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compares costs of cp attention with calculations by hand. The framework gathers keys and values, and attends to those
-// of one rank after another.
+// Compares costs of cp attention with calculations by hand. The framework all-gathers keys and values. It then computes
+// attention in one part per cp rank, over the keys and values from that rank.
 #include "round_machine.h"
 
 enum { HEADS = 8, KEY_HEADS = 2, SEQUENCE = 1024, WIDTH = 128 };

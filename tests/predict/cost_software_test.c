@@ -76,7 +76,7 @@ Test(cost_software, computes_the_cost_of_fp4_gemms_of_another_program)
 }
 
 // 4 of 8 experts are on this rank. Their activations share one kernel. Each GEMM has its own wave: 75 tiles on 100 SMs
-// take as long as 100. In FP8, grouped GEMMs follow each other without the gap of separate GEMMs.
+// take the time of 100 tiles. In FP8, grouped GEMMs follow each other without the gap of separate GEMMs.
 Test(cost_software, computes_the_cost_of_experts_that_are_launched_together)
 {
     struct round *round = round_new();
@@ -128,7 +128,7 @@ Test(cost_software, takes_a_gap_for_each_kernel_of_a_copy_that_finds_its_scale)
     expect_seconds(predict_cost_op(&round->machine, &plan, &op).seconds, known);
 }
 
-// Measured times are those of gswbench's kernels. Another framework still adds its own kernels, or skips a cast that it
+// Measured times are times of gswbench's kernels. Another framework still adds its own kernels, or skips a cast that it
 // does not need.
 Test(cost_software, leaves_measured_ops_what_the_program_does_otherwise)
 {

@@ -35,7 +35,8 @@ class FitPredictor(unittest.TestCase):
 
     def test_predicts_a_program_by_other_programs_on_its_machine_and_a_machine_by_its_prior(self):
         """Rows of two frameworks on one machine are predicted 5 % too slow. A value of the machine with a slope of -1
-        corrects this. Without the rows of the machine nothing does. Profiles of one framework are left out together."""
+        corrects this. If the rows of the machine are left out, no value corrects it. Profiles of one framework are left
+        out together."""
         rows = [*(row("a", "one-2024", "h100", 5.0, gemm_efficiency=-1) for _ in range(3)),
                 *(row("b", "one-2025", "h100", 5.0, gemm_efficiency=-1) for _ in range(3)),
                 *(row("c", "two-2025", "h100", 5.0, gemm_efficiency=-1) for _ in range(3)),

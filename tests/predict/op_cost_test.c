@@ -26,7 +26,7 @@ static double cost(const struct op *op)
 Test(op_cost, computes_the_cost_of_a_gemm_by_tiles_and_waves)
 {
     // The GEMM has 32 x 32 tiles of 128 x 128 on 100 SMs of 1e13 FLOP/s each. It takes the mean of 10.24 and 11 waves.
-    // Prologue and epilogue take as long as 256 steps of k.
+    // Prologue and epilogue take the time of 256 steps of k.
     struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     expect_cost(bare_round(), &op, (11 + 10.24) / 2 * 2 * 128 * 128 * 8448 / 1e13);
     op.accumulates = true;
@@ -44,8 +44,7 @@ Test(op_cost, computes_the_cost_of_a_gemm_by_tiles_and_waves)
 
 Test(op_cost, computes_the_cost_of_tiles_by_the_traffic_of_their_operands)
 {
-    // Loading a tile of 128 x 128 takes twice as long as computing it, and a tile of 128 x 256 one and a half times as
-    // long.
+    // Loading a tile of 128 x 128 takes 2 times its compute time, and loading a tile of 128 x 256 takes 1.5 times.
     struct round *round                     = bare_round();
     struct op     op                        = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     round->hardware.gemm_tile_traffic.value = 2.0;
@@ -252,9 +251,9 @@ Test(op_cost, computes_the_cost_of_attention_by_its_length)
     }
 }
 
-// With few heads, the longest tile bounds the time: the last tile of 128 queries sees 1,024 keys, and takes as long as
-// 100 tiles that share the 100 SMs. Two heads have 1,049,600 visible pairs. With a window of 128, tiles see 256 keys, 2
-// x 2 x 122,944 pairs.
+// With few heads, the longest tile bounds the time: the last tile of 128 queries sees 1,024 keys and runs on one of 100
+// SMs, so it takes the time of 100 such tiles on 100 SMs. Two heads have 1,049,600 visible pairs. With a window of 128,
+// tiles see 256 keys, 2 x 2 x 122,944 pairs.
 Test(op_cost, computes_the_cost_of_attention_of_few_heads_by_its_longest_tile)
 {
     struct op op = {
@@ -271,7 +270,7 @@ Test(op_cost, computes_the_cost_of_attention_of_few_heads_by_its_longest_tile)
 }
 
 // Each tile of 128 queries meets 512 keys of a window of 384: half of the rate, and 4/3 of the visible pairs. A window
-// as long as the sequence has no effect.
+// of the length of the sequence has no effect.
 Test(op_cost, computes_the_cost_of_attention_by_the_tiles_that_a_window_touches)
 {
     struct op op = {

@@ -40,7 +40,7 @@ static double simulate_pipeline(const struct pipeline *pipeline)
     return simulate_row(row, cost_evenly, pipeline);
 }
 
-// The expected time is that of all microbatches on the slowest stage, plus the bubble, plus the hops of the first
+// The expected time is the slowest stage's time for all microbatches, plus the bubble, plus the hops of the first
 // microbatch to the last stage and back. If embedding and head count as layers, the first and the last stage have one
 // layer less.
 static double closed_form(const struct pipeline *pipeline)

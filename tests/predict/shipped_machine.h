@@ -27,7 +27,7 @@ static inline struct config read_machine(const char *profile)
 
 typedef void visit_row(void *context, const struct job_selection *selection, const struct config_row *row);
 
-// Calls visit for each row of all shipped configurations.
+// Calls visit for each row of every shipped configuration.
 static inline void each_row(visit_row *visit, void *context)
 {
     static const char *const folders[] = {GSWBENCH_SOURCE_DIR "/configs", GSWBENCH_SOURCE_DIR "/configs/atlas"};

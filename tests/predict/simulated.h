@@ -42,7 +42,7 @@ static inline double simulate_row(const char *row, cost_fn *cost, const void *st
     return end;
 }
 
-// Returns the sum of all parts. No part may be negative.
+// Returns the sum of the parts. No part may be negative.
 static inline double sum_parts(const struct waterfall *waterfall)
 {
     double sum = 0.0;
@@ -53,7 +53,7 @@ static inline double sum_parts(const struct waterfall *waterfall)
     return sum;
 }
 
-// Sets the spreads of all values of a section to zero, as if they were exact.
+// Sets the spread of every value in a section to zero, as if the values were exact.
 static inline void clear_spreads(const struct option *options, void *section)
 {
     for (const struct option *option = options; option->key != NULL; option++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compares the result of a sweep with predictions of all its layouts.
+// Compares the result of a sweep with predictions of every layout.
 #include <stdlib.h>
 #include <string.h>
 

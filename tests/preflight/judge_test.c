@@ -45,8 +45,8 @@ static void add(struct case_at_hand *at_hand, int64_t first, int64_t second, dou
     at_hand->values[at_hand->value_class.value_count++] = (struct preflight_value){first, second, value};
 }
 
-// Sets the values of all devices, or of all links between nodes in both directions, to 100. Groups have only the values
-// that a case adds.
+// Sets every device, or every link between nodes in both directions, to 100. Groups have only the values that a case
+// adds.
 static void add_values(struct case_at_hand *at_hand, enum preflight_subject subject)
 {
     const struct preflight_rank *ranks = at_hand->ranks;
@@ -87,7 +87,7 @@ static void apply(struct case_at_hand *at_hand, const struct change *change)
     }
 }
 
-// Judges the case and returns the texts of all outliers, separated by "; ".
+// Judges the case and returns the texts of the outliers, separated by "; ".
 static const char *judge(struct case_at_hand *at_hand)
 {
     static char text[4096];
@@ -194,7 +194,7 @@ static struct preflight_class spread_class(struct case_at_hand *at_hand, int cou
 }
 
 // With at least 16 devices, the limit is six robust standard deviations (1.4826 x median deviation) of their values,
-// but at least 3.5 % and at most 5 %. With fewer devices it stays as it was, here 7 %.
+// but at least 3.5 % and at most 5 %. With fewer devices the limit stays as given, 7 % here.
 Test(judge, narrows_the_limit_of_devices_that_hardly_differ)
 {
     static const struct {

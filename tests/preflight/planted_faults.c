@@ -10,7 +10,6 @@
 //
 // Measurements are random numbers, judged by the program's own code. Wrong numbers, stalls and lost ranks are not
 // simulated, since tests of the preflight and of the watchdog inject them in real runs.
-// here: the tests of the preflight and of the watchdog plant them in real runs.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,8 +25,8 @@ static const int nodes_of[MACHINES] = {8, 32, 128};
 
 enum fault { SLOW_GPU, SLOW_MEMORY, SLOW_LINK, SLOW_NIC, SLOW_HOST, SLOW_NODE_LINK, SLOW_NODE_GROUP, NOTHING };
 
-// A fault multiplies by `share` the GEMM or copy rate of a device, the rate of a link between hosts, of all links of a
-// rank, of all links of a host, of a link within a node, or of the collectives of a node.
+// A fault multiplies a rate by `share`: the GEMM or copy rate of a device, the rate of a link between hosts, of every
+// link of a rank, of every link of a host, of a link within a node, or of the collectives of a node.
 static const struct row {
     enum fault  fault;
     const char *name;
@@ -173,7 +172,7 @@ static void judge(struct machine_of *machine, struct score *score)
     score->right += is_right;
 }
 
-// Prints the planted fault as JSON. `hosts` are the hosts of which one should be drained.
+// Prints the planted fault as JSON. The correct verdict drains one of `hosts`.
 static void write_case(struct machine_of *machine, uint64_t number)
 {
     json_t *truth = json_pack("{s:I, s:s, s:b, s:[]}", "case", (json_int_t)number, "fault", machine->name, "counts",
@@ -241,7 +240,7 @@ static void print_score(const char *name, const struct score *score)
     printf(" %" PRId64 " |\n", score->false_hosts);
 }
 
-// Plays all faults, and returns the summed score of faults of at least 5 %.
+// Simulates all faults, and returns the summed score of faults of at least 5 %.
 static struct score play_rows(struct trial *trial)
 {
     struct score all = {0};

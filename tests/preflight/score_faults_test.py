@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The scorer of planted faults: what is found, the right host, other hosts, and drained hosts of healthy machines."""
+"""Tests the scorer of planted faults. It counts faults that are found, faults whose host is drained, other drained
+hosts, and drained hosts of healthy machines."""
 import json
 import os
 import pathlib
@@ -36,7 +37,7 @@ class Scorer(unittest.TestCase):
             self.assertIn(line + "\n", text)
 
     def test_reads_what_the_program_writes(self):
-        """A device that is 10 % slow is the slowest by far; the first cases have one that is 2 % slow."""
+        """The first cases have a device that is 2 % slow. In a later case it is 10 % slow, by far the slowest."""
         with subprocess.Popen([PROGRAM, "--write"], stdout=subprocess.PIPE, text=True) as program:
             rows = [json.loads(next(program.stdout)) for _ in range(401)]
             program.kill()
