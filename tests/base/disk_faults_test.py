@@ -229,7 +229,7 @@ def name_missing_folder(place, name):
 def main():
     is_all = sys.argv[1:] == ["--all"]
     if os.geteuid() == 0 and "GSWBENCH_OWN_MOUNTS" not in os.environ:
-        # In a mount namespace of its own, the test can mount disks of any size. Not every system allows that.
+        # Runs the test in a new mount namespace, in which it can mount disks of any size. Not every system allows that.
         if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode == 0:
             os.execvpe("unshare", ["unshare", "-m", sys.executable, *sys.argv], {**os.environ, "GSWBENCH_OWN_MOUNTS": "yes"})
     names = [name for name in COMMANDS if is_all or name != "calibrate"]

@@ -225,9 +225,9 @@ Test(statistics_compare, covers_the_median_as_often_as_its_interval_says)
     }
 }
 
-// Stops a run as the option run.until does: after 20 steps or more, as soon as the confidence interval is narrow
-// enough. This rule must not bias the median: the interval must still contain the true median of 7 s about as often as
-// without it.
+// Stops a run by the rule of the option run.until: after 20 steps or more, as soon as the confidence interval is narrow
+// enough. The rule must not bias the median: the interval must contain the true median of 7 s at nearly the rate of
+// runs that do not use the rule.
 Test(statistics_compare, covers_the_median_where_the_interval_says_when_to_stop)
 {
     enum { MINIMUM = 20 };

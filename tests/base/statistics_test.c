@@ -262,8 +262,8 @@ Test(statistics, counts_no_change_that_a_run_shows_from_block_to_block)
 }
 
 // Expects the typical and the largest relative spread that published runs of this size and step time have. Steps
-// between half a second and a second vary more than longer ones. Below 0.485 s nothing is published, so the spread is
-// NaN.
+// between half a second and a second vary more than longer ones. No run with a step below 0.485 s was published, so the
+// spread is NaN there.
 Test(statistics, knows_how_much_public_steps_vary)
 {
     static const struct {

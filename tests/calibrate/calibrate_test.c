@@ -43,7 +43,7 @@ static void require(status result)
     }
 }
 
-enum { SLOW_NS = 20000000 };    // five times as long as the slowest compute op under sanitizers
+enum { SLOW_NS = 20000000 };    // five times the time of the slowest compute op under sanitizers
 static struct comm_ops local_ops, slow_ops;
 
 static void slow_run(struct comm_group *group, const struct op *op, const void *in, void *out, enum format format)
@@ -241,8 +241,8 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
 }
 
 // One op computes from 0 s to 2 s and another from 2 s to 8 s. Three communications wait for the first op, two of them
-// on one stream. Each takes 0.5 s alone, so its delay is the rest of the time from its start, or from the end of the
-// previous op on its stream. disturbance_add must add to the sums that were there.
+// on one stream. Each takes 0.5 s alone. Its delay is its end minus its earliest start minus 0.5 s; the earliest start
+// is the end of the first op, or of the previous op on its stream. disturbance_add must add to the existing sums.
 Test(calibrate, counts_how_much_longer_communications_take_beside_computing)
 {
     struct op            ops[]   = {{.stream = STREAM_COMPUTE},

@@ -282,8 +282,8 @@ class Damage(unittest.TestCase):
         self.assertEqual(len(opened), 8, opened)
 
     def test_a_pipe_in_the_place_of_data_is_named(self):
-        """Replaces a file by a pipe after its header was read. Nobody writes to the pipe, so a program that opens it
-        would wait forever."""
+        """Replaces a file by a pipe after its header was read. The pipe has no writer, so a program that opens it would
+        wait forever."""
         self.assertEqual(save(self.place, "piped", 1).returncode, 0)
         done = save(self.place, "after", 1, "--set", "checkpoint.load=piped",
                     environment={"LD_PRELOAD": str(FAULTY), "FAULTY_OPENED": "piped/step-00000001/rank-", "FAULTY_PIPE": "3",

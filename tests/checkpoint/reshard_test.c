@@ -150,8 +150,8 @@ Test(reshard, carries_a_dense_model_from_one_layout_to_any)
                           2e-6);
 }
 
-// Writes Hugging Face files with an index and trains from them. They contain the initial weights of the seed, so the
-// losses must equal those of a training that draws its weights.
+// Writes Hugging Face files with an index and trains from them. They contain the initial weights that the seed gives,
+// so the losses must equal a training that draws its weights from the same seed.
 Test(reshard, begins_with_weights_that_an_index_deals_to_files)
 {
     struct plan          plan;

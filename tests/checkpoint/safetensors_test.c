@@ -291,7 +291,7 @@ Test(safetensors, refuses_what_is_no_regular_file)
     rmdir(path);
 }
 
-// Writes a file with these tensors. The data of all tensors is appended in one call.
+// Writes a file with these tensors. One call appends the data of the whole file.
 static void write_tensors(struct safetensor *tensors, int32_t count, const void *data, int64_t bytes)
 {
     struct safetensors_writer writer;

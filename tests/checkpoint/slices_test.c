@@ -70,8 +70,8 @@ static void count_saved(struct tiny *tiny, int64_t world, const char *name, int 
     }
 }
 
-// The plan of one rank states how many checkpoint bytes that rank and the whole job write. The sizes of all slices must
-// add up to that.
+// A plan states the checkpoint bytes of its rank and of the whole job. The bytes of the ranks must add up to the bytes
+// of the job.
 Test(slices, add_up_to_the_bytes_that_a_plan_tells)
 {
     static const char *const jobs[] = {"fsdp 4; compute bf16", "dp 2; tp 2; zero 1; pp 2; compute fp32; tied yes",

@@ -81,8 +81,8 @@ Test(compare, sets_fp8_against_bf16)
     expect_output(" 2.00 times as fast as bf16");
 }
 
-// Writes a synthetic result and stores its path. All steps are slower by the share `all`. In every second block of ten
-// steps, they are slower by the share `restless` more.
+// Writes a synthetic result and stores its path. Every step is slower by the fraction `all`. In every second block of
+// ten steps, each step is slower by a further fraction, `restless`.
 static void write_result(const char *name, double all, double restless, char path[128])
 {
     struct result result;

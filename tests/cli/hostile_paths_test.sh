@@ -37,7 +37,7 @@ plain 'a?[31m?b'
 GSWBENCH_CONFIGS=$evil/configs run 0 "$GSWBENCH" check --all
 plain 'a?[31m?b'
 
-# Tests paths that are nearly as long as the system allows, as values in a configuration.
+# Tests paths of nearly the maximum length of the system, as values in a configuration.
 deep=$PWD/results
 while ((${#deep} < 3800)); do deep+=/$(printf 'd%.0s' {1..200}); done
 mkdir -p "$deep"

@@ -27,8 +27,8 @@ static const struct kind {
 };
 
 // Creates an object of this kind at `target`, the output path. Links point to `victim`, which is a folder if the
-// command writes a folder, else a file. If the command writes a folder, nothing is created for a hard link, which
-// folders cannot have, or for a folder, which may exist.
+// command writes a folder, else a file. If the command writes a folder, two kinds create no object: a hard link, since
+// folders cannot have hard links, and a folder, since the output folder may exist.
 static void plant(const struct kind *kind, bool is_folder)
 {
     int planted = kind == &kinds[0]   ? symlink(victim, target)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tests the 80 published step times of the first five configurations. From each, the program must compute the published
-// tokens/s, MFU to the printed digits, and days for 1T tokens. A model with fewer layers must be labelled a proxy;
-// nobody published days for a proxy.
+// tokens/s, MFU to the printed digits, and days for 1T tokens. A model with fewer layers must be labelled a proxy; no
+// days are published for a proxy.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>

@@ -48,7 +48,7 @@ expect_text " (4 ranks deviate), 12 of 16 ranks, such as 0 on h1, $version, buil
 # A rank is killed during the run. The job must end on all hosts, and the message must name the rank and the host.
 kill_rank OMPI_COMM_WORLD_RANK=9 16 'process rank 9 .*on node h3 exited on signal 9' mpirun -np 16 "${job[@]}"
 
-# The launcher is killed, or its daemon on another host. The ranks of all hosts must end within 5 s.
+# The launcher is killed, or its daemon on another host. The ranks on every host must end within 5 s.
 for killed in mpirun orted; do
     mpirun -np 16 "${job[@]}" --steps 1000000 >steps 2>log </dev/null &
     until grep -q '^completed step: 2,' steps; do sleep 0.1; done

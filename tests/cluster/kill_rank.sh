@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# Used by tests on emulated hosts, where pgrep sees the processes of all hosts.
+# Used by tests on emulated hosts, where pgrep sees the processes on every host.
 
 # kill_rank VARIABLE=NUMBER RANKS MESSAGE COMMAND...: starts a job of RANKS ranks, and during the steps kills the rank
 # that has this environment variable. The job must end with an error that contains MESSAGE, and must leave no process on

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tests the `mpi` communicator with processes under mpirun, by the checks that every communicator must pass. Rank 0
-// prints the failed checks. If any rank fails, the exit code of all ranks is non-zero.
+// prints the failed checks. If any rank fails, every rank exits with a non-zero code.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -84,7 +84,7 @@ static void expect_optional(const struct published_row *row, const char *what, c
     }
 }
 
-// Checks that the memory of all storages sums to the total. A job with published numbers must fit into the 80 GB of its
+// Checks that the memory of the storages sums to the total. A job with published numbers must fit into the 80 GB of its
 // GPU.
 static void expect_fit(const struct published_row *row, const json_t *plan, bool is_published)
 {

@@ -206,8 +206,8 @@ Test(comparison, sets_predictions_against_each_other)
     }
 }
 
-// Three repeats of a run are compared as one result. Its median is the one of the middle repeat, and its interval
-// covers the intervals of all three.
+// Three repeats of a run are compared as one result. It has the median of the middle repeat, and an interval that
+// covers the three intervals.
 Test(comparison, takes_repeats_for_one_result)
 {
     struct result            *runs = memory_allocate(3 * sizeof(*runs));

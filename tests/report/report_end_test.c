@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The end of a run: at most twelve lines of 80 columns, in the order in which a reader asks. Also the comparison of the
-// run with its expected step, in every report.
+// Tests the summary at the end of a run: at most twelve lines of 80 columns, in the order in which a reader asks. Also
+// tests the comparison of a run with its expected step, in every report.
 #include <stdio.h>
 
 #include "gswbench/text.h"

@@ -12,7 +12,7 @@
 
 static struct history history;
 
-// Adds a run on this date whose step times are those of the fixture (median 6.999 s) times factor.
+// Adds a run on this date. Its step times are the fixture's (median 6.999 s) times `factor`.
 static void add(const char *started, double factor, int64_t ranks, const char *driver)
 {
     struct result      result;

@@ -22,7 +22,7 @@ begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments, a
     sleep "$seconds"
 }
 
-ends() {    # ends WITHIN_MS: the launcher comes back with an error, nobody is left, and no printed step is lost
+ends() {    # ends WITHIN_MS: the launcher returns an error, no rank is left, and no printed step is lost
     local code=0 began took left printed kept run
     began=$(now)
     # Polls instead of using a sleep in the background: if that is killed before its exec, it runs the exit trap of this script.

@@ -72,7 +72,7 @@ for folder in missing both; do
     [ "$(grep -c 'E-CONFIG missing: no config with this name' $folder/output)" -eq 1 ] || complain "$folder: its line" $folder/output
 done
 
-# Ranks run different programs or environments, which they cannot state themselves. Most ranks are right.
+# One of four ranks has another environment variable, or runs another program. The error must name this rank.
 mkdir -p variable program/bin
 ln -s "$(dirname "$GSWBENCH")"/../lib program/lib
 echo NCCL_ALGO=Ring >variable/environment1

@@ -44,7 +44,7 @@ static void use_one_processor(char before[256], char after[256])
              processor, processor + 1);
 }
 
-// There are two ranks. This is what the other rank reports.
+// The report of the other rank. There are two ranks.
 static struct {
     int64_t node_offset, process_offset;
     double  seconds;

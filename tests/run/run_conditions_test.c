@@ -31,7 +31,7 @@ static void print_id(struct backend *backend, char *text, size_t bytes)
     snprintf(text, bytes, "GPU-own");
 }
 
-// Gathers the observations of four ranks. The devices of all other ranks are healthy.
+// Gathers the observations of four ranks. The devices of the other ranks are healthy.
 static void gather_four(struct comm *comm, const void *in, void *out, int64_t bytes)
 {
     struct result well = {.verdict = VERDICT_VALID};

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A slow save or load is no hang as long as some rank still moves bytes. A stalled one is a hang, as is a stalled journal,
-# and the message names the file. After a signal, a save has checkpoint.grace seconds.
+# A slow save or load is no hang while some rank still moves bytes. A stalled save, load or journal is a hang, and the
+# message names the file. After a signal, a save has checkpoint.grace seconds.
 # shellcheck source=tests/support/script.sh
 . "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 command -v mpirun >/dev/null || exit 77

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Long runs. There must be no alarm while a rank takes three times as long as others, no growth of memory, no files left
-# after a thousand runs, and 64 ranks must run on the cores of this machine. GSWBENCH_SOAK_SECONDS is the duration of
-# the first part, 900 by default.
+# Long runs. There must be no alarm while a rank takes three times the time of others, no growth of memory, no files
+# left after a thousand runs, and 64 ranks must run on the cores of this machine. GSWBENCH_SOAK_SECONDS is the duration
+# of the first part, 900 by default.
 . "${BASH_SOURCE%/*}/../support/script.sh"
 command -v mpirun >/dev/null || exit 77
 seconds=${GSWBENCH_SOAK_SECONDS:-900}

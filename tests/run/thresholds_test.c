@@ -55,7 +55,7 @@ Test(thresholds, are_missed_only_beyond_the_interval_of_the_median)
         {true, "", "tokens=1050", EXIT_GATE, "limit 9.52381 s"},
         {false, "step=10.1", "", EXIT_VALID, "met"},
         {false, "step=9.9", "", EXIT_GATE, "failed"},
-        // If one threshold is missed and another one undecided, the exit code is that of the missed one.
+        // If one threshold is missed and another one undecided, the missed one decides the exit code.
         {true, "step=10.3", "mfu=0.495,tokens=900", EXIT_UNDECIDED, "met"},
         {true, "step=9.8", "mfu=0.495", EXIT_GATE, "undecided"},
         {true, "", "tokens=2000,mfu=0.495", EXIT_GATE, "undecided"},

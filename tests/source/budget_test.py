@@ -10,7 +10,7 @@ BUDGETS = {".c": 600, ".h": 300, ".cu": 400, ".cuh": 400, ".cpp": 600}
 FUNCTION = 60
 # A kernel keeps the registers of its tile loop in one function, so these kernels may be longer.
 LONGER = {"key_kernel": 100, "query_kernel": 80, "forward_kernel": 75}
-# A file of less than 40 lines rarely has an idea of its own. This number of small files may only fall.
+# A file of less than 40 lines is rarely worth being separate. This number of small files may only fall.
 SMALL, SMALL_FILES = 40, 34
 
 

@@ -239,8 +239,8 @@ static void run_late(struct comm_group *group, const struct op *op, const void *
     run_now(group, op, in, out, format);
 }
 
-// Sixteen collectives of 20 ms each stall a step that computes for about a millisecond. Only the latter is compute
-// time.
+// Sixteen collectives of 20 ms each stall a step that computes for about a millisecond. The compute time must leave out
+// the stalls.
 Test(stream, leaves_out_what_a_stream_of_the_host_waits_for)
 {
     struct training late;

@@ -10,13 +10,13 @@ enum { LAYOUT_NAME_BYTES = 1024 };
 // Sets the options of the row and keeps all others. Returns the number of ranks.
 int layout_apply(struct tiny *tiny, const char *row);
 
-// Returns the options of tiny_init with those of the row.
+// Returns the options of tiny_init, changed by the options of the row.
 struct tiny tiny_of(const char *row);
 
 // Returns the plan of a rank of the row's job. The next call frees it.
 struct plan *tiny_plan_of(const char *row, int64_t rank);
 
-// Reads a shipped configuration for this many ranks, with settings such as "parallel.tp=2 parallel.pp=2".
+// Reads a shipped configuration for this number of ranks, with settings such as "parallel.tp=2 parallel.pp=2".
 struct job;
 void layout_job(struct job *job, const char *name, int64_t ranks, const char *settings);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The test cases of all ops, with realistic shapes and with odd ones that have partial tiles.
+// The test cases of every op, with realistic shapes and with odd ones that have partial tiles.
 #pragma once
 
 #include "gswbench/op.h"

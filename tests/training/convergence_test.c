@@ -34,8 +34,8 @@ static struct outcome train(const char *options, const struct backend_ops *backe
     return outcome;
 }
 
-// Faulty ops change scales by wrong_by, or the outputs of GEMMs whose role contains wrong_role. All other ops are those
-// of the host backend.
+// Faulty ops change scales by wrong_by, or the outputs of GEMMs whose role contains wrong_role. All other ops are the
+// host backend's.
 static float       wrong_by;
 static const char *wrong_role;
 

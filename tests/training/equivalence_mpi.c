@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Trains under mpirun with replicas, with a pipeline, and with tp and cp. Losses must equal one rank's, and bits must
-// equal those of a run with threads and of a second run.
+// Trains under mpirun with replicas, with a pipeline, and with tp and cp. Losses must equal one rank's. A run with
+// threads and a second run must give the same bits.
 #include "equivalence.h"
 #include "gswbench/fatal.h"
 

@@ -232,7 +232,7 @@ Test(experts_layout, trains_alike_with_counted_rows_in_few_digits, .timeout = 30
     }
 }
 
-// Router weights are zero, so all logits are equal and all tokens of all ranks choose the first experts.
+// Router weights are zero, so all logits are equal and every token on every rank chooses the first experts.
 Test(experts_layout, has_places_for_all_tokens_at_one_expert, .timeout = 60)
 {
     static const char *const rows[] = {"top_k 1", "dp 4; ep 4; top_k 1", "dp 2; ep 2; top_k 2; compute fp8",

@@ -189,8 +189,8 @@ static int64_t quantized_slot(const struct plan *plan, int32_t operand)
     return -1;
 }
 
-// Each GEMM undoes the scales that its operands were quantized with. Returns the number of operands; of those that are
-// gathered in FP8, a collective is the writer.
+// Checks that each GEMM undoes the scales with which its operands were quantized. Returns the number of checked
+// operands. Operands that a collective gathered in FP8 are skipped, since no quantize op of this rank wrote them.
 static int expect_undone_scales(const struct plan *plan, const char *name)
 {
     int checked = 0;

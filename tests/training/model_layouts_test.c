@@ -92,7 +92,7 @@ static const char *const latent_experts_layouts[] = {
     NULL,
 };
 
-// Models with different kinds of layers. With FP8 weights, the linears of a block are a parameter group of their own.
+// Models with different kinds of layers. With FP8 weights, the linears of a block are a separate parameter group.
 static const char mixed_model[] =
     "layers 3; ffn 20; expert_ffn 12; kv_heads 4; experts 4; top_k 2; auxiliary_loss 0.05; capacity_scope sequence; "
     "sequence 16; learning_rate 5e-4; recompute_every 2; recompute_save qkv, dispatch";
@@ -272,7 +272,7 @@ static const char *const routed_layouts[] = {
     "experts 8; router_groups 4; router_top_groups 2; router_score sigmoid; tp 2; ep 4; etp 1; dp 2; recompute full",
     "experts 8; router_groups 8; router_top_groups 4; fsdp 4; ep 4; accumulation 2; capacity_factor 1",
     "experts 8; router_groups 4; router_top_groups 2; router_score sigmoid; tp 2; cp 2; ep 2; etp 1; context ring",
-    // router biases, which are updated by the loads of all ranks
+    // router biases, which are updated by the loads on every rank
     "router_bias_rate 0.02; accumulation 2",
     "router_bias_rate 0.02; router_score sigmoid; dp 2; ep 2; recompute full",
     "router_bias_rate 0.05; router_score sigmoid; fsdp 4; ep 2; accumulation 2",

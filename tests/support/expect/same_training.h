@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Compares the training of a layout with that of one rank: losses, gradient norms, and final weights.
+// Compares the training of a layout with the training on one rank: losses, gradient norms, and final weights.
 #pragma once
 
 #include "training.h"
@@ -16,7 +16,7 @@ struct training training_of(const char *model, const char *layout, int64_t seque
 // Expects that the plan is refused with exit code 3 and a text that contains `remedy`.
 void expect_refusal(const char *model, const char *layout, int64_t sequences, const char *remedy);
 
-// Expects that the plans of all ranks pass gswbench's check.
+// Expects that the plan of every rank passes gswbench's check.
 void expect_proof(const struct training *training, const char *name);
 
 void expect_near(float value, float expected, double tolerance, const char *what);
