@@ -23,7 +23,7 @@ struct bench {
 };
 
 // Lower bounds for the time of an op. PUBLISHED: from published rates of optimized code. LIGHT: a roofline with rates
-// that were measured in this process. SHAPE: like LIGHT, but GEMMs and attention take as long as they do alone.
+// that were measured in this process. SHAPE: like LIGHT, but GEMMs and attention have the times that they take alone.
 enum bound { BOUND_PUBLISHED, BOUND_LIGHT, BOUND_SHAPE };
 
 static bool is_attention(const struct op *op)
@@ -53,7 +53,7 @@ static double bound_of(const struct bench *bench, int32_t index, enum bound boun
     return op_flops(op) > 0 && (rate == 0 || compute > memory) ? compute : memory;
 }
 
-// Returns the sum over the ops of the block; 0 if the bound of one is unknown.
+// Returns the sum of the bounds of the block's ops; 0 if one of the bounds is unknown.
 static double block_bound(const struct bench *bench, enum bound bound)
 {
     double sum = 0;
@@ -93,8 +93,8 @@ static void report_ops(struct bench *bench, const double *seconds)
     printf("its ops one by one %.3f ms\n", 1e3 * sum);
 }
 
-// Times each GEMM and attention alone. If a GEMM is slower than 8192^3, its shape is the cause. If it is slower in the
-// step than alone, its shape is not the cause.
+// Times each GEMM and attention op alone. If a GEMM alone has fewer FLOP/s than a GEMM of 8192 x 8192 x 8192, its shape
+// is the cause. If it takes longer in the step than alone, its shape is not the cause.
 static void measure_shapes(struct bench *bench)
 {
     for (int32_t i = 0; i < bench->block.plan.op_count; i++) {
@@ -135,7 +135,7 @@ static struct peak device_peak(struct device *device, enum rate rate)
     return peak_of_devices((const char(*)[DEVICE_NAME_BYTES])name, 1, &none, rate);
 }
 
-// Returns the model FLOPs of a block, three times those of its forward pass.
+// Returns the model FLOPs of a block: three times the FLOPs of its forward pass.
 static double block_flops(const struct bench *bench)
 {
     double flops = 0;
@@ -267,7 +267,7 @@ static void measure_layer(struct device *device, const struct layer *layer, cons
     close_block(&bench.block);
 }
 
-// A case: a block at a precision.
+// A case: a block in one precision.
 struct layer_case {
     struct device_case  base;
     const struct layer *layer;

@@ -9,7 +9,7 @@ static const double warm_up_seconds = 0.5;
 
 enum { COPY_BYTES = (1 << 30) / DEVICE_SHRINKS };
 
-// The parameters of a case. run() gets its base.
+// The parameters of a case. run() receives a pointer to base.
 struct ops_case {
     struct device_case base;
     const char        *operands;
@@ -94,7 +94,7 @@ static void bench_quantize(struct device *device, const struct device_case *base
     bench_op(device, &bench, base->name, "quantize", -1);
 }
 
-// Times causal attention with 64 query heads of 128 and 8 KV heads.
+// Times causal attention with 64 query heads and 8 KV heads, all of dimension 128.
 static void bench_attention(struct device *device, const struct device_case *base)
 {
     const struct ops_case *one = (const struct ops_case *)base;

@@ -134,7 +134,7 @@ static void bench_attention(struct bench *bench, struct attention_shape shape, e
            (long long)shape.kv_heads, (long long)shape.head_dim, rates[0], rates[1]);
 }
 
-// An op with the number of elements of each operand. A negative number means fp32 or integers in any case.
+// An op and the number of elements of each operand. An operand with a negative number is always fp32 or integers.
 struct row_bench {
     enum op_kind kind;
     int32_t      variant;

@@ -4,11 +4,12 @@
 
     bench/pytorch/layer.py --list | [--rehearse] RECORDS [CASE]
 
-Appends to RECORDS, as bench_device_layer does. If RECORDS has a time of bench_device_layer for the same block, also prints the
-ratio. Both programs warm up for seconds, and take the median of 25 runs, timed by device events. PyTorch runs in its fastest
-form: cuDNN attention and FlashAttention as separate cases, one matrix for all weights that read the same input, and new BF16
-weight gradients instead of accumulation. FP8 uses current per-tensor scaling: E4M3 forward, E5M2 gradients, and attention in
-BF16. --rehearse runs a small block on the CPU, to test the script. Exit code 77: no PyTorch, or no GPU for it."""
+Appends its records to the file RECORDS, like bench_device_layer. If RECORDS has a time of bench_device_layer for the same
+block, also prints the ratio. Both programs warm up for 10 seconds, and take the median of 25 runs, timed by device events.
+PyTorch runs in its fastest form: cuDNN attention and FlashAttention as separate cases, one matrix for all weights that read
+the same input, and new BF16 weight gradients instead of accumulation. FP8 uses current per-tensor scaling: E4M3 forward, E5M2
+gradients, and attention in BF16. --rehearse runs a small block on the CPU, to test the script. Exit code 77: no PyTorch, or
+no GPU for it."""
 import argparse
 import dataclasses
 import json
@@ -189,7 +190,7 @@ def check_numbers(block, out):
     for tensor in (out, block.input.grad, *(weight.grad for weight in block.weights)):
         norm = float(tensor.detach().float().norm())
         if not math.isfinite(norm) or norm == 0:
-            sys.exit("PyTorch's block computes what is no number, or nothing")
+            sys.exit("PyTorch's block has an output or a gradient that is zero or not finite")
 
 
 def own_seconds(records, bench):
@@ -245,8 +246,8 @@ def measure(torch, case, records, is_rehearsal):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="the cases")
-    parser.add_argument("--rehearse", action="store_true", help="on the processor, small")
+    parser.add_argument("--list", action="store_true", help="list the cases")
+    parser.add_argument("--rehearse", action="store_true", help="run a small block on the CPU")
     parser.add_argument("records", nargs="?", type=pathlib.Path)
     parser.add_argument("case", nargs="?", choices=CASES, metavar="CASE")
     arguments = parser.parse_args()

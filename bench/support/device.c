@@ -123,7 +123,7 @@ struct buffer device_operand(struct device *device, enum format format, int64_t 
         float value = random_normal(1, i);
         if (format == FORMAT_F32) {
             ((float *)(void *)piece)[i] = value;
-        } else if (format_is_low_precision(format)) {    // the maximum of 4.9 nearly fills the format, as with a scale
+        } else if (format_is_low_precision(format)) {    // scaled so that the maximum, 4.9, nearly fills the format
             ((uint8_t *)piece)[i] = fp8_from_float(format, value * fp8_largest(format) / 5);
         } else {
             ((bf16 *)(void *)piece)[i] = bf16_from_float(value);
@@ -198,7 +198,7 @@ static const char *without_quotes(char *text)
 
 void device_report(struct device *device, const struct device_record *record)
 {
-    char                     text[sizeof(device->text)];    // attention is known only after it is prepared
+    char                     text[sizeof(device->text)];    // the attention provider is known only once prepared
     struct backend_attention attention = {.provider = ""};
     device->backend.ops->describe(&device->backend, text, sizeof(text));
     device->backend.ops->attention(&device->backend, &attention);

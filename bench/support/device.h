@@ -45,7 +45,7 @@ int device_main(int argc, char **argv, const void *cases, size_t bytes, int coun
 // Returns an operand with normally distributed values. With zeros, a GPU would draw less power and run faster.
 struct buffer device_operand(struct device *device, enum format format, int64_t elements);
 
-// Returns the median over DEVICE_RUNS runs of the work that is enqueued on the compute stream, after warm_up seconds.
+// Returns the median seconds of DEVICE_RUNS calls of work, which enqueues on the compute stream, after warm_up seconds.
 double device_median_seconds(struct device *device, void (*work)(void *), void *argument, double warm_up);
 
 // Exits if the first million elements of the buffer contain NaN or infinity.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A training step on a GPU of a model with one block and a small vocabulary. Measures the times of its parts.
+// Runs a training step of a model with one block and a small vocabulary on a GPU, and measures the times of its parts.
 #pragma once
 
 #include "device.h"
@@ -43,8 +43,9 @@ void open_block(struct device_block *bench, struct device *device, const struct 
                 const struct recipe *recipe);
 void close_block(struct device_block *bench);
 
-// Returns the median seconds of one op, which is repeated alone on the operands of the step.
+// Repeats one op of the step, on its operands but without the other ops. Returns the median seconds.
 double measure_alone(struct device_block *bench, int32_t index);
 
-// Measures the median seconds between marks, [count - 1]. marks are op indices in ascending order.
+// Repeats the step. Sets medians, [count - 1], to the median seconds between one mark and the next. marks are op
+// indices in ascending order.
 void measure_marks(struct device_block *bench, const int32_t *marks, int32_t count, double *medians);
