@@ -4,7 +4,7 @@
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 set(CMAKE_CUDA_STANDARD 17)
 
-# nvcc may be too old for the device, or refuse the host's gcc, so it compiles a test file, once for a build folder. CMake's
+# nvcc may be too old for the device, or refuse the host's gcc, so a test file is compiled, once per build folder. CMake's own
 # check would stop the configuration on failure, and takes longer.
 function(gswbench_try_nvcc)
     find_program(GSWBENCH_NVCC nvcc HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda PATH_SUFFIXES bin)
@@ -29,7 +29,7 @@ function(gswbench_try_nvcc)
     endif()
 endfunction()
 
-# Builds for Ampere, Ada and Hopper, for Blackwell if the toolkit supports it, and PTX of the newest for later ones.
+# Builds for Ampere, Ada and Hopper, for Blackwell if the toolkit supports it, and PTX of the newest for later GPUs.
 # GSWBENCH_CUDA_ARCHITECTURES overrides this. CMake must know it before CUDA is enabled, or it chooses a default.
 function(gswbench_choose_architectures)
     set(architectures ${GSWBENCH_CUDA_ARCHITECTURES})

@@ -29,14 +29,14 @@ if(GSWBENCH_TESTS)
     # NVML needs no header. If it is present, a test compares our declarations with it.
     find_path(NVML_INCLUDE_DIR nvml.h HINTS ${NVML_HOME} $ENV{NVML_HOME} ${CUDA_HOME} $ENV{CUDA_HOME}
               PATHS /usr/local/cuda PATH_SUFFIXES include)
-    # A test compares our CUPTI declarations, too. CUPTI's header also builds the emulated device's CUPTI.
+    # Another test compares our CUPTI declarations with cupti.h, which the CUPTI library of the emulated device also includes.
     find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda
               PATH_SUFFIXES include extras/CUPTI/include)
     find_path(CUDA_DRIVER_INCLUDE_DIR cuda.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda PATH_SUFFIXES include)
     mark_as_advanced(NVML_INCLUDE_DIR CUPTI_INCLUDE_DIR CUDA_DRIVER_INCLUDE_DIR)
 endif()
 
-# NVTX is a header of the CUDA toolkit and needs neither the toolkit nor a library. Multi-value payloads need a newer
+# NVTX consists of headers of the CUDA toolkit, and needs no library or other part of it. Multi-value payloads need a newer
 # version.
 if(NOT GSWBENCH_NVTX STREQUAL OFF)
     find_path(NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda

@@ -15,7 +15,7 @@ install(DIRECTORY scripts/packages scripts/monitors USE_SOURCE_PERMISSIONS DESTI
 # docs/README.md is the index of the repository; the next line installs the README of the program under that name.
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN README.md EXCLUDE)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)    # the place that Debian requires
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)    # the path that Debian requires
 
 # Files that the program generates from its tables: file, folder below share, and command line. Debian's zsh uses a
 # separate folder.

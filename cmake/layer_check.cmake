@@ -74,7 +74,7 @@ function(check_file file folder)
             set(name ${CMAKE_MATCH_1})
             get_filename_component(directory ${file} DIRECTORY)
             if(folder STREQUAL "kernels" AND EXISTS ${ROOT}/tests/device/emulated/${name})
-                continue()    # the emulated device has this instead of device instructions
+                continue()    # the emulated device's replacement for device instructions
             endif()
             get_filename_component(path ${name} ABSOLUTE BASE_DIR ${ROOT}/${directory})
             string(FIND ${path} ${ROOT}/${folder}/ place)

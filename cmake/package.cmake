@@ -8,8 +8,8 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
-    "Runs the real training step of a published workload over as many ranks as the\nlauncher starts, and says how long it \
-takes beside the published figure, how\nlong it should take, and where the time goes.")
+    "Runs the real training step of a published workload on the ranks that the\nlauncher starts, and reports the measured, \
+the published and the expected step\ntime, and where the time goes.")
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_VERBATIM_VARIABLES ON)
 

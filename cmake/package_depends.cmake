@@ -7,7 +7,7 @@ if(NOT CPACK_GENERATOR STREQUAL DEB)
 endif()
 find_program(shlibdeps dpkg-shlibdeps)
 if(NOT shlibdeps)
-    message(FATAL_ERROR "dpkg-shlibdeps is missing, by which a package knows what it needs: install dpkg-dev")
+    message(FATAL_ERROR "dpkg-shlibdeps, which finds the dependencies of a package, is missing: install dpkg-dev")
 endif()
 
 function(find_packages file variable)
