@@ -195,8 +195,10 @@ static void describe(FILE *file, struct backend *device, struct backend *host, c
 
 static void list_memory_bound(FILE *file, struct backend *device, struct backend *host)
 {
-    fprintf(file, "| op | must, bytes | moves, bytes | registers | threads | 8B, H200, ms | H100, ms | 70B, H200, ms | "
-                  "H100, ms |\n|---|---|---|---|---|---|---|---|---|\n");
+    fprintf(file, "| op (delayed, current: FP8 scaling) | minimum, bytes/element | counted, bytes/element | "
+                  "registers/thread | threads per SM | time for a layer of Llama 3.1 8B on H200, ms | 8B on H100, "
+                  "ms | 70B on H200, ms | 70B on H100, ms |\n"
+                  "|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         describe(file, device, host, &rows[i]);
     }
@@ -223,9 +225,10 @@ static void describe_attention(FILE *file, struct backend *device, struct backen
 
 static void list_attention(FILE *file, struct backend *device, struct backend *host)
 {
-    fprintf(file,
-            "| op | must, TFLOP | does, TFLOP | must, MB | asks for, MB | registers | threads | at the peak, ms | "
-            "fed, ms | H200, ms | H100, ms |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+    fprintf(file, "| op of a layer of Llama 3.1 8B or 70B | minimum, TFLOP | executed, TFLOP | minimum, MB | "
+                  "requested from L2, MB | registers/thread | threads per SM | executed FLOPs at the peak, ms | "
+                  "operands from shared memory, ms | minimum bytes on H200, ms | minimum bytes on H100, ms |\n"
+                  "|---|---|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof(attention_rows) / sizeof(attention_rows[0]); i++) {
         describe_attention(file, device, host, &attention_rows[i]);
     }
