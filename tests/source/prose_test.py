@@ -31,6 +31,11 @@ def comments(text):
     return " ".join(re.sub(r"^\s*(//+|/?\*+/?)", "", comment, flags=re.MULTILINE) for comment in found)
 
 
+def hash_comments(text):
+    """Returns the comments and doc strings of a script, a CMake file or a configuration."""
+    return "\n".join(re.findall(r"^\s*#(?!!)(.*)", text, re.MULTILINE) + re.findall(r'"""(.*?)"""', text, re.DOTALL))
+
+
 def prose(text):
     """Returns a page without its code."""
     return re.sub(r"```.*?```|`[^`]*`", "", text, flags=re.DOTALL)
@@ -55,6 +60,17 @@ class Prose(unittest.TestCase):
                  for path in sorted((ROOT / top).glob("**/*")) if path.suffix in (".c", ".h", ".cu", ".cuh")}
         self.assertGreater(len(texts), 400)
         self.check(texts)
+
+    def test_comments_of_tests_scripts_and_configs(self):
+        for top in ("tests", "scripts", "bench", "cmake", "configs"):
+            texts = {}
+            for path in sorted(path for path in (ROOT / top).glob("**/*") if path.is_file() and "results" not in path.parts):
+                if path.suffix in (".c", ".h", ".cu", ".cuh"):
+                    texts[str(path)] = comments(path.read_text())
+                elif path.suffix in (".py", ".sh", ".cmake", ".ini", ".txt", ""):
+                    texts[str(path)] = hash_comments(path.read_text(errors="replace"))
+            self.assertGreater(len(texts), 10, top)
+            self.check(texts)
 
     def test_identifiers(self):
         found = []
