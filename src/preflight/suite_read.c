@@ -55,10 +55,14 @@ void suite_row_set_dollars(struct suite_row *row, double step_seconds)
 // Sets the row's published and expected step time, and estimates its minutes and cost from the expected time.
 static void set_estimates(struct suite_row *row, const struct job *job)
 {
-    struct result_acceptance expected = {.verdict = ACCEPTANCE_NONE};
-    if (!accept_expect(&expected, job, job->config.hardware.device)) {
+    struct result_acceptance      expected = {.verdict = ACCEPTANCE_NONE, .expected_seconds = NAN, .percent = NAN};
+    const struct hardware_config *hardware = &job->config.hardware;
+    status                        support  = predict_supports(&job->request, hardware);
+    if (hardware->device[0] != '\0' && failed(&support)) {    // such as FP8 on a GPU without FP8
+        text_copy(row->reason, sizeof(row->reason), support.text);
+    } else if (!accept_expect(&expected, job, hardware->device)) {
         snprintf(row->reason, sizeof(row->reason), "its memory does not fit %.200s: gswbench check says by how much",
-                 job->config.hardware.profile);
+                 hardware->profile);
     }
     row->published_seconds = job->config.published.step_seconds > 0.0 ? job->config.published.step_seconds : NAN;
     row->expected_seconds  = expected.expected_seconds;
