@@ -41,9 +41,9 @@ double statistics_minimum_median(const double *values, int64_t count, double cha
 // Marks outliers; flags is [count].
 void statistics_flag_outliers(const double *values, int64_t count, bool *flags);
 
-// How much steps vary in public runs of about this many GPUs and this step time: the 95th percentile of a run's steps
-// over their median. typical: median of the systems; largest: maximum. NaN if steps are shorter than in any public run.
-// docs/logs.md has the sources.
+// The 95th percentile of a run's step times divided by their median, from MLPerf runs of about this many GPUs and this
+// step time. A system's value is the median over its runs. typical: median over systems; largest: maximum over systems.
+// Both are NaN if steps are shorter than in any MLPerf run. docs/logs.md has the sources.
 struct step_spread {
     double typical, largest;
 };

@@ -95,7 +95,7 @@ static status find_all_earlier(struct session *session)
     return comm_agree(session->comm, result);
 }
 
-// Writes config.ini before the run, because a later call compares it with the row's configuration to trust accept.json.
+// Writes config.ini before the run. A restarted suite uses it to check that accept.json is of the same configuration.
 static status begin_row(const struct session *session, const struct suite_row *row, const char *folder)
 {
     char path[OUTPUT_PATH_BYTES + sizeof("/config.ini")];

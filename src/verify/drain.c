@@ -73,7 +73,7 @@ static void arrive(struct drain *drain, struct stream_head stream_head)
     const struct event *event        = head_of(drain, stream_head);
     struct rendezvous  *rendezvous   = &drain->match->rendezvous_list[event->rendezvous];
     struct participant *participants = &drain->match->participants[rendezvous->first_participant];
-    // If sender and receiver are in the same class, participant 0 sends and participant 1 receives.
+    // On a link, participant 0 sends and 1 receives. Both can be the same class of ranks, so the op kind decides.
     int32_t own = event_is_link(event) ? event->kind == OP_RECEIVE : 0;
     while (participants[own].class != stream_head.class) {
         own++;
