@@ -59,8 +59,8 @@ struct plan_slice {
 
 // An FSDP unit: the embedding, one layer or MTP module, the experts of one of these, or the head with the final norm.
 // FP8 linears, Muon's matrices and adapters have separate units, since a unit has one format and one optimizer. The
-// weights of a unit have consecutive elements, with the same offsets in every storage. A rank keeps a slice of them.
-// With Muon and ZeRO-1, the optimizer of a rank updates whole matrices, possibly none.
+// weights of a unit are consecutive. An element has the same offset in the unit's weights, gradients, master weights
+// and moments; a rank keeps a slice of each. With Muon and ZeRO-1, a rank updates whole matrices, possibly none.
 struct plan_unit {
     // Index of the unit in the model. The embedding is 0, a layer l is l + 1, the head is layers + 1. MTP modules,
     // experts of each layer that has any, separate linears, and adapters follow.

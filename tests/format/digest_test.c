@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Digests: the differences that a hash detects, and the error of a sketch's norm.
+// Tests which differences of tensors a digest's hash detects, and the error of norms estimated from its count sketch.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>

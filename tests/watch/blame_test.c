@@ -91,7 +91,7 @@ Test(blame, falls_on_a_rank_that_is_still_at_a_file)
     cr_expect_eq(waiting, 3);
 }
 
-// Rank 2 hangs in the save after step 7, before its checkpoint file. The others wait for it at their files.
+// Rank 2 hangs in the save after step 7, before it opens a file. The others have finished a file and wait for rank 2.
 Test(blame, falls_on_a_rank_that_hangs_in_a_save_before_its_file)
 {
     for (int rank = 0; rank < RANKS; rank++) {
