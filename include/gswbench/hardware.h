@@ -72,3 +72,9 @@ extern const struct option hardware_options[];
 // Returns the number of ranks that node_bandwidth connects: the ranks of a node, or of the nodes of a link domain that
 // divide the job evenly.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world);
+// A CUDA context with all loaded kernels takes 300 MB to 1 GB per process (NAIRR, resource guides).
+enum { CUDA_CONTEXT_MIB = 650 };
+// Returns the memory of this context on a GPU, 0 on CPUs.
+int64_t hardware_context_bytes(const struct hardware_config *hardware);
+// Returns whether the device has this much memory; true if [hardware] gives no memory size.
+bool hardware_holds(const struct hardware_config *hardware, int64_t bytes);

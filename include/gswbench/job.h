@@ -151,3 +151,5 @@ struct proved_job {
 
 // Fills a proved_job. The caller sets `job` and zeroes all other fields, which this function computes.
 status job_prove(struct proved_job *proved);
+// Returns the memory that the rank with the largest plan needs: the plan, NCCL's connections and the CUDA context.
+int64_t job_device_bytes(const struct proved_job *proved);

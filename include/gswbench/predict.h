@@ -271,7 +271,8 @@ struct predict_row {
 
     struct predict_explanation explanation;    // the caller may set visit
     char                       layout[256];
-    bool                       fits;    // gswbench's plan fits the device
+    int64_t                    own_bytes;    // gswbench's plan, NCCL's connections and the CUDA context
+    bool                       fits;         // own_bytes fit the device
     bool                       is_program_fit;
     const bool                *program_fits;    // &is_program_fit; NULL: the memory of the framework is not modelled
 };

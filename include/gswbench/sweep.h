@@ -63,7 +63,8 @@ status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *re
 // Examines one more pipeline stage, and raises the bound if that stage shows a higher one.
 status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
-// Returns whether a rank with this much memory fits the device; true if [hardware] gives no memory size.
+// Returns whether a plan of this size fits the device, which also holds the CUDA context. True if [hardware] gives no
+// memory size.
 bool sweep_fits(const struct hardware_config *hardware, int64_t bytes);
 
 // The layouts that a sweep considers.

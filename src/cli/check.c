@@ -31,7 +31,7 @@ static status find_program(struct proved_job *proved)
     }
     TRY(predict_footprint(&footprint, &proved->job.request, &machine));
     proved->program_bytes  = footprint.device;
-    proved->is_program_fit = sweep_fits(&config->hardware, footprint.device);
+    proved->is_program_fit = hardware_holds(&config->hardware, footprint.device);
     proved->program_fits   = proved->fits != NULL ? &proved->is_program_fit : NULL;
     return OK;
 }
@@ -49,8 +49,7 @@ static status describe_unfit(const struct proved_job *proved)
                  number_bytes(bytes, sizeof(bytes), (double)proved->program_bytes),
                  proved->is_program_fit ? "fits" : "does not fit either");
     }
-    return show_shortage(&proved->job.config, "gswbench", proved->proof.largest_bytes + proved->connection_bytes,
-                         remark);
+    return show_shortage(&proved->job.config, "gswbench", job_device_bytes(proved), remark);
 }
 
 // Totals over the checked rows.

@@ -304,7 +304,7 @@ static status check_fit(const struct predict_row *row)
 {
     const struct config *config      = &row->job.config;
     bool                 is_modelled = row->program_fits != NULL;
-    int64_t              bytes       = is_modelled ? row->prediction.footprint.device : row->prediction.largest_bytes;
+    int64_t              bytes       = is_modelled ? row->prediction.footprint.device : row->own_bytes;
     if (is_modelled ? row->is_program_fit : row->fits || !isnan(row->published_seconds)) {
         return OK;
     }

@@ -95,6 +95,12 @@ static status estimate_connections(struct proved_job *proved)
     return OK;
 }
 
+int64_t job_device_bytes(const struct proved_job *proved)
+{
+    return proved->proof.largest_bytes + proved->connection_bytes +
+           hardware_context_bytes(&proved->job.config.hardware);
+}
+
 status job_prove(struct proved_job *proved)
 {
     const struct config *config = &proved->job.config;
@@ -115,9 +121,8 @@ status job_prove(struct proved_job *proved)
     if (proved->proof.world > 1) {
         TRY(estimate_connections(proved));
     }
-    // Compares the memory of the largest plan and of NCCL with the device memory in [hardware].
-    double device_bytes = proved->job.config.hardware.memory_gb.value * 1e9;
-    proved->is_fit      = (double)(proved->proof.largest_bytes + proved->connection_bytes) <= device_bytes;
-    proved->fits        = device_bytes > 0.0 ? &proved->is_fit : NULL;
+    const struct hardware_config *hardware = &proved->job.config.hardware;
+    proved->is_fit                         = hardware_holds(hardware, job_device_bytes(proved));
+    proved->fits                           = hardware->memory_gb.value > 0.0 ? &proved->is_fit : NULL;
     return OK;
 }

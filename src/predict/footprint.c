@@ -8,9 +8,6 @@
 #include "gswbench/arena.h"
 #include "gswbench/connection.h"
 
-// CUDA context with all loaded kernels: 300 MB to 1 GB per process (NAIRR, resource guides).
-static const int64_t context_bytes = INT64_C(650) << 20;
-
 const char *const footprint_names[FOOTPRINT_PARTS] = {
     "weights",         "gradients",    "optimizer",        "activations",   "products",
     "logit-copies",    "placeholders", "attention",        "dropout-masks", "whole-gradients",
@@ -457,7 +454,7 @@ void footprint_find(struct footprint *footprint, const struct plan *plan, const 
         walk_plan(footprint, &(struct walk){.plan = plan, .software = software});
     }
     bytes[FOOTPRINT_CONNECTIONS] = connection_bytes(&connections, software);
-    bytes[FOOTPRINT_CONTEXT]     = context_bytes;
+    bytes[FOOTPRINT_CONTEXT]     = (int64_t)CUDA_CONTEXT_MIB << 20;
     for (int part = 0; part < FOOTPRINT_FRAGMENTS; part++) {
         bytes[FOOTPRINT_FRAGMENTS] += software != NULL ? (int64_t)(software->fragmentation * (double)bytes[part]) : 0;
     }

@@ -11,21 +11,29 @@
 #include "gswbench/sweep.h"
 #include "internal.h"
 
-// Limits for warnings. Above 92 % of device memory, a plan leaves no room for other allocations, such as the CUDA
-// context.
+// Limits for warnings. Above 92 % of device memory, little room is left for what the estimates miss.
 static const double memory_limit_percent = 92.0, imbalance_limit_percent = 5.0;
+
+// Returns the memory that gswbench itself needs for the job: its plan, NCCL's connections and the CUDA context.
+static int64_t find_own_bytes(const struct job *job, const struct prediction *prediction)
+{
+    return prediction->largest_bytes + prediction->footprint.bytes[FOOTPRINT_CONNECTIONS] +
+           hardware_context_bytes(&job->config.hardware);
+}
 
 // Warns if the device has too little memory. gswbench and the modelled framework need different memory, so there is a
 // warning for each.
 static void warn_of_memory(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
 {
-    double device_bytes = job->config.hardware.memory_gb.value * 1e9, plan_bytes = (double)prediction->largest_bytes;
-    double limit = memory_limit_percent / 100.0 * device_bytes;
+    double device_bytes = job->config.hardware.memory_gb.value * 1e9,
+           own_bytes    = (double)find_own_bytes(job, prediction);
+    double limit        = memory_limit_percent / 100.0 * device_bytes;
     char   text[32];
-    if (device_bytes > 0.0 && plan_bytes > limit) {
-        text_append(warnings, "gswbench itself needs %s on rank %" PRId64 ", %.0f %% of device memory ([hardware])%s\n",
-                    number_bytes(text, sizeof(text), plan_bytes), prediction->largest_rank,
-                    100.0 * plan_bytes / device_bytes, plan_bytes > device_bytes ? ": it does not fit" : "");
+    if (device_bytes > 0.0 && own_bytes > limit) {
+        text_append(warnings,
+                    "gswbench itself needs %s with connections and context, %.0f %% of device memory ([hardware])%s\n",
+                    number_bytes(text, sizeof(text), own_bytes), 100.0 * own_bytes / device_bytes,
+                    own_bytes > device_bytes ? ": it does not fit" : "");
     }
     double bytes = (double)prediction->footprint.device;
     if (device_bytes > 0.0 && footprint_is_modelled(&job->config.software) && bytes > device_bytes) {
@@ -120,8 +128,9 @@ void predict_row_compute(struct predict_row *row, bool wants_range)
     row->token_dollars =
         hardware_token_dollars(config->hardware.gpu_hour_dollars, row->job.request.mesh.world, row->tokens_per_second);
     row->mfu            = job_mfu(&row->job, seconds);
-    row->fits           = sweep_fits(&config->hardware, row->prediction.largest_bytes);
-    row->is_program_fit = sweep_fits(&config->hardware, row->prediction.footprint.device);
+    row->own_bytes      = find_own_bytes(&row->job, &row->prediction);
+    row->fits           = hardware_holds(&config->hardware, row->own_bytes);
+    row->is_program_fit = hardware_holds(&config->hardware, row->prediction.footprint.device);
     row->program_fits   = footprint_is_modelled(&config->software) ? &row->is_program_fit : NULL;
     bool is_reserved    = config->published.memory == MEMORY_RESERVED;
     row->memory_bytes =

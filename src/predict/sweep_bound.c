@@ -488,7 +488,7 @@ int64_t sweep_enough_microbatches(const struct plan_request *request, bool is_la
 
 bool sweep_fits(const struct hardware_config *hardware, int64_t bytes)
 {
-    return hardware->memory_gb.value == 0.0 || (double)bytes <= hardware->memory_gb.value * 1e9;
+    return hardware_holds(hardware, bytes + hardware_context_bytes(hardware));
 }
 
 // Returns the bytes of gradients and optimizer state of an average rank, without the weights.

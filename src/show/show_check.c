@@ -68,6 +68,10 @@ static void print_plan(const struct proved_job *proved)
     if (proved->connection_bytes > 0) {
         printf("connections    %s in addition (NCCL, estimated)\n", report_bytes((double)proved->connection_bytes));
     }
+    int64_t context = hardware_context_bytes(&proved->job.config.hardware);
+    if (proved->fits != NULL && context > 0) {
+        printf("context        %s in addition (CUDA, estimated)\n", report_bytes((double)context));
+    }
     if (proved->program_bytes > 0) {
         printf("program        %s needs %s with connections and context%s\n", proved->job.config.software.profile,
                report_bytes((double)proved->program_bytes),

@@ -34,7 +34,7 @@ static void print_choice(const struct shown_sweep *shown, const char *name, cons
            report_number("%.2f %%", 100 * job_mfu(&job, prediction->step_seconds)),
            report_bytes((double)prediction->largest_bytes),
            is_modelled ? report_bytes((double)prediction->footprint.device) : "-",
-           is_modelled && !sweep_fits(shown->sweep->machine->hardware, prediction->footprint.device) ? "!" : "");
+           is_modelled && !hardware_holds(shown->sweep->machine->hardware, prediction->footprint.device) ? "!" : "");
 }
 
 int show_sweep_equals(const struct shown_sweep *shown)
@@ -175,7 +175,7 @@ static void describe_choice(struct described_choice *described, const struct sho
     status predicted = predict_explain_job(&explanation, &prediction, &described->job, shown->sweep->machine);
     const struct machine *machine = shown->sweep->machine;
     described->is_fit             = sweep_fits(machine->hardware, choice->prediction.largest_bytes);
-    described->is_program_fit     = sweep_fits(machine->hardware, choice->prediction.footprint.device);
+    described->is_program_fit     = hardware_holds(machine->hardware, choice->prediction.footprint.device);
     described->program_fits       = footprint_is_modelled(machine->software) ? &described->is_program_fit : NULL;
     described->tokens_per_second  = job_tokens_per_second(&described->job, seconds);
     described->mfu                = job_mfu(&described->job, seconds);

@@ -69,7 +69,7 @@ Test(cli, prints_help_in_80_columns_with_an_example)
 Test(cli, reports_every_error_of_a_configuration)
 {
     expect_error("check --config tiny-llama --ranks 1 --set hardware.memory_gb=0.001", 11,
-                 "CANNOT RUN: gswbench needs 19.53 MiB, the device has 976.56 KiB");
+                 "CANNOT RUN: gswbench needs 669.53 MiB, the device has 976.56 KiB");
     expect_error("check --config llama3.1-70b --ranks 48 --set model.kv_heads=7", 3, "2 configuration errors");
     cr_expect_not_null(strstr(errors.text, "llama3.1-70b.ini: [model] kv_heads = 7 does not divide heads = 64 (at 48 "
                                            "ranks; kv_heads: --set model.kv_heads=7; heads: "));

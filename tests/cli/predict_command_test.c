@@ -109,11 +109,11 @@ Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
     expect_success(line_of("%s --ranks 2", job));
     cr_expect_null(strstr(output, "warning        gswbench"));
     expect_error(line_of("%s --ranks 2 --set hardware.memory_gb=0.01", job), 11,
-                 "CANNOT RUN: gswbench needs 19.53 MiB, h100-sxm has 9.54 MiB");
+                 "CANNOT RUN: gswbench needs 813.53 MiB, h100-sxm has 9.54 MiB");
     expect_output("warning        gswbench itself needs ");
     expect_output(" % of device memory ([hardware]): it does not fit\n");
     expect_error(line_of("%s --ranks 2 --set hardware.memory_gb=0.01 --json", job), 11,
-                 "CANNOT RUN: gswbench needs 19.53 MiB, h100-sxm has 9.54 MiB");
+                 "CANNOT RUN: gswbench needs 813.53 MiB, h100-sxm has 9.54 MiB");
     expect_output("\"gswbench\": false");
     expect_success(line_of("%s --ranks 3 --set train.global_batch=12 --set parallel.pp=3", job));
     expect_output("warning        4 layers over 3 chunks: some chunks have one layer more\n");

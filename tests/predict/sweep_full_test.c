@@ -93,7 +93,7 @@ Test(sweep_full, finds_what_all_layouts_of_a_model_with_experts_show)
 
 Test(sweep_full, finds_what_all_layouts_show_where_few_fit)
 {
-    expect_full("hardware.memory_gb=0.0105 hardware.node_bandwidth=2e9");
+    expect_full("hardware.memory_gb=0.6920744 hardware.node_bandwidth=2e9");
 }
 
 Test(sweep_full, finds_what_all_layouts_show_where_layers_are_computed_again_in_part)
