@@ -200,8 +200,8 @@ struct row_gates {
     float      scale;
 };
 
-// Finds these parameters for a row. Unless gates are absolute, they are divided by the sum of the chosen scores. For
-// softmax scores this equals a softmax over the chosen logits, so its maximum is taken over these only.
+// Finds the gate parameters of a row. Unless shape.is_absolute, gates are divided by the sum of the chosen scores.
+// Softmax scores then become a softmax over the chosen logits, so the maximum is taken over these logits only.
 __device__ inline row_gates gates_of(const struct route_shape &shape, const row_scores &scores, const float *logits,
                                      const int32_t *experts)
 {

@@ -28,7 +28,7 @@ static struct search *open_search(const char *settings)
     return search;
 }
 
-// Expects that the bounds of a layout do not exceed its predicted step.
+// Expects that no lower bound on a layout's step time or memory exceeds its exact prediction.
 static void expect_bounds(const struct search *search, int64_t layout, const struct prediction *exact)
 {
     const struct plan_request *request = &search->list.layouts[layout];
