@@ -195,11 +195,10 @@ static void describe(FILE *file, struct backend *device, struct backend *host, c
 
 static void list_memory_bound(FILE *file, struct backend *device, struct backend *host)
 {
-    fprintf(file,
-            "| op (delayed, current: FP8 scaling) | minimum memory traffic, bytes/element | traffic counted on an "
-            "emulated GPU, bytes/element | registers/thread | threads per SM | time for a layer of Llama 3.1 8B "
-            "on H200, ms | 8B on H100, ms | 70B on H200, ms | 70B on H100, ms |\n"
-            "|---|---|---|---|---|---|---|---|---|\n");
+    fprintf(file, "| op (delayed, current: FP8 scaling) | minimum memory traffic, bytes/element | traffic counted "
+                  "on an emulated GPU, bytes/element | registers/thread | threads per SM | time for a layer of Llama "
+                  "3.1 8B on H200, ms | 8B on H100, ms | 70B on H200, ms | 70B on H100, ms |\n"
+                  "|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         describe(file, device, host, &rows[i]);
     }
