@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Checks that links to files and headings, and paths in the text, exist in every Markdown page."""
+"""Checks every Markdown page: links to files and headings, and paths in the text, exist; tables are whole; no line is there
+twice."""
 import os
 import pathlib
 import re
@@ -65,7 +66,46 @@ def broken(root):
     return found
 
 
+def cells(line):
+    return len(re.sub(r"`[^`]*`|\\[|]", "", line).strip().strip("|").split("|"))
+
+
+def torn(root):
+    """Returns "page:line: problem" for lines that occur twice, as a bad merge leaves them, and for tables without a header
+    or a blank line around them, or with a wrong number of cells."""
+    found = []
+    for page in pages(root):
+        before, seen, columns = "", {}, 0
+        for number, line in prose(page):
+            is_row, is_separator = line.startswith("|"), re.fullmatch(r"\|[-:| ]+\|", line)
+            wrong = []
+            is_header = is_row and not before
+            if len(line) >= 60 and line in seen and not is_header:    # tables may have the same header
+                wrong.append(f"the same as line {seen[line]}")
+            if is_row and not before.startswith("|"):
+                columns = cells(line)
+                wrong += ["a table without a header"] if is_separator else []
+            if line and before and is_row != before.startswith("|"):
+                wrong.append("no blank line around a table")
+            if is_row and cells(line) != columns:
+                wrong.append(f"{cells(line)} cells, but the header has {columns}")
+            found += [f"{page.relative_to(root)}:{number}: {text}" for text in wrong]
+            seen.setdefault(line, number)
+            before = line
+    return found
+
+
 class Markdown(unittest.TestCase):
+    def test_tables_are_whole_and_no_line_is_there_twice(self):
+        self.assertEqual(torn(ROOT), [])
+
+    def test_torn_tables_are_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root, row = pathlib.Path(folder), "| a row of a table that is long enough to be there only once | b |"
+            (root / "README.md").write_text(f"Text\n| a | b |\n|---|---|\n{row}\n{row}\n| one `|` two |\n\n|---|\n")
+            self.assertEqual(torn(root), ["README.md:2: no blank line around a table", "README.md:5: the same as line 4",
+                                          "README.md:6: 1 cells, but the header has 2", "README.md:8: a table without a header"])
+
     def test_links_of_all_pages_lead_somewhere(self):
         self.assertGreater(len(pages(ROOT)), 5)
         self.assertEqual(broken(ROOT), [])
