@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Interpolates measured times of collectives within a node (configs/hardware/collectives.csv) by message size. A series
-// has the times of one collective on one number of GPUs. If it lacks a size, the time is estimated from another series,
-// or from sizes with the same NCCL protocol. If there is no series, cost_communication.c uses the model in cost_nccl.c.
+// Interpolates measured times of collectives within a node (configs/hardware/collectives.csv) by message size. All
+// times are from one GPU model. A series has the times of one collective on 2, 4 or 8 GPUs. If it lacks a size, the
+// time is estimated from another series, or from sizes with the same NCCL protocol. Where the table does not apply,
+// cost_communication.c computes the time by formulas, for rings and trees by those in cost_nccl.c.
 #include <math.h>
 
 #include "gswbench/predict.h"
@@ -74,7 +75,7 @@ static double find_ratio(const struct series *series, const struct series *other
 
 // Estimates the time of a message size that the series lacks: the time of a related series, multiplied by the ratio of
 // the two series, interpolated from neighbouring sizes. Uses the related series whose ratio changes least between these
-// sizes. Returns 0 if every ratio changes by a factor of 1.2 or more.
+// sizes. Returns 0 if every ratio changes by a factor of 1.2 or more, or no related series has this size.
 static double borrow(const struct series *series, int size)
 {
     double seconds = 0.0, change = log(1.2);
@@ -113,8 +114,8 @@ static int protocol_at(const struct hardware_config *hardware, const struct seri
     return predict_ring_protocol(hardware, 2 << series->group, passes, ldexp(COLLECTIVE_SMALLEST, size));
 }
 
-// Extrapolates the time at `size` by the line through two measured sizes: `near`, and the next measured size in
-// direction `step`. Returns 0 unless NCCL chooses the same protocol for all three sizes.
+// Extrapolates the time at `size` by the line through two measured sizes: `near`, and the next measured size beyond it,
+// away from `size` (step is its direction). Returns 0 unless NCCL chooses the same protocol for all three sizes.
 static double extend(const struct hardware_config *hardware, const struct series *series, int near, int step, int size)
 {
     int protocol = protocol_at(hardware, series, size), far = near + step;
@@ -130,7 +131,8 @@ static double extend(const struct hardware_config *hardware, const struct series
 // caller then interpolates on the line between the two sizes. The estimate comes from a related series (borrow). For
 // all-reduces and all-to-alls, it is the geometric mean of that time and the time on the line. If borrow finds no time
 // and NCCL uses different protocols for `first` and `last`, the estimate comes from sizes with the same protocol
-// (extend). All-to-alls never use extend, because the model of protocols is of rings.
+// (extend). All-to-alls never use extend, because the model of protocols is of rings. An estimate is never below the
+// smaller or above the larger of the times at `first` and `last`.
 static double estimate(const struct hardware_config *hardware, const struct series *series, int first, int last,
                        int size)
 {
@@ -164,8 +166,11 @@ static double interpolate(const struct hardware_config *hardware, const struct s
     }
     for (int i = first + 1; first >= 0 && i < last && high.bytes > bytes; i++) {
         struct point between = {ldexp(COLLECTIVE_SMALLEST, i), estimate(hardware, series, first, last, i)};
-        if (between.seconds > 0.0) {
-            *(between.bytes >= bytes ? &high : &low) = between;
+        if (between.seconds > 0.0 && between.bytes < bytes) {
+            low = between;
+        } else if (between.seconds > 0.0) {
+            high = between;
+            break;
         }
     }
     return low.seconds > 0.0 ? draw_line(low, high, bytes) : high.seconds;

@@ -56,6 +56,20 @@ Test(cost_collectives, extends_the_times_of_the_protocol_that_nccl_chooses)
                    (70.04 - (107.5 - 70.04) * 24 / 32) * 1e-6);
 }
 
+// An all-gather takes 20 us at 2 MiB and 100 us at 16 MiB. The two sizes between them come from the reduce-scatter: 30
+// us at 4 MiB and 80 us at 8 MiB. So 3 MiB take 25 us and 6 MiB 55 us.
+Test(cost_collectives, interpolates_between_two_missing_sizes)
+{
+    struct config  config  = read_machine("h100-sxm");
+    struct machine machine = {.hardware = &config.hardware, .software = &config.software};
+    double(*seconds)[COLLECTIVE_GROUPS][COLLECTIVE_SIZES] = config.hardware.collective_times.seconds;
+    const double gathers[] = {20e-6, 0.0, 0.0, 100e-6}, reductions[] = {20e-6, 30e-6, 80e-6, 100e-6};
+    memcpy(&seconds[COLLECTIVE_ALL_GATHER][2][12], gathers, sizeof(gathers));
+    memcpy(&seconds[COLLECTIVE_REDUCE_SCATTER][2][12], reductions, sizeof(reductions));
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, 3 * mebibyte), 25e-6);
+    expect_seconds(group_seconds(&machine, OP_ALL_GATHER, 8, 1, 6 * mebibyte), 55e-6);
+}
+
 // Measured times with NCCL releases that the table does not have (H100 2.27.3, H200 2.26.2, B200 2.28.9, B300 and GB300
 // 2.27), from the source of the table. A hash chose 40 rows from 1 MiB on. Messages have 2^power MiB; times are in us.
 Test(cost_collectives, predicts_other_releases_of_nccl)
