@@ -17,7 +17,8 @@ begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments, a
     local seconds=$1
     shift
     rm -rf results
-    "${launch[@]}" "${job[@]}" "$@" >output 2>&1 </dev/null &
+    # What a killed launcher left must not remove the session folder of the next one.
+    TMPDIR=$(mktemp -d "$folder/XXX") "${launch[@]}" "${job[@]}" "$@" >output 2>&1 </dev/null &
     launcher=$!
     sleep "$seconds"
 }
