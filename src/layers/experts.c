@@ -2,12 +2,15 @@
 // Defines the layer kind of a mixture of experts: dispatch, expert MLPs, combine, and their backward pass. routing.c
 // has the router and the token counts, experts_shared.c the shared experts.
 //
-// Experts are sharded over the expert-parallel group: ep, with etp = 1 also tp, with ep_over_cp also cp. Each rank
-// packs its tokens into a send buffer of slots, grouped by local expert: expert 0 of every peer first, then expert 1.
-// The all-to-all for expert i then overlaps with the GEMMs of expert i - 1.
+// Experts are sharded over the expert-parallel group: the axis ep, with etp = 1 also tp and then cp, with ep_over_cp
+// also cp. Each rank packs its tokens into a send buffer of slots, grouped by local expert: expert 0 of every peer
+// first, then expert 1. Each local expert has its own all-to-alls. In the forward pass, fc1 of all local experts runs
+// before any activation, and fc2 after all activations. So the dispatch of an expert overlaps with fc1 of earlier local
+// experts, and its all-to-all back with fc2 of later ones. The backward pass runs expert by expert.
 //
-// With a capacity factor every expert receives the same number of rows. Without one (dropless), ranks exchange token
-// counts first, and the step moves and computes only the rows in use.
+// A layer is dropless if it has no capacity factor, tp does not shard the experts (etp = 1), and routing is not
+// balanced. Ranks then exchange token counts first, and the step moves and computes only the rows in use. In all other
+// layers, every expert receives the same number of rows.
 #include "experts.h"
 
 #include <inttypes.h>
@@ -15,11 +18,10 @@
 #include "gswbench/linear.h"
 #include "mlp.h"
 
-// Random stream of an expert's biases. They start at zero, so this stream is never drawn from. (The number after each
-// name below is the random stream of that tensor.)
+// Random stream of an expert's biases. They start at zero, so this stream is never drawn from.
 enum { NOT_DRAWN = 3 };
 
-// Names of exported tensors, as in Mixtral, or as in Qwen3 and DeepSeek-V3.
+// Names of exported tensors, each with the random stream of its initial values. DeepSeek-V3 has the names of Qwen3.
 struct experts_names {
     struct exported  router, router_bias;
     struct mlp_names expert;
@@ -38,7 +40,7 @@ static const struct experts_names names_of_qwen3 = {
     .router = {"model.layers.%d.mlp.gate.weight", 15},
     .expert = {.gate = {"model.layers.%d.mlp.experts.%d.gate_proj.weight", 0},
                .up   = {"model.layers.%d.mlp.experts.%d.up_proj.weight", 1},
-               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // these families have no biases
+               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // no trained biases
 };
 
 static int64_t experts_here(const struct plan *plan)
@@ -51,8 +53,8 @@ static int64_t linears_before_projections(const struct model_config *model)
     return MLP_LINEARS * (model->experts + (model->shared_ffn > 0));
 }
 
-// Returns the counts of one sublayer. `multiplied` leaves out the router's GEMM, because no FLOP convention counts it.
-// `linears` includes the experts of other ranks.
+// Returns the counts of one sublayer. `multiplied` leaves out the router's GEMM, because the FLOP conventions full and
+// causal do not count it. `linears` counts the linears that can run in FP8, and includes all ranks' experts.
 static struct layer_count experts_count(const struct model_config *model)
 {
     int64_t width = model_expert_hidden(model), ffn = model_expert_ffn(model);
@@ -148,8 +150,8 @@ static void experts_declare(struct declarations *declarations, int32_t *weights)
     declare_projections(declarations, weights);
 }
 
-// Tensors of one local expert. rows: rows that it receives from the expert-parallel group. tp_rows: if tp shards the
-// matrices of experts (etp > 1), these rows after an all-gather over tp; else the same as rows.
+// Tensors of one local expert. rows: rows that it receives from the expert-parallel group. tp_rows: with etp > 1 and
+// sequence parallelism, the rows of all tp ranks after an all-gather; else the same as rows.
 struct expert_values {
     int32_t in;                // [rows, hidden]
     int32_t fc1;               // [tp_rows, ffn] or [tp_rows, 2 ffn]
@@ -158,8 +160,8 @@ struct expert_values {
     int32_t whole_gradient;    // `gradient` after the all-gather over tp [tp_rows, hidden]
     int32_t fc1_gradient;      // [tp_rows, ffn] or [tp_rows, 2 ffn]
     int32_t gathered_again;    // `in`, all-gathered over tp again for the backward pass [tp_rows, hidden]
-    int32_t row_count;    // dropless: index in plan->row_counts of the rows sent. The next index has the rows received.
-                          // If the expert-parallel group has one rank, both counts have the same index.
+    int32_t row_count;    // dropless: index in plan->row_counts of the rows sent (tensor.row_count is 1 + index). The
+                          // next index has the rows received, if the expert-parallel group has several ranks.
 };
 
 // Returns whether gates multiply the inputs of experts instead of their outputs. The router's gradient then depends on
@@ -181,7 +183,8 @@ static struct expert_values *experts_of(const struct sublayer *sublayer)
 }
 
 // Returns the part of `slots` for the experts with this local index: one expert of every rank of the expert-parallel
-// group.
+// group. In a dropless layer (routing.multiple > 0), the row counts determine where the part starts (is_packed) and how
+// many of its rows are in use.
 static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t expert)
 {
     struct builder *builder = sublayer->builder;
@@ -283,7 +286,8 @@ static void append_dispatch(struct sublayer *sublayer)
     }
 }
 
-// Returns whether the GEMMs of experts stay whole, instead of being split to overlap with tp communication.
+// Returns whether tp_overlap_experts = no keeps the GEMMs of experts whole. Otherwise they are split to overlap with tp
+// communication if the conditions of is_split (src/shard/tensor.c) hold, such as tp_overlap and etp > 1.
 static bool is_whole(const struct builder *builder)
 {
     return !builder->overlaps_experts;
@@ -328,9 +332,9 @@ static void append_fc2(struct sublayer *sublayer)
     builder->plan->tensors[outputs].holds      = TENSOR_EXPERT_OUT;
 }
 
-// Adds the outputs of each row's routed experts to the output of the shared experts. If the routed experts have a
-// different width (expert_hidden), their sum is a separate tensor; append_up projects it and adds the output of the
-// shared experts.
+// Sums the outputs of each row's routed experts. Adds the sum to the output of the shared experts; without shared
+// experts, the sum is a new tensor. If the routed experts have a different width (expert_hidden), the sum always is a
+// new tensor; append_up projects it and adds the output of the shared experts.
 static void append_combine(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
@@ -378,8 +382,8 @@ static int32_t up_backward(struct sublayer *sublayer, int32_t gradient)
     return combined;
 }
 
-// Appends the first part of the backward pass, which ends at an all-to-all: it sends each expert the gradient of its
-// output.
+// Appends the first part of the backward pass. It ends with one all-to-all per local expert, which sends the expert the
+// gradient of its output. Returns `gradient` unchanged, because the shared experts need it in the next part.
 static int32_t combine_backward(struct sublayer *sublayer, int32_t gradient)
 {
     struct builder         *builder = sublayer->builder;
@@ -436,8 +440,8 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
     assembly_set_part(&builder->assembly, PART_EXPERT_ACTIVATION);
     expert->fc1_gradient = activation_backward(builder, ds, expert->fc1);
-    // The all-gather of the input overlaps with the data gradient GEMM, and the reduction of the input gradient with
-    // the weight gradient GEMM.
+    // With etp > 1, the reduction of the input gradient overlaps with the weight gradient GEMM, unless that GEMM runs
+    // later. If sequence parallelism is on too, the all-gather of the input overlaps with the data gradient GEMM.
     assembly_set_part(&builder->assembly, PART_EXPERT_FC1);
     expert->gathered_again = tensor_shares_matrix(builder, fc1)
                                  ? tensor_gather_again(builder, "fc1 input again", expert->in, fc1)
@@ -514,6 +518,7 @@ enum { ROUTED = BIT(VALUE_CHOICES) | BIT(VALUE_SLOTS) | BIT(VALUE_GATES) | BIT(V
 
 // clang-format off
 static const struct forward_step steps[] = {
+    // append,                  part,                   reads,                                                makes,                 saved_as,                modules
     { experts_append_logits,    PART_ROUTER,            BIT(VALUE_N),                                         BIT(VALUE_LOGITS),     1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
     { experts_append_route,     PART_ROUTER,            BIT(VALUE_LOGITS),                                    ROUTED,                1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
     { append_down,              PART_EXPERT_DOWN,       BIT(VALUE_N),                                         BIT(VALUE_DOWN),       1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
@@ -542,7 +547,8 @@ const struct layer_kind experts_kind = {
     .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_LOGITS) | ROUTED | BIT(VALUE_EXPERT_IN) |
               BIT(VALUE_FC1) | BIT(VALUE_S) | BIT(VALUE_EXPERT_OUT) | BIT(VALUE_SHARED_FC1) | BIT(VALUE_SHARED_S),
     .needed_also = needed_if_projected,
-    .exchanged   = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),    // outputs of the two all-to-alls
+    .exchanged   = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),    // the all-to-alls: a pass is cut there, so that
+                                                                    // overlap_microbatches can interleave another
     .backward    = {combine_backward, experts_backward, dispatch_backward},
     .count       = experts_count,
     .check       = experts_check,
