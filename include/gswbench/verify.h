@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Declares the verification of a job before it runs. plan_verify checks one rank's plan: its ops, memory and
-// dependencies. job_verify_plans does this for every distinct plan, and checks that the ranks' communication fits
+// dependencies. job_verify_plans does this for every plan that it builds, and checks that the ranks' communication fits
 // together and cannot deadlock. plan_account sums a plan's FLOPs, communication and bytes.
 #pragma once
 
@@ -20,14 +20,15 @@ struct job_plans {
     const void *state;
 };
 
-// The verified job. A rank class is a set of ranks whose plans differ only in their coordinates.
+// The verified job. A rank class is a set of ranks whose communication differs only in their coordinates. Their compute
+// ops may differ.
 struct job_proof {
     int64_t world;
     int64_t built;             // ranks whose plans were built, verified and compared with their class
     int64_t distinct;          // number of rank classes
     int64_t ops;               // ops in one rank of each class
     int64_t communications;    // communication ops in one rank of each class
-    double  flops;             // FLOPs per step, summed over ranks
+    double  flops;             // FLOPs per step: one rank of each class, times the ranks of a class
     int32_t findings;
     // The rank, among the built ones, with the most bytes in its storages:
     int64_t largest_rank, largest_bytes;
@@ -45,9 +46,10 @@ struct job_proof {
 // - all ranks reach the end with streams as queues, even if a send blocks until its receive starts. Receives on a
 //   stream therefore match the send order across channels, so a communicator may ignore channels.
 //
-// All plans are compared in jobs of up to 8 ranks or 2^20 ops in total. In larger jobs, one rank of every pipeline
-// stage is compared; on the first and last stage also the first, second and last rank along each other axis. All other
-// ranks are assumed to have plans equal to these.
+// All plans are built and compared in jobs of up to 8 ranks or 2^20 ops (ops of rank 0 times ranks). A larger job
+// compares one rank of each class. On the first and last pipeline stage it also compares the second and the last rank
+// along each axis within a class, and the rank that is last along all these axes. All other ranks are assumed to
+// communicate like the other ranks of their class.
 status job_verify_plans(const struct job_plans *plans, struct job_proof *proof);
 
 // The following functions sum over the ops of a plan: parameters, FLOPs, communication, bytes.

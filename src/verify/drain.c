@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Detects deadlocks by running the communication ops of one rank per class of ranks with equal plans. Streams are
-// queues; the run ends when all are empty or none can continue. An op that can run now can also run later, so the
+// Detects deadlocks by running the communication ops of one rank per class of ranks with equal communication. Streams
+// are queues; the run ends when all are empty or none can continue. An op that can run now can also run later, so the
 // result does not depend on timing, and one execution order is enough.
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Verifies a job: builds plans until it knows the classes of ranks with equal plans, matches the communication of one
-// rank per class, and checks for deadlocks. Members of a class issue the same communication and are in the same state
-// at any time, so one rank represents them all: if the representatives reach the end, so do all ranks. In large jobs,
-// only samples of a class are built and compared; the other members are assumed to match (verify.h).
+// Verifies a job: builds plans until it knows the classes of ranks with equal communication, matches the communication
+// of one rank per class, and checks for deadlocks. Members of a class issue the same communication ops with the same
+// dependencies, and are in the same state at any time. So one rank represents them all: if the representatives reach
+// the end, so do all ranks. In large jobs, only samples of a class are built and compared (is_sampled); the other
+// members are assumed to match.
 //
 // Classes follow from the distinct axes of the mesh. An axis is distinct if changing only the coordinate on it changes
-// the plan in more than rank numbers. Ranks with the same coordinates on every distinct axis form a class. At first
-// only pp is distinct. An axis becomes distinct when two ranks of a class turn out to have different plans. The
-// skeleton of a plan is a list of its communication ops. It is kept for the comparison, and the plan is freed.
+// the communication in more than rank numbers. Ranks with the same coordinates on every distinct axis form a class. At
+// first only pp is distinct, if it has several ranks. An axis becomes distinct when two ranks of a class turn out to
+// have different communication. Compute ops, and therefore op indices, may differ within a class. Each plan is reduced
+// to a skeleton, a list of its communication ops, and then freed. Skeletons are compared, matched and run.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +18,8 @@
 #include "gswbench/verify.h"
 #include "internal.h"
 
-// In jobs up to either limit, every rank's plan is compared.
+// In jobs up to either limit, every rank's plan is compared. The ops of a job are estimated as the ops of rank 0, times
+// the number of ranks.
 enum { COMPARED_RANKS = 8, COMPARED_OPS = 1 << 20 };
 
 void job_report(struct verification *job, int64_t rank, int32_t op, const char *format, ...)
@@ -67,7 +70,7 @@ static int64_t combine(const struct verification *job, int64_t from, int64_t to,
     return mesh_rank(&job->mesh, end);
 }
 
-// Plans of a class are compared by the relation of each peer to its rank, for example "the next rank along dp".
+// Ranks of a class are compared by the relation of each peer to its rank, for example "the next rank along dp".
 int64_t job_relation(const struct verification *job, int64_t from, int64_t to)
 {
     return combine(job, from, to, -1);
@@ -97,7 +100,7 @@ static void measure(struct job_proof *proof, const struct plan *plan)
     }
 }
 
-// Verifies a plan and extracts its communication. Adds findings to the job.
+// Verifies a plan. Adds the findings to the job or, if there are none, extracts the communication into a skeleton.
 static void inspect(struct verification *job, const struct plan *plan)
 {
     int32_t findings = 0;
@@ -126,9 +129,11 @@ static status visit(struct verification *job, int64_t rank)
     return failed(&built) ? built : job->errors;
 }
 
-// Returns whether a rank is compared with the representative of its class. A large job compares only the second and
-// last rank along each axis that is not distinct, and the rank that is last along all these axes. With a pipeline it
-// does so only on the first and last stage.
+// Returns whether a rank's plan is built and compared with the representative of its class. In a large job, these are:
+// - every representative, on all pipeline stages: coordinate 0 on all axes that are not distinct (away == 0);
+// - on the first and last stage, the second and the last rank along each such axis, with coordinate 0 on the others
+//   (away == 1);
+// - on the first and last stage, the rank that is last along all such axes (last == axes).
 static bool is_sampled(const struct verification *job, int64_t rank)
 {
     int64_t place[AXIS_COUNT];
@@ -147,8 +152,9 @@ static bool is_sampled(const struct verification *job, int64_t rank)
     return job->compares_all || away == 0 || (is_end && (last == axes || (away == 1 && last + second > 0)));
 }
 
-// Compares a rank with the representative of its class. If their plans differ, walks from the representative to the
-// rank, changing one coordinate at a time. The first axis that changes the plan becomes distinct, which splits classes.
+// Compares the communication of a rank and the representative of its class. If it differs, walks from the
+// representative to the rank, changing one coordinate at a time. The first axis that changes the communication becomes
+// distinct, which splits classes.
 static status compare(struct verification *job, int64_t rank, bool *has_changed)
 {
     int64_t here = job_class(job, rank), place[AXIS_COUNT], target[AXIS_COUNT];
@@ -187,7 +193,8 @@ static status find_distinct(struct verification *job)
     return OK;
 }
 
-// Numbers the classes, and sums their FLOPs over all ranks. All classes have the same number of ranks.
+// Numbers the classes: skeleton->place is the index of a class, proof->distinct the number of classes. All classes have
+// the same number of members, so the FLOPs of the job are the FLOPs of all representatives times this number.
 static void number_classes(struct verification *job)
 {
     double flops = 0;
@@ -216,7 +223,7 @@ static bool has_members(const struct skeleton *skeleton, const struct skeleton_g
     return false;
 }
 
-// Checks that the members of a group list the same ranks. Only ranks with built plans are compared.
+// Checks that the members of a group list the same ranks. Skips groups that no op uses, and ranks without a skeleton.
 static void check_groups(struct verification *job, const struct skeleton *skeleton)
 {
     for (int32_t g = 0; g < skeleton->group_count; g++) {
