@@ -77,7 +77,7 @@ struct norm_names {
 // Counts of a sublayer, without vocabulary padding. active: parameters that one token uses.
 struct layer_count {
     int64_t parameters, active;
-    int64_t multiplied;    // weights that a token is multiplied with, as the FLOP conventions count them
+    int64_t multiplied;    // weights that a token is multiplied with, as the conventions full and causal count them
     int64_t attended;      // elements of k plus elements of v per position, over all query heads, of attention to all
                            // keys
     int64_t windowed;      // the same elements of attention with a sliding window

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests that jobs with correct plans pass, and how many distinct plans their ranks have.
+// Tests that jobs with correct plans pass, and how many classes of ranks with equal communication they have.
 #include <criterion/criterion.h>
 
 #include "gswbench/job.h"
