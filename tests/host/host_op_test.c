@@ -194,8 +194,9 @@ Test(host_op, sums_columns)
 {
     static const int64_t sizes[][2] = {{1, 1}, {7, 3}, {300, 65}, {64, 1030}};
     for (int i = 0; i < 16; i++) {
-        int64_t       rows = sizes[i / 4][0], columns = sizes[i / 4][1];
-        struct op     op = {.kind = OP_COLUMN_SUM, .accumulates = (i & 2) != 0, .shape.rows = {rows, columns}};
+        int64_t   rows = sizes[i / 4][0], columns = sizes[i / 4][1];
+        struct op op = {
+            .kind = OP_COLUMN_SUM, .accumulates = (i & 2) != 0, .shape.rows = {.rows = rows, .columns = columns}};
         struct buffer buffers[OP_OPERANDS];
         make_slots(&op, "xx", types[i & 1], buffers);
         double *in = values_of(&buffers[COLUMN_SUM_IN]), *sums = values_of(&buffers[COLUMN_SUM_OUT]);
