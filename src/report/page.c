@@ -104,7 +104,11 @@ void html_write_number(FILE *file, const char *title, const char *format, double
         fprintf(file, " data-name=\"%s\"", title);
     }
     fputs(">", file);
-    fprintf(file, isnan(value) ? "&ndash;" : format, value);
+    if (isnan(value)) {
+        fputs("&ndash;", file);
+    } else {
+        fprintf(file, format, value);
+    }
     fputs("</td>", file);
 }
 
