@@ -248,7 +248,7 @@ struct predictions {
     int                      rows, predicted;
     int                      config_rows;    // rows of the current configuration
     struct prediction_errors fitted, others;
-    status                   outcome;    // of a single row: whether it can run
+    status                   outcome;    // JSON of a single row: why it cannot run; OK: it can
 };
 
 static void print_row(const struct predictions *table, const struct predict_row *row)
@@ -323,15 +323,15 @@ static status add_row(struct predictions *table, struct predict_row *row)
         table->predicted++;
         show_add_error(row->job.config.published.fitted ? &table->fitted : &table->others, row->error_percent);
     }
-    if (table->is_alone && failed(&row->support)) {
-        table->outcome = row->support;
+    if (table->is_alone && table->list == NULL && failed(&row->support)) {
+        return row->support;
     }
-    if (table->list != NULL || !failed(&table->outcome)) {
-        print_row(table, row);
+    print_row(table, row);
+    status outcome = !table->is_alone ? OK : failed(&row->support) ? row->support : check_fit(row);
+    if (table->list == NULL) {
+        return outcome;
     }
-    if (table->is_alone && !failed(&row->support)) {
-        table->outcome = check_fit(row);
-    }
+    table->outcome = outcome;    // returned after the JSON is printed
     return OK;
 }
 

@@ -11,7 +11,7 @@
 #include "gswbench/sweep.h"
 #include "internal.h"
 
-// Limits for warnings. Above 92 % of device memory, little room is left for what the estimates miss.
+// Limits for warnings. Above 92 % of device memory, little memory is left for errors of the estimates.
 static const double memory_limit_percent = 92.0, imbalance_limit_percent = 5.0;
 
 // Returns the memory that gswbench itself needs for the job: its plan, NCCL's connections and the CUDA context.
