@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <string.h>
 
 #include "command.h"
@@ -101,6 +102,18 @@ Test(predict_command, writes_a_prediction_as_a_result)
     expect_error("predict llama3.1-70b --ranks 64 -o /dev/null/x", EXIT_OUTPUT,
                  "cannot create /dev/null/x: Not a directory");
     remove_folder();
+}
+
+Test(predict_command, writes_no_trace_of_a_job_that_it_cannot_predict)
+{
+    char path[sizeof(folder) + 16];
+    make_folder();
+    snprintf(path, sizeof(path), "%s/none.json", folder);
+    expect_error(line_of("predict tiny-llama --ranks 2 --no-range --trace %s", path), 3,
+                 "[hardware] peak_bf16 is unknown: set it, or use a profile that has it, e.g. --gpu h100-sxm; gswbench "
+                 "calibrate "
+                 "writes one of this machine");
+    cr_expect_neq(access(path, F_OK), 0, "%s", path);
 }
 
 Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
