@@ -20,8 +20,8 @@ static const char *const obstacles[] = {"model.", "train.sequence", NULL};
 // Settings that have no influence on the step and are not compared. A preset is only a name for other settings.
 static const char *const ignored[] = {"model.preset", "published.", "run.output", NULL};
 
-// Sections with the inputs of a prediction. If two results use different profiles, the comparison lists the names of
-// the profiles instead of every value.
+// Sections with the inputs of a prediction. They are compared only between two predictions. If these use different
+// profiles, only the names of the profiles are compared, not every value.
 static const char *const costs[]    = {"hardware.", "software.", NULL};
 static const char *const profiles[] = {"hardware.profile", "software.profile", NULL};
 
@@ -185,9 +185,10 @@ bool comparison_shares_errors(const struct comparison *comparison)
            has_same_profiles(comparison->first, comparison->second);
 }
 
-// Returns the statistics of the step time. The interval of a prediction is its error range. Two predictions with the
-// same profiles share most of their error, which cancels in the ratio. So each gets only half of
-// PREDICTED_CHANGE_ERROR, or 0 if their step times are equal.
+// Returns the statistics of the step time. The interval of a prediction reaches two standard deviations of its error in
+// both directions. Two predictions with the same profiles share most of their error, which cancels in the ratio of
+// their step times. Then each interval reaches half of PREDICTED_CHANGE_ERROR, or has no width if the step times are
+// equal.
 static struct statistics find_step(const struct result *result, const struct result *other)
 {
     struct statistics step = result->figures.step;
@@ -270,8 +271,8 @@ bool report_computes(const char *kind)
     return false;
 }
 
-// Adds the times of compute ops to the rows of their families. Communication is skipped: its time is mostly waiting,
-// which the waterfall shows.
+// Adds the times of compute ops to the rows of their families, such as "norm" for norm_forward. Communication is
+// skipped: its time is mostly waiting, which the waterfall shows.
 static void add_ops(struct comparison *comparison, const struct result *result)
 {
     for (int64_t i = 0; i < result->op_time_count; i++) {
@@ -340,8 +341,8 @@ void comparison_free(struct comparison *comparison)
     *comparison = (struct comparison){0};
 }
 
-// Lists the job settings that differ, with their second value: "parallel.tp 8, ranks 16". Job settings have a dot in
-// their name, facts of the machine do not.
+// Lists the settings of the job that differ, with the values of the second result: "parallel.tp 8, ranks 16". These are
+// the number of ranks, and all names with a dot. Names without a dot are facts of the machine.
 const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes)
 {
     size_t used = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes a comparison as an HTML page: a table of the results, then for each result the differences from the first.
+// Writes an HTML page that compares one or more results with a first result: a table of all results, and for each
+// result its differences from the first.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -143,7 +144,8 @@ static void write_values(const struct comparison_row *row, int decimals, FILE *f
     }
 }
 
-// Draws the bar of a waterfall part: left of the zero line if the part became faster, right of it if it became slower.
+// Draws the change of a waterfall part or op family as a bar: left of the zero line if it became faster, right of the
+// line if it became slower.
 static void write_bar(double change, double maximum, double minimum, FILE *file)
 {
     double width = maximum - minimum;

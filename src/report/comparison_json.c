@@ -41,8 +41,8 @@ static const struct json_field rows[] = {
     ROW_REAL(comparison_row, "second_s", second),
     JSON_END
 };
-// One of the two results. One of the four pointers has its figures, depending on the key that they have in result.json;
-// the other three are NULL.
+// One of the two compared results. Of the four pointers, only the one for the key that the figures have in result.json
+// points to the figures. The other three are NULL.
 struct side {
     struct result                result;
     const struct result_figures *right, *emulated, *predicted, *unverified;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes a comparison as text: the settings that differ, the verdict, and a table of both results. A table of waterfall
 // parts explains the change of the step time; the changes of the parts add up to it. If the second result has a lower
-// precision, the text says why it gained less than the ratio of the peaks.
+// precision, the text says why its speed-up is below the ratio of the peak FLOP/s.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void write_side(const char *name, const struct comparison_repeats *repeat
     report_write_layout(result, file);
 }
 
-// Names the reasons of a result that is not clean: "# first is DEGRADED: foreign-load".
+// Writes why a result is neither VALID nor simulated: "# first is DEGRADED: foreign-load".
 static void write_doubt(const char *name, const struct result *result, FILE *file)
 {
     const char *separator = ":";
@@ -67,7 +67,7 @@ const char *comparison_verdict(const struct comparison *comparison)
     return is_predicted && is_equal ? "equal within error" : statistics_change_names[comparison->step.verdict];
 }
 
-// Names the source of the interval that the change of the step time has.
+// Names the source of the interval around the speed-up.
 static const char *name_interval(const struct comparison *comparison)
 {
     bool first = result_is_predicted(comparison->first), second = result_is_predicted(comparison->second);
@@ -112,7 +112,8 @@ static void write_verdict(const struct comparison *comparison, FILE *file)
     }
 }
 
-// Writes a table row: the values of both results, formatted by `print`, and the change in percent.
+// print_value formats one value of a table row. write_row writes the row: the values of both results, and the change in
+// percent.
 typedef const char *print_value(double value);
 
 static void write_row(const char *name, print_value *print, double first, double second, FILE *file)
@@ -343,7 +344,8 @@ static void write_why(const struct comparison *comparison, FILE *file)
 }
 
 // Writes the waterfall parts that change in the direction of the step: shorter parts if the second step is shorter,
-// else longer parts. Leaves out parts below 5 % of the step's change. Writes nothing for equal steps.
+// else longer parts. Leaves out parts below 5 % of the step's change. Writes nothing if the change of the step is
+// within MIN_CHANGE.
 static void write_change(const struct comparison *comparison, FILE *file)
 {
     struct comparison_row whole  = sum(comparison);

@@ -18,7 +18,7 @@ const char *report_safe(const char *from);
 const char *report_seconds(double seconds);
 
 // For HTML pages. report_digits prints seconds with four significant digits. report_decimals returns the number of
-// decimals of that text. A table prints each time with the number of decimals that its step time has.
+// decimals of that text. All times of a table have as many decimals as its step time.
 const char *report_digits(double seconds);
 int         report_decimals(double seconds);
 
@@ -61,7 +61,8 @@ void html_write_compute_times(const struct result *result, FILE *file);
 void report_write_whole_end(const struct result *result, FILE *file);
 
 // report_longest_rank returns the rank with the largest excess of compute time over the median of the ranks with the
-// same work. report_expected_parts returns the predicted waterfall (report_text.c). NULL: unknown.
+// same work; NULL: unknown. report_expected_parts returns the waterfall that was predicted for a run; NULL: unknown, or
+// the result is itself a prediction (report_text.c).
 const struct result_rank *report_longest_rank(const struct result *result);
 const struct waterfall   *report_expected_parts(const struct result *result);
 
@@ -132,7 +133,7 @@ void html_write_number(FILE *file, const char *title, const char *format, double
 void html_write_figure(FILE *file, const char *value, const char *unit, const char *label, const char *note, ...)
     __attribute__((format(printf, 5, 6)));
 
-// Writes a cell with a bar that begins at the fraction `from` of the width.
+// Writes a cell with a bar. from and share: start and length of the bar, as fractions of the width of the cell.
 void html_write_bar(int colour, double from, double share, FILE *file);
 
 // A legend entry.

@@ -51,7 +51,7 @@ static int skip_space(FILE *file)
     return byte;
 }
 
-// Returns the JSON member that has the first of these names that exists; NULL: none exists.
+// Returns the JSON member with the first name in `names` that the object has; NULL: it has none of them.
 static json_t *member(const json_t *object, const char *const names[3])
 {
     json_t *found = NULL;
@@ -61,8 +61,8 @@ static json_t *member(const json_t *object, const char *const names[3])
     return found;
 }
 
-// Returns the value of a JSON number. Also accepts a number in a string, as protobuf writes 64-bit numbers. NaN:
-// neither.
+// Returns the value of a JSON number. Also accepts a number in a string, as protobuf writes 64-bit numbers. Returns NaN
+// for any other value.
 static double real_of(const json_t *value)
 {
     double real = NAN;
@@ -256,8 +256,8 @@ const char *const kernel_part_names[] = {
 
 enum { PATTERNS_MAX = 30 };
 
-// The first row with a pattern that occurs in the lower-case kernel name gives the part. A fused kernel counts as the
-// work that a cast was fused into: a norm with a cast is a norm.
+// The first row with a pattern that occurs in the lower-case kernel name gives the part. A kernel with a fused cast
+// counts as the other work of the kernel: a norm with a cast is a norm.
 static const struct {
     enum kernel_part  part;
     const char *const patterns[PATTERNS_MAX];    // ends with NULL

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Reads MLPerf logs line by line. Programs log every step, every tenth step, or only blocks of steps between
-// evaluations. All of these logs have a count of samples or tokens. The count divided by the batch gives the number of
-// steps of an interval.
+// Reads MLPerf logs line by line, and divides the training time into intervals of one or more steps. Programs log every
+// step, every tenth step, or only blocks of steps between evaluations. Entries count the samples or tokens so far. This
+// count, divided by the batch (in samples or tokens), gives the number of steps.
 #include "gswbench/mlperf.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 enum { LINE_BYTES = 1 << 16, INTERVALS_MAX = 1 << 20, SPREAD_COUNT_MIN = 20 };
 
-static const double slow = 1.05;    // an interval is slow if it takes more than this factor times the median
+static const double slow = 1.05;    // an interval is slow if its time per step is above this factor times the median
 
 // clang-format off
 const struct mlperf_benchmark mlperf_benchmarks[] = {

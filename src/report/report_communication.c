@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes the communication ops of the traced step as text and as a table of the page, sorted by total time.
+// Writes the communication ops of the traced step as text and as a table of report.html, sorted by total time.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -47,8 +47,9 @@ static void name_number(char text[32], double value, double unit)
     snprintf(text, 32, isfinite(value) ? "%.*f" : "-", value / unit < 100 ? 2 : 0, value / unit);
 }
 
-// Formats the numbers of a row. by: NCCL's algorithm, protocol and channels, "RING LL x 4". late: rank that arrives
-// last most often, share of the ops in which it does, and extra wait, "rank 3 (host), last in 62 %, 12.3 us".
+// Formats the numbers of a row. by: NCCL's algorithm, protocol and channels, "RING LL x 4". late: the rank that arrives
+// last most often, the share of the ops in which it is last, and how long the first rank to arrive then waits, "rank 3
+// (host), last in 62 %, 12.3 us".
 static void name_numbers(const struct result *result, const struct result_communication_time *time,
                          struct numbers *text)
 {

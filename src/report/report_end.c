@@ -150,8 +150,8 @@ static void put_published(struct end *end, const struct result *result)
     }
 }
 
-// Prints the expected step time and its standard deviation (percent). A deviation of up to twice that counts as
-// expected.
+// Prints the expected step time and its standard deviation in percent. A difference of up to two standard deviations
+// counts as expected.
 static void put_expected(struct end *end, const struct result *result)
 {
     const struct result_expectation *expectation = &result->expectation;

@@ -223,7 +223,7 @@ enum { BARS = 3 };
 
 struct bar {
     const char *name;
-    double      share;    // NaN: unknown
+    double      share;    // MFU, as a fraction of 1; NaN: unknown
 };
 
 // Returns the published MFU or, if only a step time was published, the MFU that follows from it.

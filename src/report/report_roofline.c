@@ -14,13 +14,13 @@ enum { FAMILIES = OP_COUNT, HEIGHT = 220, TOP = 8, AXIS = 24 };
 struct family {
     char   name[24];
     double seconds, flops, bytes;
-    int    colour;    // colour of its point and bar
+    int    colour;    // colour of the family's point and bar
 };
 
 struct roofline {
     struct family family[FAMILIES];
     int           count;
-    double        peak, bandwidth;    // NaN: unknown
+    double        peak, bandwidth;    // FLOP/s and bytes/s; NaN: unknown
 };
 
 static struct family *find_family(struct roofline *roofline, const char *name)

@@ -62,7 +62,8 @@ static void write_communications(const struct result *result, FILE *file)
                       "communication.</p></section>\n");
         return;
     }
-    // Folded if the page also has the table of the traced step, which shows the same collectives with their times.
+    // The table is folded if the page also has the table of the traced step, which shows the same collectives with
+    // their times.
     fprintf(file, "<section class=card><details%s><summary>Collectives of a step</summary>",
             result->communication_time_count > 0 ? "" : " open");
     fprintf(file, "<div class=scroll><table><tr><th>kind</th><th>axes</th><th>type</th><th class=n>ranks</th>"
@@ -166,7 +167,7 @@ static void write_layout(const struct result *result, FILE *file)
 }
 
 // Returns whether the value, which may come from a file, differs from the option's default. In [hardware] and
-// [software] only the profile counts, as it sets the other options. [published] and [fault] never count.
+// [software] only the profile counts, because the profile sets the other options. [published] and [fault] never count.
 static bool is_changed(const struct result_entry *entry)
 {
     static const char *const taken[] = {"hardware.", "software.", "published.", "fault."};

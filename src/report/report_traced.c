@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Draws the traced step in report.html: its waterfall, memory by storage, and the actions of each pipeline stage.
+// Draws the traced step in report.html: its waterfall, its memory (weights, gradients and so on), and the actions of
+// each pipeline stage.
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -56,8 +57,8 @@ static void write_seconds(double seconds, int decimals, const char *sign, FILE *
     fprintf(file, "<td class=n>%s%.*f s</td>", seconds >= 0.0 ? sign : "", decimals, seconds);
 }
 
-// Draws a bar per waterfall part. Each bar begins where the previous bar ends; a negative part goes back. A further
-// column has the predicted seconds of the part.
+// Draws a bar per waterfall part. Each bar begins where the previous bar ends; a negative part goes back. Further
+// columns have the predicted seconds of the part, and the difference from them.
 static void write_bars(const struct result *result, FILE *file)
 {
     const struct result_trace *trace    = &result->trace;
@@ -145,7 +146,8 @@ static double y_of(double bytes, double maximum)
     return HEIGHT - AXIS - (HEIGHT - TOP - AXIS) * bytes / maximum;
 }
 
-// Draws the axis of bytes. Its ticks are powers of two, which number_bytes prints without decimals.
+// Draws the axis of bytes. The distance of its ticks is a power of two, so most labels are whole numbers. Their ".00"
+// is removed.
 static void write_bytes_axis(double maximum, FILE *file)
 {
     double tick = exp2(floor(log2(maximum / TICKS)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Makes a table of results and writes it as text, Markdown, CSV, HTML and JSON. Runs of the same job on the same number
-// of ranks are repeats and share a row; other numbers of ranks are rows that show how the job scales.
+// Makes a table of results and writes it as text, Markdown, CSV, HTML and JSON. Repeats of a job, which have the same
+// settings and number of ranks, share a row. Rows of the same job with more ranks show how the job scales.
 #include "gswbench/comparison.h"
 
 #include <inttypes.h>
@@ -115,8 +115,8 @@ static double tokens_a_rank(const struct table_row *row)
     return row->tokens_per_second / (double)row->key.ranks;
 }
 
-// Sets the throughput per rank relative to the job's first row, which has the fewest ranks. All rows of the job with
-// the fewest ranks have no efficiency (NaN).
+// Sets the throughput per rank relative to the job's first row, which has the fewest ranks. Rows with the fewest ranks
+// of their job have no efficiency (NaN).
 static void set_efficiency(struct table *table)
 {
     const struct table_row *first = table->rows;
@@ -234,8 +234,8 @@ static bool is_sound(const struct table_row *row)
            strcmp(row->key.verdict, result_verdict_names[VERDICT_PREDICTED]) == 0;
 }
 
-// Whether the row is better than the other. Whole models come before proxies, then valid runs before other runs, then
-// the higher throughput per rank decides.
+// Whether the row is better than the other. Whole models come before proxies, then VALID runs and predictions before
+// other results. Then the higher throughput per rank decides.
 static bool is_better(const struct table_row *row, const struct table_row *other)
 {
     bool is_proxy = strcmp(row->key.label, row->key.config) != 0;
