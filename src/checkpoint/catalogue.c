@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens a checkpoint: finds its folder, reads all headers, and sorts the slices by tensor.
+// Opens a checkpoint: finds its folder, reads the header of every safetensors file, and sorts the slices by tensor. A
+// slice is a rectangle of a tensor.
 #include "catalogue.h"
 
 #include <inttypes.h>
@@ -57,7 +58,8 @@ static status add_file(struct catalogue *catalogue, const char *name)
     return OK;
 }
 
-// Sets tensor and rectangle of a slice from its entry. Returns the problem, or NULL.
+// Sets the tensor and the rectangle of a slice from its entry in the header of the file. Returns NULL, or text that
+// says what is wrong with the entry.
 static const char *describe(struct stored *stored, bool is_ours)
 {
     const struct safetensor *entry = &stored->entry;
@@ -95,7 +97,7 @@ static status add_slices(struct catalogue *catalogue, const struct safetensors_r
     return OK;
 }
 
-// Compares a file with its entry in the manifest, if there is one.
+// Compares a file with its entry in the manifest. said: the entry; NULL: the checkpoint has no manifest.
 static status check_file(const struct safetensors_reader *reader, const struct manifest_file *said)
 {
     char checksum[CHECKSUM_BYTES];
@@ -181,7 +183,7 @@ static status open_named(struct catalogue *catalogue, const json_t *map, json_t 
     return OK;
 }
 
-// Opens the files that the index names. Each tensor must be in the file that the index names for it.
+// Opens the files that model.safetensors.index.json names. Each tensor must be in the file that the index names for it.
 static status open_indexed(struct catalogue *catalogue, const json_t *map)
 {
     if (!json_is_object(map)) {
@@ -315,7 +317,7 @@ static int order_slices(const void *a, const void *b)
     return order != 0 ? order : (x->at.column > y->at.column) - (x->at.column < y->at.column);
 }
 
-// Returns the slices of one tensor, which are consecutive. first: index of the first.
+// Returns the tensor whose first slice has index `first`. The slices of a tensor are consecutive.
 static struct stored_tensor find_tensor_at(const struct catalogue *catalogue, int64_t first)
 {
     struct stored_tensor tensor = {.slices = &catalogue->slices[first]};

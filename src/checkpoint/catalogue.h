@@ -33,13 +33,14 @@ struct catalogue {
     int64_t        count;
     int32_t        file_count;
 
-    // State of the reader.
+    // State of catalogue_read and catalogue_read_into.
     int32_t              open_file;    // index of the open file; -1: none
     int64_t             *ends;         // [file_count]: end of the last slice in each file; NULL before a file is opened
     int                  descriptor;
     int64_t              ahead;    // end of the region that the page cache was asked to load
     const struct stored *last;
-    // destination: buffer for a tensor of this rank before it is copied to the device
+    // data: buffer with the data that catalogue_read returned. destination: buffer for a tensor of this rank before it
+    // is copied to the device.
     void                   *data, *destination;
     int64_t                 read_bytes;    // bytes read so far
     struct checkpoint_watch watch;         // tells the watchdog about progress
@@ -58,7 +59,8 @@ status catalogue_load_json(const struct catalogue *catalogue, const char *name, 
 status catalogue_open(struct catalogue *catalogue, const char *path, bool verifies);
 void   catalogue_close(struct catalogue *catalogue);
 
-// Finds a tensor by state and name; count is 0 if there is none.
+// Finds the stored tensor with a state (weight, master weight or moment) of the weight `name`. If the checkpoint has
+// none, count is 0.
 struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum state state, const char *name);
 
 // Returns the type of exported weights. It is fp32 if some weights are stored only as masters.
@@ -69,8 +71,8 @@ enum format catalogue_weight_format(const struct catalogue *catalogue);
 bool   catalogue_has(const struct catalogue *catalogue, const char *name);
 status catalogue_check(const struct catalogue *catalogue, const struct plan *plan);
 
-// Reads data of a slice, which stay valid until the next call. rows: the requested rectangle, then the rectangle that
-// was read. If data are verified, this is the whole slice, because the checksum covers all of it.
+// Reads data of a slice, which stay valid until the next call. rows: before the call, the rectangle to read; after it,
+// the rectangle that was read. If data are verified, this is the whole slice, because the checksum covers all of it.
 status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *rows,
                       const void **data);
 
@@ -86,7 +88,7 @@ struct destination {
 status catalogue_fill(struct catalogue *catalogue, enum state state, const struct slice *wanted,
                       const struct destination *destination);
 
-// Reads a rectangle of a slice. If data are verified, it must be the whole slice.
+// Reads the rectangle `at` of a slice. If data are verified, the rectangle must be the whole slice.
 status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,
                            void *data);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reads slices in pieces, so that each piece is checksummed while it is in the CPU cache. Also reads ahead.
+// Reads slices of a checkpoint in pieces, so that each piece is checksummed while it is in the CPU cache. Also asks the
+// kernel to read ahead.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -48,7 +49,8 @@ static void find_ends(struct catalogue *catalogue)
     }
 }
 
-// Fails unless the file ends with its last slice. Otherwise it is not the file whose header rank 0 has read.
+// Fails unless the file ends with its last slice. If it does not, this rank sees another file than rank 0, which has
+// read the header.
 static status check_size(struct catalogue *catalogue, const char *path, const struct stat *about)
 {
     if (catalogue->ends == NULL) {
@@ -81,7 +83,8 @@ static status open_data(struct catalogue *catalogue, const struct stored *stored
     return check_size(catalogue, path, &about);
 }
 
-// Asks the page cache to load the bytes after this slice while it is checksummed, because most reads are sequential.
+// Asks the kernel to load the bytes after a slice into the page cache while the slice is read, because most reads are
+// sequential. end: offset at which the slice ends.
 static void read_ahead(struct catalogue *catalogue, int64_t end)
 {
     int64_t from = catalogue->ahead > end && catalogue->ahead < end + AHEAD_BYTES ? catalogue->ahead : end;

@@ -21,7 +21,7 @@ enum { NAME_BYTES = 64 };    // size of a file name
 
 static const int64_t shard_bytes_default = 5000000000;    // the default of Hugging Face's writer
 
-// Returns the entry of a part of a weight in a safetensors file.
+// Returns the entry of a weight part in the header of a safetensors file. A part is one tensor of the file.
 static struct safetensor describe_part(const struct weight_part *part, enum format format)
 {
     struct safetensor tensor = {.format = format, .dims = part->is_vector ? 1 : 2, .dim = {part->rows, part->columns}};
@@ -32,7 +32,7 @@ static struct safetensor describe_part(const struct weight_part *part, enum form
     return tensor;
 }
 
-// State while the list is made: the format of its tensors, and the size of its last file.
+// State of exports_list: the format of its tensors, and the size of its last file.
 struct shard_state {
     enum format format;
     int64_t     shard_bytes, bytes_used;    // maximum and current bytes of data in the last file
@@ -63,7 +63,8 @@ static int64_t count_owners(const struct plan *plan)
     return mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }
 
-// Makes the plans of the ranks that together have all weights: one per pipeline stage and expert-parallel rank.
+// Plans the ranks ("holders") that together have all weights: one rank for each combination of pipeline stage and
+// expert-parallel rank.
 static void declare_holders(struct export_list *list, const struct plan *plan)
 {
     int64_t *ranks = memory_allocate((size_t)list->holder_count * sizeof(*ranks));
@@ -75,8 +76,8 @@ static void declare_holders(struct export_list *list, const struct plan *plan)
     free(ranks);
 }
 
-// Returns whether a holder lists a unit. Expert weights are listed for every expert-parallel rank, other weights once
-// per pipeline stage, and tied weights only where the original is.
+// Returns whether a holder lists the weights of a unit. Expert weights are listed for every expert-parallel rank, other
+// weights once per pipeline stage. A copy of a tied embedding is not listed.
 static bool is_listed(const struct plan *plan, int64_t holder, const struct plan_unit *unit)
 {
     return !unit->is_copy && (unit->is_experts || holder % count_owners(plan) == 0);
@@ -111,7 +112,7 @@ static void list_biases(struct export_list *list, const struct plan *plan)
     }
 }
 
-// Appends the weights of a holder's units that are at this place in the model's order.
+// Appends the weights of those units of a holder that have this index (plan_unit.place) in the model.
 static void append_units(struct export_list *list, const struct plan *plan, int64_t holder, int64_t place,
                          struct shard_state *shard_state)
 {
@@ -192,8 +193,8 @@ static float *read_updated(const struct weight_source *source, const struct plan
     return values;
 }
 
-// Returns whether this rank provides a part. Only the first of the ranks with the same values does. place->part is NULL
-// if another pipeline stage has the part.
+// Returns whether this rank passes its values of a part to gather_values. Of the ranks with the same values, only the
+// first one does. place->part is NULL if another pipeline stage has the part.
 static bool provides_part(const struct plan *plan, const struct part_place *place)
 {
     const struct weight_part *part = place->part;
@@ -205,7 +206,7 @@ static bool provides_part(const struct plan *plan, const struct part_place *plac
     return !unit->is_copy && mesh_group_index(&plan->mesh, plan->rank, replica_axes) == 0;
 }
 
-// Copies those wanted elements that this rank has; the other elements stay zero. own: what read_updated returns.
+// Copies those wanted elements that this rank has; the other elements stay zero. own: values from read_updated.
 static void copy_own(const struct part_place *place, const struct plan_unit *unit, const float *own,
                      struct plan_slice wanted, float *values)
 {
@@ -238,7 +239,8 @@ static void gather_values(const struct weight_source *source, float *values, int
     free(all);
 }
 
-// Rank 0 tells the other ranks that a part follows. Without this, they would wait for a part after a failure of rank 0.
+// Broadcasts from rank 0 whether a part follows, and returns it. Otherwise, if rank 0 failed, the other ranks would
+// wait for the next part forever.
 static bool announce_next(struct comm *comm, bool follows)
 {
     int32_t answer = follows;
@@ -341,7 +343,7 @@ static const char *name_shard(const struct export_list *list, int32_t tensor, ch
     return list->shards == 1 ? WEIGHTS_NAME : name;
 }
 
-// Writes the exports from begin to end - 1 to their file.
+// Writes the file with the exports begin to end - 1.
 static status write_shard(const struct weight_source *source, const struct export_list *list, int32_t begin,
                           int32_t end, const struct output_folder *folder)
 {

@@ -236,7 +236,7 @@ status describe_compare(const char *path, const json_t *expected, const json_t *
     const json_t *wanted = find_scaling(expected), *scaling = find_scaling(found);
     TRY(compare_keys(path, expected, found));
     if (json_object_get(expected, "rope_interleave") != NULL && json_object_get(found, "rope_interleave") == NULL) {
-        // if it is missing, transformers uses true
+        // if the file lacks the key, transformers uses true
         return report_difference(path, "rope_interleave", json_false(), json_true());
     }
     if (theta != NULL && !are_equal(json_object_get(expected, "rope_theta"), theta)) {

@@ -58,7 +58,7 @@ int32_t exports_name_bias(const struct plan *plan, int32_t index, char name[SAFE
 // Finds the weight and the part of an export in a plan.
 struct part_place exports_find(const struct plan *plan, const struct export *export);
 
-// Tell the watchdog about progress, if it has callbacks.
+// Tell the watchdog about progress, if the caller has set the callbacks of `watch`.
 static inline void checkpoint_enter(const struct checkpoint_watch *watch, const char *path)
 {
     if (watch->enter != NULL) {
@@ -81,7 +81,8 @@ status safetensors_refuse(const char *path, const char *name, const char *proble
 
 // safetensors.c: checksum_print prints a checksum in hexadecimal. checksums_describe returns the metadata to write.
 // checksums_of_header computes the checksum of a header's text, which it modifies. checksums_read compares it with the
-// metadata, and reads the checksums of tensors; metadata NULL: there are none. checksums_verify checks a tensor's data.
+// metadata, and reads the checksums of tensors. metadata: NULL if the file has none. checksums_verify checks a tensor's
+// data.
 enum { CHECKSUM_BYTES = 17 };
 void     checksum_print(uint64_t checksum, char text[CHECKSUM_BYTES]);
 json_t  *checksums_describe(const struct safetensor *tensors, int32_t count, uint64_t header_checksum);

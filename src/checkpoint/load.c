@@ -58,8 +58,8 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
     return OK;
 }
 
-// Finds the stored tensor from which to load a state. For weights these are weights of the same type, else masters. If
-// masters are missing, it returns the weights.
+// Finds the stored tensor from which to load a state. For weights these are stored weights of the type `format`, else
+// masters, else weights of another type. For masters these are stored masters, else weights.
 static struct stored_tensor find_source(const struct catalogue *catalogue, enum state state, enum format format,
                                         const char *name)
 {
@@ -121,7 +121,8 @@ static status load_state(struct catalogue *catalogue, const struct plan *plan, c
     return result;
 }
 
-// Reads a tensor that must be a single fp32 slice of this size. Otherwise fails with the problem.
+// Reads a tensor that must be a single fp32 slice of `bytes` bytes. If it is not, returns an error with the text
+// `problem`.
 static status read_one(struct catalogue *catalogue, const char *name, int64_t bytes, const char *problem,
                        const void **data)
 {
@@ -138,8 +139,8 @@ static bool has_tensor(const struct catalogue *catalogue, const char *name)
     return catalogue_find(catalogue, STATE_WEIGHT, name).count > 0;
 }
 
-// Loads the state of delayed scaling, which is the same on every rank. If the checkpoint has none, scaling starts
-// afresh.
+// Loads the state of delayed FP8 scaling, which is the same on every rank. If the checkpoint has none, the job keeps
+// its initial scales.
 static status load_scaling(struct catalogue *catalogue, const struct plan *plan, struct step *step)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];
@@ -204,7 +205,7 @@ static status load_biases(struct catalogue *catalogue, const struct plan *plan, 
     return result;
 }
 
-// A unit of a checkpoint, from which read_weight reads.
+// An FSDP unit, for read_weight, which reads the stored weights of the unit.
 struct stored_unit {
     struct catalogue       *catalogue;
     const struct plan      *plan;
@@ -290,12 +291,13 @@ static void *share_items(struct comm *comm, void *items, size_t bytes)
     return items;
 }
 
-// Broadcasts the index from rank 0. If a thousand ranks read every header themselves, they would open a million files.
+// Broadcasts the catalogue from rank 0. If each of a thousand ranks read every header itself, they would open a million
+// files.
 static void share_catalogue(struct catalogue *catalogue, struct comm *comm)
 {
     struct catalogue told = *catalogue;
     comm->ops->share(comm, &told, sizeof(told), 0);
-    if (comm->topology.rank != 0) {    // rank 0's pointers and descriptors have no meaning here
+    if (comm->topology.rank != 0) {    // pointers and file descriptors of rank 0 are invalid here
         *catalogue                 = (struct catalogue){.is_ours    = told.is_ours,
                                                         .verifies   = told.verifies,
                                                         .count      = told.count,

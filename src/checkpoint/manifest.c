@@ -262,7 +262,7 @@ int64_t folders_newest(const char *path)
     return newest;
 }
 
-// Returns whether a save writes files of this name, which includes temporary files.
+// Returns whether a save writes a file of this name, other than the manifest. This includes temporary files.
 static bool is_save_file(const char *name)
 {
     size_t length       = strlen(name);

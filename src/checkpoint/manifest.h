@@ -53,13 +53,13 @@ status manifest_model(const struct manifest *manifest, struct model_config *mode
 // Reads a whole file; the caller frees the text. Errors are EXIT_CHECKPOINT and name the path.
 status file_load(const char *path, char **text, size_t *bytes);
 
-// Name of the subfolder of [checkpoint] save for a saved step.
+// Name of the folder of a saved step. It is a subfolder of the folder in the option [checkpoint] save.
 #define FOLDER_NAME "step-%08" PRId64
 
 // Returns the step of the newest complete checkpoint; -1: there is none.
 int64_t folders_newest(const char *path);
 
-// Creates the folder of a step and opens it. Removes files of an interrupted save. Fails if it has a complete
+// Creates the folder of a step and opens it. Removes files of an interrupted save. Fails if the folder has a complete
 // checkpoint.
 status folders_claim(struct output_folder *folder, const char *path, int64_t step,
                      const struct checkpoint_watch *watch);

@@ -21,7 +21,7 @@
 
 enum { HEADER_BYTES_MAX = 100000000, DIMS_MAX = 4 };
 
-// dtype in a file. FP8 tensors are never in a file.
+// dtype of each format in a file. FP8 tensors are never in a file.
 const char *const safetensors_codes[] = {[FORMAT_F32] = "F32", [FORMAT_BF16] = "BF16", [FORMAT_I32] = "I32"};
 enum { FORMAT_CODES = sizeof(safetensors_codes) / sizeof(safetensors_codes[0]) };
 

@@ -61,7 +61,7 @@ static int64_t entry_bytes(const struct safetensor *entry)
     return format_bytes(entry->format, entry->dim[0] * (entry->dims == 2 ? entry->dim[1] : 1));
 }
 
-// Consumes a piece of a slice's data.
+// Callback of pass_entry that receives a piece of a slice's data.
 typedef status take_data(void *context, const void *data, int64_t bytes);
 
 // Passes the data of an entry to `take`, in pieces that stay in the CPU cache. Rejects NaN and infinities, because a

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Cuts a contiguous range of a unit into rectangles of whole tensors. A range may start and end within a row, so a
-// tensor can yield the end of a row, whole rows, and the start of a row. Also lists the slices that a rank saves.
+// Cuts a contiguous range of an FSDP unit into slices, which are rectangles of whole tensors. A range may start and end
+// within a row, so a tensor can yield the end of a row, whole rows, and the start of a row. Also lists the slices that
+// a rank saves.
 #include "slices.h"
 
 #include <inttypes.h>
@@ -49,8 +50,8 @@ struct rectangle rectangle_common(const struct rectangle *a, const struct rectan
     return common;
 }
 
-// Appends slices for the elements begin to end - 1 of this rank's block of a part. first: index of the block in the
-// unit.
+// Appends slices for the elements begin to end - 1 of this rank's block of a part. first: index of the block's first
+// element in the unit.
 static void append_run(struct slice_list *list, const struct weight_part *part, int64_t first, int64_t begin,
                        int64_t end)
 {
@@ -204,7 +205,7 @@ static void append_whole(struct shard *shard, const struct plan *plan, const cha
     shard->bytes += tensor->bytes;
 }
 
-// Appends the state of delayed scaling. Of the current amaxes, a save writes the maximum over all ranks.
+// Appends the state of delayed FP8 scaling. pass_entry replaces the current amaxes by their maxima over all ranks.
 static void append_scaling(struct shard *shard, const struct plan *plan)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];

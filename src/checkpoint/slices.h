@@ -10,8 +10,8 @@
 enum state { STATE_WEIGHT, STATE_MASTER, STATE_FIRST_MOMENT, STATE_SECOND_MOMENT, STATE_COUNT };
 extern const char *const state_prefixes[];    // prefixes of tensor names in files; "" for weights
 
-// state_tensor returns the tensor of the plan with a unit's state; -1: none. state_range returns the range of the
-// unit's elements in that tensor.
+// state_tensor returns the index of the plan's tensor that has a state of the unit's weights; -1: none. state_range
+// returns the range of the unit's elements in that tensor.
 int32_t           state_tensor(const struct plan_unit *unit, enum state state);
 struct plan_slice state_range(const struct plan_unit *unit, enum state state);
 

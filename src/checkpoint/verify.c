@@ -34,7 +34,7 @@ static status check_state(const struct catalogue *catalogue, const struct stored
                : catalogue_refuse(catalogue, stored->slices[0].tensor, "has a type that weights cannot have");
 }
 
-// Checks the states of a part, and adds the number of their slices to *slices.
+// Checks the states (weights, masters, moments) of a weight part, and adds the number of their slices to *slices.
 static status check_part(const struct catalogue *catalogue, const struct export *export, bool has_moments,
                          int64_t *slices)
 {
