@@ -35,7 +35,7 @@ static status read_job(struct job *job, const struct job_selection *selection, s
         launch = check_ranks(&job->config, selection->ranks, errors);
     }
     if (failed(&launch)) {
-        text_free(errors);    // the other errors follow from it
+        text_free(errors);    // the other errors are consequences of this one
         return launch;
     }
     return read;

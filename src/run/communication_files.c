@@ -117,7 +117,7 @@ void collect_text(struct comm *comm, int rank, const struct text_stream *own, st
     free(piece);
 }
 
-// Writes the file of one rank. Rank 0 opens it, and that rank sends its text.
+// Writes the file of the rank `rank`: rank 0 opens the file, and `rank` sends it the text.
 static void write_file(const struct communication_times_setup *setup, const struct communication_rows *rows, int rank,
                        const struct output_folder *inside, status *written)
 {

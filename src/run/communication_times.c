@@ -14,10 +14,10 @@
 #include "gswbench/statistics.h"
 #include "gswbench/text.h"
 
-enum { READINGS = 32, ALONE = 4 };    // per row: maximum sampled ops, and isolated runs with a warm-up
+enum { READINGS = 32, ALONE = 4 };    // per row: maximum of sampled ops; isolated runs, the first as warm-up
 
-// The times of one rank for one row, which ranks exchange. A row is all collectives of the same kind, size and group.
-// NaN: there are fewer samples, or the rank does not issue the collective.
+// The times of one rank for one row, which ranks exchange. A row is all ops of the step that are the same collective
+// (struct communication_row). NaN: there are fewer samples, or the rank does not issue the collective.
 struct readings {
     struct comm_choice chosen;
     double             seconds[READINGS], alone[ALONE], predicted;
@@ -43,7 +43,8 @@ struct communication_row communication_describe(const struct plan *plan, const s
                                       .stream     = op->stream};
 }
 
-// Adds a row to the list if there is room, or counts it if the list has an equal row. group_size 0 ends the list.
+// Adds a row to the list if there is room, or counts it if the list has an equal row. is_own: the row is one op of this
+// rank; otherwise it is from another rank's list, and the larger count is kept. group_size 0 ends the list.
 static void add_row(struct communication_row rows[COMMUNICATION_ROWS], const struct communication_row *row, bool is_own)
 {
     int i = 0;
@@ -57,7 +58,7 @@ static void add_row(struct communication_row rows[COMMUNICATION_ROWS], const str
     }
 }
 
-// Lists the different collectives that ranks issue. All ranks get the same list.
+// Lists the different communication ops of all ranks. All ranks get the same list.
 static void find_rows(const struct plan *plan, struct comm *comm, struct communication_row rows[COMMUNICATION_ROWS])
 {
     struct communication_row own[COMMUNICATION_ROWS] = {{.group_size = 0}};
@@ -158,8 +159,8 @@ static void add_value(struct series *series, double value)
     }
 }
 
-// Adds the times of a group. If its members wait longer than in earlier groups, also stores their mean wait and
-// the rank that most often enters last.
+// Adds the times of a group to `moving` (collectives of the step) and `alone` (isolated runs). If its members wait
+// longer than in earlier groups, also stores their mean wait and the rank that most often enters last.
 static void add_group(struct result_communication_time *time, const struct readings *all, const int64_t *members,
                       struct series *moving, struct series *alone)
 {

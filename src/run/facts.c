@@ -220,8 +220,8 @@ static double threads_per_core(const struct environment_cores *cores)
     return (double)(cores->threads * cores->sharers) / (double)cores->cores;
 }
 
-// Compares threads per core with [run] threads_per_core, for the rank with the most. Up to that limit the result gets a
-// note at worst.
+// Judges the rank with the most threads per core. If they are at most [run] threads_per_core, the result gets a note at
+// worst, and stays valid.
 static void add_oversubscription(struct result *result, const struct environment_peer *peers,
                                  const struct run_config *run)
 {

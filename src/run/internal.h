@@ -184,7 +184,8 @@ void compute_times_add(struct compute_times *times, const struct comm_topology *
 void compute_times_summarise(const struct compute_times *times, const struct comm_topology *topology, bool is_judged,
                              struct result_rank *own);
 
-// steps.c: decides when a run captures its step as a CUDA graph. The timed steps of each mode begin with step 1.
+// steps.c: decides when a run captures its step as a CUDA graph. If it times both modes, it times the eager steps 1 to
+// `tried`, and as many replayed steps after the first replay.
 struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, int64_t warmup);
 
 // Returns whether replayed steps were at least as fast as eager ones. seconds: median of eager and of replayed steps.

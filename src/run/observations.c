@@ -15,7 +15,8 @@
 #include "gswbench/clock.h"
 #include "internal.h"
 
-// Over a shorter time the error is too large, because /proc/stat counts ticks of 10 ms.
+// Minimum seconds of a measurement. Over a shorter time the error is too large, because /proc/stat counts ticks of 10
+// ms.
 static const double wall_seconds_min = 1;
 
 // CPU time and cores of a rank, which ranks exchange. Ranks that are threads of one process all report its CPU time.

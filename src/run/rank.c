@@ -340,7 +340,7 @@ static status finish(struct rank *rank)
     if (result->step_count > 0) {
         replicas_compare(result, &rank->steps);
     }
-    if (rank->benchmark->weights_out != NULL && !failed(&kept)) {    // the traced steps change the weights
+    if (rank->benchmark->weights_out != NULL && !failed(&kept)) {    // before the traced steps change the weights
         kept = checkpoints_write_weights(&rank->steps, &rank->weights);
     }
     if (result->step_count == result->planned_steps && rank->benchmark->job.config.trace.steps > 0) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The timed step loop. Ranks start a step together after a barrier, and each times it from its first op to the end of
 // its last. Inputs are filled before the barrier; losses and times are exchanged after the step. The loop also decides
-// whether to replay the step as a CUDA graph, which saves host time. On one node it does. On several nodes, network
-// proxy threads of NCCL also need host time, so the loop times warm-up steps in both modes and keeps the faster one.
+// whether to replay the step as a CUDA graph, which saves host time. On one node it always does. On several nodes,
+// network proxy threads of NCCL also need host time, so the loop times warm-up steps in both modes and keeps the faster
+// one.
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -279,7 +280,7 @@ static bool print_step(struct steps *steps, int64_t index)
     return !prints || fflush(stdout) == 0;
 }
 
-// Writes a step to the journal before it prints it, so that every printed step can be recovered.
+// Writes a step to the journal and then prints it, so that every printed step can be recovered.
 static status keep_step(struct steps *steps, int64_t index)
 {
     if (steps->hang_watch != NULL) {

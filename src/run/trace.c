@@ -20,7 +20,7 @@ struct traced {
     struct op_totals totals;
 };
 
-// CUPTI allows one subscriber per process; an attached profiler already holds it.
+// Fails if a profiler is attached to a rank, because CUPTI allows one subscriber per process, and the profiler is it.
 static status check_profilers(const struct environment_peer *peers, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {

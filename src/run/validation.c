@@ -157,7 +157,7 @@ static void hash_tensor(const struct steps *steps, int32_t tensor, XXH3_state_t 
     }
 }
 
-// Hashes either the weights of experts or all other weights, because both have different replica groups.
+// Hashes either the weights of experts or all other weights, because the two have different replica groups.
 static uint64_t hash_weights(const struct steps *steps, bool of_experts)
 {
     XXH3_state_t *state = XXH3_createState();

@@ -306,7 +306,7 @@ static void initialise_scaling(struct step *step, const struct plan *plan)
     fill(step, plan, scaling->scales, 1);
     fill(step, plan, scaling->factors, 1);
     fill(step, plan, scaling->amaxes, 0);
-    fill(step, plan, plan->clip_scale, NAN);    // NaN: AdamW only records amaxes, without an update
+    fill(step, plan, plan->clip_scale, NAN);    // with a NaN, AdamW records amaxes without an update
     if (scaling->history >= 0) {
         fill(step, plan, scaling->history, 0);
     }

@@ -40,7 +40,7 @@ int64_t distinct_choose(const struct plan *plan, bool *is_chosen)
     return count;
 }
 
-// A group on a stream. It has one communicator in step->groups.
+// A group of ranks, and a stream on which it communicates. Each such pair has one communicator in step->groups.
 struct seat {
     int     stream;
     int32_t group;
@@ -152,7 +152,7 @@ static void use_parts(const struct step *step, struct seat seat, const struct op
 }
 
 // Runs the chosen ops of a communicator once. Skips sends and receives, because opening the group has already connected
-// these ranks.
+// their peers.
 static void use_seat(const struct step *step, struct seat seat, const bool *is_chosen, void *const scratch[2])
 {
     const struct plan *plan = step->plan;

@@ -28,7 +28,8 @@ struct queued_op {
     atomic_int            *shown;       // receives `number` when the op starts, for the watchdog
     void                  *event;       // recorded on the device after the op, if another stream waits for it
     int32_t                number;      // index of the op in the plan, plus 1
-    // Row count that sizes the op, or the first one that the op reads; NULL: fixed size.
+    // Row count (number of rows of an expert, known only in the step) that sizes the op, or the first one that the op
+    // reads; NULL: fixed size.
     const struct row_count *row_count;
     int16_t                 wait_count;
     bool                    is_awaited;    // another stream waits for the op, so its completion is published
@@ -95,7 +96,7 @@ struct streams {
     struct step_progress          unseen;
     struct op_observer            observers[OBSERVER_COUNT];    // [observer_count], sorted by place
     int                           observer_count;
-    struct op_time               *carried;          // [ops]: receives the host time of staged ops; NULL: off
+    struct op_time               *carried;          // [ops]: receives the host times of staged ops; NULL: off
     struct stalls                *stalls;           // stall timers of the device's compute stream; NULL: off
     int                           rank, threads;    // threads: number of started threads
     pthread_mutex_t               mutex;
@@ -106,8 +107,8 @@ struct streams {
     bool                          is_closing;
 };
 
-// observers_set replaces the observer at its place; hooks = NULL removes it. observers_allow_replay returns whether a
-// graph replay may run without any observer's hooks.
+// observers_set replaces the observer that has this `place` in the order; hooks = NULL removes it.
+// observers_allow_replay returns whether a graph replay may run without any observer's hooks.
 void observers_set(struct streams *streams, enum observer_place place, const struct op_hooks *hooks, void *state);
 bool observers_allow_replay(const struct streams *streams);
 
@@ -185,7 +186,7 @@ struct step {
     int64_t             storage_bytes[STORAGE_COUNT];
     bool                is_lent[STORAGE_COUNT];    // allocated by the communicator
     struct comm_group **groups;                    // [STREAM_COUNT][plan->group_count]; NULL: unused by the stream
-    struct comm_choice *chosen;                    // [op_count]: the library's choices for ops of the setup; or NULL
+    struct comm_choice *chosen;                    // [op_count]: NCCL's algorithm for each distinct op; NULL: unknown
     int64_t             connection_bytes;          // device memory that the communication library took
     struct queued_op   *ops;                       // [plan->op_count]
     struct queued_op  **by_stream;                 // the same ops, sorted by stream
@@ -253,8 +254,8 @@ bool row_counts_apply(const struct streams *streams, const struct queued_op *que
 // Zeroes the weight gradient of an expert that received no rows.
 void row_counts_clear(const struct streams *streams, const struct known_rows *now);
 
-// Moves operands whose start depends on row counts to the worst alignment that a step can give them, for choosing
-// kernels.
+// Moves operands whose start depends on row counts to the worst alignment that a step can give them, so that the
+// backend chooses kernels that also run with that alignment.
 void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
 // These functions measure how long a device's compute stream waits for other streams (trace.c). The compute time of a

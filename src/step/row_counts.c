@@ -19,7 +19,7 @@ struct row_counts {
     const struct plan *plan;
     struct known      *known;         // [plan->row_count_total]
     int64_t           *parts;         // memory of known[].parts
-    int32_t           *numbers[2];    // pinned host memory for the copies; NULL: not a device
+    int32_t           *numbers[2];    // pinned host copies of own and received counts; NULL: no device
     struct backend    *backend;
 };
 

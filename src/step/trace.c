@@ -10,7 +10,7 @@
 struct trace {
     struct op_time                *times;       // [ops]
     double                         origin;      // start of the step on the host's clock
-    const struct backend_activity *activity;    // ops are timed by events or the host's clock
+    const struct backend_activity *activity;    // NULL: ops are timed by events or the host's clock, not by CUPTI
     struct {
         void *begin, *end;
     } * events;    // [ops]: events around each op; NULL members: the op is timed without events
