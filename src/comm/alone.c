@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A communicator for emulation, which runs one rank of a job without the others. Collectives fill the parts of other
-// ranks with copies of this rank's data; reductions return this rank's data. A pipeline receive returns normally
+// A communicator for emulation, which runs one rank of a job without the other ranks. Collectives fill the parts of
+// other ranks with copies of this rank's data; reductions return this rank's data. A pipeline receive returns normally
 // distributed numbers, so that ops see realistic values.
 #include <stdlib.h>
 
@@ -71,7 +71,7 @@ static void run(struct comm_group *group, const struct op *op, const void *in, v
         comm_copy(out, in, part);
         break;
     case OP_ALL_TO_ALL:
-        if (op->shape.communication.parts != NULL) {    // counts of the rows that come back to this rank
+        if (op->shape.communication.parts != NULL) {    // row counts per member; `out`: received rows
             bytes = format_bytes(format, comm_rows_before(op->shape.communication.parts->out, group->size) *
                                              op->shape.communication.parts->row);
         }

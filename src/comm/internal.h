@@ -27,7 +27,8 @@ typedef void    comm_reduction(void *out, const void *const *in, int64_t count, 
 comm_reduction  comm_sum;    // in[0] + in[1] + ..., accumulated in this order in fp32 and rounded once; i32 wraps
 comm_reduction *comm_reduction_of(enum op_kind kind);
 
-// Returns the stream whose communicator a stream uses. Pipeline sends and receives share one, so that they can match.
+// Returns the stream whose communicator a stream uses. The pipeline send and receive streams share a communicator, so
+// that sends and receives can match.
 int comm_rendezvous_stream(int stream);
 
 // Returns the name of the environment variable with this process's rank; NULL: no launcher.

@@ -135,7 +135,7 @@ static void group_close(struct comm_group *group)
     free(group);
 }
 
-// Waits until all members have called it.
+// Waits until all members of the rendezvous have called this function.
 static void meet(struct rendezvous *rendezvous)
 {
     pthread_mutex_lock(&rendezvous->mutex);

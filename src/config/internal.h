@@ -5,7 +5,8 @@
 #include "gswbench/arena.h"
 #include "gswbench/config.h"
 
-// Where an assignment is from. If two set an option, the later origin of this list applies.
+// Where an assignment is from. If assignments of several origins set the same option, the last origin of this list
+// applies.
 enum origin { ORIGIN_FILE, ORIGIN_FIT, ORIGIN_WHEN, ORIGIN_OVERRIDE, ORIGIN_COUNT };
 
 // A [when ...] section.

@@ -7,8 +7,8 @@
 
 enum { NAMED_MAX = 16 };
 
-// Returns where the option is set; NULL: nowhere. [run] layers replaces [model] layers, so its place is the place of
-// both.
+// Returns where the option is set; NULL: nowhere. [run] layers replaces [model] layers, so for both options it returns
+// where [run] layers is set.
 static const char *find_place(struct document *document, struct selection selection, const struct option *option)
 {
     const struct assignment *layers = document_find(document, option_find(run_options, "layers"), selection);

@@ -207,8 +207,8 @@ static bool is_same_step(const struct config *a, const struct config *b)
     return true;
 }
 
-// Returns whether a config describes the machine of the published results: the same device, and no override of its data
-// sheet.
+// Returns whether a config describes the machine of the published results: the same device, and no override that
+// changes a value of its data sheet.
 static bool is_same_machine(struct config *config, struct config *file)
 {
     const char *device = file->published.device[0] != '\0' ? file->published.device : file->hardware.device;

@@ -121,7 +121,8 @@ static void visit_all(struct choices *choices, visit_problem *visit)
     }
 }
 
-// Uses the owner's choice on this rank. A rank without the problem takes the choice, too, for the cache file.
+// Uses the choice of the owner (the rank that timed the problem) on this rank. A rank without the problem takes the
+// choice, too, for the cache file.
 static void take_choice(struct choices *choices, uint64_t hash, int owner)
 {
     struct answer *answers = gather_answers(choices, hash);
@@ -131,7 +132,8 @@ static void take_choice(struct choices *choices, uint64_t hash, int owner)
     free(answers);
 }
 
-// Adds a note with the first rank whose algorithm differs from the owner's, because its library rejects the owner's.
+// Adds a note with the first rank whose algorithm differs from the one that the owner chose. Such a rank's library
+// rejects the owner's algorithm.
 static void compare_choices(struct choices *choices, uint64_t hash, int owner)
 {
     struct rank_environment *environment = choices->environment;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Selects a rank's device and checks that all ranks have the same backend. Ranks may share a device only if this is
-// allowed. Also binds a rank to the cores near its device, unless the launcher did. It does so before any allocation,
-// because memory is placed on the NUMA node that first touches it.
+// Selects a rank's device and checks that all ranks have the same backend. Ranks may share a device only if [run]
+// ranks_per_device allows it. Also binds a rank to the cores near its device, unless the launcher has done so. A rank
+// is bound before any allocation, because memory is placed on the NUMA node that first touches it.
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>

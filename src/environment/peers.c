@@ -192,7 +192,8 @@ struct environment_cores peers_share_cores(const struct environment_peer *peers,
     return share;
 }
 
-// Notes groups that span nodes. A group here has the ranks of an axis and its faster axes, which are consecutive.
+// Adds a note if groups span nodes. A group here has the ranks of `axis` and of all axes that vary faster with the rank
+// number, so its ranks are consecutive.
 static void check_axis(struct result *result, const struct environment_peer *peers, enum axis axis)
 {
     int size = (int)mesh_stride(&result->mesh, (enum axis)(axis + 1)), groups = (int)(result->mesh.world / size);

@@ -165,7 +165,7 @@ static struct rank_value *gather_values(const struct setting_list *list, uint64_
 // Maximum values that are recorded per setting, because a setting may differ on every rank.
 enum { VALUES_MAX = 8 };
 
-// Sets the ranks that have the deviation's value, as ranges such as "1,4-7".
+// Sets deviation->ranks to the ranks that have the value of the deviation, as ranges such as "1,4-7".
 static void list_ranks(struct result_deviation *deviation, const struct rank_value *values, int ranks)
 {
     struct text_buffer text = {.text = NULL};

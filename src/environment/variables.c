@@ -69,8 +69,8 @@ static bool has_variable(const struct setting_list *list, const char *name)
     return false;
 }
 
-// Returns whether this is a default that the cuda backend sets itself. Without this check, a second run in the same
-// process would report it as the user's setting.
+// Returns whether the line is a default that the cuda backend sets itself. Without this check, a second run in the same
+// process would report the default as the user's setting.
 static bool is_default(const char *line)
 {
     return strcmp(line, "CUDA_DEVICE_MAX_CONNECTIONS=32") == 0;

@@ -67,7 +67,8 @@ bool job_is_open(const struct config *config)
     return config->ranks == 0 && mesh_has_auto(&config->parallel);
 }
 
-// Checks the widths of heads and of rows in norms against the backend's limits. Without MLA, its widths are 0 and fit.
+// Checks the widths of heads and of rows in norms against the backend's limits. Without MLA, the widths of MLA are 0
+// and fit.
 static void check_widths(status *errors, const struct config *config)
 {
     const struct model_config *model   = &config->model;

@@ -65,8 +65,8 @@ double turns_rate(const struct turns *turns, int64_t rank, int64_t probe)
     return turns->level[probe] * find_share_distance(turns, rank, 0.0);
 }
 
-// Returns the standard error of the rank's median share in percent. It assumes normal shares, and estimates their
-// standard deviation from the median absolute deviation.
+// Returns the standard error of the rank's median share in percent. It assumes normally distributed shares, and
+// estimates their standard deviation from the median absolute deviation.
 double turns_error(const struct turns *turns, int64_t rank)
 {
     static const double deviations = 1.4826, of_median = 1.2533;
@@ -248,7 +248,7 @@ static void set_shared_limits(struct flight *flight, const struct devices *devic
 
 static void run_probes(struct flight *flight, struct devices *devices, const struct flight_turn *turn)
 {
-    // No round of probes starts in the last 40 % of the slot, so that the last one ends within it.
+    // No round of probes starts in the last 40 % of this rank's time slot, so that the last round ends within the slot.
     double until = turn->begin + (turn->end - turn->begin) * 0.6;
     for (int i = 0; i < devices->gemms && flight->takes_turns; i++) {
         devices->probes[i].best = 0.0;

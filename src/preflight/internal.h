@@ -89,8 +89,8 @@ const struct flight_scale *flight_find_scale(const struct preflight_class *value
 extern const double flight_device_limit, flight_link_limit, flight_group_limit;
 void                flight_fit_limit(struct preflight_class *value_class);
 
-// The measurements. Each ends when its part of the time budget has passed. between: links between nodes, else within
-// each.
+// The measurements. Each ends when its part of the time budget has passed. between: measure links between nodes; false:
+// links within each node.
 status flight_measure_devices(struct flight *flight);
 status flight_measure_links(struct flight *flight, bool between);
 status flight_measure_groups(struct flight *flight);

@@ -14,9 +14,10 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// A round-robin schedule by the circle method. If the number of players is odd, then in round r those two meet whose
-// numbers add up to r modulo the number of players. A player that would meet itself pauses. If it is even, one player
-// fewer is scheduled like this, and the player that would pause meets the last player.
+// A round-robin schedule by the circle method. Players are nodes, or the ranks of a node. If the number of players is
+// odd, then in round r those two meet whose numbers add up to r modulo the number of players. A player that would meet
+// itself pauses. If the number is even, one player fewer is scheduled like this, and the player that would pause meets
+// the last player.
 int64_t preflight_rounds(int64_t players)
 {
     return players % 2 == 0 ? players - 1 : players;
@@ -219,8 +220,8 @@ static void run_visit(struct flight *flight, struct links *links, const struct t
     sum_up(visit, samples);
 }
 
-// Measures the links with the partner. A rank without a partner sleeps for about that time instead of polling, so that
-// it takes no cores from other ranks.
+// Measures the links with the partner. A rank without a partner sleeps for about the duration of a measurement instead
+// of polling, so that it takes no cores from other ranks.
 static status visit_partner(struct flight *flight, struct links *links, struct visit *visit)
 {
     struct traffic traffic;

@@ -138,8 +138,8 @@ static bool shares_cores(const struct flight *flight, int rank)
 }
 
 // Outside their slots ranks sleep, because polling would take cores from the rank that measures. Ranks that share cores
-// are on one host, so their clocks agree. The total time does not depend on how many take part, so fewer have longer
-// slots.
+// are on one host, so their clocks agree. The total time does not depend on the number of ranks that take part, so
+// fewer ranks get longer slots.
 struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds)
 {
     static const double settling = 2e-3;    // time in which all ranks return from the gather

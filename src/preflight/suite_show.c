@@ -133,7 +133,8 @@ static bool has_run(const struct suite *suite)
     return suite->verdict != ACCEPTANCE_NONE;
 }
 
-// Before the run a row has a reason only if its memory does not fit. No minutes if a row's step time is unknown.
+// Before the run a row has a reason only if its memory does not fit. If a row's step time is unknown, suite->minutes is
+// NaN, and no duration is printed.
 static void summarise_plan(const struct suite *suite, char *text, size_t bytes)
 {
     int64_t possible    = 0;

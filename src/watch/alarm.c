@@ -33,7 +33,8 @@ static void pause_for(long nanoseconds)
     nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
 }
 
-// Waits, and answers other hosts. It counts as a poll: a watchdog that handles an alarm is not deaf.
+// Waits a short time, and answers other hosts. Counts as a poll, so that a watchdog that handles an alarm is not
+// reported as BLAME_DEAF.
 static void attend(struct watch *watch, struct responses *responses)
 {
     pause_for(LOOK_NS);

@@ -14,7 +14,7 @@ static bool is_in_step(const struct slot *slot)
     return slot->phase == WATCH_STEP || slot->phase == WATCH_OPENING;
 }
 
-// Returns whether the rank executes compute ops only. *is_idle: it has not started any op.
+// Returns whether the rank executes compute ops only. *is_idle: the rank has not started any op.
 static bool is_computing(const struct slot *slot, bool *is_idle)
 {
     bool moves = false;
@@ -58,7 +58,8 @@ static bool is_member(const struct slot *slot, int stream, const struct slot *ot
     return false;
 }
 
-// Returns whether one rank waits for the other. group: scratch memory for the ranks of a group, [ranks of the job].
+// Returns whether the rank of `slot` waits for the rank of `other`. group: scratch memory for the ranks of a group,
+// [ranks of the job].
 static bool waits_for(const struct slot *slot, const struct slot *other, const struct mesh *mesh, int64_t *group)
 {
     if (slot == other) {
@@ -69,7 +70,7 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
     }
     bool is_idle, other_is_idle;
     is_computing(slot, &is_idle);
-    if (is_idle) {    // it waits for ranks that have not begun the step, or that still test single ops
+    if (is_idle) {    // the rank waits for ranks that have not begun the step or still test single ops
         return other->position < slot->position ||
                (is_computing(other, &other_is_idle) && other->position == slot->position);
     }
@@ -83,7 +84,8 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
 }
 
 // Returns whether a rank waits for a rank that has not answered the watchdog. Within a step it waits for the other
-// ranks of its communication ops, outside of steps for all ranks.
+// ranks of its communication ops, outside of steps for all ranks. is_here: [ranks of the job], whether a rank has
+// answered.
 static bool waits_elsewhere(const struct slot *slot, const bool *is_here, const struct mesh *mesh, int64_t *group)
 {
     bool waits = false;
@@ -134,9 +136,9 @@ enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh
 {
     enum blame found = BLAME_NOBODY;
     int64_t   *group = memory_allocate((size_t)mesh->world * sizeof(*group));
-    // [slots]: number of ranks for which it waits
+    // [count]: number of ranks for which each rank waits
     int64_t *waits = memory_allocate((size_t)count * sizeof(*waits));
-    // [slots]: number of ranks that wait for it
+    // [count]: number of ranks that wait for each rank
     int64_t *waiters = memory_allocate((size_t)count * sizeof(*waiters));
     bool    *is_here = memory_allocate((size_t)mesh->world * sizeof(*is_here));
     int64_t  worst   = 0;
@@ -168,7 +170,7 @@ enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh
         found         = is_known ? BLAME_AWAITED : BLAME_NOBODY;
         *index        = worst;
     }
-    *waiting -= found != BLAME_NOBODY && waits[*index] > 0;    // count only other ranks
+    *waiting -= found != BLAME_NOBODY && waits[*index] > 0;    // do not count the blamed rank itself
     free(is_here);
     free(group);
     free(waits);

@@ -45,7 +45,7 @@ static void activate(float *out, const float *in, int64_t columns, int32_t varia
     }
 }
 
-// Computes to, the gradient of the activation's input, from the gradient of its output.
+// Computes `to`, the gradient of the activation's input, from the gradient of its output.
 static void differentiate(float *restrict to, const float *gradient, const float *in, int64_t columns, int32_t variant)
 {
     switch (variant) {

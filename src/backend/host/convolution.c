@@ -8,8 +8,8 @@
 
 enum { BLOCK = 32, TAPS_MAX = 16 };
 
-// A block of channels at the current position of a sequence. `in` and `slope` are ring buffers: they hold the inputs
-// and the gradients before SiLU of the last `taps` positions. Both start with zeros.
+// A block of channels at the current position of a sequence. `in` and `slope` are ring buffers for the last `taps`
+// positions: the inputs, and the gradients of the convolution's output before SiLU. Both start with zeros.
 struct block {
     const struct mamba_shape *shape;
     int64_t                   channel, count;
@@ -91,7 +91,8 @@ static void forward_blocks(const struct loop *loop, int64_t first, int64_t last,
 
 const struct host_op host_convolution_forward = {.body = forward_blocks, .count = count_blocks};
 
-// Computes the gradient before SiLU at a position, and adds its contribution to the gradients of weight and bias.
+// Computes the gradient of the convolution's output before SiLU at a position, and adds its contribution to the
+// gradients of weight and bias.
 static void add_position(struct block *block, const struct buffer *gradient, int64_t token, int64_t position,
                          const float *sum)
 {

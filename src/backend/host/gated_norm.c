@@ -79,7 +79,7 @@ static void backward_position(const struct loop *loop, int64_t token, int64_t gr
         float slope = scale * (product[i] - y[i] * gate * scale * mean);
         float d_z   = slope * y[i] * arithmetic_silu_slope(z[i]);
         product[i]  = slope * gate;
-        space[i]    = d_z;    // space may hold d; d[i] is no longer needed
+        space[i]    = d_z;    // d may point to space; d[i] is no longer needed
     }
     row_store(&buffers[GATED_NORM_GRADIENT_IN], at, width, product, false);
     row_store(&buffers[GATED_NORM_GRADIENT_PACKED], packed, width, space, false);

@@ -198,7 +198,7 @@ static int64_t block_side(int64_t size, int64_t minimum, int64_t maximum)
 
 // Returns the size of a block of C: half of each side of C, so that several threads get a block, within limits. Below
 // the minimum BLAS is slow. Low precision has a smaller maximum, because scratch holds the converted operands. With
-// larger fp32 blocks the operands are read fewer times.
+// larger blocks of fp32 operands (is_wide), the operands are read fewer times.
 static struct rectangle first_block(const struct gemm_shape *shape, bool is_wide)
 {
     static const struct bounds {

@@ -24,8 +24,8 @@ struct loop {
 };
 
 // How the host computes a kind of op. An op that is one loop sets body and count; other ops set run.
-// OP_READ_TOKEN_COUNTS sets neither, because it does nothing. Scratch is in floats per thread. `each`: scratch of a
-// thread. `all` replaces it if threads also share scratch, and includes a thread's part of this.
+// OP_READ_TOKEN_COUNTS sets neither, because it does nothing. `each` returns the floats of scratch per thread. If
+// threads also share scratch, `all` replaces `each`: it returns a thread's own floats plus its part of the shared ones.
 struct host_op {
     op_run    *run;
     host_body *body;

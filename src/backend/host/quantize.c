@@ -87,8 +87,8 @@ static void store_codes(const struct buffer *codes, int64_t at, const float *val
     }
 }
 
-// Quantizes a tile with MX scales. The layout of MX scales has tiles for the same 128 x 128 elements, which are first
-// cleared.
+// Quantizes a tile with MX scales. A tile of the MX scale layout covers the same 128 x 128 elements. Its scales are
+// cleared first.
 static void store_blocks(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
     memset((uint8_t *)copy->factors.data + scaling_block_at(copy->columns, row, column), 0, SCALING_TILE);

@@ -151,7 +151,7 @@ void nccl_join_pair(struct nccl_state *state, struct nccl_connection *connection
 }
 
 // Connects a large group with several unique ids. Every rank connects to the member that created its id, so several
-// members share this work.
+// members share the work of accepting ranks.
 static void join_by_many(const struct comm_group *group, struct nccl_connection *connection, int count)
 {
     struct nccl_state *state  = group->state;

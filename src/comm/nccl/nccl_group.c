@@ -94,9 +94,9 @@ static struct nccl_connection *open_collective(struct nccl_state *state, const s
     return connection;
 }
 
-// Uses a pair's connection once, before the first step. NCCL connects two ranks at the first use, and blocks both until
-// then. Here all ranks use their connections in the same order. During a step, they would connect in the order of their
-// plans and could deadlock.
+// Uses a pair's connection once, before the first step. NCCL connects two ranks when they first use the connection, and
+// blocks each of them until the other one uses it. Here all ranks use their connections in the same order. During a
+// step, they would connect in the order of their plans and could deadlock.
 static void pass_first(const struct nccl_state *state, const struct nccl_connection *connection, bool sends)
 {
     struct backend *backend     = state->backend;

@@ -73,7 +73,7 @@ struct nccl_connection {
     int                     index;                      // this rank's index among the members
     int                     processors;                 // SM limit per op; 0: none
     bool                    is_near;                    // all members are on one node
-    bool                    is_copying, is_scalable;    // uses copy engines (zero-CTA); has several ids
+    bool                    is_copying, is_scalable;    // uses copy engines (zero-CTA); joined by several ids
     bool                    puts;                       // has executed one-sided ring shifts
     int                     refused;                    // number of buffers that NCCL did not register
     double                  lost_seconds;               // when the failure was found; 0: no failure
