@@ -42,8 +42,9 @@ __attribute__((format(printf, 3, 4))) static void decide(struct result *result, 
     result->acceptance.verdict = verdict;
 }
 
-// Compares the step time with the tolerated range. If a step time that fits has the note "uneven" (steps vary more than
-// in any public run of that size), the verdict is CANNOT_TELL.
+// Compares the confidence interval of the step time with the upper limit of the tolerated range; any faster step
+// passes. The note "uneven" says that steps vary more than in any public run of that size. It turns an ACCEPT into
+// CANNOT_TELL.
 static void compare(struct result *result)
 {
     const struct result_acceptance *acceptance = &result->acceptance;

@@ -12,7 +12,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double share_min = 0.95;    // a gauge below this share of its median over the ranks is a fault
+static const double share_min = 0.95;    // a gauge below this share of the median over equal GPUs is a fault
 
 enum { NAMED_MAX = 8 };    // maximum number of ranks that a reason names; a note names one rank
 
@@ -23,14 +23,14 @@ struct kind {
         int64_t ranks;    // ranks that report this gauge
         double  median;
     } gauges[GAUGE_COUNT];
-    double links;    // maximum of active NVLinks over these GPUs
+    double links;    // maximum number of active NVLinks of one of these GPUs
 };
 
 struct suspect {
     const struct observation *observation;
     const struct kind        *kind;
     bool                      others_known;    // the GPU of at least one rank was observed for the whole run
-    int64_t                   what;            // throttle, counter or gauge of the check
+    int64_t                   what;            // index of the throttle, counter or gauge that is checked
 };
 
 // Returns whether the GPU has the fault, and writes a description of it to text.

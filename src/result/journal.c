@@ -33,8 +33,8 @@ static char *print_value(const json_t *value)
     return text;
 }
 
-// A power failure loses at most the lines of this time. Syncing after every step is too slow, because a disk may take
-// longer than a step.
+// Minimum time between two syncs to disk, in seconds. A power failure loses at most the lines of this time. Syncing
+// after every step is too slow, because a disk may take longer than a step.
 static const double SYNC_SECONDS = 1;
 
 static bool sync_now_and_then(struct journal *journal)
@@ -135,7 +135,8 @@ void journal_close(struct journal *journal)
     journal->is_open = false;
 }
 
-// Returns the value that a line stores under `key`. Returns NULL if the line is torn or has another key.
+// Returns the value that a line stores under `key`. Returns NULL if the line is incomplete, has a wrong checksum, or
+// has another key.
 static json_t *read_line(const char *line, ssize_t bytes, const char *key)
 {
     json_error_t error;
@@ -154,7 +155,7 @@ static json_t *read_line(const char *line, ssize_t bytes, const char *key)
 }
 
 // Reads the next line, adds it to the chained digest, and returns its value. Returns NULL at the end of the file, or if
-// the line is torn.
+// read_line returns NULL.
 static json_t *next_value(FILE *file, const char *key, uint64_t *digest)
 {
     char   *line  = NULL;
@@ -194,7 +195,7 @@ static status read_head(struct result *result, FILE *file)
     return OK;
 }
 
-// Reads the steps of a journal. Stops at the first line that is torn, or that does not have the next step.
+// Reads the steps of a journal. Stops at the first line that is damaged, or that does not have the next step.
 static void read_steps(struct result *result, FILE *file)
 {
     uint64_t digest = 0;

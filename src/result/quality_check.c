@@ -12,7 +12,8 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-// the figure for drift needs ten steps, and the cv (standard deviation / mean) of ten steps has an error of 25 %
+// Minimum number of measured steps. Drift can be computed from ten steps on, and the cv (standard deviation / mean) of
+// ten steps has an error of 25 %.
 enum { STEPS_MIN = 10 };
 
 // Limits of each measure of quality. docs/method.md has the sources and measurements.
@@ -31,7 +32,8 @@ static const struct limit {
     // Threads per core. On 2 cores a step of the config tiny-llama took 6 % longer with 2 threads per core than with 1,
     // 23 % longer with 4, and 2.6 times as long with 8.
     [QUALITY_SHARING] = {"oversubscribed", 1, 2, 1, " per core", "step times mean nothing"},
-    // If the ranks use all processors, one other busy program takes a third of 2 processors, and 6 % of 16.
+    // Share of the processors that other processes use. If the ranks use all processors, one other busy program takes a
+    // third of 2 processors, and 6 % of 16.
     [QUALITY_FOREIGN] = {"foreign-load", 0.02, 0.10, 100, " %", "stop them, or use other cores"},
 };
 

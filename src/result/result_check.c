@@ -43,8 +43,8 @@ static bool check_values(struct result *result)
     return true;
 }
 
-// Finds values that only a wrong computation gives: a first loss that initial weights cannot have, or a jump that no
-// learning rate causes.
+// Finds values that only a wrong computation gives: a loss of the first step that initial weights cannot give, or a
+// jump of loss or gradient norm that no learning rate causes.
 static void check_curve(struct result *result)
 {
     const struct result_step *steps = result->steps;
@@ -85,8 +85,8 @@ static void check_change(struct result *result)
     }
 }
 
-// Requires two clocks to agree on the duration of the run. A difference of 10 ms is always allowed, because clocks are
-// adjusted in small steps.
+// Requires step times above 0, and two clocks of each rank that agree on the duration of the run to 1 %. A difference
+// of 10 ms is always allowed, because clocks are adjusted in small steps.
 static void check_clocks(struct result *result)
 {
     for (int64_t i = 0; i < result->step_count; i++) {

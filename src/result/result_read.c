@@ -102,8 +102,8 @@ static status check_steps(const struct result *result)
         }
         seconds += step->seconds > 0 ? step->seconds : 0;
     }
-    // Steps run one after the other, so their sum is at most the wall time. The tolerance is the same as in
-    // check_clocks.
+    // Steps run one after the other, so the sum of their times is at most the wall time. The tolerance is the same as
+    // in check_clocks.
     bool is_run = result->step_count > 0;
     if (is_run && !result_is_simulated(result) && !(1.01 * result->wall_seconds + 0.01 >= seconds)) {
         return fail("validation.wall_s is %g, but the steps took %g", result->wall_seconds, seconds);
@@ -153,8 +153,8 @@ static void raise(struct result *result, enum verdict verdict)
     result->verdict = result->verdict < (int64_t)verdict ? (int64_t)verdict : result->verdict;
 }
 
-// Runs the checks again, which add their own reasons. The verdict becomes the worst of these and of the reasons in the
-// file.
+// Runs the checks again, which add their own reasons. The verdict becomes the worst verdict among the new reasons and
+// the reasons in the file.
 static void judge(struct result *result, const struct result_reason *reasons, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {

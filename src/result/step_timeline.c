@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Derives the timeline of a traced or predicted step: activation memory on rank 0, and the pipeline actions of a stage.
+// Derives the timeline of a traced or predicted step: activation memory on rank 0, and the pipeline actions (such as
+// the forward pass of a microbatch) of a stage.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +33,9 @@ static int by_time(const void *a, const void *b)
     return order != 0 ? order : (one->bytes > other->bytes) - (one->bytes < other->bytes);
 }
 
-// Returns two changes of activation memory per tensor. Memory grows when the first op that uses the tensor starts, and
-// shrinks when the last op that uses it ends, on any stream. A tensor that is no activation has two changes of 0 bytes.
-// The caller frees the array.
+// Returns two changes of activation memory per tensor, sorted by time. Memory grows when the first op that uses the
+// tensor starts, and shrinks when the last op that uses it ends, on any stream. A tensor that is no activation has two
+// changes of 0 bytes. The caller frees the array.
 static struct change *find_changes(const struct plan *plan, const struct op_time *times)
 {
     struct change *changes = memory_allocate(2 * (size_t)plan->tensor_count * sizeof(*changes));
