@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// gswbench atlas: prints prediction errors against published step times, by family, GPU, precision and program.
+// gswbench atlas: prints prediction errors against published step times, by model family, GPU, precision and framework.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct collection {
     int                     left_out;    // rows that cannot be predicted
 };
 
-// Appends the options of a section that differ from their defaults.
+// Appends the options of a section that differ from their defaults, except values with a spread (OPTION_QUANTITY).
 static void list_settings(struct text_buffer *settings, const char *name, const struct option *options,
                           const void *section)
 {
@@ -59,7 +59,7 @@ static double ideal_seconds(const struct job *job)
 }
 
 // Copies each uncertain value of [hardware] and [software]: the value, its spread, and the change of the step time if
-// it changes by one spread.
+// the value changes by one spread.
 static void keep_effects(struct atlas_row *kept, struct predict_row *row)
 {
     for (int i = 0; i < row->range.effect_count; i++) {

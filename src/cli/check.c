@@ -36,7 +36,7 @@ static status find_program(struct proved_job *proved)
     return OK;
 }
 
-// Why the job cannot run: this version does not support it, or its memory does not fit. OK: it can.
+// Returns why the job cannot run: this version does not support it, or its memory does not fit. OK: it can run.
 static status describe_unfit(const struct proved_job *proved)
 {
     const char *program     = proved->job.config.software.profile;
@@ -57,7 +57,7 @@ struct sum {
     struct progress  progress;
     int              rows, verified;
     struct job_proof proof;
-    status           unfit;    // error if there is one row and it cannot run
+    status           unfit;    // with a single row: why its job cannot run; else OK
 };
 
 static void add_proof(struct sum *sum, const struct job_proof *proof)

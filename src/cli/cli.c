@@ -131,8 +131,8 @@ static bool asks_for_help(int count, char *const words[])
     return false;
 }
 
-// Appends to an error where the options that it names were set (file and line). Needed for errors that appear only with
-// a device or a plan, after the configuration was read.
+// Appends to an error message the file and line that set each option that the message names. Errors that appear only
+// after the configuration was read, such as those of a device, do not have them yet.
 static status name_places(status error, const struct command *command, const struct arguments *arguments)
 {
     struct text_buffer places = {.text = NULL};

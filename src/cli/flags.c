@@ -55,8 +55,8 @@ static const char *find_key(const struct parser *parser, const char *flag)
     return NULL;
 }
 
-// Returns the --set argument with the meaning that an unknown flag has as an option of this program or in another
-// program, or NULL.
+// Returns the --set argument that does what an unknown flag means: the flag has the name of an option here, or another
+// program has the flag. Returns NULL if there is none.
 static const char *find_setting(const struct parser *parser, const char *flag)
 {
     const char *key = find_key(parser, flag);

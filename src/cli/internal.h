@@ -122,7 +122,7 @@ void completion_print_words(int count, char *const words[], FILE *file);
 bool completion_print(const char *shell, FILE *file);
 
 // Fills the zeroed arguments of a command from words of the command line (flags.c). Errors are EXIT_USAGE. arena
-// receives the strings that it composes.
+// receives the strings that flags_parse composes.
 status flags_parse(const struct command *command, int count, char *const words[], struct arguments *arguments,
                    struct arena *arena);
 void   flags_print_help(const struct command *command, FILE *file);
@@ -133,7 +133,8 @@ const struct flag *flags_find(const struct command *command, const char *name, s
 status cli_read_stdin(const char **path, struct arena *arena);
 
 // Visits the installed configurations, the atlas last, until a visitor fails. cli_visit_rows visits the rows (jobs) of
-// one configuration. cli_count_rows counts the rows of the selection; without a name, of every configuration.
+// one configuration. cli_count_rows counts the rows of the selected configuration, or of all if the selection names
+// none.
 typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
 status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
 typedef status row_visitor(void *state, const struct job_selection *selection, const struct config_row *row,

@@ -19,7 +19,7 @@
 
 struct evidence {
     const struct config *config;
-    int64_t              program, machine, both;    // published rows with this program, with this machine, with both
+    int64_t              program, machine, both;    // published rows of the job's framework, of its GPU, of both
     int64_t              ranks;                     // largest number of ranks of a row on the same GPU
 };
 
@@ -28,8 +28,8 @@ static bool has_experts(const struct config *config)
     return config->model.experts > 0;
 }
 
-// Counts a published row. For the machine, it counts only if the row's model and the job's model both have experts, or
-// neither has.
+// Counts a published row. `machine` and `both` count it only if the row's model and the job's model both have experts,
+// or neither has.
 static status count_row(void *state, const struct job_selection *selection, const struct config_row *row,
                         struct text_buffer *errors)
 {
@@ -95,7 +95,8 @@ static void write_gaps(const struct evidence *evidence, const struct job *job, s
     }
 }
 
-// Adds a warning for each property (program, machine, both, ranks) that no published row shares with the job.
+// Adds a warning for each property of the job that no published row has, such as its framework, its GPU or its number
+// of ranks.
 static status warn_unchecked(const struct job *job, struct text_buffer *warnings, struct text_buffer *errors)
 {
     struct evidence evidence = {.config = &job->config};
@@ -108,7 +109,7 @@ struct search {
     struct job        job;
     struct sweep_list list;
     struct sweep      sweep;
-    char              advice[512];    // "": some layout fits
+    char              advice[512];    // what to change if no layout fits; "": some layout fits
     struct progress   predicting;
     const char       *output;    // NULL: no page
 };
@@ -248,7 +249,7 @@ struct predictions {
     int                      rows, predicted;
     int                      config_rows;    // rows of the current configuration
     struct prediction_errors fitted, others;
-    status                   outcome;    // JSON of a single row: why it cannot run; OK: it can
+    status                   outcome;    // with --json and a single row: why its job cannot run; else OK
 };
 
 static void print_row(const struct predictions *table, const struct predict_row *row)
@@ -279,7 +280,7 @@ static void draw_stage(void *timeline, const struct predict_view *view)
     timeline_write_rank(view->plan, view->times, &view->ranks, view->is_first, timeline);
 }
 
-// Predicts a row. If it cannot be predicted, its error is printed in its place.
+// Predicts a row. If the row cannot be predicted, returns OK, and the reason in row->support is printed instead.
 static status compute_row(struct predictions *table, struct predict_row *row)
 {
     bool wants_range = !table->options->no_range;
@@ -298,7 +299,7 @@ static status compute_row(struct predictions *table, struct predict_row *row)
     return failed(&row->support) ? OK : computed;
 }
 
-// Fails if the job does not fit on the device. If the memory of the program in [software] is modelled, the model
+// Fails if the job does not fit on the device. If the memory of the framework in [software] is modelled, the model
 // decides. Otherwise a published job fits, because it ran, even if gswbench would need more memory for it.
 static status check_fit(const struct predict_row *row)
 {

@@ -102,7 +102,7 @@ static status find_accelerators(int64_t *accelerators, const struct mlperf_log *
     return OK;
 }
 
-// Computes the FLOPs of the model of the benchmark, for which there is no configuration file.
+// Computes the FLOPs per sequence of the benchmark's model, for logs without --config. NaN: unknown benchmark.
 static status find_flops(double *flops, const struct mlperf_log *log, struct text_buffer *errors)
 {
     const struct mlperf_benchmark *benchmark = mlperf_find_benchmark(log->benchmark);
@@ -253,7 +253,7 @@ static status show_acceptance(const struct arguments *chosen, bool *is_shown)
     status         shown  = OK;
     bool           is_dir = report_result_file(chosen->words.items[0], path, sizeof(path));
     status         loaded =
-        is_dir ? OK : result_load_document(path, &document);    // reading a folder's result reports its errors
+        is_dir ? OK : result_load_document(path, &document);    // a folder is never an accept.json
     *is_shown = !failed(&loaded) && document != NULL && accept_read_json(accept, document);
     if (*is_shown) {
         shown = find_signer(chosen, signer, sizeof(signer));

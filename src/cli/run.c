@@ -110,7 +110,7 @@ static status check_run(const struct arguments *arguments)
     return OK;
 }
 
-// The settings that --profile sets: for example, 20-25 sets the first and the last step.
+// The two overrides that --profile adds: 20-25 sets the first and the last step to profile.
 struct profile_range {
     char first[64], last[64];
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints the errors of predicted step times against published ones by family, GPU, precision and program. It also has
-// the field tables of atlas --json.
+// Prints the errors of predicted step times against published ones by model family, GPU, precision and framework. It
+// also has the field tables of atlas --json.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,19 +10,19 @@
 // With a probability of 80 %, an error with a normal distribution is below this number of standard deviations.
 #define WITHIN_80_PERCENT 1.2816
 
-// Sum over the prediction errors of the rows with the same value of a key, such as gpu = h100-sxm. Rows with fitted
-// values and other rows have separate sums. The same struct sums errors of memory.
+// Sum over the prediction errors of the rows (published results) with the same value of a key, such as gpu = h100-sxm.
+// Rows to which values of the cost model were fitted have separate sums. The same struct sums errors of memory.
 struct atlas_sum {
     const char *value;
-    int         rows, within;           // within: error of at most 10 %
-    int         ranged, inside;         // ranged: has an error range; inside: error within its 80 % range
+    int         rows, within;           // numbers of rows: all; with an error of at most 10 %
+    int         ranged, inside;         // numbers of rows: with an error range; with the error inside its 80 % range
     double      mean, size, maximum;    // percent: sum with sign, sum of absolute errors, maximum absolute
 };
 
-// Keys by which rows are grouped. Each key is a text in struct atlas_row.
+// Keys by which rows are grouped.
 static const struct atlas_key {
     const char *name;
-    size_t      offset;    // of the text in a row
+    size_t      offset;    // of the text in struct atlas_row; SIZE_MAX: the key puts all rows into one group
 } atlas_keys[] = {{"family", offsetof(struct atlas_row, config)},
                   {"gpu", offsetof(struct atlas_row, gpu)},
                   {"precision", offsetof(struct atlas_row, precision)},

@@ -153,7 +153,7 @@ void show_check_line(const struct proved_job *proved)
     print_warning(proved);
 }
 
-// A row of check --json. The pointer and the NaN values become null in JSON if they do not apply.
+// A job in check --json. A NULL pointer and NaN values become null in JSON.
 struct described_check {
     struct proved_job        row;
     const struct proved_job *plan;                 // NULL: this version of gswbench cannot run the job

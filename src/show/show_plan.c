@@ -122,8 +122,8 @@ static void print_communications(const struct account *account)
     }
 }
 
-// Prints the rows per expert. For dropless experts, which count their rows in each step, it prints the expected and the
-// maximum number, otherwise the fixed number.
+// Prints the rows (tokens) per expert. Dropless experts count their rows in each step, so it prints the expected and
+// the maximum number. For other experts it prints the fixed number.
 static void print_experts(const struct job *job, const struct plan *plan)
 {
     const struct op *route = NULL;

@@ -12,7 +12,7 @@ enum { SHAPE_FIELDS = 32 };
 
 // The JSON document and the elements of its lists. The field tables in this file name their JSON keys.
 struct operand {
-    const int32_t *tensor;    // NULL: the slot is empty
+    const int32_t *tensor;    // index of the tensor; NULL: the op does not use this operand slot
     const char    *access;
 };
 struct described_op {
@@ -40,7 +40,7 @@ struct document {
     struct plan_group           *groups;
     struct described_connection *connections;
     int64_t                      group_count, connection_count;
-    json_t                      *tensors, *ops;    // NULL: streamed
+    json_t                      *tensors, *ops;    // always NULL: print_list writes these lists
 };
 
 // clang-format off

@@ -41,7 +41,7 @@ static void print_footprint(const struct predict_row *row)
     }
 }
 
-// Says whether constants of the predictor were fitted to this published row.
+// Says whether values of the cost model were fitted to this published step time.
 static const char *error_status(const struct published_config *published)
 {
     return published->fitted ? "fitted" : "never fitted";

@@ -206,7 +206,7 @@ void show_sweep_json(const struct shown_sweep *shown)
 
 // A layout on the HTML page, with a link to the folder of its prediction.
 struct page_row {
-    char          name[24], link[3 * OUTPUT_PATH_BYTES];    // relative to the page
+    char          name[24], link[3 * OUTPUT_PATH_BYTES];    // link: relative to the page
     struct result result;
 };
 
