@@ -56,8 +56,9 @@ static double sum_seconds(const struct hardware_config *hardware, const struct g
     return predict_memory_seconds(hardware, bytes);
 }
 
-// Values of section [hardware] for one operand format. The option gemm_accumulate gives the time to add a tile to C, in
-// BF16 steps along k. `steps` converts this to steps of the format: 2 for FP8, because an FP8 step takes half the time.
+// Values of section [hardware] for one operand format. prologue: steps along k. smoothing: see count_waves. gap: idle
+// seconds before the kernel. The option gemm_accumulate gives the time to add a tile to C, in BF16 steps along k.
+// `steps` converts this to steps of the format: 2 for FP8, because an FP8 step takes half the time.
 struct gemm_values {
     double efficiency, prologue, smoothing, gap, steps;
 };
@@ -192,8 +193,8 @@ static double cast_seconds(const struct hardware_config *hardware, const struct 
 
 // Returns the idle time of the GPU before the kernel of an op. A framework with grouped experts launches one activation
 // kernel for all of them, so the activation of each expert pays a share of one gap. The framework distributes the GEMMs
-// of grouped experts over several CUDA streams. This hides the longer setup of an FP8 GEMM, so each pays the gap of an
-// ordinary kernel.
+// of grouped experts over several CUDA streams. This hides the longer setup of an FP8 GEMM, so each GEMM pays the gap
+// of an ordinary kernel.
 static double gap_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     double experts = predict_group(machine->software, plan, op);

@@ -127,7 +127,7 @@ static double extend(const struct hardware_config *hardware, const struct series
     return is_same ? draw_line(point_at(series, near), point_at(series, far), ldexp(COLLECTIVE_SMALLEST, size)) : 0.0;
 }
 
-// Estimates the time of a size between the measured sizes `first` and `last`. Returns 0 if it has no estimate; the
+// Estimates the time of a size between the measured sizes `first` and `last`. Returns 0 if no estimate exists; the
 // caller then interpolates on the line between the two sizes. The estimate comes from a related series (borrow). For
 // all-reduces and all-to-alls, it is the geometric mean of that time and the time on the line. If borrow finds no time
 // and NCCL uses different protocols for `first` and `last`, the estimate comes from sizes with the same protocol

@@ -20,7 +20,8 @@ static bool is_copied(const struct machine *machine, const struct op *op, const 
            plan_group_nodes(group, domain) == 1;
 }
 
-// Returns the SMs of a communication op: NCCL's choice for this size, or run.sm_margin if that is lower; 0 on CPUs.
+// Returns the SMs of a communication op: NCCL's choice for this size, or run.sm_margin if that is lower. Returns 0 on
+// CPUs, and if copy engines move the data.
 static int find_processors(const struct machine *machine, const struct op *op, const struct plan_group *group,
                            int64_t domain, double bytes)
 {
@@ -229,7 +230,7 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
         cost.seconds = communication_seconds(machine, &span, op, bucket * bytes, is_network) / bucket;
     }
     cost.stall_seconds = copy_seconds(machine, plan, op, bytes);
-    // the framework splits it into reduction_parts collectives, and each pays the latency
+    // the framework splits the reduction into reduction_parts collectives, and each of them pays the latency
     if (software != NULL && is_reduction(op)) {
         double latency = communication_seconds(machine, &span, op, 0.0, is_network),
                parts   = software->reduction_parts.value;

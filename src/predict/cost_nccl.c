@@ -39,7 +39,7 @@ static double tree_correction(int protocol, double bytes)
     return power < 0.0 || power >= CORRECTIONS ? 1.0 : tree_corrections[protocol][(int)power];
 }
 
-// Returns NCCL's limit on the bandwidth of LL in bytes/s, for 1, 2 and more nodes.
+// Returns NCCL's limit on the bandwidth of LL in bytes/s, for 1, 2 and more nodes. Other protocols have no limit.
 static double max_bandwidth(int protocol, double nodes)
 {
     return protocol != LL ? INFINITY : nodes == 1.0 ? 141e9 : nodes == 2.0 ? 39e9 : 20.4e9;

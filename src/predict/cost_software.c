@@ -77,10 +77,10 @@ enum amount {
     SCAN_SECONDS,        // seconds of Mamba scan kernels that are bound by their math; the same on any GPU
 };
 
-// A row of adjustments[] is work of the framework that gswbench does not have: each x amount, in one of these units. A
-// kernel (KERNELS) costs one kernel gap. A copy (COPIES) reads and writes a BF16 element, 4 bytes. GENERAL_BYTES are
-// moved by slower kernels for any shape and type, such as PyTorch's without a compiler. An op costs max((gswbench's
-// seconds + KERNELS_INSIDE) x its row in factors[], MINIMUM), plus all other units.
+// A row of adjustments[] is work of the framework that gswbench does not have: the product of `each` and `amount`, in
+// one of these units. A kernel (KERNELS) costs one kernel gap. A copy (COPIES) reads and writes a BF16 element, 4
+// bytes. GENERAL_BYTES are moved by slower kernels for any shape and type, such as PyTorch's without a compiler. An op
+// costs max((gswbench's seconds + KERNELS_INSIDE) x its row in factors[], MINIMUM), plus all other units.
 enum unit { BYTES, COPIES, GENERAL_BYTES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
 struct adjustment {
     uint8_t  kind[2];    // forward op, backward op
@@ -186,10 +186,10 @@ static double attention_bytes(const struct software_config *software, const stru
     return software->cast_bytes.value * bytes * (double)(shape->batch * elements);
 }
 
-// Returns the elements of the matrix in a LoRA GEMM that does not have the rank as a dimension, times an entry of
-// copies[]. The entries are for the GEMMs t = x A^T, y = t B^T, dt = dy B and dx = dt A. gswbench's GEMM adds to its
-// output. A framework that writes the product and then adds it has one copy more. Megatron shards B of row-parallel
-// linears over tp.
+// In a LoRA GEMM, one matrix does not have the adapter's rank as a dimension, such as x in t = x A^T. Returns the
+// elements of this matrix, times an entry of copies[]. The entries are for the GEMMs t = x A^T, y = t B^T, dt = dy B
+// and dx = dt A. gswbench's GEMM adds to its output. A framework that writes the product and then adds it has one copy
+// more. Megatron shards B of row-parallel linears over tp.
 static double adapter_elements(const struct plan *plan, const struct op *op, const double copies[4])
 {
     const struct gemm_shape *shape = &op->shape.gemm;
@@ -406,7 +406,7 @@ struct op predict_software_blocks(const struct software_config *software, const 
     struct op framework = *op;
     int64_t   tp = plan->mesh.size[AXIS_TP], rows = plan->train.sequence * plan->train.micro_batch;
     bool      is_block = op->kind == OP_GEMM && op->tag.makes != MAKES_WEIGHT_GRADIENT && tp > 1 &&
-                    op->tag.part != PART_ROUTER &&    // also computes the rows of one rank, but is not split
+                    op->tag.part != PART_ROUTER &&    // the router has the rows of one rank, too, but is not split
                     op->shape.gemm.m * tp * plan->mesh.size[AXIS_CP] == rows;
     bool is_reduced = op->tag.makes == MAKES_OUTPUT && (op->tag.part == PART_PROJECTION || op->tag.part == PART_FC2);
     if (software == NULL || !is_block || (is_reduced && software->reduce_parts == 0)) {

@@ -39,8 +39,8 @@ const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS)
                                               JSON_FIELD(footprint, JSON_FIELD_INTEGER, "device", device),
                                               JSON_END};
 
-// A walk over the ops of a plan. change: by how many bytes the live memory of a part changes at each op. Only the parts
-// in passing[] vary during the step and have changes.
+// A walk over the ops of a plan. change: bytes by which the live memory of a footprint part changes at each op. Only
+// the parts in passing[] vary during the step and have changes.
 struct walk {
     const struct plan            *plan;
     const struct software_config *software;
@@ -268,8 +268,8 @@ static void walk_offloaded(struct walk *walk, const struct tensor *tensor, int64
     span(walk, FOOTPRINT_ACTIVATIONS, back > leave ? back : leave + 1, tensor->last_op, bytes);
 }
 
-// Whether MXFP8 copies replace the BF16 weights. One copy in each orientation takes the bytes of the BF16 weight, plus
-// 1/32 for scales.
+// Whether MXFP8 copies replace the BF16 weights. A copy and a transposed copy together take the bytes of the BF16
+// weight, plus 1/32 for scales.
 static bool stores_mxfp8(const struct walk *walk)
 {
     return walk->software->weights_in_mxfp8 && walk->plan->precision.low_precision_linears != 0 &&

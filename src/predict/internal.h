@@ -8,8 +8,8 @@
 #include "gswbench/schedule.h"
 #include "gswbench/sweep.h"
 
-// Fills the waterfall (step time by cause) of the explanation, and calls explanation->visit with the first rank of
-// every pipeline stage (explain.c).
+// explain_pipeline (explain.c) fills the waterfall (step time by cause) of the explanation, and calls
+// explanation->visit for the first rank of every pipeline stage. struct explained has its inputs.
 struct explained {
     const struct machine          *machine;
     const struct predict_pipeline *pipeline;
@@ -33,12 +33,12 @@ struct span {
     double members, nodes;
     double inside,
         outside;    // factors on the bytes that an all-to-all sends within and between nodes; 1 unless is_once
-    // share of the start latency that the op pays: 1 / n if it is one of n parts of an all-to-all
+    // share of the start latency that the op pays: 1 / n if it is one of n parts of an all-to-all, else 1
     double beginnings;
     double node, network;    // bytes/s of a device within and between nodes, limited by the SMs of the op
     int    processors;       // SMs of the op; 0: copy engines move the data, or ranks run on CPUs
     bool   is_limited;       // the op has fewer SMs than NCCL would use
-    bool   is_once;          // an all-to-all sends each token once per rank, as DeepEP does
+    bool   is_once;          // as in DeepEP, an all-to-all sends a token once to a rank, not once per chosen expert
 };
 
 // Returns the start latency of a collective in this group (cost_nccl.c).
@@ -51,7 +51,7 @@ double predict_collective_seconds(const struct machine *machine, const struct sp
 
 // NCCL's tuning model (cost_nccl.c). predict_gather_seconds returns the time of an all-gather or reduce-scatter,
 // predict_sum_seconds the time of an all-reduce. predict_ring_protocol returns the index of the protocol (Simple,
-// LL128, LL) that NCCL chooses for a ring.
+// LL128, LL) that NCCL chooses for a ring. passes: 1 for all-gather and reduce-scatter, 2 for all-reduce.
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes);
 int    predict_ring_protocol(const struct hardware_config *hardware, double members, double passes, double bytes);
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
@@ -81,9 +81,10 @@ void      predict_cost_launch(struct cost *cost, const struct machine *machine, 
                               const struct op *op);
 
 // Returns the smallest number of microbatches with which a plan fills a pipeline stage as the whole step does
-// (sweep_bound.c). With 1F1B a stage holds activations of at most pp microbatches, with interleaving of 2 pp. The plan
-// also needs one microbatch in the steady state, and the last one. With interleaving the last group of microbatches
-// keeps its size. The last stage also holds microbatches with deferred head gradients.
+// (sweep_bound.c). A stage holds the activations of at most pp microbatches with 1F1B, and of 2 pp with interleaving.
+// The plan needs two more microbatches: one in the steady state, and the last one. With interleaving, the last group of
+// microbatches has the same size as in the whole step. The last stage (is_last) also holds microbatches with deferred
+// head gradients.
 int64_t sweep_enough_microbatches(const struct plan_request *request, bool is_last);
 
 // Times in a forward or backward pass of one microbatch through one model chunk, in seconds. before: from the start of
@@ -98,8 +99,8 @@ struct sweep_action {
 // sweep_time_actions: times the passes of a plan into actions[forward or backward][microbatch][chunk].
 // sweep_take_minimum: keeps the smaller value of each of the three times. sweep_place_action: index of a pass in
 // sweep_bound.actions, which is [0: first microbatch, 1: later][forward or backward][chunk of the model].
-// sweep_state_bytes: minimum bytes of gradients and optimizer state per rank. sweep_walk_bound: raises the step time of
-// a bound to the end of a pipeline schedule with its pass times.
+// sweep_state_bytes: minimum bytes of gradients and optimizer state per rank. sweep_walk_bound: runs the pipeline
+// schedule with the pass times of a bound, and raises the step time of the bound to the end of the schedule.
 void    sweep_time_actions(struct sweep_action *actions, const struct plan *plan, const struct machine *machine);
 void    sweep_take_minimum(struct sweep_action *minimum, const struct sweep_action *action);
 int64_t sweep_place_action(const struct schedule_shape *shape, const struct schedule_action *action, int64_t chunk);
@@ -114,8 +115,8 @@ void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *requ
 struct sweep_layer {
     struct sweep_action first[SCHEDULE_PASSES];    // pass through a chunk with a single layer
     double              more[SCHEDULE_PASSES];     // seconds that each further layer of a chunk adds
-    double              head;
-    int64_t             bytes;    // activations kept from the forward to the backward pass
+    double              head;                      // seconds of the MTP modules
+    int64_t             bytes;                     // activations kept from the forward to the backward pass
 };
 bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request *b);
 void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *request, const struct machine *machine);

@@ -159,7 +159,7 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
 // that precede the last of them. Meanwhile the other microbatch computes. The microbatch of the run resumes compute
 // after its last all-to-all.
 struct run {
-    int32_t microbatch, last;    // index of the latest compute op of the run
+    int32_t microbatch, last;    // last: index of the latest compute op of the run
     int32_t exchange;            // index of the first all-to-all of the run; -1: none
     int32_t awaited[2];          // [1 in forward, 0 in backward]: last all-to-all that compute must wait for; -1: none
 };

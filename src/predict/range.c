@@ -190,7 +190,8 @@ static void note(struct predict_range *range, double *squares, const char *secti
     }
 }
 
-// Adds the prediction error that was fitted for this GPU, which no other value explains.
+// Adds the prediction error that was fitted for this GPU: the part of the error that the uncertainty of the other
+// values does not explain.
 static void note_prediction_error(struct predict_range *range, double *squares, const struct moves *moves)
 {
     const struct hardware_config *hardware    = moves->machine->hardware;

@@ -16,19 +16,21 @@ enum { NONE = -1, STREAM_ENDED = INT32_MAX };
 // The next or running task of one stream of an actor. Its index in the array is actor * STREAM_COUNT + stream.
 struct stream_head {
     int32_t task;           // STREAM_ENDED: the stream is done
-    int32_t participant;    // stream head of the next participant of the same communication op; NONE: it is the last
+    int32_t participant;    // stream head of the next participant of the same communication op; NONE: no further one
     bool    is_taken;       // the task runs, or waits for other participants or the host
     bool    is_launching;
-    // These describe a running task, and are set only in the stream head of its first participant.
+    // These describe a running task, and are set only in the stream head of its first participant in the list.
     double begin, since, end;    // since: when its rate last changed
-    // duration at rate 1; part of it that is left at `since`; seconds of it that pass per second
+    // seconds: duration at rate 1; left: part of this duration that remains at `since`; rate: seconds of this duration
+    // that pass per simulated second
     double seconds, left, rate;
 };
 
 struct arrivals {
-    // stream head of the first participant to arrive; number of participants that have arrived
+    // first: stream head of the latest participant to arrive, which is the first in the list that
+    // stream_head.participant links; arrived: number of participants that have arrived
     int32_t first, arrived;
-    double  seconds;
+    double  seconds;    // maximum duration over these participants
 };
 
 // State of the simulation.
@@ -113,7 +115,7 @@ static double communication_rate(const struct progress *progress, int32_t first)
     return seconds / (seconds + meets * cores->communication_delay) / maximum;
 }
 
-// Whether the rate of a task may have changed. On GPUs it depends only on other tasks of its participants.
+// Whether the rate of a task may have changed. On GPUs the rate depends only on other tasks of the same actors.
 static bool is_touched(const struct progress *progress, int32_t first)
 {
     bool is_touched = progress->simulation->cores.count > 0.0;

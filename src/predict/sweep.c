@@ -27,7 +27,7 @@ struct candidate {
     struct prediction         prediction;
 };
 
-// Layer cost that all layouts share which shard a layer in the same way. request: the first of these layouts.
+// The cost of a layer, which all layouts that shard a layer in the same way share. request: the first of these layouts.
 struct shared_layer {
     const struct plan_request *request;
     struct sweep_layer         layer;
@@ -185,8 +185,8 @@ static void look(const struct sweep *sweep, void *item)
     }
 }
 
-// Returns the index in all[] of the layer that the request shares. Adds the request if no earlier layout has the same
-// layer.
+// Returns the index in all[] of the layer that the request shares with earlier layouts. If no earlier layout shards a
+// layer in the same way, adds an entry for the request.
 static int64_t find_shared_layer(struct shared_layer *all, int64_t *count, const struct plan_request *request)
 {
     int64_t place = 0;

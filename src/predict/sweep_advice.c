@@ -18,7 +18,7 @@ struct minimum {
 };
 
 // Replaces the minimum if the layout needs less memory. sweep_find_bound stops at the first pipeline stage that exceeds
-// the machine's memory. This memory is set to the minimum so far, to save the other stages of layouts that need more.
+// the machine's memory. This memory is set to the minimum so far, so that a layout that needs more is dropped early.
 static void look_at(struct minimum *minimum, const struct job *job, const struct plan_request *layout,
                     const struct machine *machine)
 {

@@ -26,7 +26,7 @@ struct loads {
     const struct task *tasks;
     double             processors, sm_margin;    // INFINITY: communication takes no SMs
     struct load       *of;                       // [1 + microbatches]; [0]: ops of no microbatch
-    double             largest[STREAM_COUNT];
+    double             largest[STREAM_COUNT];    // largest share of the SMs that an op of the stream takes
 };
 
 static double share_of(const struct loads *loads, const struct task *task)
@@ -93,8 +93,8 @@ static double sum_up(const struct loads *loads, int kind, int64_t more)
     return sum + (double)more * minimum;
 }
 
-// Returns the lower bound from these kinds of seconds; 0: none. more: number of microbatches of the step that the plan
-// lacks.
+// Returns a lower bound of the stage's time from the kinds of seconds above; 0: no bound. more: number of microbatches
+// of the step that the plan lacks.
 static double loaded_seconds(const struct plan *plan, const struct task *tasks, const struct machine *machine,
                              int64_t more)
 {
@@ -126,7 +126,7 @@ struct walk {
     bool               has_all;    // the plan has all microbatches of the step
     double             stream_ends[STREAM_COUNT];
     double            *ends;    // [op]
-    // [op]: the op receives data from another stage, or is on a communication stream after such an op
+    // [op]: the op receives data from another stage, or is on a communication stream and waits for such an op
     bool                *is_input;
     int32_t              first;    // first op of the segment
     const struct op_tag *tag;      // of the segment's first op
@@ -196,7 +196,7 @@ static double pass_seconds(struct walk *walk, int32_t index)
 // Times of a stage's compute stream with the microbatches of its plan.
 struct stage {
     double              *seconds;         // [1 + microbatches]; [0]: ops of no microbatch, such as the optimizer
-    struct sweep_action *actions;         // [action][microbatch][chunk]
+    struct sweep_action *actions;         // [forward or backward][microbatch][chunk]
     double               last_actions;    // seconds from the first input to the last send
     double               all, rest;       // seconds from the first input to the end, and after the last pass
     // lower bound of the whole step that includes the slowdown of compute by communication
@@ -212,7 +212,8 @@ struct stage_state {
     bool                 has_input;
 };
 
-// Returns the pass that a compute op belongs to; NULL: none. All ops of the head count as part of the backward pass.
+// Returns the pass that a compute op belongs to; NULL: none. Forward ops of MTP modules (layers after model.layers - 1)
+// count as part of the backward pass, because they run at its start. Forward ops of the head (layer -1) do not.
 static struct sweep_action *action_of(const struct stage *stage, const struct plan *plan, const struct op *op)
 {
     bool    is_forward = op->tag.phase == PHASE_FORWARD && op->tag.layer < plan->model.layers;
@@ -328,7 +329,7 @@ void sweep_time_actions(struct sweep_action *actions, const struct plan *plan, c
 struct timetable {
     const struct schedule_shape *shape;
     const struct sweep_action   *actions;
-    double *made;    // [action][microbatch][chunk of the model]: when its output is ready; 0: not yet
+    double *made;    // [forward or backward][microbatch][chunk of the model]: when its output is ready; 0: not yet
     double *free;    // [stage]: end of its latest pass
 };
 
@@ -500,7 +501,7 @@ int64_t sweep_state_bytes(const struct plan_request *request)
     int64_t shared       = request->parallel.zero > 0 ? mesh_group_size(mesh, mesh_replica_axes(mesh, false)) : 1;
     int64_t own          = layers_trained_parameters(&request->model) / parts;
     int64_t master       = precision->has_master ? format_bytes(FORMAT_F32, own) : 0;
-    int64_t moments      = request->train.optimizer == OPTIMIZER_MUON ? 1 : 2;    // at least
+    int64_t moments      = request->train.optimizer == OPTIMIZER_MUON ? 1 : 2;    // with Muon, at least 1 per weight
     int64_t state        = moments * format_bytes(precision->moment, own) + master;
     bool    keeps_slices = request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH;
     return format_bytes(precision->gradient, own) / (keeps_slices ? shared : 1) + state / shared;

@@ -83,7 +83,8 @@ static status look_at_actions(struct glance *glance, const struct plan_request *
     return result;
 }
 
-// Computes the peak bytes of live activations and the seconds of the head from a plan with one pipeline stage.
+// Computes the peak bytes of live activations and the compute seconds of the MTP modules (`head`) from a plan with one
+// pipeline stage. The head itself has layer -1 and is not counted.
 static status look_at_step(int64_t *bytes, double *head, const struct plan_request *request,
                            const struct machine *machine, int64_t layers)
 {
@@ -147,7 +148,7 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
     layer->bytes = counts ? more_bytes - bytes : 0;
 }
 
-// Returns the times of a pass through a chunk. The backward pass of the last chunk starts with the head, unless the
+// Returns the times of a pass through a chunk. The backward pass of the last chunk includes layer->head, unless the
 // head's weight gradients are deferred.
 static struct sweep_action find_action(const struct sweep_layer *layer, const struct plan_request *request, int pass,
                                        int64_t chunk)
