@@ -124,8 +124,8 @@ static int32_t normalize(const struct update *update, int32_t whole)
     return out;
 }
 
-// Appends the GEMM scale * op(a) op(b) + addend * added; `shape` has the two factors and the transposes op. added -1:
-// none. Returns a new tensor.
+// Appends the GEMM scale * a b + addend * added, where a and b may be transposed. `shape` has scale, addend and the
+// transposes. added -1: no addend. Returns a new tensor.
 static int32_t multiply(const struct update *update, const char *role, struct gemm_shape shape, int32_t a, int32_t b,
                         int32_t added)
 {

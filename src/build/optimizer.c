@@ -100,8 +100,8 @@ static bool updates_unit(const struct plan_unit *unit)
 }
 
 // Returns one tensor with a sum of squares per FSDP unit of the model, so that the gradient norm adds them in a fixed
-// order. Units that this rank does not update keep 0: those of other stages, frozen ones, those of repeated MTP
-// modules, and those without weights, like the linears of a layer that has only experts.
+// order. Units that this rank does not update keep 0: units of other stages, frozen units, units of repeated MTP
+// modules, and units without weights, such as the linears of a layer that has only experts.
 static int32_t append_square_sums(struct builder *builder)
 {
     struct plan *plan = builder->plan;

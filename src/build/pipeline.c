@@ -453,8 +453,8 @@ static void number_blocks(struct builder *builder, const struct schedule_assignm
     }
 }
 
-// Returns the index of the next forward or backward action. Deferred weight gradients are skipped: they need no sends
-// or receives.
+// Returns the index of the next forward or backward action. Skips the separate weight-gradient actions of a zero-bubble
+// schedule, which need no sends or receives.
 static int64_t skip_weights(const struct schedule_action *actions, int64_t count, int64_t at)
 {
     while (at < count && actions[at].pass == SCHEDULE_WEIGHTS) {

@@ -77,7 +77,7 @@ bool context_exchanges(const struct builder *builder)
 
 struct visit {
     int64_t run;            // index of the chunk of queries, among this rank's chunks (two per sequence)
-    int64_t first, keys;    // rows of the block's keys, in the same sequence, that the queries attend to
+    int64_t first, keys;    // keys of the block that the queries attend to: first row, and number of rows
     int64_t distance;       // ALiBi: positions from the first key to the first query
     bool    causal;
 };

@@ -150,8 +150,9 @@ static void experts_declare(struct declarations *declarations, int32_t *weights)
     declare_projections(declarations, weights);
 }
 
-// Tensors of one local expert. rows: rows that it receives from the expert-parallel group. tp_rows: with etp > 1 and
-// sequence parallelism, the rows of all tp ranks after an all-gather; else the same as rows.
+// Tensors of one local expert. rows: rows that the expert receives from the expert-parallel group. tp_rows: the rows of
+// all tp ranks after an all-gather, if etp > 1 with sequence parallelism; else the same as rows. hidden: expert_hidden,
+// if the model has it.
 struct expert_values {
     int32_t in;                // [rows, hidden]
     int32_t fc1;               // [tp_rows, ffn] or [tp_rows, 2 ffn]
@@ -547,8 +548,8 @@ const struct layer_kind experts_kind = {
     .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_LOGITS) | ROUTED | BIT(VALUE_EXPERT_IN) |
               BIT(VALUE_FC1) | BIT(VALUE_S) | BIT(VALUE_EXPERT_OUT) | BIT(VALUE_SHARED_FC1) | BIT(VALUE_SHARED_S),
     .needed_also = needed_if_projected,
-    .exchanged   = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),    // the all-to-alls: a pass is cut there, so that
-                                                                    // overlap_microbatches can interleave another
+    .exchanged   = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),    // the all-to-alls make these: a pass is divided
+                                                                    // there to interleave another microbatch
     .backward    = {combine_backward, experts_backward, dispatch_backward},
     .count       = experts_count,
     .check       = experts_check,

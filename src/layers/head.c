@@ -12,8 +12,8 @@ enum {
 
 static const struct exported exported = {"lm_head.weight", 3};
 
-// Returns the counts of the head. A table that is tied to the embedding counts as parameters there, but its GEMM counts
-// here.
+// Returns the counts of the head. If the head is tied, the parameters of its table count in the embedding, but the GEMM
+// with the table counts here.
 static struct layer_count count(const struct model_config *model)
 {
     int64_t table = model->vocab * model->hidden, own = model->tied ? 0 : table;

@@ -186,8 +186,8 @@ static void append_up(struct sublayer *sublayer)
                              "kv up input", values[VALUE_KV_LATENT], NULL);
 }
 
-// Operands of RoPE and of its gradient. RoPE writes query and key_value; its gradient writes the gradients of the first
-// three.
+// Operands of RoPE or of its backward op. RoPE reads the first three tensors and writes query and key_value. In the
+// backward op all five are gradients: it reads query and key_value, and writes the first three.
 struct latent_rope {
     int32_t query_up, key_value_up, shared_key, query, key_value;
 };

@@ -114,8 +114,8 @@ int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp)
                                 mlp->roles->fc2_output, mlp->s, -1);
 }
 
-// The all-gather of the input overlaps with the data gradient GEMM, and the reduction of its result with the weight
-// gradient GEMM.
+// The all-gather of the input overlaps with the data gradient GEMM, and the reduction of the data gradient with the
+// weight gradient GEMM.
 int32_t columns_backward(struct builder *builder, const struct columns_roles *roles, int32_t dy, int32_t x,
                          int32_t weight, bool is_last)
 {

@@ -61,7 +61,8 @@ struct routing_shape experts_routing(const struct builder *builder)
     if (train->routing == ROUTING_SKEWED && each < 1) {
         shape.hot = (train->routing_skew - 1) * each / (1 - each);
     }
-    // The capacity is at most the number of rows. A row chooses an expert at most once, so this capacity drops nothing.
+    // A row chooses an expert at most once, so an expert needs at most one slot per row. The capacity is therefore at
+    // most the number of rows, and without a capacity factor no row is dropped.
     int64_t multiple  = plan->precision.low_precision_linears == 0 ? 1
                         : plan->precision.recipe == RECIPE_MXFP8   ? SCALING_BLOCK
                         : plan->precision.recipe == RECIPE_NVFP4   ? SCALING_BLOCK

@@ -49,8 +49,9 @@ static int32_t *sort_by_stream(const struct plan *plan, const int32_t *position,
     return sorted;
 }
 
-// Sets end[i] to the index of the first compute op that surely starts after op i has ended, or to the number of compute
-// ops if no op does. Returns the number of compute ops.
+// Sets end[i] to an index among the compute ops. For a compute op i, this is its own index. For an op of another
+// stream, it is the index of the first compute op that surely starts after op i has ended, or the number of compute ops
+// if there is none. Returns the number of compute ops.
 static int32_t find_ends(const struct plan *plan, const int32_t *clocks, const int32_t *position, int32_t *end)
 {
     int32_t  first[STREAM_COUNT + 1], next[STREAM_COUNT] = {0};    // next: per stream, the first op without a known end

@@ -225,8 +225,8 @@ static int slot_in(const struct op *op, int slot)
 }
 
 // Returns the tensor with the inverse scales of a quantized copy (slot: as is or transposed). With scales per part of
-// the tensor, each copy has its own scales. A persistent scale is the one that the op applied: its slot belongs to the
-// first of several linears with the same input.
+// the tensor, each copy has its own scales. If scales persist over steps, returns the inverse of the scale that the op
+// applied. If several linears have the same input, the op applied the scale of the first of them.
 static int32_t inverse_scales_of(struct builder *builder, int32_t op, int slot, enum linear_role role)
 {
     struct plan *plan     = builder->plan;
@@ -354,8 +354,8 @@ void quantize_point(struct builder *builder, int32_t weight)
     }
 }
 
-// Returns the transpose of a weight that is stored in FP8 or FP4. With a scale per tensor, each microbatch computes it.
-// With scales per part, the transpose has different scales than the weight, so it is stored as well.
+// Returns the transpose of a weight that is stored in FP8 or FP4. With a scale per tensor, each microbatch transposes
+// the weight again. With scales per part, the transpose has different scales than the weight, so it is stored as well.
 static int32_t transpose_stored(struct builder *builder, int32_t tensor, int32_t weight)
 {
     struct plan  *plan   = builder->plan;

@@ -15,7 +15,7 @@ struct validation;
 bool state_is_lasting(const struct plan *plan, int32_t tensor);
 
 // repeat.c: copies state back from the host, so that the latest step can run again: results, FP8 scales and router
-// biases. It has no weights, gradients or moments.
+// biases. Weights, gradients and moments are not copied.
 void state_restore(const struct validation *validation);
 
 // repeat.c: returns whether ops after the optimizer compute weights from its output, such as quantized weights.

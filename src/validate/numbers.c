@@ -10,10 +10,11 @@
 
 #include <xxhash.h>
 
-// Large operands repeat after PERIOD numbers; it is prime, so that rows differ. LARGEST is the largest integer in A,
-// and LARGEST_FP4 the same in FP4, which represents all integers up to 4.
+// Large operands repeat after PERIOD numbers; PERIOD is prime, so that rows differ. LARGEST is the largest integer in
+// A, LARGEST_FP4 the same in FP4, which represents all integers up to 4. COLUMN_MAX is the largest integer in the
+// vector r of make_vector.
 enum { PERIOD = 1048573, LARGEST = 7, LARGEST_FP4 = 4, COLUMN_MAX = 1024 };
-enum { ADDED = 24 };    // mean number of nonzero terms in a sum, which zeros in B limit
+enum { ADDED = 24 };    // mean number of nonzero elements of B per sum
 
 static uint64_t hash_index(int64_t index, int stream)
 {
@@ -190,7 +191,7 @@ int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct o
 {
     const struct gemm_shape *shape = &op->shape.gemm;
     int                      exponent;
-    // the output would be rounded
+    // these GEMMs round their output, so it is not checked
     if (frexpf(gemm_scale(shape), &exponent) != 0.5F || op->operand[GEMM_ADDEND] >= 0) {
         return -1;
     }

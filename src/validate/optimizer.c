@@ -168,8 +168,8 @@ static int64_t part_elements(const struct validation_setup *setup)
     return (step_storage(setup->step, STORAGE_ACTIVATION).elements - CHANGED * PLAN_ALIGNMENT) / each / UNIT * UNIT;
 }
 
-// Runs one AdamW op again on its piece. *next points to the saved inputs of the op, and advances to those for the next
-// one.
+// Runs one AdamW op again on its piece. *next points to the saved inputs of the op, and advances to the saved inputs of
+// the next AdamW op.
 static bool repeat_op(const struct validation_setup *setup, const struct op *op, struct piece piece, char **next)
 {
     int64_t maximum = part_elements(setup);

@@ -227,8 +227,8 @@ bool remakes_weights(const struct plan *plan)
     return remakes;
 }
 
-// Computes the weights that follow from the optimizer's output again, and compares them. Returns the first one that
-// differs, or -1.
+// Runs the ops again that compute weights from the optimizer's output, and compares the results. Returns the first
+// weight tensor that differs, or -1.
 static int32_t find_wrong_weights(const struct validation *validation)
 {
     const struct validation_setup *setup = &validation->setup;

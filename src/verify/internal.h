@@ -89,7 +89,7 @@ static inline bool event_is_link(const struct event *event)
 // ranks. A participant makes one call per op. The n-th calls of the participants form one operation, which runs when
 // every participant has arrived.
 struct call {
-    uint64_t key;
+    uint64_t key;     // hash of the communicator or link
     int32_t  side;    // on a link: 0 sends, 1 receives
     int32_t class, event;
 };
@@ -100,7 +100,7 @@ struct participant {
 struct rendezvous {
     int32_t first_participant, participants;
     int32_t arrived;    // participants that wait for the current operation
-    int32_t done;
+    int32_t done;       // number of operations that have run
 };
 struct match {
     struct arena        arena;    // memory of the lists; the caller frees it

@@ -35,7 +35,7 @@ void job_report(struct verification *job, int64_t rank, int32_t op, const char *
     status_add(&job->errors, error);
 }
 
-// Builds the plan again to name its op, because plans are not kept.
+// Builds the rank's plan again to name the op, because plans are not kept.
 const char *job_name(const struct verification *job, int64_t rank, int32_t op, char text[JOB_NAME_BYTES])
 {
     struct plan plan;

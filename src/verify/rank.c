@@ -93,8 +93,9 @@ static void cut_segments(struct verifier *verifier)
     }
 }
 
-// Marks bytes of accumulated gradients that no op writes. Ops write the gradients of single weights, and leave zero in
-// the padding between weights. Sharded gradients are written as whole slices, including padding.
+// Marks the bytes of accumulated gradients that no op writes as valid to read: the padding between weights, which stays
+// zero because ops write the gradients of single weights. Sharded gradients are written as whole slices, including
+// padding.
 static void mark_gradient_padding(struct verifier *verifier)
 {
     const struct plan *plan     = verifier->plan;
@@ -164,7 +165,7 @@ static bool may_stay_unread(const struct op *writer, const struct tensor *writte
     return writer->kind == OP_CLEAR || (writer->kind == OP_ALL_GATHER && written->storage == STORAGE_WEIGHT);
 }
 
-// Reports an op that sets a tensor a second time before an op has read the first value, unless that value may stay
+// Reports an op that sets a tensor a second time, unless the op itself reads the first value, or that value may stay
 // unread. In other storages than activations, a read by any op suffices: a reduction replaces an accumulated gradient.
 static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
 {
