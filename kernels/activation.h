@@ -25,10 +25,10 @@ KERNEL_FUNCTION int kernel_activation_forward_quantize(const struct activation_f
                                                        const struct kernel_target           *target);
 
 struct activation_backward_args {
-    const void              *gradient;     // [rows, columns]
-    const void              *in;           // as in the forward pass
-    void                    *out;          // like in; NULL: computes only the amax
-    float                   *magnitude;    // as in the forward pass
+    const void              *gradient;     // [rows, columns]: gradient of the output
+    const void              *in;           // input of the forward pass
+    void                    *out;          // gradient of in, same shape; NULL: computes only the amax
+    float                   *magnitude;    // [1]: amax of out as stored, or NULL
     int64_t                  rows, columns;
     enum activation_function function;
     bool                     is_gated;

@@ -92,7 +92,7 @@ int launch_adamw(const struct adamw_args *args, const struct kernel_target *targ
 
 int kernel_adamw(const struct adamw_args *args, const struct kernel_target *target)
 {
-    if (args->weight != NULL && args->weight_type == FORMAT_F32) {    // reference precision: fp32 only
+    if (args->weight != NULL && args->weight_type == FORMAT_F32) {    // fp32 weights need fp32 gradients and moments
         bool is_plain = args->gradient_type == FORMAT_F32 && args->moment == FORMAT_F32;
         return is_plain ? launch_adamw<float, float, float>(args, target) : (int)cudaErrorInvalidValue;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Computes BF16 attention with mma.sync, for shapes that cuDNN does not support, and as a reference for cuDNN. The
 // backward pass sums in a fixed order and uses no atomics, so results are reproducible. Bound by tensor cores: 4 FLOPs
-// forward and 14 backward per visible (query, key) pair and element of a head. Backward needs 14 because both of its
-// kernels recompute the scores.
+// forward and 14 backward per visible (query, key) pair and element of a head. Backward needs 14 instead of 10, because
+// both of its kernels compute the scores and dO V^T.
 #pragma once
 
 #include "launch.h"
@@ -27,16 +27,16 @@ struct attention_kernel_slopes {
 
 struct attention_forward_args {
     struct attention_kernel_shape  shape;
-    const void                    *query, *key_value;    // bf16
+    const void                    *query, *key_value;    // bf16; layouts: ATTENTION_FORWARD in op_operands.h
     void                          *out;
     float                         *statistics;
-    enum format                    out_type;    // bf16, or f32 for parts that attention_merge combines
+    enum format                    out_type;    // bf16; f32 if kernel_attention_merge combines out with other parts
     struct attention_kernel_slopes slopes;
 };
 
 struct attention_backward_args {
     struct attention_kernel_shape  shape;
-    const void                    *out_gradient, *query, *key_value, *out;    // bf16
+    const void                    *out_gradient, *query, *key_value, *out;    // bf16; op_operands.h: layouts
     const float                   *statistics;
     void                          *query_gradient, *key_value_gradient;
     float                         *row_sums;    // [batch, heads, sequence]: scratch
@@ -59,8 +59,8 @@ KERNEL_FUNCTION int kernel_attention_shared_bytes(int64_t head_dim, int64_t valu
 struct attention_merge_args {
     float       *out;                // [batch, sequence, heads, head_dim], updated
     float       *statistics;         // [batch, heads, sequence]: log-sum-exp, updated
-    const float *part;               // like out
-    const float *part_statistics;    // like statistics
+    const float *part;               // result over the other keys, same shape as out
+    const float *part_statistics;    // log-sum-exp of part, same shape as statistics
     int64_t      batch, sequence, heads, head_dim;
 };
 KERNEL_FUNCTION int kernel_attention_merge(const struct attention_merge_args *args, const struct kernel_target *target);
@@ -70,7 +70,7 @@ KERNEL_FUNCTION int kernel_attention_merge(const struct attention_merge_args *ar
 struct sink_args {
     const void *sinks;         // [heads]
     void       *out;           // [batch, sequence, heads, head_dim]; forward: updated
-    const void *gradient;      // backward: like out
+    const void *gradient;      // backward: gradient of out, same shape
     float      *statistics;    // [batch, heads, sequence]: log-sum-exp; forward: updated
     void       *to;            // backward: [heads], gradient of the sinks
     float      *scratch;       // backward: kernel_sink_backward_scratch_bytes

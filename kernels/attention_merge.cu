@@ -3,7 +3,7 @@
 //
 //   lse = log(exp(lse_a) + exp(lse_b)), O = exp(lse_a - lse) O_a + exp(lse_b - lse) O_b
 //
-// One warp handles one head of a token. It overwrites lse_a only after all its lanes have read it.
+// One warp handles one head of a token. Its first lane overwrites lse_a after all lanes have read the old value.
 #include "attention.h"
 #include "device.cuh"
 #include "gswbench/arithmetic.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Defines tile sizes, addresses, copies and masks of the attention kernels. A warp owns rows of one operand (queries or
-// keys) and keeps their sums in registers. It iterates over tiles of the other operand, and the next tile is copied to
-// shared memory during the computation. A warp owns 32 rows, or 16 if heads have more than 128 elements, because
-// accumulators for 32 such rows would not fit in registers.
+// keys) and keeps their accumulators in registers. It iterates over tiles of the other operand, and the next tile is
+// copied to shared memory during the computation. A warp owns 32 rows, or 16 if heads have more than 128 elements,
+// because accumulators for 32 such rows would not fit in registers.
 #pragma once
 
 #include "attention.h"
@@ -18,17 +18,17 @@ constexpr float LOG2_E = 1.44269504088896340736f;
 // Tile sizes for heads padded to `padded` elements, chosen so that accumulators fit in registers.
 template <int padded> struct tile {
     static constexpr int pitch         = padded + MATRIX_GAP;
-    static constexpr int columns       = padded / 8;    // mma results of 8 columns each
+    static constexpr int columns       = padded / 8;    // number of mma results along a head, 8 columns each
     static constexpr int steps         = padded / MATRIX_SIDE;
     static constexpr int sides         = padded <= 128 ? 2 : 1;    // groups of MATRIX_SIDE rows per warp
     static constexpr int warp_rows     = sides * MATRIX_SIDE;
     static constexpr int rows          = WARPS * warp_rows;          // per block
-    static constexpr int keys          = padded <= 128 ? 64 : 32;    // per tile, forward
+    static constexpr int keys          = padded <= 128 ? 64 : 32;    // per tile in forward_kernel
     static constexpr int gradient_keys = 32;                         // per tile in query_kernel, which also holds dP
     static constexpr int queries       = padded <= 128 ? 64 : 32;    // per tile in key_kernel
     static constexpr int shared_pitch  = queries + MATRIX_GAP;       // row length of the shared P and dS
     static constexpr int row_bytes     = pitch * (int)sizeof(bf16);
-    static constexpr int forward       = (rows + 4 * keys) * row_bytes;    // shared memory, by kernel, in bytes
+    static constexpr int forward       = (rows + 4 * keys) * row_bytes;    // bytes of shared memory of each kernel
     static constexpr int by_query      = (2 * rows + 4 * gradient_keys) * row_bytes;
     static constexpr int by_key = (2 * rows + 4 * queries) * row_bytes + rows * shared_pitch * (int)sizeof(bf16) +
                                   4 * queries * (int)sizeof(float);
@@ -82,7 +82,7 @@ template <int padded> __device__ inline place place_of(const attention_kernel_sh
     return at;
 }
 
-// Returns the number of keys, from the first on, up to the last one that a query sees.
+// Returns 1 + the index of the last key that the query `row` sees.
 __device__ inline int64_t seen_by(const attention_kernel_shape &shape, int64_t row)
 {
     return shape.is_causal ? launch_minimum(shape.keys, shape.keys - shape.sequence + row + 1) : shape.keys;
@@ -200,7 +200,8 @@ __device__ inline void store_row_as(T *row, const float (&values)[columns][4], i
     }
 }
 
-// Stores one of a thread's two result rows, multiplied by factor. If adds is set, adds it to the stored values instead.
+// Stores one of a thread's two result rows (half: 0 or 1), multiplied by factor. If adds is set, adds the row to the
+// stored values instead.
 template <int columns>
 __device__ inline void store_row(void *array, enum format type, int64_t at, const float (&values)[columns][4], int half,
                                  float factor, int width, bool adds)
@@ -212,7 +213,7 @@ __device__ inline void store_row(void *array, enum format type, int64_t at, cons
     }
 }
 
-// Reductions over the four threads that hold elements of the same mma result row.
+// Reduce a value over the four threads that hold elements of the same row of an mma result.
 __device__ inline float row_maximum(float value)
 {
     value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
@@ -242,7 +243,8 @@ __device__ inline int first_tile(const attention_kernel_shape &shape, int64_t qu
     return has_window && first > 0 ? (int)(first / keys) : 0;
 }
 
-// Returns the number of key tiles up to the last key that one of these queries sees.
+// Returns the number of key tiles, counted from key 0, up to the last key that the queries first .. first + rows - 1
+// see.
 __device__ inline int tiles_of(const attention_kernel_shape &shape, int64_t first, int rows, int keys)
 {
     int64_t last = launch_minimum(first + rows, shape.sequence) - 1;
@@ -291,7 +293,7 @@ template <bool has_slopes, typename Args> __device__ inline float slope_of(const
     return has_slopes ? arithmetic_slope(args.slopes.first_head + head, args.slopes.heads) / args.shape.scale : 0.0f;
 }
 
-// Adds the ALiBi bias, slope * (key - query). distance: from the tile's first key to its first query.
+// Adds the ALiBi bias, slope * (key - query). distance: positions from the first key to the first query of the scores.
 template <bool has_slopes, bool has_queries_as_rows, int sides, int columns>
 __device__ inline void add_alibi(float (&scores)[sides][columns][4], float slope, int64_t distance)
 {
@@ -315,7 +317,7 @@ constexpr int key_threads = 2 * THREADS;
 // Position of key_kernel in its loop over query tiles. The loop visits every query head that shares the key head.
 struct walk {
     int64_t head, first;    // current head, and first query of the current tile
-    int64_t from, heads;    // query at which each head starts; heads left, with the current one
+    int64_t from, heads;    // first query to visit in each head; number of heads left, including the current one
 };
 
 template <int padded>
@@ -348,8 +350,8 @@ __device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
     return at.heads > 0;
 }
 
-// Returns the end of the queries that see any of the keys before `key`. It is at least begin + 1, so that the loop runs
-// once.
+// Returns the end of the queries that see any of the keys before `key`. It is at least begin + 1, because key_kernel
+// visits at least one tile of each head.
 template <bool has_window>
 __device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64_t key, int64_t begin)
 {

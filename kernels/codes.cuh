@@ -38,8 +38,8 @@ static __device__ inline float larger(float largest, const float (&values)[width
     return largest;
 }
 
-// Raises *magnitude to the maximum over all blocks. The atomic works on the bits, which sort like the values because
-// these are not negative. All threads of the block must call it.
+// Raises *magnitude to the maximum of `largest` over the block's threads, if that is larger. The atomic compares bits,
+// which is correct because floats that are not negative sort like their bits. All threads of the block must call it.
 static __device__ inline void raise(float *magnitude, float largest)
 {
     largest = block_maximum(largest);
@@ -192,7 +192,7 @@ struct turned_tile {
 struct patch {
     int     row, column;                // of the patch, in the tile
     int     first_row, first_column;    // of the tile, in the matrix
-    int     rows, columns;              // remaining rows and columns of the matrix; may exceed the patch or be <= 0
+    int     rows, columns;              // of the matrix, from the patch on; may be more than 8, or <= 0
     int64_t at;                         // index of the patch's first element in the matrix
 
     // pitch: elements from one row to the next; more than total_columns if tiles cover only the start of each row.

@@ -29,7 +29,7 @@ template <typename Args> __device__ inline int local_target(const Args &args, in
 template <typename T> constexpr int read_together    = 8 / sizeof(T);
 template <typename T> constexpr int written_together = 4 / sizeof(T);
 
-// Replaces the values after the first `valid` ones, which are padding of the vocabulary. Most packets have none.
+// Replaces the values from index `valid` on, which are padding of the vocabulary. Most packets have no padding.
 __device__ inline void replace_padding(float (&values)[width], float value, int valid)
 {
     if (valid < width) {

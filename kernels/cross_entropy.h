@@ -15,7 +15,7 @@ struct logit_statistics_args {
     const void    *logits;     // [rows, columns]
     const int32_t *targets;    // [rows]
     float         *out;        // [rows, 3] of x = multiplier * logits: maximum, sum of exp(x - maximum), x of the
-                               // target or 0
+                               // target, or 0 if another shard has it
     int64_t     rows, columns;
     int64_t     valid;    // columns from this one on are padding
     int64_t     first;    // vocabulary index of column 0
@@ -46,7 +46,7 @@ static inline int64_t cross_entropy_held_bytes(int64_t columns, enum format type
 }
 
 // State of an online softmax: the maximum so far and the sum of exp(x - maximum). The initial maximum is finite, so
-// that the difference of two empty states is not NaN. Compiles as C and as CUDA.
+// that the difference of the maxima of two empty states is 0, not NaN. Compiles as C and as CUDA.
 struct softmax {
     float maximum, sum;
 };

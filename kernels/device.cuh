@@ -117,7 +117,7 @@ static inline struct launch launch_packets(int64_t rows, int64_t columns, const 
     return launch_rows(rows, launch_groups(columns, LAUNCH_WIDTH), LAUNCH_THREADS, target->multiprocessors);
 }
 
-// Elements of a packet.
+// Number of elements of a packet, as a short name.
 constexpr int width = LAUNCH_WIDTH;
 
 // Calls body(0) to body(count - 1), unrolled, so that arrays with these indices stay in registers.
@@ -317,7 +317,7 @@ template <typename T, int count> static __device__ inline void block_sum(T (&val
 {
     __shared__ T sums[count][LAUNCH_WARP];
     int          lane = threadIdx.x % LAUNCH_WARP, warp = threadIdx.x / LAUNCH_WARP, warps = blockDim.x / LAUNCH_WARP;
-    __syncthreads();    // sums of the previous call have been read
+    __syncthreads();    // all threads have read the sums of the previous call
 #pragma unroll
     for (int i = 0; i < count; i++) {
         values[i] = warp_sum(values[i]);

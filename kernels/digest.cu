@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Computes the digest of a tensor: a hash and a sketch with 256 buckets (formulas: gswbench/digest.h). A quad is 16
 // bytes; each chunk of 256 quads adds one quad to every bucket. Thread i of a block handles the quad for bucket i of
-// each chunk. Then one block adds the digests of the blocks in order, so that a device always gets the same digest.
+// each chunk. Then one block adds the digests of the blocks in order, so that the same tensor always has the same
+// digest on this device.
 #include "device.cuh"
 #include "elements.h"
 

@@ -35,9 +35,9 @@ GSWBENCH_INLINE int64_t square_sum_scratch_bytes(int64_t elements, const struct 
 }
 
 struct clip_args {
-    const float *squares;    // [count]
-    float       *norm;       // [1]: square root of the sum of squares
-    float       *factor;     // [1]: factor that limits the norm, or 1
+    const float *squares;    // [count]: sums of squares of gradients
+    float       *norm;       // [1]: gradient norm, the square root of their sum
+    float       *factor;     // [1]: factor that limits the norm, or 1; NaN: the norm is not finite
     int64_t      count;
     float        limit;    // 0: no limit
 };
@@ -65,7 +65,7 @@ struct adamw_hyper {
 // weights and moments.
 struct adamw_args {
     const struct adamw_hyper *hyper;
-    const float              *scale;             // [1]: gradient scale of clipping
+    const float              *scale;             // [1]: gradient scale of clipping; NaN: no update
     const void               *gradient;          // [elements], like all arrays below
     float                    *master;            // master weights; NULL: weight is updated directly
     void                     *first, *second;    // moments
@@ -79,7 +79,7 @@ KERNEL_FUNCTION int kernel_adamw(const struct adamw_args *args, const struct ker
 // The parts of Muon before and after its Newton-Schulz GEMMs. Memory-bound, in bytes per weight: momentum 16 with fp32
 // gradients and moments, normalization 6 with a BF16 result, the update 12 with master weights.
 struct momentum_args {
-    const float *scale;       // [1]: gradient scale of clipping
+    const float *scale;       // [1]: gradient scale of clipping; NaN: out becomes 0
     const void  *gradient;    // [elements], like all arrays below
     void        *momentum;
     float       *out;
@@ -91,7 +91,7 @@ KERNEL_FUNCTION int kernel_momentum(const struct momentum_args *args, const stru
 
 struct normalize_args {
     const float *in;         // [elements]
-    const float *squares;    // [1]: sum of squares
+    const float *squares;    // [1]: sum of squares of in
     void        *out;        // [elements]
     int64_t      elements;
     enum format  type;    // of out
@@ -100,12 +100,12 @@ KERNEL_FUNCTION int kernel_normalize(const struct normalize_args *args, const st
 
 struct muon_args {
     const struct adamw_hyper *hyper;
-    const float              *scale;     // [1]
+    const float              *scale;     // [1]: NaN: no update; other values have no effect
     const void               *update;    // [elements], like all arrays below
     float                    *master;    // master weights; NULL: weight is updated directly
     void                     *weight;    // may be NULL with master weights
     int64_t                   elements;
-    float                     factor;    // of the update
+    float                     factor;    // factor of the update
     enum format               type;      // of update and weight
 };
 KERNEL_FUNCTION int kernel_muon(const struct muon_args *args, const struct kernel_target *target);
@@ -154,6 +154,6 @@ struct random_fill_args {
     void       *out;    // [elements]
     int64_t     elements;
     enum format type;    // f32, bf16, FP8 or E2M1 (FP4)
-    uint64_t    key;     // key of random.h: element i is its normal number i, scaled to the range in FP8
+    uint64_t    key;     // element i is random_normal(key, i); in FP8 scaled to the range, in FP4 equal in pairs
 };
 KERNEL_FUNCTION int kernel_random_fill(const struct random_fill_args *args, const struct kernel_target *target);

@@ -54,7 +54,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gated_no
 }
 
 // Sets the columns of packed_gradient after z (x, B, C and dt) to zero. The backward kernels of convolution and scan
-// each write only some of these columns. The columns of a token are divided among its groups.
+// each write only some of these columns. The warps of a token's groups clear one share of these columns each.
 template <typename T> __device__ inline void clear_share(const gated_norm_args &args, const place &place, int lane)
 {
     int64_t inner = inner_of(args.sizes), others = packed_of(args.sizes) - inner;

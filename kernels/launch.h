@@ -69,7 +69,8 @@ GSWBENCH_INLINE uint32_t launch_resident_blocks(int64_t pieces, int32_t resident
     return (uint32_t)launch_minimum(pieces > 0 ? pieces : 1, (int64_t)resident * multiprocessors);
 }
 
-// Returns a launch with one block per row. The items of a row are divided evenly among the threads.
+// Returns a launch with one block per row, within the limit of launch_blocks. The items of a row are divided evenly
+// among the threads.
 GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t max_threads, int32_t multiprocessors)
 {
     int64_t  each    = launch_groups(items, max_threads);
@@ -77,14 +78,14 @@ GSWBENCH_INLINE struct launch launch_rows(int64_t rows, int64_t items, int64_t m
     return (struct launch){launch_blocks(rows, threads, multiprocessors), threads};
 }
 
-// Returns a launch with one thread per item.
+// Returns a launch with one thread per item, within the limit of launch_blocks.
 GSWBENCH_INLINE struct launch launch_items(int64_t items, int32_t multiprocessors)
 {
     int64_t pieces = launch_groups(items, LAUNCH_THREADS);
     return (struct launch){launch_blocks(pieces, LAUNCH_THREADS, multiprocessors), LAUNCH_THREADS};
 }
 
-// Returns a launch with one warp per row.
+// Returns a launch with one warp per row, within the limit of launch_blocks.
 GSWBENCH_INLINE struct launch launch_warps(int64_t rows, int32_t multiprocessors)
 {
     int64_t pieces = launch_groups(rows, LAUNCH_THREADS / LAUNCH_WARP);

@@ -18,8 +18,8 @@ struct convolution_args {
     const void        *packed;                             // [tokens, packed]
     const void        *weight, *bias;                      // [channels, taps], [channels]
     void              *out;                                // [tokens, channels]
-    const void        *gradient;                           // backward: like out
-    void              *packed_gradient;                    // backward: like packed; only x, B and C are written
+    const void        *gradient;                           // backward: gradient of out
+    void              *packed_gradient;                    // backward: gradient of packed; only x, B and C are written
     void              *weight_gradient, *bias_gradient;    // backward
     float             *scratch;                            // backward: kernel_convolution_scratch_bytes
     struct mamba_sizes sizes;
@@ -39,9 +39,9 @@ struct scan_args {
     const void        *convolved, *packed;          // [tokens, channels], [tokens, packed]
     const void        *step_bias, *decay, *skip;    // [heads]
     void              *out;                         // [tokens, inner]
-    const void        *gradient;                    // backward: like out
-    void              *convolved_gradient;          // backward: like convolved
-    void              *packed_gradient;             // backward: like packed; only dt is written
+    const void        *gradient;                    // backward: gradient of out
+    void              *convolved_gradient;          // backward: gradient of convolved
+    void              *packed_gradient;             // backward: gradient of packed; only dt is written
     void              *step_bias_gradient, *decay_gradient, *skip_gradient;    // backward: [heads]
     float             *scratch;                                                // backward: kernel_scan_scratch_bytes
     struct mamba_sizes sizes;
@@ -58,9 +58,9 @@ struct gated_norm_args {
     const void        *in, *packed, *weight;    // [tokens, inner], [tokens, packed], [inner]
     void              *out;                     // [tokens, inner]
     float             *statistics;              // [tokens, groups]: 1 / rms
-    const void        *gradient;                // backward: like out
-    void              *in_gradient;             // backward: like in
-    void              *packed_gradient;         // backward: like packed; all columns but z are zero
+    const void        *gradient;                // backward: gradient of out
+    void              *in_gradient;             // backward: gradient of in
+    void              *packed_gradient;         // backward: gradient of packed; all columns but z are zero
     void              *weight_gradient;         // backward: [inner]
     float             *scratch;                 // backward: kernel_gated_norm_scratch_bytes
     struct mamba_sizes sizes;

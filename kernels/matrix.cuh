@@ -7,8 +7,8 @@
 
 #include "gswbench/format.h"
 
-// Loads four 8 x 8 matrices. The addresses of their rows come from lanes 0-7, 8-15, 16-23 and 24-31. Of each matrix a
-// lane receives two elements: columns 2 (lane % 4) and the next, of row lane / 4.
+// Loads four 8 x 8 matrices. The addresses of their rows come from lanes 0-7, 8-15, 16-23 and 24-31. Of each matrix, a
+// lane receives two elements of row lane / 4: columns 2 * (lane % 4) and 2 * (lane % 4) + 1.
 static __device__ inline void matrix_load(uint32_t (&to)[4], const bf16 *row)
 {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
@@ -56,8 +56,8 @@ template <int pending> static __device__ inline void copy_wait()
 
 enum { MATRIX_GAP = 8, MATRIX_SIDE = 16 };
 
-// Return the first row and column of a thread's elements in a [16, 8] mma result. A thread has four: in this row and 8
-// rows below, each in this column and the next.
+// Return the first row and column of a thread's elements in a [16, 8] mma result. A thread has four elements: in this
+// row and in the row 8 below, in this column and the next.
 static __device__ inline int matrix_row()
 {
     return (int)(threadIdx.x % 32) / 4;
@@ -67,8 +67,8 @@ static __device__ inline int matrix_column()
     return (int)(threadIdx.x % 4) * 2;
 }
 
-// Returns the address that a lane passes to ldmatrix: lane_of_left for a 16 x 16 left operand, lane_of_right for a
-// right operand b that is in memory as 16 rows of b^T.
+// Returns the address that a lane passes to ldmatrix: lane_of_left for a 16 x 16 left operand, or for a right operand
+// that matrix_load_transposed loads; lane_of_right for a right operand b that is in memory as 16 rows of b^T.
 static __device__ inline const bf16 *lane_of_left(const bf16 *tile, int pitch)
 {
     return tile + threadIdx.x % 16 * pitch + threadIdx.x % 32 / 16 * 8;

@@ -27,7 +27,7 @@ __device__ inline void add_branch(packet<T> (&x)[held], const packet<T> (&branch
     }
 }
 
-// Returns the sum of (x - mean)^power over a row, which is in the registers of the block. power: 1 or 2.
+// Returns the sum of x (power 1) or of (x - mean)^2 (power 2) over a row, which is in the registers of the block.
 template <int power, typename T, bool is_wide>
 __device__ inline float row_moment(const packet<T> (&x)[held], float mean, int64_t columns)
 {

@@ -20,8 +20,8 @@ struct norm_forward_args {
     float      *magnitude;        // [1]: amax of out as stored, or NULL
     int64_t     rows, columns;
     float       epsilon;
-    float       weight_offset;    // added to every weight
-    bool        is_centred;       // layer norm
+    float       weight_offset;    // added to every weight; 1 for NORM_LAYER_1P, else 0
+    bool        is_centred;       // true: layer norm; false: RMS norm
     enum format activation;       // type of every array except statistics
 };
 KERNEL_FUNCTION int kernel_norm_forward(const struct norm_forward_args *args, const struct kernel_target *target);
@@ -32,7 +32,7 @@ KERNEL_FUNCTION int kernel_norm_quantize(const struct norm_forward_args *args, c
                                          const struct kernel_target *target);
 
 struct norm_backward_args {
-    const void  *gradient, *x, *residual;    // [rows, columns]; residual may be NULL
+    const void  *gradient, *x, *residual;    // [rows, columns]; x: input of the norm (sum, or in); residual may be NULL
     const void  *weight;                     // [columns]
     const float *statistics;                 // [rows, 2]
     void        *out;                        // [rows, columns]: d x + residual
@@ -62,7 +62,8 @@ GSWBENCH_INLINE struct launch norm_launch(int64_t rows, int64_t columns, int32_t
     return launch_rows(rows, launch_groups(columns, NORM_HELD), NORM_THREADS_MAX, multiprocessors);
 }
 
-// Returns a launch with at most as many blocks as run at once, because each block adds one row of partial sums.
+// Returns a launch with at most as many blocks as run at once, because each block writes one row of partial sums to
+// scratch.
 GSWBENCH_INLINE struct launch norm_backward_launch(int64_t rows, int64_t columns, int32_t resident,
                                                    int32_t multiprocessors)
 {

@@ -251,8 +251,8 @@ __device__ inline void read_patch(packet<T> (&raw)[Source::parts][width], const 
     }
 }
 
-// Processes the tiles from the last to the first, because the pass before it left the end of the matrix in the L2
-// cache.
+// Processes the tiles from the last to the first, because the kernel before it, such as the amax pass, left the end of
+// the matrix in the L2 cache.
 template <typename T, typename Source, enum format format, enum scaling scaling, bool is_wide>
 __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling, is_wide>)
     quantize_kernel(const struct quantize_args args, const Source source)
@@ -302,7 +302,7 @@ template <enum scaling scaling, typename T, typename Source>
 int enqueue_quantize(const Source &source, const struct quantize_args *args, bool is_wide,
                      const struct kernel_target *target)
 {
-    if (args->rows > INT32_MAX || args->columns > INT32_MAX) {    // rows and columns of a tile are ints
+    if (args->rows > INT32_MAX || args->columns > INT32_MAX) {    // struct patch has int indices
         return cudaErrorInvalidValue;
     }
     auto enqueue_kernel = [&](void (*kernel)(struct quantize_args, Source)) {

@@ -15,11 +15,11 @@ struct quantize_args {
     uint8_t     *out;                         // [rows, columns] or NULL
     uint8_t     *transposed;                  // [columns, rows] or NULL
     void        *factor;                      // inverse scales of out, in the layout of fp8.h, or NULL
-    void        *transposed_inverse_scale;    // of transposed, if scaling blocks have scales; or NULL
+    void        *transposed_inverse_scale;    // inverse scales of transposed, if blocks have scales; or NULL
     const float *scale;                       // [1]: per-tensor scale; NULL: computed from the amax
     float       *magnitude;                   // [1] or NULL: raised to the amax
     float       *scratch;                     // [1]: amax, if a per-tensor scale is computed from it
-    bool         has_magnitude;               // the op that wrote `in` has written the amax to scratch
+    bool         has_magnitude;               // the norm or activation has already written the amax to scratch
     int64_t      rows, columns;
     enum scaling scaling;
     enum format  type, format;
@@ -28,7 +28,7 @@ KERNEL_FUNCTION int kernel_quantize(const struct quantize_args *args, const stru
 
 // Quantization to NVFP4. A separate struct, because longer arguments would make the FP8 kernels spill registers.
 struct quantize_nv_args {
-    struct quantize_args of;                                        // scratch has two elements
+    struct quantize_args of;                                        // of.scratch [2]: amax of each copy
     float               *tensor_scale, *transposed_tensor_scale;    // [1]: inverse per-tensor scale of each copy
     const float         *key;                                       // [2]: key of stochastic rounding, 24 bits each
     int64_t              draw;    // number of the op; each op draws different random numbers
@@ -65,7 +65,7 @@ KERNEL_FUNCTION int kernel_magnitude(const struct magnitude_args *args, const st
 
 struct rescale_args {
     float  *magnitude;    // [slots], one per tensor: amax of the step; reset to 0
-    float  *history;      // [slots, history] or NULL: shifted by one, newest first
+    float  *history;      // [slots, length] or NULL: shifted by one, newest first
     float  *scale;        // [slots]: target / maximum of the history
     float  *factor;       // [slots]: 1 / scale
     int64_t slots, length;

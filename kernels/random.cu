@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) fill_kernel(const struct rando
         case FORMAT_BF16:
             low_precision((bf16 *)args.out + at, value);
             break;
-        case FORMAT_E2M1:    // two 4-bit codes share a byte; the even element writes it
+        case FORMAT_E2M1:    // a byte has two 4-bit codes; the even element writes its code to both
             if (at % 2 == 0) {
                 ((uint8_t *)args.out)[at / 2] = (uint8_t)(fp4_from_float(value) * 0x11);
             }

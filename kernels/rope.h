@@ -67,7 +67,7 @@ struct regroup_args {
     const void *in;     // [rows, parts, width]
     void       *out;    // [parts, rows, width]
     int64_t     rows, parts, width;
-    bool        folds_parts, folds_rows;    // folds_parts: odd parts have reversed rows; folds_rows: odd rows, parts
+    bool        folds_parts, folds_rows;    // reverse the rows in odd parts, or the parts in odd rows
     enum format type;
 };
 KERNEL_FUNCTION int kernel_regroup(const struct regroup_args *args, const struct kernel_target *target);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Computes the RMS norm of each head of q and k, then RoPE (formulas: norm.cu, norm_backward.cu, rope.cu). A group of
-// lanes holds one head in registers; their number is a power of two. RoPE rotates element i of a head with element i +
-// rotary / 2, so a lane holds pairs of packets (eight elements each) at this distance, or single packets that do not
+// Computes the RMS norm of each head of q and k, then RoPE (formulas: norm.cu, norm_backward.cu, rope.cu). A group of 1
+// to 32 lanes, a power of two, holds one head in registers. RoPE rotates elements i and i + rotary / 2 of a head
+// together, so a lane holds pairs of packets (eight elements each) at this distance, or single packets that do not
 // rotate. The gradient of the norm weights is summed in two stages: each block sums over its heads; then the partial
 // sums are added in order.
 #include "gswbench/arithmetic.h"
@@ -11,12 +11,12 @@
 
 namespace
 {
-constexpr int HELD = 5;    // packets or pairs per lane, if a warp holds the widest head (1024)
+constexpr int HELD = 5;    // items (see struct layout) per lane, if a warp holds the widest head of 1,024 elements
 
 enum kind { QUERIES, KEYS, VALUES, KINDS };
 
-// How a head is divided among lanes. items: number of packet pairs that rotate (`pairs`, the first items) and of single
-// packets that do not.
+// How a head is divided among lanes. An item is a pair of packets that rotates, or a single packet that does not. The
+// first `pairs` of the `items` are pairs.
 struct layout {
     int half, head_dim, pairs, items;
     int lanes;    // lanes per head, a power of two
@@ -36,7 +36,7 @@ __host__ __device__ inline layout layout_of(const struct rope_args &args)
     return its;
 }
 
-// Position of a lane's item in its head.
+// Position of a lane's item in its head: first element and number of elements. is_here: whether the head has this item.
 struct place {
     int  at, count;
     bool is_here, is_pair;
@@ -50,8 +50,8 @@ template <bool is_wide> __device__ inline place place_of(int i, const layout &it
     return {at, packet_elements<is_wide>(at, is_pair ? its.half : its.head_dim), item < its.items, is_pair};
 }
 
-// The items of a head that one lane holds, in fp32. Items beyond the head, and the second packet of a single one, are
-// zero.
+// The items of a head that one lane holds, in fp32. Items beyond the head are zero, and so is the second packet of an
+// item that is a single packet.
 template <int held> struct piece {
     float of[held][2][width];
 };

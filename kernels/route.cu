@@ -103,7 +103,7 @@ __device__ inline int count_scored(const struct route_forward_args &args, const 
 }
 
 // Counts the choices of one expert in one sequence, and drops the least probable ones beyond its capacity. Each block
-// handles one expert of one sequence, so that only one block writes a choice.
+// handles one expert of one sequence, so that no two blocks write the same choice.
 __global__ void __launch_bounds__(expert_threads)
     drop_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {

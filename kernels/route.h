@@ -13,7 +13,8 @@
 // one group.
 enum { ROUTE_EXPERTS_MAX = LAUNCH_WARP * 32, ROUTE_GROUPS_MAX = LAUNCH_WARP };
 
-// Shape of the router. struct routing_shape (gswbench/op_shape.h) has the same fields and describes them.
+// Shape of the router. struct routing_shape (gswbench/op_shape.h) describes the fields of the same name. slots: result
+// of routing_slots. by_sigmoid: scores are sigmoids, not a softmax.
 struct route_shape {
     int64_t rows, first, total, sequences, sequence_rows;
     int64_t experts, top_k, owners, capacity, taken, multiple, slots;
@@ -150,7 +151,8 @@ KERNEL_FUNCTION int kernel_gather(const struct gather_args *args, const struct k
 
 // Gradient of the embedding table: each table row sums the gradients of its tokens in order. Memory-bound: token rows
 // are read once and the table is written once (with accumulates, used rows are read and written). A first kernel
-// compares all pairs of tokens to find equal ones, 128 at a time. This is negligible up to a hundred thousand tokens.
+// searches for the next equal token of each token, 128 tokens at a time. This is negligible up to a hundred thousand
+// tokens.
 struct scatter_args {
     const int32_t *tokens;      // [rows]
     const void    *gradient;    // [rows, columns]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Computes the top-k selection of the router: each row selects the experts with the largest score, or score plus bias.
-// With expert groups, it selects only from the top groups. One warp handles one row. Ranks that share an expert's
-// capacity each select for all their rows.
+// With expert groups, it selects only from the top groups. One warp handles one row. If several ranks share the
+// capacity of an expert, each of them selects experts for the rows of every one of these ranks.
 #include "route.h"
 #include "route_scores.cuh"
 

@@ -100,7 +100,7 @@ __device__ inline float dot_state(const float *kept, const float (&slope)[rows][
     return warp_sum(sum);
 }
 
-// Returns the partial sums of this warp at position k of the tile: one per state, then three more.
+// Returns the partial sums of this warp at position k of the tile: one per state, then three other sums.
 __device__ inline float *own_part(const scan_block &block, int k)
 {
     return block.part + ((k & 1) * block.warps + block.warp) * (block.state + 3);
@@ -219,7 +219,7 @@ __device__ inline void add_position(head_sums &sums, const scan_args &args, cons
     float        dt = block.dt[k], x_u = sum_part(block, k, block.state);
     sums.exponent += (double)products[token * args.sizes.heads + block.head] - (double)(dt * x_u);
     float exponent = (float)sums.exponent;
-    float slope    = (block.rate * exponent + x_u) * -expm1f(-dt);    // of softplus: 1 - exp(-softplus)
+    float slope    = (block.rate * exponent + x_u) * -expm1f(-dt);    // derivative of softplus: 1 - exp(-softplus)
     sums.bias += slope;
     sums.decay += exponent * dt * block.rate;
     sums.skip += sum_part(block, k, block.state + 1);

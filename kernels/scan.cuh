@@ -14,7 +14,7 @@ struct scan_block {
     int64_t sequence, head, group, inner, channels, packed;
     int     head_dim, state, warps, warp, lane;
     float   rate, bias, skip;             // a = -exp(decay); bias of dt; factor of x in the output
-    float  *b, *c, *x, *d, *dt, *part;    // shared memory: inputs of a tile, d out, and partial sums
+    float  *b, *c, *x, *d, *dt, *part;    // in shared memory: B, C, x, d out and dt of a tile; partial sums
 };
 
 __host__ __device__ inline int warps_of(const mamba_sizes &sizes)
@@ -22,8 +22,8 @@ __host__ __device__ inline int warps_of(const mamba_sizes &sizes)
     return (int)launch_groups(sizes.head_dim, rows);
 }
 
-// Returns the number of partial sums of a warp: one per state and three more. Each warp has two such rows, for even and
-// odd positions.
+// Returns the number of partial sums of a warp: one per state and three other sums. Each warp has two such rows, for
+// even and odd positions.
 __host__ __device__ inline int64_t part_width(const mamba_sizes &sizes)
 {
     return sizes.state + 3;
@@ -117,7 +117,7 @@ __device__ inline void advance(float (&state)[rows][each], float (&y)[rows], con
     }
 }
 
-// Stores the values of this warp's rows in x or the output; lane r stores values[r].
+// Stores the values of this warp's rows in the output or in the gradient of x. Lane r stores values[r].
 template <typename T> __device__ inline void store_rows(T *to, const float (&values)[rows], const scan_block &block)
 {
 #pragma unroll
