@@ -156,7 +156,7 @@ static void see_work(struct reading *reading, const struct cupti_record *record)
     if (made == NULL) {
         return;
     }
-    if (record->begin == 0 || record->end == 0) {    // CUPTI had no space left for the timestamps
+    if (record->begin == 0 || record->end == 0) {    // CUPTI could not record the timestamps
         reading->lost++;
         return;
     }
@@ -204,7 +204,7 @@ static struct {
     struct cupti                cupti;
     struct CUpti_Subscriber_st *subscriber;
     status                      failure;    // first failure
-    int                         lent;       // buffers in use by CUPTI
+    int                         lent;       // number of buffers that CUPTI fills
     struct activity_notes       notes;
     struct activity_buffers     spare;    // buffers of earlier steps, reused so that a step allocates nothing
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -311,8 +311,8 @@ static bool enable(void)
     return is_right;
 }
 
-// Loads CUPTI and subscribes to it. This fails if a profiler already holds the only subscription, which must then stay
-// open.
+// Loads CUPTI and subscribes to it. If a profiler already holds the only subscription, this fails and leaves the
+// profiler's subscription open.
 static status attach(void)
 {
     TRY(cupti_open(&all.cupti));

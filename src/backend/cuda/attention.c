@@ -18,9 +18,9 @@ static bool is_backward(const struct op *op)
     return op->kind == OP_ATTENTION_BACKWARD;
 }
 
-// Lists the outputs that cuDNN first writes to scratch. cuDNN writes bf16 and overwrites its outputs, so a cast then
-// moves an fp32 output, or adds a gradient that accumulates. A gradient is in fp32 only if it accumulates. A forward op
-// reserves scratch even for a bf16 output: backward ops need more, and all ops share one scratch buffer.
+// Lists the outputs that cuDNN first writes to scratch. cuDNN writes bf16 and overwrites its outputs. A cast then
+// converts the output to fp32, or adds a gradient to the accumulated one. A gradient is in fp32 only if it accumulates.
+// A forward op reserves scratch even for a bf16 output: backward ops need more, and all ops share one scratch buffer.
 enum { STAGED_MAX = 2 };
 static int list_staged(const struct op *op, int slots[STAGED_MAX])
 {
@@ -350,7 +350,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
                       const struct buffer buffers[OP_OPERANDS])
 {
     const struct cuda     *cuda    = backend->state;
-    const struct by_cudnn *by      = (const struct by_cudnn *)prepared;    // prepared is its first member
+    const struct by_cudnn *by      = (const struct by_cudnn *)prepared;    // the first member of *by
     char                  *scratch = (char *)cuda->device.scratch + cuda_align(cudnn_attention_scratch(by->entry));
     bool                   stages  = is_backward(op) || buffers[ATTENTION_OUT].format == FORMAT_F32;
     struct buffer          bound[OP_OPERANDS];

@@ -52,9 +52,9 @@ static status explain_no_device(cudaError_t error)
                 driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
 }
 
-// Checks that there is a device. Before the driver is initialised, the environment variable gives each stream its own
-// hardware queue. If streams shared a queue, a collective that waits for other ranks could block a stream that these
-// ranks wait for.
+// Checks that there is a device. First sets CUDA_DEVICE_MAX_CONNECTIONS, which the driver reads when it is initialised,
+// so that each stream has its own hardware queue. If streams shared a queue, a collective that waits for other ranks
+// could block a stream that these ranks wait for.
 static status cuda_detect(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);

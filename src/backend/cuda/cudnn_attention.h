@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Runs attention with cuDNN's fused engines, planned once per shape. If cuDNN is not installed, cudnn_attention_open
-// fails with the reason.
+// Runs attention with cuDNN's fused engines, planned once per op kind and shape. If cuDNN is not installed,
+// cudnn_attention_open fails with the reason.
 #pragma once
 
 #include "gswbench/backend.h"
 
 struct cudnn_attention;
-struct cudnn_entry;    // plans of one shape
+struct cudnn_entry;    // plans of one op kind and shape
 
 status cudnn_attention_open(struct cudnn_attention **attention);
 void   cudnn_attention_close(struct cudnn_attention *attention);
-// Makes plans for the op's shape, or fails with cuDNN's reason. Ops of one shape share an entry, which exists until
-// cudnn_attention_close. At first the first plan of an entry is selected.
+// Makes plans for the op's kind and shape, or fails with cuDNN's reason. Ops of the same kind and shape share an entry,
+// which exists until cudnn_attention_close. At first the first plan of an entry is selected.
 status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, struct cudnn_entry **planned);
 // The caller runs or times the plans: it reads their number and selects one. After cudnn_attention_refuse,
 // cudnn_attention_prepare fails with the given status.

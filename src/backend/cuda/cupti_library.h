@@ -36,7 +36,7 @@ struct cupti_record {
 };
 enum { CUPTI_CALL_OF_COPY = 44, CUPTI_CALL_OF_PEER_COPY = 60, CUPTI_CALL_OF_KERNEL = 92 };
 struct cupti_correlation {
-    uint32_t kind, pusher;    // CUPTI_CUSTOM
+    uint32_t kind, pusher;    // pusher: CUPTI_CUSTOM for our ids
     uint64_t id;              // pushed id
     uint32_t call, other;
 };

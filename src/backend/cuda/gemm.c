@@ -400,7 +400,7 @@ static void run_prepared(struct backend *backend, const struct prepared *prepare
                          const struct buffer buffers[OP_OPERANDS])
 {
     struct cuda         *cuda       = backend->state;
-    const struct gemm   *gemm       = (const struct gemm *)prepared;    // first member
+    const struct gemm   *gemm       = (const struct gemm *)prepared;    // prepared is the first member of struct gemm
     struct gemm_operands operands   = {.a               = buffers[GEMM_A].data,
                                        .b               = buffers[GEMM_B].data,
                                        .inverse_scale_a = buffers[GEMM_INVERSE_SCALE_A].data,

@@ -38,11 +38,11 @@ void   gemms_close(struct cuda *cuda);
 struct gemm_operands {
     const void  *a, *b;
     const float *inverse_scale_a, *inverse_scale_b;
-    const float *tensor_scale_a, *tensor_scale_b;    // FP4 only; NULL when the GEMM is timed: 1
+    const float *tensor_scale_a, *tensor_scale_b;    // FP4 only; NULL, as in timings of candidates: 1
     void        *c;
     const void  *addend;         // matrix to add instead of C; NULL: C
     float        scale, keep;    // alpha, and beta: factor of C or the addend
-    const void  *bias;           // NULL when the GEMM is timed: the workspace
+    const void  *bias;           // NULL, as in timings of candidates: the GEMM reads the workspace
 };
 
 // Enqueues the GEMM with this algorithm (gemm.c). C is input and output, unless there is an addend.
@@ -56,8 +56,8 @@ void gemm_name(const struct backend *backend, const struct op *op, const struct 
 // Whether the cuBLAS headers of this build have block scaling (1 x 128 and 128 x 128).
 #define GEMM_SCALES_PARTS (CUBLAS_VERSION >= 120900)
 
-// Returns candidate algorithms from the cuBLASLt heuristic, best guess first, and sets *answer to its status
-// (gemm_tune.c).
+// Writes at most `wanted` candidate algorithms from the cuBLASLt heuristic, best guess first, and returns their number.
+// Sets *answer to the heuristic's status (gemm_tune.c).
 int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted,
                     cublasLtMatmulHeuristicResult_t candidates[], cublasStatus_t *answer);
 
@@ -65,7 +65,7 @@ int gemm_candidates(const struct cuda *cuda, const struct gemm *gemm, int wanted
 status gemm_tune(struct cuda *cuda, struct gemm *gemm, cublasLtMatmulHeuristicResult_t candidates[], int count,
                  struct gemm_times *times);
 
-// Times several implementations of the same work on the device and returns the fastest.
+// Parameters of tune_fastest, which times several implementations (candidates) of the same work on the device.
 struct tune {
     cudaStream_t stream;
     // Enqueues one run of a candidate. Returns false if it cannot run.

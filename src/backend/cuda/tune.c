@@ -68,7 +68,8 @@ static float time_runs(const struct timing *timing, int candidate)
     return milliseconds_between(timing->begin, timing->end) / (float)timing->runs;
 }
 
-// Returns the number of runs of a candidate between two events, so that they take about 4 * short_milliseconds.
+// Returns the number of runs of a candidate between two events: 1, or for a short run the number that takes about four
+// times short_milliseconds, at most RUNS_MAX.
 static int runs_of(float milliseconds)
 {
     float runs = milliseconds >= short_milliseconds ? 1 : 4 * short_milliseconds / (milliseconds + 1e-6f);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Manages the cache file of GEMM algorithms, with one line per problem. Each line has a checksum, because the library
-// computes wrong results with a corrupted algorithm.
+// Manages the cache file of GEMM algorithms (and attention engines), with one line per problem. Each line has a
+// checksum, because cuBLASLt computes wrong results with a corrupted algorithm.
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -209,7 +209,7 @@ static status write_file(const struct gemm_cache *cache)
     return result;
 }
 
-// Appends "PROBLEM: candidate 3 of 16; milliseconds: 1.234 1.301 - ...".
+// Appends a line to cache->times: "PROBLEM: candidate 3 of 16; milliseconds: 1.2340 1.3010 - ...".
 static void note_times(struct gemm_cache *cache, const char *problem, const struct gemm_times *times)
 {
     struct text_buffer lines = {.text = NULL};

@@ -62,7 +62,8 @@ static inline enum format device_type(const struct op *op, const struct buffer b
     return first;
 }
 
-// Arguments of the FP8 quantization that is fused to an op. Their field `in`, the op's output, may be NULL.
+// Arguments of the FP8 quantization that is fused to an op. Their field `in` is the op's output, or NULL if the op does
+// not store its output.
 struct quantize_args device_fused_copies(struct backend *backend, const struct op *op,
                                          const struct buffer buffers[OP_OPERANDS]);
 // Returns the address where the op writes the amax of its output. NULL: the fused quantization does not need it to

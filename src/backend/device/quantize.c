@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Launches the FP8 quantization and scale update kernels.
+// Launches the kernels that quantize to FP8 and NVFP4, transpose FP8, and update scales.
 #include "internal.h"
 #include "kernels/quantize.h"
 
-// Returns the scratch bytes of a quantization: space for the amax, if the scale is computed from it.
+// Returns the scratch bytes of a quantization: space for the amax, if the scale of the tensor is computed from it.
 int64_t device_quantize_scratch(const struct op *op, const struct kernel_target *target)
 {
     (void)target;

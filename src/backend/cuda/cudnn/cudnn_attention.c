@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Plans and executes attention with cuDNN. There is one entry per shape, which holds the plans, or cuDNN's error if
-// there are none.
+// Plans and executes attention with cuDNN. There is one entry per op kind and shape, which holds the plans, or cuDNN's
+// error if there are none.
 #include "../cudnn_attention.h"
 
 #include "../internal.h"

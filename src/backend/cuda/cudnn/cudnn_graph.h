@@ -36,7 +36,7 @@ struct cudnn_graph {
     int                      descriptor_count;
     cudnnBackendDescriptor_t operation[CUDNN_GRAPH_OPERATIONS];
     int                      operation_count;
-    int64_t                  virtuals;    // virtual tensors so far
+    int64_t                  virtuals;    // number of virtual tensors so far
     status                   result;
 };
 
@@ -51,8 +51,8 @@ cudnn_tensor cudnn_graph_tensor(struct cudnn_graph *graph, cudnnDataType_t type,
                                 int64_t id);
 cudnn_tensor cudnn_graph_scalar(struct cudnn_graph *graph, cudnnDataType_t type, int64_t id);    // host scalar
 
-// Appends out = mode(x, b), computed in `precision`. b and selector are NULL if the mode does not use them. Each of
-// these functions returns out.
+// Appends out = mode(x, b), computed in `precision`. b and selector are NULL if the mode does not use them. This
+// function and the three after it append an operation to the graph, and return its out.
 struct cudnn_pointwise {
     cudnnPointwiseMode_t mode;
     cudnnDataType_t      precision;
