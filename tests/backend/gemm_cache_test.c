@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests the file that keeps chosen GEMM algorithms between runs.
+// Tests the file that keeps the chosen algorithm of each GEMM between runs.
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
 #include <math.h>
@@ -89,8 +89,8 @@ static void damage(const char *from, const char *to)
     fclose(file);
 }
 
-// Caches two choices and replaces a text in the file. Damage of line 2, the first choice, must lose only this choice.
-// Damage of line 1, the title, must lose both.
+// Caches the algorithms of two GEMMs and replaces a text in the file. Damage of line 2, the first GEMM, must lose only
+// that GEMM. Damage of line 1, the title, must lose both.
 static void expect_damaged(const char *from, const char *to, int line)
 {
     struct gemm_cache cache = open_cache();

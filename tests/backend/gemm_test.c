@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests the mapping of row-major GEMMs to column-major ones, and the keys that decide whether GEMMs share a cached
-// choice.
+// Tests the mapping of row-major GEMMs to column-major ones, and the keys that decide whether two GEMMs share a cached
+// algorithm.
 #include "gswbench/gemm.h"
 
 #include <criterion/criterion.h>

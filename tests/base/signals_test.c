@@ -33,7 +33,7 @@ Test(signals, a_second_signal_kills, .signal = SIGTERM)
     signals_keep();
     raise(SIGTERM);
     cr_assert_eq(signals_caught(), SIGTERM);
-    signals_keep();    // this is called once per rank, and ranks can be threads of one process
+    signals_keep();    // every rank calls this, and ranks can be threads of one process
     raise(SIGTERM);
     cr_assert_fail("the second SIGTERM did not kill");
 }

@@ -261,9 +261,9 @@ Test(statistics, counts_no_change_that_a_run_shows_from_block_to_block)
     cr_expect_float_eq(change.margin, 3 * 1.5 / 11.5, 1e-12, "%g", change.margin);
 }
 
-// Expects the typical and the largest relative spread that published runs of this size and step time have. Steps
-// between half a second and a second vary more than longer ones. No run with a step below 0.485 s was published, so the
-// spread is NaN there.
+// Expects the spread of step times (95th percentile over median) in public runs with this number of GPUs and this step
+// time, for a typical and for the worst system. Steps between half a second and a second vary more than longer ones. No
+// public run has a step below 0.485 s, so the spread is NaN there.
 Test(statistics, knows_how_much_public_steps_vary)
 {
     static const struct {

@@ -242,7 +242,8 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
 
 // One op computes from 0 s to 2 s and another from 2 s to 8 s. Three communications wait for the first op, two of them
 // on one stream. Each takes 0.5 s alone. Its delay is its end minus its earliest start minus 0.5 s; the earliest start
-// is the end of the first op, or of the previous op on its stream. disturbance_add must add to the existing sums.
+// is the end of the first op, or of the previous op on its stream. The third one ends after all compute, so it does not
+// count. disturbance_add must add to the existing sums.
 Test(calibrate, counts_how_much_longer_communications_take_beside_computing)
 {
     struct op            ops[]   = {{.stream = STREAM_COMPUTE},

@@ -42,7 +42,7 @@ static void plant(const struct kind *kind, bool is_folder)
 // Each command line ends where the output path follows.
 static const struct command_line {
     const char *line;
-    bool        is_folder, is_slow;    // is_slow: takes long unless it is refused
+    bool        is_folder, is_slow;    // is_slow: takes long if the output path is accepted
 } lines[] = {
     {"data --config tiny-llama --steps 1 -o", false, false},
     {"predict --config llama3.1-8b --ranks 8 --no-range --trace", false, false},

@@ -23,7 +23,8 @@ accept() {    # accept CODE NAME ARGUMENT...: runs accept on all ranks and expec
     run "$1" mpirun -np 16 --map-by ppr:2:node "$GSWBENCH" accept --config "$folder/$2.ini" --backend host --comm mpi \
         --steps 20 --out "$folder/results" -o "$folder/$2" "${@:3}"
 }
-# expect_refusal NAME HOST OUTLIER: expects a refusal before any run that names only OUTLIER and drains HOST.
+# expect_refusal NAME HOST OUTLIER: expects a refusal before any run that names only OUTLIER, and HOST as the host to
+# drain.
 expect_refusal() {
     expect '^REFUSE  outliers that the preflight found: [0-9]+$'
     expect "^drain: $2$"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Tests eight hosts with four emulated GPUs each. A job must complete. If a rank never arrives at NCCL's start, the job
-# must end with few messages, from the ranks that notice first, and not with a message from each rank. The script runs
-# itself on hosts of tests/cluster/hosts.
+# Tests eight hosts with four emulated GPUs each. A job must complete. If a rank never joins an NCCL communicator, the
+# job must end with few messages, from the ranks that notice this first, and not with a message from each rank. The
+# script runs itself on hosts of tests/cluster/hosts.
 if [ "${GSWBENCH_HOSTS:-}" != inside ]; then
     exec "$GSWBENCH_SOURCE_DIR/tests/cluster/hosts" --hosts 8 --slots 4 bash "$0"
 fi

@@ -15,7 +15,7 @@ preflight=(mpirun -np 32 --map-by ppr:4:node "$GSWBENCH" preflight --config tiny
     --set train.micro_batch=1 --set train.global_batch=32)
 places=('gemm "fc1"' 'gemm "qkv"' attention_forward 'gemm "head"')
 
-# expect_outliers PATTERN HOST: expects that all outliers match PATTERN and that only HOST is drained.
+# expect_outliers PATTERN HOST: expects that all outliers match PATTERN, and that HOST is the only host to drain.
 expect_outliers() {
     grep -q '^outlier: ' output || complain "nothing is named, not $1"
     ! grep '^outlier: ' output | grep -vE "^outlier: $1" || complain "something else is named than $1"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs 64 ranks with an emulated GPU each on this machine. Within a minute, they must connect, time the variants that a
-# first run chooses from, train, and get correct results. The job allows threads to share cores, and a note must say
-# that they do.
+# Runs 64 ranks with an emulated GPU each on this machine. Within a minute, they must connect, choose GEMM algorithms by
+# timing (the cache is empty), train, and get correct results. The job allows threads to share cores, and a note must
+# say that they do.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs FAKE_NCCL_FOLDER=$PWD
 job=(run --verbose --config tiny-llama --backend cuda --layers 1 --steps 3 --warmup 1 --set parallel.fsdp=4 --set parallel.dp=16

@@ -12,7 +12,8 @@ export PATH=$(dirname "$GSWBENCH"):$PATH
 version=$(gswbench -V | sed -n 's/^gswbench \([^ ]*\).*/\1/p')
 short=(--layers 1 --steps 2 --warmup 1)
 
-# looks RANKS PRECISION: expects that the results have one run of tiny-llama with these, with its log and result file.
+# looks RANKS PRECISION: expects one run of tiny-llama with this number of ranks and this precision, with log and result
+# file.
 looks() {
     local folder=results/$version/$2/tiny-llama/$1 log
     log=$(ls "$folder"/log-gswbench_tiny-llama_"$1"_*.out) || complain "no log in $folder"
@@ -22,8 +23,8 @@ looks() {
     [ -s "$folder/${log##*_}/result.json" ] || complain "no link to the run in $folder" <(ls -lR "$folder")
 }
 
-# Tests one job. If a job fails, sbatch must return the exit code of its first rank, or of the ranks that Slurm kills
-# then.
+# Tests one job. If a job fails, sbatch must return the exit code of the rank that failed first, or of ranks that
+# Slurm then killed.
 run 0 sbatch --wait --nodes=2 --ntasks-per-node=2 "$scripts/job.sbatch" tiny-llama bf16 "${short[@]}"
 looks 4 bf16
 ! sbatch --quiet --wait --nodes=2 --ntasks-per-node=2 "$scripts/job.sbatch" tiny-llama bf16 --set train.micro_batch=3 ||

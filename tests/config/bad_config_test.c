@@ -49,7 +49,7 @@ static const struct bad names[] = {
                                               "E-CONFIG bad.ini:4: [run] seed = 3: already set in line 2\n"},
 };
 
-// Tests one option of each type with values that are refused in an INI file, such as a value that comment signs follow.
+// Tests one option of each type with values that are refused in an INI file, such as a value with a comment after it.
 // option_test and number_test have the other refused values.
 static const struct bad values[] = {
     {"[run]\nsteps =\n", "E-CONFIG bad.ini:2: [run] steps = : expected an integer in 1..1000000\n"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tests how configurations are read: the order of sources, presets, [when] sections, rows with published times, and
-// properties that every option must have.
+// Tests how configurations are read: the order of sources, presets, rows with published times, and properties that
+// every option must have. Also tests [when ...] sections, which apply only to some numbers of ranks, precisions, GPUs
+// or variants.
 #include "config_folder.h"
 
 TestSuite(config, .init = install, .fini = remove_folder);
@@ -224,7 +225,8 @@ Test(config, lists_rows_with_the_precisions_that_are_published)
     check_rows("[when precision=fp8]\npublished.step_seconds = 2\n", NULL, LENGTH(any), any);
 }
 
-// If [when] sections name a GPU or a variant, only combinations that have a published time are rows.
+// [when] sections name GPUs and variants here. A row is a combination of ranks, precision, GPU and variant with a
+// published time.
 Test(config, lists_rows_by_gpu_and_variant)
 {
     const struct config_row rows[] = {{8, "bf16", 1, 0, "box", "plain"},

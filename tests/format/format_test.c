@@ -16,10 +16,10 @@ struct facts {
     int         bits, exponent_bits, mantissa_bits;
     double      smallest, largest;
     int         block;
-    enum format scale;    // of a block
+    enum format scale;    // format of the scale of a block
     int         levels;
     enum rate   rate;
-    int64_t     bytes[COUNTS];    // of the counts above
+    int64_t     bytes[COUNTS];    // bytes[i]: bytes of counts[i] elements
 };
 
 // clang-format off

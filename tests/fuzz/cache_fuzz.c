@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fuzzes the file that caches GEMM algorithms. Choices in valid lines must be found, also after another choice is added
-// and the file is rewritten. Notes about invalid lines must have no control characters.
+// Fuzzes the file that caches the chosen algorithm of each GEMM. The GEMMs of valid lines must be found, also after
+// another GEMM is added and the file is rewritten. Notes about invalid lines must have no control characters.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

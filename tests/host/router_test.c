@@ -109,8 +109,8 @@ Test(router, counts_the_largest_scores_for_the_auxiliary_loss)
     expect_counts(&shape, scores, NULL, (const double[]){1, 1, 1, 1});
 }
 
-// The first layer has loads with a mean of 4, and its biases move by 0.25 against the difference. The second layer has
-// equal loads, so its biases stay.
+// The loads of the first layer have a mean of 4. The bias of an expert moves by 0.25, down if its load is above the
+// mean and up if it is below. The second layer has equal loads, so its biases stay.
 static void expect_biases(double clip_scale, const double expected[6])
 {
     struct op     op                   = {.kind = OP_BALANCE, .shape.rows = {.rows = 2, .columns = 3, .scale = 0.25f}};

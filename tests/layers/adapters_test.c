@@ -37,8 +37,8 @@ static int64_t count_reduced(const struct plan *plan)
 
 Test(adapters, alone_have_gradients_and_optimizer_state)
 {
-    // In each layer, qkv is a matrix of 32 x 16 and the projection one of 16 x 16. A and B of rank 2 have 2 x (inputs +
-    // outputs).
+    // In each layer, qkv is a matrix of 32 x 16 and the projection one of 16 x 16. The adapter of a matrix has rank 2,
+    // so its A and B have 2 x (inputs + outputs) elements together.
     struct tiny tiny    = planned("rank 2; targets qkv, projection; compute bf16; dp 2", 0);
     int64_t     trained = 2 * (2 * (16 + 32) + 2 * (16 + 16));
 

@@ -107,8 +107,8 @@ static int64_t check_maximum(struct comm *comm)
     return wrong;
 }
 
-// Stores the expected element j of the caller's output: the sum over members, or the value of one member, and element i
-// of the input.
+// Stores element j of the output that the caller must get. It is element i of one member's input, or of the sum over
+// all members' inputs.
 static void contract_expect(const struct contract_group *group, const struct op *op, int64_t n, int64_t j,
                             enum format format, void *expected)
 {
@@ -116,7 +116,7 @@ static void contract_expect(const struct contract_group *group, const struct op 
     enum op_kind kind    = (enum op_kind)op->kind;
     bool         reduces = kind == OP_ALL_REDUCE || kind == OP_REDUCE_SCATTER;
     bool         shifts  = kind == OP_REDUCE_SCATTER || kind == OP_ALL_TO_ALL;
-    int64_t      source  = (group->index + group->size - peer) % group->size;    // of a rotation by peer ranks
+    int64_t      source  = (group->index + group->size - peer) % group->size;    // the sender in a rotation
     int64_t      from    = kind == OP_BROADCAST ? peer : kind == OP_ROTATE ? source : reduces ? 0 : j / n;
     int64_t      i = (kind == OP_ALL_REDUCE || kind == OP_BROADCAST ? j : j % n) + (shifts ? group->index * n : 0);
     contract_store(expected, j, format, group->members + from, reduces ? group->size : 1, i);
@@ -153,7 +153,7 @@ int64_t contract_check_collectives(struct comm *comm)
 {
     static const struct {
         enum op_kind kind;
-        int64_t      peer;    // 0: the last member
+        int64_t      peer;    // root or distance, as above; 0: the last member is the root
     } collectives[]               = {{OP_ALL_REDUCE, 0}, {OP_ALL_GATHER, 0}, {OP_REDUCE_SCATTER, 0}, {OP_ALL_TO_ALL, 0},
                                      {OP_ROTATE, 1},     {OP_ROTATE, -1},    {OP_BROADCAST, 0}};
     static const int64_t counts[] = {1, 7, 1025, 20011};
@@ -163,7 +163,7 @@ int64_t contract_check_collectives(struct comm *comm)
         for (size_t i = 0; i < sizeof(collectives) / sizeof(collectives[0]); i++) {
             int64_t peer = collectives[i].peer != 0 ? collectives[i].peer : group.size - 1;
             for (size_t count = 0; count < sizeof(counts) / sizeof(counts[0]); count++) {
-                for (int format = 0; format <= FORMAT_I32; format++) {    // no FP8 sums
+                for (int format = 0; format <= FORMAT_I32; format++) {    // FP8 is left out: it has no sums
                     wrong += contract_check_collective(&group, collectives[i].kind, peer, counts[count],
                                                        (enum format)format);
                 }
@@ -180,7 +180,7 @@ static int64_t contract_rows(int64_t from, int64_t to, int64_t size)
     return to == size - 1 && size > 1 ? 0 : (from * 3 + to * 5) % 4 * 57;
 }
 
-// Returns a row's element, which identifies sender, receiver and position.
+// Returns element i of the data that `from` sends to `to`. It identifies sender, receiver and position.
 static float contract_part(int64_t from, int64_t to, int64_t i)
 {
     return (float)(from * 100000 + to * 10000 + i);

@@ -15,6 +15,6 @@ struct contract_check {
 };
 extern const struct contract_check contract_checks[];    // the last one has no name
 
-// Three of these checks: all collectives and formats with several sizes; all-to-alls with unequal and empty parts, both
-// on groups of each size up to the number of ranks; and the control messages.
+// These three are also in the list. They check all collectives and formats with several sizes; all-to-alls with unequal
+// and empty parts; and the control messages. The first two use groups of each size up to the number of ranks.
 contract_function contract_check_collectives, contract_check_parts, contract_check_control;

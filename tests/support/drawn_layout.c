@@ -8,7 +8,7 @@
 #include "gswbench/plan_build.h"
 #include "gswbench/random.h"
 
-// State of the random numbers of one seed.
+// State of the random number generator. Each attempt of a seed draws another sequence of numbers.
 struct draws {
     uint64_t seed, attempt, count;
 };
@@ -38,7 +38,8 @@ static void draw_model(struct draws *draws, struct model_config *model)
     model->experts        = PICK(draws, 0, 4, 8);
     model->top_k          = model->experts > 0 ? PICK(draws, 1, 2) : 0;
     if (model->experts > 0) {
-        // No choice of an expert may be dropped, since rounding would decide between nearly equal probabilities.
+        // Sets no capacity factor, so experts drop no tokens. Otherwise rounding would decide which of two tokens with
+        // nearly equal probabilities is dropped.
         model->auxiliary_loss = (double)below(draws, 2) * 0.01;
     }
     snprintf(model->family, sizeof(model->family), "gswbench");
@@ -215,7 +216,7 @@ static void draw_positions(struct draws *draws, struct training *training)
     struct model_config *model = &training->tiny.model;
     model->positions           = 1 + below(draws, POSITIONS_COUNT - 1);
     model->max_positions       = model->positions == POSITIONS_LEARNED ? training->tiny.train.sequence + 3 : 0;
-    model->attention_bias      = 0;    // attention_bias is 0 for the same reason as without RoPE
+    model->attention_bias      = 0;    // without RoPE, the gradient of a key bias is only rounding error
 }
 
 static void draw_scales(struct draws *draws, struct training *training)

@@ -8,7 +8,8 @@ enum { DRAWN_RANKS_MAX = 16 };
 
 // Returns the first draw of this seed for which a plan can be built.
 struct training drawn_layout(uint64_t seed);
-// The same with linears in FP8 or FP4. Router biases decide the choice of experts, so that rounding does not change it.
+// Returns such a draw with linears in FP8 or FP4. Router biases select the experts of each token, so that rounding
+// cannot.
 struct training drawn_low_precision(uint64_t seed);
 
 struct plan_sections drawn_layout_sections(const struct training *training);

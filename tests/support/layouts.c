@@ -116,7 +116,7 @@ void layout_alone_in_turn(struct tiny *tiny)
     tiny->train.accumulation = sequences / micro_batch;
 }
 
-// Appends an option to the row if its value is not the usual one.
+// Appends an option to the row, unless its value is the default of tiny_init.
 static void append(char name[LAYOUT_NAME_BYTES], const struct option *option, const void *section, const void *usual)
 {
     char   value[VALUE_BYTES], other[VALUE_BYTES];

@@ -6,8 +6,8 @@
 
 #include "gswbench/backend.h"
 
-// Runs the op on copies that start `beside` elements after an allocation, and copies the results back. Ends the program
-// if the device refuses the op.
+// Runs the op on copies that start `beside` elements after the start of an allocation, so that they can be misaligned.
+// Copies the results back. Ends the program if the device refuses the op.
 void run_on_device(struct backend *device, const struct op *op, int beside, struct buffer operands[OP_OPERANDS]);
 
 // Does the same for the two parts of a fused op, one after the other.

@@ -65,7 +65,7 @@ static int64_t draw_index(const struct op *op, int slot, int64_t i, uint64_t key
     int64_t                     source    = i / 7 * 6 + i % 7 - (i % 7 > 3);
     bool                        is_factor = slot == GEMM_INVERSE_SCALE_A || slot == GEMM_INVERSE_SCALE_B;
     if (op->kind == OP_GEMM && is_factor && scaling_is_nv((enum scaling)op->shape.gemm.scaling_a)) {
-        return true;    // devices have no sign there
+        return true;    // these block scales are unsigned (UE4M3)
     }
     switch (AT(op->kind, slot)) {
     case AT(OP_ROUTE_BACKWARD, ROUTE_GRADIENT_CHOICES):    // a token chooses no expert twice

@@ -13,8 +13,8 @@ void training_require(status result)
     }
 }
 
-// Reads tokens per expert, dropped choices and auxiliary loss of each layer in the first step. In later steps rounding
-// may have changed the choice of experts.
+// Reads the routing statistics of the first step: for each layer tokens per expert, the number of dropped token-expert
+// pairs, and the auxiliary loss. In later steps rounding may have changed the experts of a token.
 static void training_read_routing(struct training *training, struct step *step, const struct plan *plan, int i)
 {
     if (i == 0 && plan->routing >= 0) {
@@ -64,12 +64,12 @@ static int64_t source_of(const struct plan *plan, bool sequence_parallel)
     return source;
 }
 
-// Sets router biases that decide the choice of experts, so that rounding cannot change it. Scores are at most 1, and
-// scores of groups at most 2. Biases are powers of two from 4 on, so even sums of two biases differ by more. Each layer
-// chooses other experts.
+// Sets router biases that determine the experts of each token, so that rounding cannot change them. A token's scores
+// are at most 1, and scores of expert groups at most 2. Biases are powers of two from 4 on, so even sums of two biases
+// differ by more. The preferred experts differ between layers.
 static void decide_routing(const struct plan *plan, const struct step *step, int64_t source)
 {
-    enum { SPACING = 4, STRIDE = 3 };    // so that the best two are not on one rank
+    enum { SPACING = 4, STRIDE = 3 };    // STRIDE: spreads the experts with the largest biases over ranks
     float   biases[TRAINING_ROUTING_MAX];
     int64_t experts = plan->model.experts, count = plan->tensors[plan->router_bias].elements;
     if (count > TRAINING_ROUTING_MAX) {

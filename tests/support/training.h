@@ -21,7 +21,8 @@ struct training {
     bool                      apart;       // with decided: tokens of each rank choose other experts
     const struct backend_ops *backend;     // NULL: the host backend
     struct op_time           *times;       // [op_count]: trace of rank 0's last step, or NULL
-    // Replaces the communicator by one that runs collectives on the backend's streams, given both; NULL: does not.
+    // Opens a communicator that runs collectives on the streams of `backend`, with `control` for host messages. NULL:
+    // the training uses the communicator of its ranks.
     status (*connect)(struct comm *made, struct comm *control, struct backend *backend);
     const char *weights;    // new folder for the trained weights, or NULL
     const char *load;       // checkpoint to start and continue from, or NULL

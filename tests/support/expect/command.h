@@ -4,7 +4,7 @@
 
 #include "gswbench/cli.h"
 
-// Folder of the shipped configurations, and output and errors of the latest command.
+// configs is the folder of the shipped configurations. output and errors have the text of the latest command.
 extern const char        *configs;
 extern char               output[1 << 20];
 extern struct text_buffer errors;

@@ -92,8 +92,8 @@ static void expect_equal_weights(const char *many, const char *one, double toler
     safetensors_close(&readers[1]);
 }
 
-// Compares routing statistics, which count each token on the rank that routed it. Each layer has tokens per expert,
-// then dropped choices and auxiliary loss.
+// Compares routing statistics, which count each token on the rank that routed it. For each layer they are: tokens per
+// expert, the number of dropped token-expert pairs, and the auxiliary loss.
 static void expect_same_routing(const struct training *many, const struct training *one, double tolerance,
                                 const char *layout)
 {
