@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Tests the choice of GEMM algorithms by timing in a job. One rank times the candidates, the others use its choice, and
-# it is written to the cache once. FAKE_CUBLASLT=late makes the first algorithm slow on a rank, so this rank alone would
-# choose the second. FAKE_CUBLASLT=second makes a rank's library refuse the first algorithm, which rank 0 chooses.
+# Tests how a job chooses GEMM algorithms by timing. Rank 0 times the candidates and writes the fastest one to the
+# cache, once; the other ranks use it. FAKE_CUBLASLT=late makes the first algorithm slow on a rank, so this rank alone
+# would choose the second. FAKE_CUBLASLT=second makes a rank's library refuse the first algorithm, which rank 0 chooses.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 arguments=(--verbose --config tiny-llama --backend cuda --comm mpi --layers 2 --steps 2 --warmup 0 --set trace.steps=0
     --set run.verify=light --set run.cache=cache "${small[@]}" --set train.micro_batch=1 --set train.global_batch=4)

@@ -33,8 +33,8 @@ SAME_NUMBER(CUPTI_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_EXTERNAL_CORREL
                        offsetof(record, end) == offsetof(struct cupti_record, end) &&                                  \
                        offsetof(record, correlationId) == (place),                                                     \
                    #record)
-// For each kind of record, the first version with this layout is compared, and the last version that all supported
-// toolkits have.
+// Checks two versions of each record: the first one with this layout, and the newest one that all supported toolkits
+// have.
 SAME_WORK(CUpti_ActivityKernel4, CUPTI_CALL_OF_KERNEL);
 SAME_WORK(CUpti_ActivityKernel9, CUPTI_CALL_OF_KERNEL);
 SAME_WORK(CUpti_ActivityMemcpy3, CUPTI_CALL_OF_COPY);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Runs scripts/gpu-check from its package on the emulated GPU, where the sources are hidden: part 3, and a run that ends
-# early. Its limits of run times are for a real GPU. gpu_check_killed.sh is the long version of this test.
+# Runs scripts/gpu-check from its package on the emulated GPU, where the sources are hidden: all of part 3, and part 2,
+# which is killed after 30 measured values. Then runs two of the packed tests, and checks the lower bounds that
+# bench_device_ops prints for several GPU names. gpu_check_killed.sh is the long version of this test.
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 source "$GSWBENCH_SOURCE_DIR/tests/device/gpu_check_folder.sh"
 unpack_apart

@@ -44,7 +44,8 @@ connections library_memory=false windows=0 library_bytes=2097152
 launch 4 0 --set parallel.pp=2 --set parallel.fsdp=2 --set train.accumulation=2 --set run.registered_buffers=yes
 connections library_memory=true windows=4 registered=2 refused=0
 
-# In the first run the library refuses windows. In the second run a rank's library does not know them.
+# NCCL registers no memory on either rank. Windows are optional, so the first run has none. registered_buffers = yes
+# requires registration, so the second run must end with an error.
 export FAKE_NCCL='unknown=0 unknown=1'
 launch 2 0 --set parallel.fsdp=2
 connections library_memory=true windows=0 refused=4

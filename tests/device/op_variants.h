@@ -82,7 +82,7 @@ static inline bool vary_columns(struct op *op)
 
 static inline bool vary_formats(const struct op *op, char *operands, int how)
 {
-    bool varies = false, is_plain = strlen(operands) <= OP_FUSED + 1;    // is false for fused ops
+    bool varies = false, is_plain = strlen(operands) <= OP_FUSED + 1;    // false for fused ops
     for (int i = 0; operands[i] != '\0'; i++) {
         if ((how & VARY_TYPE) && is_plain && op->kind != OP_GEMM && op->kind != OP_ATTENTION_FORWARD &&
             op->kind != OP_ATTENTION_BACKWARD) {
@@ -140,7 +140,7 @@ static inline bool vary_window(struct op *op)
 // Varies a case in the ways that the bits of `how` select. Returns whether this variant exists.
 static inline bool vary_case(struct op_variant *made, const struct op_case *from, int how)
 {
-    int functions = how / VARY_FUNCTION;    // number of activation functions to go forward
+    int functions = how / VARY_FUNCTION;    // how far to advance in enum activation
     made->test    = *from;
     snprintf(made->operands, sizeof(made->operands), "%s", from->operands);
     snprintf(made->name, sizeof(made->name), "%s, variant %d", from->name, how);

@@ -7,7 +7,7 @@ source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 export GSWBENCH_CONFIGS=$GSWBENCH_SOURCE_DIR/configs GSWBENCH FAKE_VARY=2
 arguments=(--config tiny-llama --layers 1 "${small[@]}" --set train.micro_batch=1 --set train.global_batch=4
     --backend cuda --comm nccl --seconds 4)
-places=('gemm "qkv"' attention_forward)    # of several equal ops, only the first is tested alone
+places=('gemm "qkv"' attention_forward)    # the faulty op; of equal ops, only the first one is tested
 run_on_own_device() {
     export FAKE_DEVICE=$OMPI_COMM_WORLD_RANK NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK
     export FAKE_SLOW=0

@@ -10,7 +10,8 @@
 
 enum { RANKS_MAX = 32, VALUES_MAX = RANKS_MAX * RANKS_MAX };
 
-// A case has ranks on nodes h1, h2, ... with local_ranks on each, and one class of measured values.
+// A case has ranks on nodes h1, h2, ... with local_ranks on each, and measured values of one quantity (a
+// preflight_class).
 struct case_at_hand {
     struct preflight_rank   ranks[RANKS_MAX];
     struct preflight_value  values[VALUES_MAX];
@@ -45,8 +46,8 @@ static void add(struct case_at_hand *at_hand, int64_t first, int64_t second, dou
     at_hand->values[at_hand->value_class.value_count++] = (struct preflight_value){first, second, value};
 }
 
-// Sets every device, or every link between nodes in both directions, to 100. Groups have only the values that a case
-// adds.
+// Sets the value of every device, or of every link between nodes in both directions, to 100. A case adds the values of
+// groups of ranks itself.
 static void add_values(struct case_at_hand *at_hand, enum preflight_subject subject)
 {
     const struct preflight_rank *ranks = at_hand->ranks;
@@ -62,8 +63,9 @@ static void add_values(struct case_at_hand *at_hand, enum preflight_subject subj
     }
 }
 
-// A change of a case. It sets the value of device `from`, of the links from node `from` to node `to` (-1: any node) or
-// to rank to_rank, or it adds a group.
+// A change of a case. For devices, it sets the value of rank `from`. For links, it sets the values of all links from
+// node `from` to node `to` (-1: any node), or of all links to rank to_rank if that is not 0. For groups, it adds a
+// value of the group with first rank `from` and last rank `to`.
 struct change {
     int64_t from, to;
     double  value;

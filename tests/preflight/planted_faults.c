@@ -57,7 +57,7 @@ struct machine_of {
     uint64_t       key, drawn;
     enum fault     fault;
     double         share;
-    int64_t        rank, other;    // where the fault is
+    int64_t        rank, other;    // rank with the fault; other: receiver, if a link is slow
     struct flight *flight;
 };
 
@@ -89,7 +89,7 @@ static void measure_devices(struct machine_of *machine)
     struct preflight_class *gemm   = flight_add_class(flight, PREFLIGHT_DEVICE, "FLOP/s", flight_device_limit, "gemm");
     struct preflight_class *copy =
         flight_add_class(flight, PREFLIGHT_DEVICE, "bytes/s", flight_device_limit, "device memory copy");
-    gemm = copy - 1;    // adding a class moves the first
+    gemm = copy - 1;    // the second call may have moved the array of classes
     for (int64_t rank = 0; rank < flight->report.rank_count; rank++) {
         bool   is_here = rank == machine->rank;
         double chip = 1.0 + machine->spread * normal(machine), noise = 1.0 + 0.2 * machine->spread * normal(machine);

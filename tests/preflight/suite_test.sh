@@ -28,7 +28,7 @@ expect '^llama3.1-8b-bf16 .* 0.05461 '
 run 0 "$GSWBENCH" suite node --ranks 7 --dry-run --json
 expect '"problem": ".*llama3.1-8b.ini: .*"'
 
-# A row that does not fit the GPU, or has no expected time, is not promised, and neither are its minutes.
+# A row that does not fit the GPU, or has no expected time, must not be counted among the rows that can run.
 run 0 "$GSWBENCH" suite node --ranks 2 --dry-run
 expect '^qwen3-30b-a3b-bf16 .* its memory does not fit h100-sxm: '
 expect '^0 of 3 rows can run on 2 ranks$'

@@ -30,7 +30,7 @@ def train(folder, config, overrides, *arguments):
 
 
 class Reference:
-    """The same training by the reference, computed or from stored results. case: an entry of these."""
+    """The same training by the reference, computed or from stored results. case: an entry of the stored results."""
 
     def __init__(self, folder, config, overrides, merged, case):
         gswbench("weights", "--config", config, "-o", folder / "initial", overrides=overrides)

@@ -22,7 +22,8 @@ import train
 STEPS = 10
 COMMON = {"train.learning_rate": "2e-3", "train.sequence": 64, "precision.compute": "fp32", "adapters.rank": 3,
           "adapters.alpha": 8}
-# For each target, the prefix of its matrices in a layer, and by matrix with an own B the name of the A that it uses.
+# For each target: the prefix of its matrices in a layer, and for each matrix with its own B the name of the A that it
+# uses.
 TARGETS = {"qkv": ("self_attn.", {"q_proj": "qkv_proj", "k_proj": "qkv_proj", "v_proj": "qkv_proj"}),
            "projection": ("self_attn.", {"o_proj": "o_proj"}),
            "fc1": ("mlp.", {"gate_proj": "gate_up_proj", "up_proj": "gate_up_proj"}),

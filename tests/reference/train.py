@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import safetensors
 from configuration import read_config
 
-ROUTER_BIAS = "router.bias"    # of all layers with experts, which no gradient moves
+ROUTER_BIAS = "router.bias"    # of all MoE layers; the optimizer does not update it
 
 
 def to_torch(tensor):

@@ -114,8 +114,8 @@ static int count_lines(const char *from)
     return lines;
 }
 
-// FP8 could halve every part, but each takes 0.7 of its time. Each part is 1/19 of the shortfall, above the 1/20 that
-// is shown. "unexplained" also has the difference between the median and the traced step, another 1/19.
+// FP8 could halve every part, but each takes 0.7 of its BF16 time. Parts are named from 1/20 of the shortfall on, and
+// each part here is 1/19. "unexplained" also has the difference between the median and the traced step, another 1/19.
 Test(comparison_parts, names_every_part_where_all_fall_short_alike)
 {
     open_pair(0.7);

@@ -81,7 +81,8 @@
             }
         }
         for (const line of rects) {
-            // Clips the line to its boxes; a scrolling box replaces its contents for the boxes outside it.
+            // Clips the line to its boxes. For boxes around a scrolling box, the edge of the scrolling box counts
+            // instead of the line.
             let rest = line, visible = line, scroller = null, isInside = true;
             for (let at = parent; at && at !== document.body; at = at.parentElement) {
                 const box = measure(at);

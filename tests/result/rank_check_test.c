@@ -7,8 +7,8 @@
 
 TestSuite(rank_check, .init = open_result, .fini = close_result);
 
-// Only rank 1 is slow. Its compute time exceeds the median by the fraction `excess`, and at least by `low`; `percent`
-// is the number in the expected reason.
+// Only rank 1 is slow. Its compute time exceeds the median by the fraction `excess`, which has the lower confidence
+// bound `low`. `percent` is the number in the expected reason.
 Test(rank_check, notes_three_percent_and_degrades_from_five_on)
 {
     static const struct {

@@ -266,7 +266,8 @@ Test(result, keeps_the_gravest_verdict)
     cr_expect(result.reason_count == 2);
 }
 
-// Adds the token counts of four experts in two layers. The first layer routes 40 choices per step, the second 20.
+// Adds routing statistics of four experts in two layers for each step: tokens per expert, dropped token-expert pairs,
+// and auxiliary loss. The first layer routes 40 token-expert pairs per step, the second 20.
 static void add_routings(int64_t steps)
 {
     static const float routings[3][2 * 6] = {

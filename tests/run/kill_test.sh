@@ -17,7 +17,8 @@ begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments, a
     local seconds=$1
     shift
     rm -rf results
-    # What a killed launcher left must not remove the session folder of the next one.
+    # Each launcher has its own TMPDIR. Otherwise processes that a killed launcher left could remove the session folder
+    # of the next launcher.
     TMPDIR=$(mktemp -d "$folder/XXX") "${launch[@]}" "${job[@]}" "$@" >output 2>&1 </dev/null &
     launcher=$!
     sleep "$seconds"
@@ -26,7 +27,8 @@ begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments, a
 ends() {    # ends WITHIN_MS: the launcher returns an error, no rank is left, and no printed step is lost
     local code=0 began took left printed kept run
     began=$(now)
-    # Polls instead of using a sleep in the background: if that is killed before its exec, it runs the exit trap of this script.
+    # Polls, because a sleep in the background would be a subshell until its exec, and if that is killed, it runs the
+    # exit trap of this script.
     for _ in {1..600}; do
         kill -0 "$launcher" 2>/dev/null || break
         sleep 0.05

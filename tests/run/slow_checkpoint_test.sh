@@ -14,7 +14,7 @@ job=(mpirun --allow-run-as-root -np 2 "$GSWBENCH" run --config tiny-llama --laye
 # During file access, a hang is reported after ten times hang_seconds. The shard of rank 1 has about twenty slow slices,
 # which together take longer. Another job runs at the same time, and one of its slices never ends.
 both() {    # both SETTING_OF_SLOW SETTING_OF_STALLED: runs both jobs
-    mkdir -p session    # of the launcher that runs beside the other one
+    mkdir -p session    # session folder of the second launcher, which runs at the same time
     TMPDIR=$folder/session timeout 120 env LD_PRELOAD="$disk" FAULTY_NAME=rank-00001-of FAULTY_SECONDS=60 FAULTY_CALL=9 "${job[@]}" \
         --set run.output=stopped-results --set "$2" >stopped 2>&1 </dev/null &
     local process=$! code=0

@@ -92,7 +92,7 @@ static struct training describe(const char *layout)
     return training_of(model, layout, BATCH, STEPS);
 }
 
-// One rank keeps the microbatch size: where tokens compete for the capacity of experts, the same tokens must compete.
+// The run on one rank keeps the microbatch size, since the same tokens must compete for the capacity of experts.
 Test(experts_layout, trains_as_one_rank_does, .timeout = 300)
 {
     for (int i = 0; i < LAYOUTS; i++) {

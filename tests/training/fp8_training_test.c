@@ -174,7 +174,8 @@ static int64_t slot_of(const struct plan *plan, int32_t scale)
     return plan->tensors[scale].part_offset;
 }
 
-// The slot of the scale with which an FP8 operand was quantized.
+// Returns the index of the delayed scale with which an FP8 operand was quantized; -1 if this rank has no op that
+// quantizes it.
 static int64_t quantized_slot(const struct plan *plan, int32_t operand)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {

@@ -189,13 +189,13 @@ static int32_t *operands_of_quantize(struct op *op)
     }
 
 // clang-format off
-// These change the order: of the op itself, or of the first op that waits for it.
+// These mutations change the order of the op, or of the first op that waits for it.
 MISTAKE(forget_waits, op->wait_count = 0)
 MISTAKE(wait_for_a_later_op, op->wait[0] = index + 1)
 MISTAKE(let_it_not_wait, forget_waits(plan, first_that_waits(plan, index)))
 MISTAKE(remove_what_waits, remove_op(plan, first_that_waits(plan, index)))
 
-// These change the participants of a collective.
+// These mutations change the participants of a collective.
 MISTAKE(use_another_stream, op->stream = STREAM_EXPERT)
 MISTAKE(use_another_group, op->shape.communication.group = (op->shape.communication.group + 1) % plan->group_count)
 MISTAKE(use_another_channel, op->shape.communication.channel++)
@@ -208,24 +208,24 @@ MISTAKE(be_a_sum, op->kind = OP_ALL_REDUCE)
 MISTAKE(be_a_broadcast, op->kind = OP_BROADCAST; op->operand[COMMUNICATION_IN] = -1;
                         op->access[COMMUNICATION_OUT] = ACCESS_UPDATE; op->shape.communication.peer = 0)
 
-// These change the size of a collective.
+// These mutations change the size of a collective.
 MISTAKE(shrink_alone, op->shape.communication.elements -= 8)
 MISTAKE(shrink_what_waits, shrink(plan, first_that_waits(plan, index)))
 MISTAKE(low_precision_output, output_of(plan, index)->format = FORMAT_BF16)
 
-// These change token counts.
+// These mutations change token counts.
 MISTAKE(follow_another_layer, int32_t *row_count = &plan->tensors[op->operand[0]].row_count;
                               *row_count = *row_count > plan->row_count_total / 2 ? 1 : plan->row_count_total)
 MISTAKE(follow_the_next_expert, plan->tensors[op->operand[0]].row_count += 2)
 MISTAKE(plan_a_row_more, op->shape.gemm.m++)
 
-// These change offsets in the activation memory.
+// These mutations change offsets in the activation memory.
 MISTAKE(write_over_the_input, output_of(plan, index)->offset = plan->tensors[op->operand[0]].offset)
 MISTAKE(leave_the_arena, output_of(plan, index)->offset = plan->storage_bytes[STORAGE_ACTIVATION])
 MISTAKE(write_over_a_saved_value, overlap(plan, index, INT64_MAX))
 MISTAKE(write_over_its_end, overlap(plan, index, 4))
 
-// These change operands and shapes.
+// These mutations change operands and shapes.
 MISTAKE(lack_an_operand, op->operand[0] = -1)
 MISTAKE(lack_a_factor, op->operand[GEMM_INVERSE_SCALE_A] = -1)
 MISTAKE(lack_the_other_factor, op->operand[GEMM_INVERSE_SCALE_B] = -1)

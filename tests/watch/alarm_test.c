@@ -130,7 +130,7 @@ Test(alarm, excuses_nobody_after_a_rank_has_died)
 Test(alarm, shows_that_a_rank_which_waits_for_the_verdict_still_polls)
 {
     segment->leader              = LEADER;
-    segment->ranks[OTHER].looked = 1;    // long ago
+    segment->ranks[OTHER].looked = 1;    // this rank last polled long ago
     pid_t waiting                = call_alarm(OTHER);
 
     cr_expect_lt(clock_seconds() - segment->ranks[OTHER].looked, 3);

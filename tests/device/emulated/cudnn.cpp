@@ -37,7 +37,7 @@ struct graph_operation {
     graph_tensor                 x, b, selector, out;
 };
 
-// What tensor ids are bound to: device memory, or the value of a host scalar.
+// The device memory or the host scalar that each tensor id is bound to.
 struct graph_bindings {
     std::map<int64_t, void *> memory;
     std::map<int64_t, float>  numbers;

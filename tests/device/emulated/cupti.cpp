@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A fake CUPTI that reports planted times. Its clock runs at twice the rate of the host's clock and has another origin.
-// Ids pushed after a read of the clock are numbered n = 0, 1, ... Id n has work that starts 1 ms + n x 10 us after the
-// read: 1 + n % 3 records of 1 us that are 2 us apart, in ascending or descending order, but no record if n % 7 is 3.
-// FAKE_CUPTI selects a fault. "taken", "enable" and "flush" fail in that call. "drop" loses five records. "untimed"
-// leaves out the times of the first record. "pieces" returns the buffer at each read of the clock. "slow" takes 0.3 s
-// to detach. FAKE_CUPTI_LOG names a file that gets a line at each detach.
+// Correlation ids pushed after a read of the clock are numbered n = 0, 1, ... Id n has work that starts 1 ms + n x 10
+// us after the read: 1 + n % 3 records of 1 us that are 2 us apart, in ascending or descending order, but no record if
+// n % 7 is 3. FAKE_CUPTI selects a fault. "taken": another tool is attached. "enable" and "flush": these calls fail.
+// "drop" loses five records. "untimed" leaves out the times of the first record. "pieces" returns the buffer at each
+// read of the clock. "slow" takes 0.3 s to detach. FAKE_CUPTI_LOG names a file that gets a line at each detach.
 #include <cupti.h>
 #include <dlfcn.h>
 

@@ -45,7 +45,7 @@ void enqueue(cudaStream_t stream, std::function<void()> work);
 // Must be called before a kernel is launched. The first launch of a kernel loads it, which may synchronize the device.
 // If a stream waits for another process then, a real GPU could hang, so the emulator ends the process.
 void load(const void *kernel);
-// Work calls this to take longer, as events then measure.
+// Makes the work that is running take longer on the emulated clock, which events record.
 void spend(float milliseconds);
 // Work that may wait for other processes. enqueue_made calls `make` each time the work is enqueued, and each time its
 // graph is launched.

@@ -202,7 +202,7 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
     return add(comm, stream, std::move(call));
 }
 
-// Removes all messages except the messages that the root sends.
+// A broadcast is an exchange between all members in which only the root sends.
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream)
 {

@@ -26,7 +26,7 @@ struct CUstream_st {
     struct item {
         std::function<void()> work;
         bool                  takes_time = true;
-        // Returns whether the other processes are ready that the work needs; empty: it needs none.
+        // Returns whether the processes that the work waits for are ready. Empty if it waits for none.
         std::function<bool()> is_ready = {};
         CUevent_st           *awaited  = NULL;    // event that it waits for, or NULL
         unsigned              passed   = 0;

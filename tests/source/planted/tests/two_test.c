@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Private headers of two folders, and a vendor's.
+// Includes private headers of two folders, and a vendor's header.
 #include <cuda_runtime_api.h>
 
 #include "../src/backend/internal.h"

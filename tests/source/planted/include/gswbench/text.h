@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: MIT
-// Its row allows model, which is below it: a cycle.
+// The table lets this folder include model, which is in a later row: a cycle.
 #include "gswbench/model.h"

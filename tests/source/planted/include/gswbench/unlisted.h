@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: MIT
-// Missing in the table.
+// This header is missing in the module table.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Another folder's private header, and a vendor's.
+// Includes another folder's private header, and a vendor's header.
 #include <cuda_runtime_api.h>
 
 #include "../predict/price_table.h"

@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: MIT
-// Private to its folder.
+// This header is private to its folder.

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: MIT
-// Private headers of the folder that it tests, and of another one.
+// Includes private headers of the folder that it tests, and of another folder.
 #include "../../src/predict/price_table.h"
 #include "../../src/backend/internal.h"
