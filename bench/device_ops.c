@@ -30,7 +30,8 @@ static void bench_copy(struct device *device, const struct device_case *one)
                                           .bytes         = 2.0 * COPY_BYTES});
 }
 
-// Times an op. flops is the rate of optimized code in FLOP/s; 0: unknown; negative: the op is bound by memory.
+// Times an op. flops is the rate that optimized code reaches, in FLOP/s; 0: unknown; negative: the op is bound by
+// memory.
 static void bench_op(struct device *device, struct device_op *bench, const char *name, const char *group, double flops)
 {
     device_require(device_op_open(bench, device));

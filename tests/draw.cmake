@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Which of the long tests this commit runs. costs.txt states the seconds of every test that takes at least two; those of
-# a build form a ring in the order of the file. A commit's hash chooses a place on it, and the tests of the next
-# GSWBENCH_DRAWN percent of the ring run, so every commit takes as long. A longer test is drawn less often, and one longer
-# than that share runs only where the share is larger, and with ctest -C costly, which runs all.
+# Selects the long tests that this commit runs. costs.txt has the seconds of every test that takes at least two seconds.
+# The tests of a build form a ring of these seconds, in the order of the file. The hash of the commit rotates the ring,
+# and the tests that lie completely within its first GSWBENCH_DRAWN percent run. So every commit takes about the same
+# time, and a longer test is drawn less often. A test that is longer than this part of the ring runs only with a larger
+# GSWBENCH_DRAWN, or with ctest -C costly, which runs all tests.
 set(GSWBENCH_DRAWN 4 CACHE STRING "Share of the long tests' time that a commit runs, in percent")
 execute_process(COMMAND git rev-parse --short=6 HEAD WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
                 OUTPUT_VARIABLE gswbench_draw OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

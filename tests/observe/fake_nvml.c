@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fake NVML with one device, for tests of the observer. The variable FAKE_NVML has space-separated words "key=value".
+// Fake NVML with one device, for tests of the observer. The variable FAKE_NVML, called the script below, has
+// space-separated words "key=value".
 //
 // A value that changes has one comma-separated part per phase, and each part one colon-separated value per call. The
 // last part repeats. Each reading of the energy starts a phase: 0 before the run, 1 during it, 2 after it. Functions

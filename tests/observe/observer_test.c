@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests the values that the observer reads before, during and after the steps. The fake NVML gets its values from a
-// script.
+// Tests the values that the observer reads before, during and after the steps. The fake NVML (fake_nvml.c) gets its
+// values from a script.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdbool.h>

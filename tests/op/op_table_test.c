@@ -72,7 +72,8 @@ Test(op_table, counts_and_costs_with_the_fields_of_the_kinds_own_shape)
     }
 }
 
-// Returns the shape fields of the op that have this use, as one line.
+// Returns the shape fields that the op's row marks with `use` (OP_FIELD_SHOWN: printed; OP_FIELD_KEY: in the key), as
+// one line.
 static const char *shape_of(const struct op *op, int use)
 {
     static char text[256];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests MoE plans: their ops and the order of these, and the capacity of each expert.
+// Tests MoE plans: their ops, the order of ops, and the capacity of each expert.
 #include "gswbench/plan.h"
 
 #include <criterion/criterion.h>

@@ -37,7 +37,7 @@ static inline void expect_below(const struct sweep_bound *bound, const struct pr
                   (long long)bound->bytes, (long long)exact->largest_bytes);
 }
 
-// Compares choices in the order of a sweep: by step time first.
+// Compares two layouts in the order of a sweep: by step time first.
 static inline int by_time(const void *left, const void *right)
 {
     const struct sweep_choice *a = left, *b = right;
@@ -47,7 +47,7 @@ static inline int by_time(const void *left, const void *right)
     return a->layout < b->layout ? -1 : 1;
 }
 
-// Expects that the sweep found the first SWEEP_BEST choices in `all`, which is sorted.
+// Expects that the sweep found the first SWEEP_BEST layouts in `all`, which is sorted.
 static inline void expect_choices(const struct sweep *sweep, const struct sweep_choice *all)
 {
     cr_assert_eq(sweep->best_count, SWEEP_BEST);

@@ -7,7 +7,7 @@
 #include "round_machine.h"
 #include "shipped_machine.h"
 
-// A framework with FP8 attention, and a plan with FP8 linears.
+// The machine of round numbers (round_machine.h), with a framework that has FP8 attention and a plan with FP8 linears.
 static struct round *fp8_round(enum scaling_recipe recipe)
 {
     struct round *round                         = round_new();
@@ -18,7 +18,7 @@ static struct round *fp8_round(enum scaling_recipe recipe)
     return round;
 }
 
-// Uses a real machine profile, without casts and gaps between kernels.
+// Replaces the hardware by a real machine profile, without casts and gaps between kernels.
 static void take_machine(struct round *round, const char *profile)
 {
     round->hardware                  = read_machine(profile).hardware;
@@ -109,9 +109,9 @@ Test(cost_attention, computes_products_at_the_peak_and_pairs_besides)
     expect_cost(round, &op, 2 * pairs * (320 / 2e15 + 1 / 1e12));
     op.kind = OP_ATTENTION_BACKWARD;
     expect_cost(round, &op, 2 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
-    round->hardware.power_share.value = 0.3;    // half of the clock
+    round->hardware.power_share.value = 0.3;    // the power limit halves the clock
     expect_cost(round, &op, 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
-    round->software.attention_backward.value = 0.01;    // the limit of another kernel, in BF16
+    round->software.attention_backward.value = 0.01;    // a limit of BF16 kernels, which does not apply
     expect_cost(round, &op, 4 * pairs * (832 / 2e15 + 1 / 5e11) + 12 * queries / 1e12);
 }
 

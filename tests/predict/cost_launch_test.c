@@ -6,8 +6,9 @@
 #include "round_machine.h"
 #include "layouts.h"
 
-// A norm, a GEMM with its gradients, or an all-to-all takes one launch (expert_launch); an all-to-all that sends a
-// token once per node takes none. A cast or a collective takes half a launch.
+// A norm, a GEMM or an all-to-all takes one launch of the host (expert_launch). A GEMM for a weight gradient takes
+// none, since it shares the launch of the GEMM for the input gradient. An all-to-all that sends a token once per node
+// (expert_nodes) takes none, either. A cast or another collective takes half a launch.
 Test(cost_launch, launches_the_steps_of_a_layer_by_the_host_of_the_machine)
 {
     struct tensor     tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_BF16, .storage = STORAGE_GRADIENT}};

@@ -190,7 +190,8 @@ Test(cost_software, adds_kernels_of_adapters_to_their_gemms)
         round->software.adapter_kernels = 1 << ADAPTER_KERNEL_DROPOUT | 1 << ADAPTER_KERNEL_SUMS;
         expect_cost(round, &op, alone + 4.0 * (gemms[i].dropout + gemms[i].sums) / 1e12);
 
-        // tp ranks shard B of a row-parallel matrix, and so its output and the output's gradient.
+        // If the adapted matrix is row parallel, tp ranks shard the rows of its B, and thus B's output and its
+        // gradient.
         double share = i == 1 || i == 2 ? 0.5 : 1.0;
         op.tag.part  = PART_PROJECTION;
         expect_cost(round, &op, alone + 4.0 * (gemms[i].dropout + share * gemms[i].sums) / 1e12);

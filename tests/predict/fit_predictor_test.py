@@ -18,7 +18,8 @@ RATE, BYTES = "gemm_efficiency", "memory_bytes"
 
 
 def row(config, software, gpu, error, fitted=True, **slopes):
-    """Returns a published row whose step, predicted with priors only, has this error in percent."""
+    """Returns a published row whose step, predicted with priors only, has this error in percent. slopes: the
+    derivatives of ln(step) by ln(value)."""
     own = {("hardware/" + gpu, RATE): slopes.get(RATE, 0), ("software/" + software, BYTES): slopes.get(BYTES, 0)}
     return {"config": config, "software": software, "gpu": gpu, "fitted": fitted, "has_experts": False,
             "error": math.log1p(error / 100), "slopes": own, "spreads": {pair: (1.0, 0.1) for pair in own}}

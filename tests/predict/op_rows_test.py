@@ -4,16 +4,18 @@
 
     tests/predict/op_rows_test.py [--rows FILE] [--fit GPU FORMAT]
 
-A family is a pair (n, k). Values of [hardware] were fitted to half of the families. For each GPU and table, the test prints
-the median and the 90th percentile of the error in percent, for fitted and for other families. Tables of short bursts are
-first divided by their mean error, which is printed as `bias`. --fit prints the values with the smallest mean error on the
-fitted families in all tables of a format; bursts count for the level only if there is no sustained table. --rows reads
-another file in the format of op_rows.csv.
+A family is a pair (n, k). Values of [hardware] were fitted to half of the families. For each GPU and table, the test
+prints the median and the 90th percentile of the error in percent, for fitted and for other families. The ratios of
+predicted to measured time in tables of short bursts are first divided by their median, which is printed as `bias`.
+--fit prints the values with the smallest mean error on the fitted families in all tables of a format. If there are
+several tables, those of bursts are divided by their median, so that only sustained tables determine the level. --rows
+reads another file in the format of op_rows.csv.
 
 Costs are for sustained GEMMs, so the test models how tables were timed. A burst starts at a higher clock, which falls
 within LIMITED seconds. An FP8 GEMM was timed together with the cast of its input. The cast was also timed alone, and is
 subtracted: alone it reads its input from L2, but next to a GEMM from memory. It draws less power than a GEMM, so in a
-sustained pair the GEMM may draw more. fp8* has the rows in which the cast is predicted to take at most 30 % of the time."""
+sustained pair the GEMM may draw more. fp8* has the rows in which the cast is predicted to take at most 30 % of the
+time."""
 import hashlib
 import math
 import os

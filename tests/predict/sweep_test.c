@@ -100,8 +100,8 @@ static int64_t count_possible(const struct space *space, double seconds)
     return count;
 }
 
-// Expects that the sweep finds the best layouts. At least least_possible layouts must have bounds that allow a place
-// among the best.
+// Expects that the sweep finds the best layouts. At least least_possible layouts must have lower bounds on time and
+// memory that do not exclude them from the best.
 static void expect_best(struct space *space, int64_t least_possible)
 {
     struct sweep        *sweep = &space->sweep;
