@@ -19,7 +19,7 @@
     ROW(driver, 80, "driver")                                                                                          \
     ROW(vbios, 32, "VBIOS")
 
-// A gauge is an instantaneous value: NAME, key, label, unit. The key includes the unit.
+// A gauge is an instantaneous value. A row has NAME, JSON key (with the unit), label, unit.
 #define GAUGES(ROW)                                                                                                    \
     ROW(SM_CLOCK, sm_clock_mhz, "SM clock", "MHz")                                                                     \
     ROW(MEMORY_CLOCK, memory_clock_mhz, "memory clock", "MHz")                                                         \
@@ -28,8 +28,8 @@
     ROW(TEMPERATURE, temperature_c, "temperature", "C")                                                                \
     ROW(UTILIZATION, utilization_percent, "utilization", "%")
 
-// A counter only grows, or is a flag: NAME, key, label. ECC counts start when the driver is loaded; counts with "ever"
-// cover the device's lifetime.
+// A counter is a number of events or of parts (such as NVLinks), or a flag (0 or 1). A row has NAME, JSON key, label.
+// ECC counts start when the driver is loaded; counts with "ever" cover the device's lifetime.
 #define COUNTERS(ROW)                                                                                                  \
     ROW(ECC_CORRECTED, ecc_corrected, "ECC errors corrected")                                                          \
     ROW(ECC_UNCORRECTED, ecc_uncorrected, "ECC errors not corrected")                                                  \
@@ -47,7 +47,7 @@
     ROW(LINK_RECOVERIES, nvlink_recoveries, "NVLink recoveries")                                                       \
     ROW(LINK_CRC, nvlink_crc_errors, "NVLink CRC errors")
 
-// Reasons for throttled clocks: NAME, key, NVML bit, label.
+// Reasons for throttled clocks. A row has NAME, JSON key, bit of the reason in NVML, label.
 #define THROTTLES(ROW)                                                                                                 \
     ROW(IDLE, gpu_idle, 0x1, "idle")                                                                                   \
     ROW(CLOCKS_SETTING, clocks_setting, 0x2, "application clocks")                                                     \
@@ -120,14 +120,15 @@ void observer_close(struct observer *observer, struct observation *observation);
 // The following functions mark a step with NVTX ranges for profilers, in the domain gswbench. On each issuing thread
 // the ranges nest: step, phase, layer, op.
 
-// Kinds of outer ranges, on the thread that runs steps.
+// The outermost ranges, on the thread that runs steps: one step, the capture of a CUDA graph, or the steps that
+// [profile] selects.
 enum range_kind { RANGE_STEP, RANGE_CAPTURE, RANGE_PROFILE, RANGE_COUNT };
 
 struct ranges;
 
 // Prepares all names and payloads, so that a step only passes pointers. Returns NULL if no profiler is attached or the
-// build lacks NVTX. is_one_thread: one thread issues all ops in the order of the plan. Otherwise each stream has a
-// thread, and the thread that runs steps is the compute stream's. The plan must outlive the ranges.
+// build lacks NVTX. is_one_thread: one thread issues all ops in the order of the plan. Otherwise each stream has its
+// own thread, and the thread that runs steps issues the compute ops. The plan must outlive the ranges.
 struct ranges *ranges_open(const struct plan *plan, bool is_one_thread);
 void           ranges_close(struct ranges *ranges);
 
@@ -136,7 +137,7 @@ void           ranges_close(struct ranges *ranges);
 void ranges_begin(struct ranges *ranges, enum range_kind range, int64_t step);
 void ranges_end(struct ranges *ranges);
 
-// Call before and after an op on its issuing thread; `ranges` is a struct ranges. They also open and close the ranges
-// of phases and layers where these change between neighbouring ops of the thread.
+// Call before and after an op on its issuing thread; `ranges` is a struct ranges. Both functions also open and close
+// the ranges of phases and layers, when two successive ops of the thread have different phases or layers.
 void ranges_begin_op(const void *ranges, const struct op *op);
 void ranges_end_op(const void *ranges, const struct op *op);

@@ -9,8 +9,8 @@
 #include "gswbench/op_operands.h"
 #include "gswbench/op_shape.h"
 
-// op_tag says which part of the model an op works for, and which value it makes for this part. The layer that appends
-// the op sets both. Other code reads these two and not the tag's role, which is text for people.
+// Two fields of op_tag, `part` and `makes`, say for which part of the model an op works, and which value of this part
+// it makes. The layer that appends the op sets both. Other code reads these fields, and never the tag's text (role).
 
 enum model_part {
     PART_NONE,    // the op is not in a plan
@@ -47,7 +47,7 @@ enum model_part {
     PART_SHARED_FC1,
     PART_SHARED_ACTIVATION,
     PART_SHARED_FC2,
-    PART_EXPERT_DOWN,    // PART_EXPERT_DOWN, PART_EXPERT_UP: projections to and from expert_hidden
+    PART_EXPERT_DOWN,    // PART_EXPERT_DOWN, PART_EXPERT_UP: projections to and from model.expert_hidden
     PART_EXPERT_UP,
     PART_MTP_EMBEDDING,    // PART_MTP_EMBEDDING to PART_MTP_PROJECTION: the first sublayer of an MTP module
     PART_MTP_NORM,
@@ -153,8 +153,8 @@ enum stream {
     STREAM_COMPUTE,
     STREAM_WEIGHT_GATHER,
     STREAM_GRADIENT_REDUCE,
-    STREAM_REPLICA_REDUCE,    // HSDP reduces over replicas after STREAM_GRADIENT_REDUCE: the two can use two networks
-                              // at once
+    STREAM_REPLICA_REDUCE,    // HSDP: all-reduce over dp, after the reduce-scatter over fsdp on STREAM_GRADIENT_REDUCE.
+                              // On two streams, both can use different networks at the same time
     STREAM_TENSOR,
     STREAM_CONTEXT,
     STREAM_EXPERT,
@@ -165,8 +165,9 @@ enum stream {
 
 enum phase { PHASE_FORWARD, PHASE_RECOMPUTE, PHASE_BACKWARD, PHASE_REDUCE, PHASE_OPTIMIZER, PHASE_COUNT };
 
-// Describes an op for people and for models of other frameworks. role is its name in traces, NVTX ranges and messages.
-// -1: not applicable.
+// Says what an op is for. Traces and messages print the tag, and predictions of other frameworks depend on it. role:
+// name of the op in traces, NVTX ranges and messages. A layer, chunk or microbatch of -1 means that the op belongs to
+// none.
 struct op_tag {
     const char *role;    // "qkv", "fc1 weight gradient"
     int16_t     phase, layer, chunk;
@@ -178,7 +179,7 @@ enum { OP_WAITS = STREAM_COUNT - 1 };
 
 struct op {
     uint8_t kind, stream, operand_count, wait_count;
-    bool    accumulates;    // true: adds to its gradient output instead of overwriting it
+    bool    accumulates;    // adds to its output (OP_USE_ADD in op_table) instead of overwriting it
     // The op computes weights, or their scales, from the optimizer state. It also runs once before the first step.
     bool is_initial;
     // FP8 GEMM with fast accumulation (enum fast_sums), which has reduced precision of partial sums.
@@ -250,6 +251,7 @@ bool op_finds_scale(const struct op *op);
 bool op_operand_is_read_twice(const struct op *op, int slot);
 
 // Returns the FLOPs that the op executes: 2 per multiply-add of GEMMs, attention and scans; 0 for all other ops.
-// Attention counts only unmasked pairs, and its backward pass 2.5 times the forward pass if keys and values have the
-// same size. A scan counts the products of its chunks, with the pairs of positions that the causal mask lets through.
+// Attention counts only unmasked pairs; its backward pass has 2.5 times the FLOPs of the forward pass if key and value
+// heads have the same size. A scan counts the GEMMs of its chunks, with only the pairs of positions that the causal
+// mask lets through.
 double op_flops(const struct op *op);

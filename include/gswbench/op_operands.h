@@ -6,8 +6,8 @@
 enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
 
 // clang-format off
-// Each enum has the operand slots of an op kind, and the comment after it describes them. An absent operand is tensor
-// -1.
+// Each enum has the operand slots of an op kind, and the comment after it describes them. An absent operand has tensor
+// index -1.
 enum { EMBEDDING_TOKENS, EMBEDDING_TABLE, EMBEDDING_OUT };
 // EMBEDDING_FORWARD: reads TOKENS i32 [tokens] and TABLE [vocab, columns]. Writes OUT [tokens, columns], or adds to it
 // if the op accumulates (position embedding).
@@ -29,7 +29,7 @@ enum { GEMM_A, GEMM_B, GEMM_C, GEMM_INVERSE_SCALE_A, GEMM_INVERSE_SCALE_B, GEMM_
 // of C. Reads ADDEND [m, n], optional, in the format of C, not with accumulation: C += shape.addend * ADDEND. FP8
 // operands have inverse scales f32: INVERSE_SCALE_A and INVERSE_SCALE_B, with scaling_inverses() elements. With NV
 // scaling, C is multiplied by TENSOR_SCALE_A and TENSOR_SCALE_B f32 [1], the inverse scales of the tensors.
-// Low-precision GEMMs always have A as stored and B transposed, because devices multiply them row by row.
+// Low-precision GEMMs always read A as stored and B transposed: both are then contiguous along k, as GPUs need them.
 enum { ROPE_TABLE, ROPE_PACKED, ROPE_QUERY, ROPE_KEY_VALUE, ROPE_SCALE, ROPE_PACKED_IN, ROPE_SCALE_GRADIENT };
 // ROPE_FORWARD: reads TABLE f32 [sequence, rotary/2, 2] (cos, sin) and PACKED [tokens, heads + 2 kv_heads, head_dim]
 // (q, k, v). Writes QUERY [tokens, heads, head_dim] and KEY_VALUE [tokens, 2, kv_heads, head_dim]. ROPE_BACKWARD: reads
@@ -67,7 +67,9 @@ enum { SINK_SINKS, SINK_OUT, SINK_STATISTICS };
 // OUT [tokens, heads, head_dim] and STATISTICS [batch, heads, sequence], which so far cover only the keys.
 enum { SINK_GRADIENT_SINKS, SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_STATISTICS, SINK_GRADIENT_SINK };
 // SINK_BACKWARD: reads SINKS, the gradient of OUT, OUT and STATISTICS; writes or updates the gradient of SINKS.
-// Mamba-2. PACKED [tokens, packed]: output of the input projection (struct mamba_shape); each op accesses some columns.
+
+// The following ops are for Mamba-2. PACKED [tokens, packed] is the output of the input projection (struct
+// mamba_shape); each op accesses some of its columns.
 enum { CONVOLUTION_PACKED, CONVOLUTION_WEIGHT, CONVOLUTION_BIAS, CONVOLUTION_OUT };
 // CONVOLUTION_FORWARD: writes OUT [tokens, channels], the SiLU of a causal convolution of each channel. Reads x, B and
 // C in PACKED, WEIGHT [channels, taps] (the last tap multiplies the current position) and BIAS [channels].
@@ -95,24 +97,26 @@ enum { GATED_NORM_GRADIENT_OUT, GATED_NORM_GRADIENT_IN_IN, GATED_NORM_GRADIENT_P
 enum { ACTIVATION_IN, ACTIVATION_OUT };
 // ACTIVATION_FORWARD: reads IN [tokens, 2 columns] (gate, up) or [tokens, columns]. Writes OUT [tokens, columns].
 enum { ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN, ACTIVATION_GRADIENT_IN };
-// ACTIVATION_BACKWARD: reads the gradient of OUT, and IN. Writes the gradient of IN. Expert routing: a token chooses
-// the top_k experts by score + BIAS (f32 [experts], optional); its gates are computed from the scores without BIAS. A
-// slot is a row of the experts' input. A choice beyond the capacity of its expert is dropped: its slot is -1. The
-// source of a slot is the choice that fills it (row * top_k + choice), or -1.
+// ACTIVATION_BACKWARD: reads the gradient of OUT, and IN. Writes the gradient of IN.
+
+// The following ops route tokens to experts. A choice is a pair of a token and one of its top_k experts, numbered row *
+// top_k + j with j in 0 .. top_k - 1. A token chooses experts by score + BIAS (f32 [experts], optional); its gates are
+// computed from the scores without BIAS. A slot is a row of the experts' input. A choice beyond the capacity of its
+// expert is dropped: its slot is -1. The source of a slot is the choice that fills it, or -1.
 enum { ROUTE_LOGITS, ROUTE_CHOICES, ROUTE_SLOTS, ROUTE_GATES, ROUTE_SOURCES, ROUTE_COUNTS, ROUTE_STATISTICS,
        ROUTE_TOKEN_COUNTS, ROUTE_BIAS };
 // ROUTE_FORWARD: reads LOGITS f32 [total, experts]. For the rank's own rows, writes CHOICES i32, SLOTS i32 and GATES
-// f32 [rows, top_k]. Writes SOURCES i32 [slots], and COUNTS f32 [sequences, experts]: rows that have the expert among
-// their top_k scores, without bias, groups and capacity. With packed slots, writes TOKEN_COUNTS i32 [experts]: slots in
-// use per expert. Writes or updates STATISTICS f32 [experts + 2], optional: own choices per expert, own dropped
-// choices, and the weighted auxiliary loss of own rows.
+// f32 [rows, top_k]. Writes SOURCES i32 [slots], and COUNTS f32 [sequences, experts]: number of rows that have the
+// expert among their top_k scores, without bias, groups and capacity. With packed slots, writes TOKEN_COUNTS i32
+// [experts]: slots of each expert, with padding. Writes or updates STATISTICS f32 [experts + 2], optional: choices of
+// each expert, dropped choices, and weighted auxiliary loss, each summed over the rank's own rows.
 enum { ROUTE_GRADIENT_LOGITS_IN, ROUTE_GRADIENT_CHOICES, ROUTE_GRADIENT_GATES_IN, ROUTE_GRADIENT_COUNTS,
        ROUTE_GRADIENT_GATES, ROUTE_GRADIENT_LOGITS };
 // ROUTE_BACKWARD: reads the gradient of GATES f32 [rows, top_k], and LOGITS, CHOICES, GATES and COUNTS. Writes the
 // gradient of LOGITS [rows, experts].
 enum { READ_TOKEN_COUNTS_OWN, READ_TOKEN_COUNTS_RECEIVED };
-// READ_TOKEN_COUNTS: the host reads OWN i32 [experts], TOKEN_COUNTS of this rank, and RECEIVED i32 [experts], the
-// counts that other ranks send (optional).
+// READ_TOKEN_COUNTS: copies token counts to the host. OWN i32 [experts]: TOKEN_COUNTS of this rank. RECEIVED i32
+// [experts], optional: the counts that other ranks have sent for the experts of this rank.
 enum { DISPATCH_IN, DISPATCH_SOURCES, DISPATCH_OUT, DISPATCH_GATES };
 // DISPATCH: copies rows of IN [rows, columns] to OUT [slots, columns] as SOURCES says, times GATES (absent: 1). Unused
 // slots are set to zero.
@@ -124,8 +128,9 @@ enum { COMBINE_GRADIENT_OUT, COMBINE_GRADIENT_IN_IN, COMBINE_GRADIENT_SLOTS, COM
 // COMBINE_BACKWARD: reads the gradient of OUT, IN, SLOTS, SOURCES and GATES. Writes the gradient of IN (optional; zero
 // in unused slots) and the gradient of GATES (zero for dropped choices).
 enum { BALANCE_LOADS, BALANCE_BIAS, BALANCE_SCALE };
-// BALANCE: reads LOADS (STATISTICS of ROUTE_FORWARD) and SCALE [1] (clip scale), updates BIAS; all f32 [layers, ...].
-// Raises the bias of experts below the mean load and lowers it above. A SCALE of NaN leaves BIAS unchanged.
+// BALANCE: reads LOADS f32 [layers, experts + 2] (STATISTICS of ROUTE_FORWARD) and SCALE f32 [1] (SCALE of CLIP), and
+// updates BIAS f32 [layers, experts]. Raises the bias of experts below the mean load, and lowers it for experts above
+// the mean load. If SCALE is NaN, BIAS stays unchanged.
 enum { LOGIT_STATISTICS_LOGITS, LOGIT_STATISTICS_TARGETS, LOGIT_STATISTICS_OUT };
 // LOGIT_STATISTICS: reads LOGITS and TARGETS i32 [tokens]. Writes OUT f32 [tokens, 3]: largest logit, sum of exp(logit
 // - largest), and the target's logit, or 0 if another vocabulary shard has it.
@@ -140,7 +145,9 @@ enum { COLUMN_SUM_IN, COLUMN_SUM_OUT };
 enum { CAST_IN, CAST_OUT };
 // CAST: converts IN [elements] to the format of OUT and writes it to OUT, or adds it if the op accumulates.
 enum { CLEAR_OUT };
-// CLEAR: sets OUT [elements] to zero. The following ops quantize to FP8 or FP4 and compute scales.
+// CLEAR: sets OUT [elements] to zero.
+
+// The following ops quantize to FP8 or FP4 and compute scales.
 enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, QUANTIZE_TRANSPOSED_INVERSE_SCALE,
        QUANTIZE_SCALE, QUANTIZE_AMAX, QUANTIZE_TENSOR_SCALE, QUANTIZE_TRANSPOSED_TENSOR_SCALE, QUANTIZE_HYPER };
 // QUANTIZE: reads IN [rows, columns]. Writes low-precision copies of IN * scale to OUT [rows, columns] and TRANSPOSED
@@ -149,9 +156,9 @@ enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, Q
 // absent, it computes scale = largest number of the format / largest magnitude of IN (current scaling). It writes 1 /
 // scale to INVERSE_SCALE f32 [1], which may be absent if SCALE is given; TRANSPOSED_INVERSE_SCALE is absent. It raises
 // AMAX f32 [1], optional, to the largest magnitude of IN.
-// Other scalings (1x128, 128x128, MX blocks, rows): the op computes a scale for each such part. It writes the inverse
-// scales of OUT to INVERSE_SCALE, and the inverse scales of TRANSPOSED to TRANSPOSED_INVERSE_SCALE. SCALE and AMAX are
-// absent.
+// Other scalings (1x128, 128x128, MX blocks, rows): the op computes a scale for each block or row. It writes the
+// inverse scales of OUT to INVERSE_SCALE, and the inverse scales of TRANSPOSED to TRANSPOSED_INVERSE_SCALE. SCALE and
+// AMAX are absent.
 // NV scaling: like other scalings, but the op also writes an inverse scale per copy to TENSOR_SCALE and
 // TRANSPOSED_TENSOR_SCALE f32 [1]. If the shape has transforms, TRANSPOSED is made from the Hadamard transform of the
 // input. Stochastic rounding reads HYPER.
@@ -164,13 +171,13 @@ enum { MAGNITUDE_IN, MAGNITUDE_AMAX };
 // MAGNITUDE: raises AMAX f32 [1] to the largest magnitude of IN [elements], if that is larger.
 enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
 // RESCALE: all f32 [slots]. Pushes AMAX, the largest magnitudes of the step, to the front of each row of HISTORY
-// [slots, history] (optional), and resets it to 0. Sets SCALE to target / largest magnitude in HISTORY (or AMAX),
-// unless that is 0 or not finite. Writes FACTOR: 1 / SCALE.
+// [slots, history] (optional), and resets AMAX to 0. Sets SCALE to target / m, where m is the largest magnitude in
+// HISTORY (or AMAX). If m is 0 or not finite, SCALE stays unchanged. Writes FACTOR: 1 / SCALE.
 enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };
 // SQUARE_SUM: writes the sum of squares of IN [elements] to OUT f32 [1], or adds it if the op accumulates.
 enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };
 // CLIP: reads PARTIALS f32 [elements], sums of squares of gradients. Writes NORM f32 [1], the gradient norm, and SCALE
-// f32 [1], the factor for gradients that clipping needs.
+// f32 [1], the factor that clips gradients. SCALE is NaN if the norm is not finite.
 enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT,
        ADAMW_AMAX };
 // ADAMW: reads HYPER f32 [HYPER_COUNT], SCALE f32 [1] (SCALE of CLIP) and GRADIENT. Multiplies GRADIENT by SCALE, and

@@ -33,12 +33,12 @@ struct rows_shape {
     float   multiplier;        // factor for table rows (embedding), or for logits (cross entropy and its statistics)
     int32_t variant;           // enum norm, enum activation, enum regroup
 };
-// Variants of OP_REGROUP, which transposes [rows, parts] to [parts, rows]. Ulysses (src/layers/context.c) uses the
-// folded variants to convert chunks of a sequence from rank order to sequence order and back. With cp, rank i has the
-// chunks i and 2 cp - 1 - i, so the second chunks of ranks 0, 1, ... are in descending order in the sequence.
-// FOLDED_PARTS has ranks as rows and the chunks of a rank as parts. It reverses the ranks in odd parts, which are the
-// second chunks. FOLDED_ROWS is its inverse: it has chunks as rows and ranks as parts, and reverses the ranks in odd
-// rows.
+// Variants of OP_REGROUP, which transposes [rows, parts] to [parts, rows]. REGROUP_STRAIGHT does nothing else. Ulysses
+// (src/layers/context.c) uses the folded variants to convert chunks of a sequence from rank order to sequence order and
+// back. With cp, rank i has the chunks i and 2 cp - 1 - i, so the second chunks of ranks 0, 1, ... are in descending
+// order in the sequence. REGROUP_FOLDED_PARTS has ranks as rows and the chunks of a rank as parts; it reverses the
+// order of ranks in odd parts, which are the second chunks. REGROUP_FOLDED_ROWS is the inverse: it has chunks as rows
+// and ranks as parts, and reverses the order of ranks in odd rows.
 enum regroup { REGROUP_STRAIGHT, REGROUP_FOLDED_PARTS, REGROUP_FOLDED_ROWS };
 static inline int64_t regroup_place(const struct rows_shape *shape, int64_t row, int64_t part)
 {
@@ -104,11 +104,11 @@ struct routing_shape {
     // 0: every expert has `capacity` slots. Otherwise slots are packed: experts follow each other in the same order
     // without gaps, each padded to a multiple of this number of rows.
     int64_t multiple;
-    int64_t taken;       // maximum rows of a sequence per expert; the highest probability first, then the lowest row
+    int64_t taken;       // maximum rows of a sequence per expert: the most probable, of equally probable ones the first
     bool    balanced;    // experts are assigned by row number (arithmetic_assign), and logits are ignored
     double  hot;         // fraction of rows that all go to the first top_k experts
-    // Weight of a sequence's auxiliary loss. The loss is experts * the sum over experts of (fraction of choices * mean
-    // probability). Each rank adds the part of its rows.
+    // Coefficient of the auxiliary loss of a sequence, which is experts * sum over experts of (f * p). f is the
+    // fraction of choices that fall on the expert, and p its mean probability. Each rank adds the loss of its own rows.
     float   auxiliary;
     int32_t score;                 // enum router_score
     bool    is_absolute;           // gates are the scores of the chosen experts, not divided by their sum
@@ -132,7 +132,8 @@ static inline int64_t routing_slots(const struct routing_shape *shape)
 struct quantize_shape {
     int64_t rows, columns;
     int32_t scaling;    // enum scaling of both outputs: as is and transposed
-    // NVFP4 only. transforms: applies a Hadamard transform; draw: distinguishes the random numbers of ops.
+    // NVFP4 only. transforms: applies a Hadamard transform. is_stochastic: rounds up or down at random. draw: number of
+    // the op, so that each op has other random numbers.
     bool    transforms, is_stochastic;
     int64_t draw;
 };
@@ -156,7 +157,7 @@ struct communication_shape {
     int32_t group;       // index in plan->groups
     int32_t peer;        // send, receive, broadcast: index in the group; rotate: distance in the ring, backwards if < 0
     int32_t channel;     // sends and receives match in order within a channel, for a group and pair of streams
-    int64_t ahead;       // rotate: elements from this rank's OUT to its receiver's OUT
+    int64_t ahead;       // rotate: distance in elements from this rank's OUT to the receiver's OUT in their tensor
     // Parts of an all-to-all with unequal parts; NULL: equal parts. Always NULL in a plan, since only the step knows
     // the counts.
     const struct communication_parts *parts;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Declares the table of op kinds. A row has a kind's names and shape for printing and JSON, the key of measured times,
-// operands, FLOPs, cost model, and waterfall part. docs/predictions.md lists the keys.
+// Declares the table of op kinds. A row has the operands of a kind, its cost model (which also selects the formula of
+// its FLOPs), its part of the waterfall, and the fields of its shape. The fields are printed, written to JSON, and form
+// the key of a measured time. docs/predictions.md lists the keys.
 #pragma once
 
 #include "gswbench/op.h"
@@ -15,11 +16,12 @@ struct op_field {
 enum op_field_type { OP_FIELD_INT64, OP_FIELD_INT32, OP_FIELD_UINT8, OP_FIELD_BOOL };
 enum { OP_FIELD_SHOWN = 1, OP_FIELD_KEY = 2, OP_FIELD_BOTH = OP_FIELD_SHOWN | OP_FIELD_KEY };
 
-// Computes the number of elements of an operand from the op's shape; -1 for communication, which depends on the group.
+// Computes the number of elements of an operand from the op's shape. For communication, `elements` returns -1, because
+// the number depends on the size of the group.
 struct op_size {
     const struct op_field *shape;    // shape fields that the number depends on; NULL: none
     int64_t (*elements)(const struct op *op);
-    bool is_share;    // communication: the operand is one rank's part of the elements
+    bool is_share;    // communication: the operand has 1 / group size of the shape's elements
 };
 
 enum op_use {
@@ -45,15 +47,15 @@ struct op_slot {
     const struct op_size *size;
     uint8_t               twice;      // enum op_twice
     uint8_t               holds;      // enum op_content
-    const struct op_size *touched;    // number of elements that the op accesses once each; NULL: all
+    const struct op_size *touched;    // number of elements that the op accesses; NULL: all
 };
 
 // Why an op reads an input operand a second time.
 enum op_twice {
     OP_TWICE_NEVER,
-    OP_TWICE_TO_SCALE,     // the first time to compute a scale
-    OP_TWICE_TO_COPY,      // to quantize an output that is not stored, once a whole row is known
-    OP_TWICE_TO_REPEAT,    // to quantize an output that is not stored, once the scale of the matrix is known
+    OP_TWICE_TO_SCALE,     // first to compute a scale, then to quantize
+    OP_TWICE_TO_COPY,      // first for the statistics of a row, then to quantize an output that is not stored
+    OP_TWICE_TO_REPEAT,    // first for the scale of the output, then to quantize the output, which is not stored
 };
 
 // Cost model of an op.
@@ -66,7 +68,7 @@ enum op_cost {
     OP_COST_CAST,            // bytes of the operands, or less if the modelled framework fuses the quantization
     OP_COST_SCAN_FORWARD,    // bytes of the operands and of the intermediate results of chunks
     OP_COST_SCAN_BACKWARD,
-    OP_COST_ROUTE,    // bytes of the operands, plus host time for experts
+    OP_COST_ROUTE,    // bytes of the operands; a modelled framework adds host time per expert
     OP_COST_COMMUNICATION,
 };
 

@@ -10,7 +10,7 @@
 #include "gswbench/status.h"
 
 enum option_type {
-    OPTION_INTEGER,     // int64_t; accepts 8192, 8_192, 8k, 8Ki, 128Mi; keys of seconds also 90s, 5m, 2h, 1d
+    OPTION_INTEGER,     // int64_t; accepts 8192, 8_192, 8k, 8Ki, 128Mi; for a key in seconds also 90s, 5m, 2h, 1d
     OPTION_REAL,        // double; accepts 1e-5, 3.35e12
     OPTION_PERCENT,     // double, in percent; accepts 0.5%
     OPTION_QUANTITY,    // struct quantity; accepts 0.72, 989e12 spec, 989T, 80GB, 400Gb/s, 0.72 prior 5%

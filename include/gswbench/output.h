@@ -44,7 +44,7 @@ status output_link(const char *path, const char *name, const char *target);
 // A file that is being written. output_finish completes it and output_abandon discards it. Neither is needed after an
 // error, or for a zeroed struct.
 struct output {
-    bool    is_open, replaces;                              // may replace an existing file
+    bool    is_open, replaces;                              // replaces: may replace an existing file
     int     folder, file;                                   // descriptors
     int64_t appended, sent;                                 // bytes appended; bytes whose writeback has started
     char    path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];    // for messages
@@ -58,7 +58,7 @@ status output_rewrite(struct output *output, const void *data, size_t bytes,
 status output_finish(struct output *output);
 void   output_abandon(struct output *output);
 
-// Write a complete file. output_replace and output_replace_in replace an existing one, the others fail.
+// Write a complete file. If the file exists, output_replace and output_replace_in replace it, and the others fail.
 status output_write(const struct output_folder *folder, const char *name, const void *data, size_t bytes);
 status output_replace_in(const struct output_folder *folder, const char *name, const void *data, size_t bytes);
 status output_create(const char *path, const void *data, size_t bytes);
@@ -77,5 +77,5 @@ status output_open_log(const struct output_folder *folder, const char *name, int
 // Appends to a log file, in one write if possible.
 status output_extend(const char *path, const void *data, size_t bytes);
 
-// Writes all bytes or fails with errno, which buffered stdio would lose.
+// Writes all bytes. If that fails, returns false with the reason in errno.
 bool output_put(int file, const void *data, size_t bytes);

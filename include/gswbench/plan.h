@@ -77,7 +77,8 @@ struct plan_unit {
     int64_t           elements;
     int32_t           first_weight, weight_count;
     int64_t           replicated;          // number of leading elements that are replicated over tp
-    int64_t           of_heads;            // leading elements whose gradient covers only a rank's own heads
+    int64_t           of_heads;            // number of leading elements whose gradients differ between tp ranks even
+                                           // without sequence_parallel, such as scales of query and key heads
     struct plan_slice kept;                // slice in weight and gradient: a shard under FSDP, else all
     struct plan_slice updated;             // slice that the optimizer updates: a shard under FSDP and ZeRO-1, else all
     int32_t           weight, gradient;    // tensors of the slice `kept`
@@ -193,8 +194,8 @@ struct plan {
     int64_t            storage_bytes[STORAGE_COUNT];
     int64_t            activation_live_bytes;    // peak bytes of live activations; activation memory is never smaller
 
-    // Tensors that the host fills or reads; -1: on another stage. tokens: [accumulation]; targets: [accumulation] for
-    // each of the 1 + predicted_tokens predictions.
+    // Indices of tensors that the host fills or reads; -1: on another stage. tokens: [accumulation], one tensor per
+    // microbatch. targets: the same for each of the 1 + predicted_tokens predictions.
     int32_t            *tokens, *targets;
     int32_t             positions;    // i32, position of each local row, if the model learns positions; else -1
     int32_t             rope_table, hyper, gradient_norm, clip_scale;
@@ -219,7 +220,7 @@ const char *plan_tensor_name(const struct plan *plan, int32_t tensor, char *text
 // Formats: op 512 gemm "fc1 weight gradient", backward, layer 3, microbatch 0, chunk 0
 const char                    *plan_op_name(const struct plan *plan, int32_t op, char *text, size_t bytes);
 const char                    *plan_storage_name(enum storage storage);
-extern const struct json_field plan_storage_fields[];    // fields of an array of bytes per storage
+extern const struct json_field plan_storage_fields[];    // keys of an array with the bytes of each storage
 
 // Returns the row count that determines the number of rows of the op, or NULL if this number is fixed.
 const struct row_count *plan_op_row_count(const struct plan *plan, const struct op *op);

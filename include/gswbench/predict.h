@@ -32,7 +32,7 @@ enum footprint_part {
     FOOTPRINT_LOGITS,             // copies of the logits made by the loss
     FOOTPRINT_PLACEHOLDERS,       // gradients that autograd requires, but no op reads
     FOOTPRINT_ATTENTION,          // probabilities that unfused attention keeps, and copies of its inputs and outputs
-    FOOTPRINT_DROPOUT,            // masks of the residual stream
+    FOOTPRINT_DROPOUT,            // dropout masks of the residual stream
     FOOTPRINT_WHOLE_GRADIENTS,    // unsharded gradients, until the last microbatch of a step
     FOOTPRINT_WHOLE_WEIGHTS,      // unsharded weights, kept across microbatches
     FOOTPRINT_ROOT_WEIGHTS,       // embedding weights: FSDP gathers them together with the head's weights
@@ -66,7 +66,8 @@ void footprint_find(struct footprint *footprint, const struct plan *plan, const 
 // Simulates streams of tasks. A task has a duration when it runs alone. A collective starts when all participants have
 // reached it, and tasks that run at the same time slow each other down.
 
-// Bit mask of the links that a communication task uses. Tasks of one actor with a common bit share that link.
+// Bit mask of the links that a communication task uses. Tasks of one actor (a rank, see below) with a common bit share
+// that link.
 enum {
     LINK_NODE_OUT    = 1,    // between devices of a node
     LINK_NODE_IN     = 2,

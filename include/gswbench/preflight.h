@@ -18,7 +18,7 @@ enum preflight_subject { PREFLIGHT_DEVICE, PREFLIGHT_LINK, PREFLIGHT_GROUP };
 extern const char *const preflight_subject_names[];    // ends with NULL
 
 struct preflight_value {
-    int64_t first, second;    // device: its rank, twice; link: sender and receiver; group: first and last rank
+    int64_t first, second;    // device: both are its rank; link: sender and receiver; group: first and last rank
     double  value;            // the best measurement; for a link the upper quartile
 };
 
@@ -65,8 +65,8 @@ struct preflight_report {
     int64_t exit_code;
     double  seconds;                                  // duration of the preflight in seconds
     int64_t examined_ops, examined_communications;    // number of verified ops and collectives, summed over ranks
-    // Ops that are not deterministic: how much the results of two ranks may differ, and how much they did, relative to
-    // the norm of the result.
+    // For ops that are not deterministic: allowed (op_bound) and largest found difference between the results of two
+    // ranks, relative to the norm of the result.
     double op_bound, op_difference;
 
     struct preflight_rank    *ranks;
@@ -78,12 +78,12 @@ struct preflight_report {
 void preflight_free(struct preflight_report *report);
 
 void preflight_judge(struct preflight_report *report, struct preflight_class *value_class);
-// Selects the hosts to drain, and the exit code. It drains slow hosts, and one of the two hosts of each slow link
-// between others.
+// Selects the hosts to drain, and the exit code. It drains slow hosts. Of each slow link between two other hosts, it
+// drains one host.
 void preflight_conclude(struct preflight_report *report);
 
-// links.c: the round-robin schedule in which links are measured. In a round each player meets at most one other player
-// (-1: none), and in all rounds each pair meets once.
+// links.c: the round-robin schedule in which links are measured. The players are nodes, or the ranks of a node. In a
+// round, each player meets its partner (-1: it has none); over all rounds, each pair meets once.
 int64_t preflight_rounds(int64_t players);
 int64_t preflight_partner(int64_t players, int64_t player, int64_t round);
 

@@ -56,7 +56,7 @@ struct report_listed {
     double               speedup;
 };
 struct report_list {
-    const char *title, *subtitle, *heading, *answer, *remark;    // answer, remark: NULL: none
+    const char *title, *subtitle, *heading, *answer, *remark;    // answer and remark may be NULL
     struct report_fact {
         char        value[32];
         const char *name, *note;
@@ -102,9 +102,9 @@ status report_write_file(const struct output_folder *folder, const char *name, r
 // Prints to stdout and flushes.
 status report_print(report_writer *write, const struct result *result);
 
-// Builds a partial result from the journal of a run, and writes its files in place of those that the run left. The
-// caller checks that they are not a complete result. why says how the run ended: "the run died". further: another
-// reason, worse than PARTIAL; NULL: none.
+// Builds a partial result from the journal of a run, and writes its files. They replace the files that the run left,
+// which must not be a complete result. why says how the run ended: "the run died". further: another reason, worse than
+// PARTIAL; NULL: none.
 status report_recover(struct result *result, const char *path, const char *why, const struct result_reason *further);
 
 // report_read_result reads a result.json; path is this file or the folder of a run. report_result_file sets `file` to

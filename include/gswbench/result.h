@@ -102,7 +102,7 @@ struct result {
     struct result_layer              *layer_loads;            // of MoE layers
     struct observation               *observations;           // one per rank; none without a GPU
     struct result_communication_time *communication_times;    // of the traced step, over all ranks
-    // by step and rank; at most RESULT_CELLS of each, else by ranges
+    // by step and rank; with more than RESULT_CELLS steps or ranks, an element covers several of them
     struct result_compute_time *compute_times;
     int64_t config_count, environment_count, reason_count, step_count, rank_count, communication_count, kind_count,
         op_time_count, moment_count, action_count, layer_load_count, observation_count, deviation_count,

@@ -39,8 +39,9 @@ int64_t schedule_actions(const struct schedule_shape *shape);
 
 // Lists the actions of a stage: 1F1B, or interleaved 1F1B with several chunks or overlapped actions. Within a chunk,
 // microbatches run in order. An interleaved schedule takes microbatches in groups of one per stage; a partial last
-// group keeps the order of a full one. Overlapped actions send their outputs only when both have ended. The warm-up of
-// an overlapped schedule therefore has one more forward pass, and two per later stage even with one chunk.
+// group keeps the order of a full one. Overlapped actions send their outputs only when both have ended. Therefore the
+// warm-up of an overlapped schedule has one more forward pass. It also has two forward passes for each later stage, as
+// interleaved 1F1B has, even with one chunk.
 //
 // ZB-H1 (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241) has the forward and backward passes of 1F1B.
 // Stage s computes the weight gradients of a microbatch s microbatches later than its backward pass, and the last ones

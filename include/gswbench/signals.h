@@ -6,10 +6,12 @@
 #include <stdint.h>
 
 // Until signals_keep is called, a signal ends the process at once, because there is no result to lose. Afterwards the
-// run ends after the current step and keeps its result; a second signal kills the process. signals_name(0) names
-// another reason for the end, which has no signal: the launcher ended.
-void        signals_catch(bool is_first, int64_t seconds);    // seconds: time limit, 0 for none; only the first prints
-void        signals_keep(void);          // call it after libraries are loaded: it restores the handlers
+// run ends after the current step and keeps its result; a second signal kills the process. signals_name(0) names a
+// reason without a signal: the launcher has ended.
+//
+// signals_catch: is_first: this process prints why it ends. seconds: time limit; 0: none.
+void        signals_catch(bool is_first, int64_t seconds);
+void        signals_keep(void);          // also sets the handlers again, which libraries may have replaced
 void        signals_release(void);       // restores the default actions
 int         signals_caught(void);        // the signal's number, or 0
 int         signals_caught_end(void);    // the same without SIGUSR1, which lets the current step end

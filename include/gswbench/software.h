@@ -40,15 +40,15 @@ struct software_config {
     int64_t         fp8_activation_inputs;    // casts the inputs of MLP activations to FP8 to keep them
     int64_t         adapter_kernels;          // 1 << enum adapter_kernel
     // With tp_overlap. A GEMM that gathers its input computes the rows of gather_blocks ranks of tp at a time. A GEMM
-    // whose output is reduced is split into reduce_parts GEMMs, which add to no sum; 0: as in the plan.
+    // whose output is reduced is split into reduce_parts GEMMs, none of which accumulates; 0: as in the plan.
     int64_t         gather_blocks, reduce_parts;
     int64_t         separate_linears;    // q, k and v are separate GEMMs, and so are gate and up of dense MLPs
     struct quantity fsdp_copies, tensor_copies;    // copies of a collective's buffer that stall compute
-    // Upper limits of the rate of attention, as a share of hardware.ampere_share of the peak; 0: none.
+    // Upper limits of the rate of attention, as a share of the rate hardware.ampere_share * peak; 0: none.
     struct quantity attention_forward, attention_backward;
     int64_t         text_tokens;      // a sequence is packed from texts of this length; 0: it is one text
     int64_t         context_parts;    // cp attends to the keys of one rank at a time and merges the parts
-    int64_t         nvls, pat;        // its NCCL may use NVLS, and PAT
+    int64_t         nvls, pat;        // its NCCL may use NVLS; its NCCL may use PAT
     // Collectives that reduce the gradients of a layer, and the share of their latency for which compute stalls in FP8.
     struct quantity reduction_parts, fp8_reduction_stall;
     int64_t         bucket_elements;    // minimum elements that dp reduces or gathers in one collective
@@ -59,14 +59,15 @@ struct software_config {
     int64_t         head_norms;         // separate kernels copy and normalise queries and keys
     int64_t         router_kernels;     // kernels of the router; the plan has one
     // Time that the plan lacks, in seconds. expert_gap: host time per pass of a layer with one expert per rank; each
-    // further expert adds half of it. fp8_synchronization: synchronization of all ranks after each microbatch with FP8.
+    // further expert adds half of it, or all of it in FP8 and FP4 without expert_groups. fp8_synchronization:
+    // synchronization of all ranks after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization, step_overhead;
     struct quantity expert_bandwidth;    // upper limit of bytes/s that the SMs of dispatch kernels move; 0: none
     struct quantity expert_exchange;     // extra seconds per byte of tokens that a rank receives
     struct quantity expert_launch;       // host time per launch in a layer with experts
     int64_t         launch_graphs;       // enum launch_graphs
-    struct quantity expert_bytes;        // bytes of permuting tokens by expert and back, as a multiple of ours
-    struct quantity expert_copies;       // copies per pass of the rows of a rank's experts, if it has several
+    struct quantity expert_bytes;        // bytes of token permutation and unpermutation, relative to gswbench's
+    struct quantity expert_copies;       // copies of the experts' rows per pass, if a rank has several experts
     // Memory that differs from the plan (predict.h).
     int64_t caching_allocator;    // allocates and frees each tensor
     int64_t gradient_placeholders, fp32_shards, second_gemms, keeps_unread, gather_pool, whole_gradients,

@@ -160,7 +160,7 @@ bool step_is_model_state(const struct plan *plan, int32_t tensor);
 // convert or gather their output.
 bool step_op_updates(const struct plan *plan, int32_t op);
 
-// Runs the step without the ops of step_op_updates, and never as a graph replay. All ranks call it.
+// Runs the step without the ops for which step_op_updates is true, and never as a graph replay. All ranks call it.
 void step_rehearse(struct step *step);
 // Repeats the ops that convert or gather the optimizer's output; they write the same bits. All ranks call it.
 void step_remake_weights(struct step *step);

@@ -31,9 +31,9 @@ struct sweep {
     bool (*goes_on)(void *state, const struct sweep *sweep);
     void *state;
 
-    // Outputs. layout_count = refused + too_large + fit. fit counts the layouts that no lower bound of their memory
-    // shows to be too large. predicted counts the full predictions; all other layouts have a lower bound of their step
-    // time that excludes them from best.
+    // Outputs: numbers of layouts. layout_count = refused + too_large + fit. too_large: a lower bound of the layout's
+    // memory exceeds the device. predicted: the layout has a full prediction. The other layouts have a lower bound of
+    // their step time that excludes them from best.
     int64_t refused, too_large, fit, predicted;
     // goes_on stopped the sweep: best is chosen only from the layouts predicted before
     bool                 is_stopped;

@@ -44,7 +44,7 @@ struct waterfall_step {
     const bool           *alone;           // [op_count]: simulation only, communication ops that block compute
     const int32_t        *held;            // [op_count]: simulation only, one more op that the op waits for; -1: none
     const double         *launches;        // [op_count]: simulation only, seconds to launch each op on the host
-    double                launch_alone;    // fraction of a launch that is in the op's cost: a started op waits for it
+    double                launch_alone;    // fraction of a launch for which even a queued op waits; part of its cost
     double                step_seconds;
     double                ideal_seconds;      // time of the rank's model FLOPs at peak; 0: peak unknown
     double                attention_share;    // fraction of attention in the model FLOPs
@@ -69,8 +69,8 @@ struct op_totals {
 void waterfall_add_op(struct op_totals *totals, const struct plan *plan, const struct op *op, double seconds);
 void waterfall_sum_ops(struct op_totals *totals, const struct plan *plan, const struct op_time *times);
 
-// waterfall_print prints a line per part that waterfall_shows, which are parts of at least 0.05 % of the step.
-// `expected` adds a column for comparison; NULL: none.
+// waterfall_shows returns whether a part has at least 0.05 % of the step. waterfall_print prints a line for each such
+// part of either waterfall. `expected` adds a column for comparison; NULL: none.
 bool waterfall_shows(const struct waterfall *waterfall, enum waterfall_part part);
 void waterfall_print(const struct waterfall *waterfall, const struct waterfall *expected, FILE *file);
 
