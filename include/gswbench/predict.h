@@ -55,7 +55,7 @@ struct footprint {
 };
 extern const struct json_field footprint_fields[];
 
-// Whether the framework's memory is modelled. If it is not, its footprint is the plan of gswbench.
+// Whether the framework's memory is modelled. If not, footprint_find returns the memory of gswbench's plan.
 bool footprint_is_modelled(const struct software_config *software);
 
 // Computes the memory of the rank that the plan belongs to. If software is NULL, the program is gswbench itself, which
@@ -82,10 +82,10 @@ struct task {
     int32_t rendezvous;
     int32_t wait[OP_WAITS];    // tasks of the same actor that must end before this task starts
     uint8_t stream, wait_count;
-    uint8_t links;             // 0: compute
+    uint8_t links;             // LINK_ bits; 0: compute task
     int16_t processors;        // SMs that it takes from compute
     bool    is_read;           // the host reads its result, and launches nothing until it has ended
-    double  launch_seconds;    // host time; a task starts after the host has launched it and all before it
+    double  launch_seconds;    // host time to launch it; the host launches the tasks of an actor one by one
 };
 
 // A rank that represents all ranks with the same work. Tasks of one stream run in list order.
@@ -178,7 +178,7 @@ status predict_footprint(struct footprint *largest, const struct plan_request *r
 
 // Returns the same as predict(). If explanation is not NULL, also explains the step: computes the waterfall of the
 // stage with the longest compute time, and passes the op times of each stage to `visit`.
-struct predict_view {    // first rank of one stage
+struct predict_view {    // the first rank of one pipeline stage
     const struct plan    *plan;
     const struct op_time *times;    // [op_count]
     struct timeline_ranks ranks;    // ranks that the timeline shows
@@ -214,13 +214,13 @@ status predict_range(struct predict_range *range, const struct plan_request *req
 
 struct cost {
     double  seconds;
-    double  stall_seconds;    // compute stops this long, whatever overlaps the op
+    double  stall_seconds;    // compute stalls for this time, even if the op overlaps with compute
     uint8_t links;            // LINK_ bits of a communication op; 0: compute
     int16_t processors;       // SMs that a communication op occupies
     bool    is_measured;
     bool    is_alone;          // compute waits for the communication op
     double  launch_seconds;    // host time to launch the op; 0: not modelled
-    double  launch_alone;      // part of launch_seconds that the GPU always waits for
+    double  launch_alone;      // part of launch_seconds for which the GPU always waits, even with queued work
     bool    is_in_graph;       // the op is in a CUDA graph that is launched once per pass of a layer
     bool    is_read;           // the host reads its result, and launches nothing until the op has ended
 };

@@ -26,7 +26,7 @@ enum { RESULT_METHOD = 1 };
 struct result {
     int64_t method;
     char    version[32], compiler[64];             // version: includes the commit
-    char    run_id[32], started[24], ended[24];    // UTC
+    char    run_id[32], started[24], ended[24];    // started, ended: UTC
     int64_t verdict, exit_code;
 
     // Number of lines in the run's journal (run.jsonl) when the result was written, and their digest. 0 lines: no
@@ -63,7 +63,7 @@ struct result {
 
     // From the plan of rank 0.
     int64_t storage_bytes[STORAGE_COUNT];
-    int64_t live_bytes, allocated_bytes;    // allocated_bytes includes the backend's scratch memory
+    int64_t live_bytes, allocated_bytes;    // peak of live activations; all memory that the backend allocated
     int64_t connection_bytes;               // device memory that NCCL took for communicators; not in allocated_bytes
     double  flops[PHASE_COUNT];             // FLOPs executed per step
     int64_t tensor_count, op_count;
@@ -81,10 +81,10 @@ struct result {
     int64_t step_allocations;    // allocations of device memory during steps
     int64_t replica_groups, replica_groups_equal;
     double  start_loss,
-        start_loss_margin;                   // loss of the first step that initial weights must give, and its tolerance
+        start_loss_margin;                   // expected loss of the first step with initial weights, and its tolerance
     char                       verify[8];    // "full", "quick", "light", "off"
     struct result_verification verification;
-    // ops checked alone before and after the steps, sum over all ranks
+    // communication and compute ops that were run alone and checked, before and after the steps; sums over all ranks
     int64_t examined_communications, examined_ops;
     // steps that ran twice, and the number of them that gave the same bits
     int64_t repeated_steps, repeated_equal;
@@ -129,7 +129,7 @@ void result_add_routing(struct result *result, const float *routing, int64_t exp
 
 // Adds a measured step to compute_times. seconds and excess are [ranks]. If there are more than RESULT_CELLS ranks or
 // steps, neighbouring ranks or steps are merged.
-enum { RESULT_CELLS = 64 };    // maximum of rows and of columns
+enum { RESULT_CELLS = 64 };    // maximum number of elements along ranks, and along steps
 void result_add_compute_times(struct result *result, const double *seconds, const double *excess, int64_t ranks);
 // Appends an entry to communication_times, and fills in the names of its kind, axes and format.
 void result_add_communication_time(struct result *result, const struct result_communication_time *time,

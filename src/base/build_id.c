@@ -44,8 +44,8 @@ static bool contains(const struct dl_phdr_info *object, const void *address)
     return false;
 }
 
-// The loader calls this for each loaded object. It reads the build id of the one that contains this code, a program or
-// a shared library.
+// dl_iterate_phdr calls this function for each loaded object. The function reads the build id of the object that
+// contains this code: the program or a shared library.
 static int read_object(struct dl_phdr_info *object, size_t bytes, void *text)
 {
     (void)bytes;

@@ -88,8 +88,9 @@ static status run_keygen(const char *const arguments[], const char *input, char 
     return fail("ssh-keygen: %.400s", said);
 }
 
-// ssh-keygen reads a key without limit, so a device or a pipe would take all memory or never end. A file may be
-// missing: its private part can be with an agent.
+// Fails if the key exists but is not a regular file. ssh-keygen reads a key without limit, so a device would take all
+// memory, and a pipe could block forever. A missing file is no error here: its .pub file may belong to a private key in
+// the SSH agent.
 static status check_key(const char *key)
 {
     struct stat about;

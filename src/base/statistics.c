@@ -42,7 +42,8 @@ static double median_of(const double *sorted, int64_t count)
 }
 
 // Returns the largest r for which the r-th smallest value exceeds the true median with a probability of at most
-// `chance`: P(fewer than r of count below the median), the binomial's lower tail.
+// `chance`; 0 if there is none. It exceeds the median if fewer than r of the `count` values are below the median. So
+// the probability is the lower tail of the binomial distribution.
 static int64_t interval_rank(int64_t count, double chance)
 {
     double  log_term = -(double)count * log(2.0);    // log P(k values below); logs, since 0.5^count underflows
@@ -73,8 +74,9 @@ static double standard_deviation(const double *values, int64_t count, double mea
     return sqrt(sum / (double)(count - 1));
 }
 
-// Returns the end nearest to 0 of the slope's 99 % interval (Sen 1968), or 0 if it contains 0. Kendall's variance of
-// the number of rising pairs gives the ranks of the interval's ends among the sorted slopes.
+// Returns the end nearest to 0 of the 99 % confidence interval of the Theil-Sen slope (Sen 1968), or 0 if the interval
+// contains 0. The ends of the interval are two of the sorted slopes. Kendall's variance of the number of rising pairs
+// determines their ranks.
 static double minimum_of(const double *slopes, int64_t pairs, int64_t points)
 {
     double  n     = (double)points;
@@ -351,7 +353,7 @@ void statistics_compute(struct statistics *statistics, const double *values, int
     free(sorted);
 }
 
-// Distance of two medians that counts as a difference, in standard errors.
+// Two medians differ if their distance exceeds this number of standard errors.
 static const double errors_apart = 3.5;
 
 const char *const statistics_change_names[] = {[CHANGE_SAME]      = "same",
@@ -379,8 +381,9 @@ struct step_spread statistics_public_spread(int64_t gpus, double step_seconds)
     return rows[row].spread;
 }
 
-// A change is faster or slower if it exceeds the threshold, the noise and the swing of either run, and the interval
-// excludes 1. It is the same if the noise and the whole interval are within the threshold. Anything else is ambiguous.
+// The verdict is faster or slower if the change exceeds the threshold, the noise and the swing of both runs, and the
+// interval of the speedup excludes 1. The verdict is "same" if the noise and the whole interval are within the
+// threshold. Otherwise it is ambiguous.
 void statistics_compare(struct statistics_change *change, const struct statistics *first,
                         const struct statistics *second, double threshold)
 {
