@@ -139,8 +139,8 @@ static void collect_states(struct watch *watch, struct responses *responses)
     }
 }
 
-// Finds the rank to blame for the hang. A rank that did not answer is to blame, but only if some other host answered.
-// Otherwise the network may not connect the hosts at all.
+// Finds the rank to blame for the hang. If no process is gone, stopped or without CPU time, a rank that did not answer
+// is to blame, but only if some other host answered. Otherwise the network may not connect the hosts at all.
 static enum blame find_blame(const struct watch *watch, const struct responses *responses, struct slot *blamed,
                              int64_t *waiting)
 {

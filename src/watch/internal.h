@@ -92,7 +92,7 @@ void slot_show(struct shown *shown, const struct plan *plan);
 void slot_show_part(struct shown *shown, const struct plan *plan, const char *words);
 // Describes a rank's position, such as "step 7, op 12 all_gather ...". If the rank is on the same pipeline stage as
 // this rank, it has the same ops, and `plan`, this rank's plan, names them. Otherwise, or if plan is NULL, copies the
-// text that the rank has published.
+// text that the rank has published, and adds the op's number if the text has none.
 void slot_name_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes);
 
 // Returns the plan index of the op that a rank executes: its last communication op, or its compute op if it is in no
@@ -105,8 +105,8 @@ enum blame {
     BLAME_STOPPED,    // its process is stopped, as by SIGSTOP
     BLAME_DEAF,       // its watchdog no longer polls, so the process gets no CPU time
     BLAME_SILENT,     // no rank of its host answers
-    BLAME_AWAITED,    // other ranks wait for it, and it waits for no rank
-    BLAME_NOBODY,     // not known: some ranks have not answered, and every rank that others wait for waits itself
+    BLAME_AWAITED,    // other ranks wait for it. It waits for none, or is the most advanced rank of a cycle
+    BLAME_NOBODY,     // not known: no rank waits for another, or the ranks that have not answered could be to blame
 };
 // Finds the rank to blame in slots [count], and sets *index to it. Sets *waiting to the number of other ranks that
 // wait.
