@@ -179,7 +179,7 @@ static float *read_updated(const struct weight_source *source, const struct plan
     }
     step_read(source->step, has_master ? unit->master : unit->weight, values);
     if (tensor->format == FORMAT_BF16) {
-        // from the end, because a float overwrites the next two bf16 values
+        // Converts from the end, because writing float i overwrites the bf16 values 2 i and 2 i + 1.
         for (int64_t i = tensor->elements - 1; i >= 0; i--) {
             bf16 low_precision;
             memcpy(&low_precision, (const char *)values + i * (int64_t)sizeof(low_precision), sizeof(low_precision));

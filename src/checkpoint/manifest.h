@@ -33,7 +33,8 @@ struct manifest {
     int64_t                  model_count, file_count;
 };
 
-// Fills all fields except the files, and allocates `files` of them.
+// Fills all fields of a manifest, but not the entries of its file list, for which it allocates memory. files: number of
+// these entries.
 void manifest_init(struct manifest *manifest, const struct plan *plan, const struct checkpoint_origin *origin,
                    int64_t files);
 void manifest_free(struct manifest *manifest);    // the manifest may be zeroed

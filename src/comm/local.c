@@ -34,7 +34,7 @@ struct message {
     const void *data;
 };
 
-// Where the members of a group meet for their ops on one stream. Freed when the hub closes.
+// Where the members of a group meet for their ops on one stream. Freed when the hub, which all ranks share, closes.
 struct rendezvous {
     struct rendezvous *next;
     int64_t           *members;    // [size]

@@ -109,8 +109,8 @@ const char *preset_find_place(struct document *document, struct selection select
 bool        condition_matches(const struct condition *condition, const struct selection *selection);
 // Reports an error if no [when variant=...] section has this variant.
 void condition_check_variant(struct document *document, const char *variant);
-// Returns whether a [when gpu=...] section names this gpu. It then selects a row of published results and the hardware
-// profile.
+// Returns whether a [when gpu=...] section names this gpu. Such a gpu selects a row of published results and the
+// hardware profile.
 bool document_names_gpu(const struct document *document, const char *gpu);
 
 void document_parse_file(struct document *document, const char *path);

@@ -102,7 +102,7 @@ static void store_blocks(const struct copy *copy, const struct panel *tile, int6
     }
 }
 
-// Stores the scale of a row (SCALING_ROWS). All row scales are stored before any tile is quantized. Rows of the
+// Stores the inverse scale of a row (SCALING_ROWS). All row scales are stored before any tile is quantized. Rows of the
 // transposed copy are columns of the input, so a thread reads 128 adjacent columns at a time.
 static void store_factor(const struct copy *copy, int64_t row, float magnitude)
 {

@@ -233,7 +233,7 @@ static void exchange_all(struct comm_group *group, bool are_parts)
     }
 }
 
-// Sends every member its slice (exchanges[member].from), receives the other members' values of the own slice, and
+// Sends every member its slice (exchanges[member].from), receives the other members' values of this member's slice, and
 // reduces them.
 static void reduce_own(struct comm_group *group, void *out, int64_t elements, enum format format)
 {
