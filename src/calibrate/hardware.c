@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Measures values of [hardware], which the cost model uses: the rates of large ops, and the time of a tiny op.
+// Measures values of [hardware] for the cost model: rates of large ops, the time of a tiny op, latency and bandwidth of
+// links, and how much communication and compute on CPU ranks slow each other down.
 #include <math.h>
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
 #include "internal.h"
 
-// Index of each probe in the list of ops to measure. The GEMMs are last, one per format.
+// Index of each probe, an op that is measured for [hardware], in the list of probes. The GEMMs are last, one per
+// format.
 enum probe { PROBE_GAP, PROBE_COPY, PROBE_ATTENTION, PROBE_ATTENTION_BACKWARD, PROBE_GEMMS };
 
 static void add_gemm(struct distinct_ops *list, enum format format, int64_t size)
@@ -16,9 +18,9 @@ static void add_gemm(struct distinct_ops *list, enum format format, int64_t size
     distinct_add_probe(list, gemm, formats, 3);
 }
 
-// Adds the ops to measure, in the order of enum probe. They are large, so that the start and end of a kernel do not
-// count; on a CPU they are smaller. own: activation format of the job. A BF16 GEMM is always added, because most jobs
-// use BF16.
+// Adds the ops to measure, in the order of enum probe. All except PROBE_GAP are large, so that the start and end of a
+// kernel do not count; on a CPU they are smaller. own: activation format of the job. A BF16 GEMM is always added,
+// because most jobs use BF16.
 static void add_probes(struct distinct_ops *list, bool is_device, enum format own)
 {
     const enum format      f32 = FORMAT_F32, bf[] = {FORMAT_BF16, FORMAT_BF16};
@@ -41,8 +43,8 @@ static void add_probes(struct distinct_ops *list, bool is_device, enum format ow
     add_gemm(list, own, size);
 }
 
-// Stores a measured rate. If the data sheet value (whole) is higher, `share` gets the fraction that was reached.
-// Otherwise the measured rate replaces the data sheet value, and the fraction is 1.
+// Stores a measured rate. If `whole` has a higher data sheet value, `share` gets the fraction of it that was reached.
+// Otherwise the measured rate replaces the value of `whole`, and the fraction is 1.
 static void set_rate(struct quantity *whole, struct quantity *share, double rate, double spread_percent)
 {
     struct quantity measured = {.value = rate, .spread_percent = spread_percent, .origin = QUANTITY_MEASURED};
@@ -100,7 +102,8 @@ static struct group_span describe_group(const struct mesh *mesh, uint32_t axes, 
     return group_span;
 }
 
-// Returns the largest group of the job that is on one node, or, if `across`, on several nodes.
+// Returns the largest group of the job that is on one node, or, if `across`, on several nodes. Its axes are 0 if the
+// job has no such group.
 static struct group_span find_largest(const struct distinct_ops *list, const struct mesh *mesh, int64_t ranks_per_node,
                                       bool across)
 {
@@ -126,8 +129,8 @@ static struct distinct_op gather_probe(const struct group_span *group_span, int6
                                 .axes     = group_span->axes};
 }
 
-// Measures latency and bandwidth of a group's links. The time of a tiny all-gather is the latency; the additional time
-// of a large one gives the bandwidth.
+// Measures latency and bandwidth of a group's links. The time of a tiny all-gather is the latency. A large all-gather
+// takes longer; the additional time gives the bandwidth.
 static status measure_links(struct hardware_config *hardware, const struct group_span *group_span,
                             const struct distinct_op *gap, const struct calibrate_setup *setup)
 {
@@ -137,7 +140,7 @@ static status measure_links(struct hardware_config *hardware, const struct group
     TRY(microbenchmarks_measure(&list, gap, setup));
     const struct quantity *brief = &gathers[0].seconds, *lasting = &gathers[1].seconds;
     double                 local = (double)group_span->size / (double)group_span->nodes;
-    // not below a tenth, because noise can make the difference tiny
+    // The difference is at least a tenth of the longer time, because noise can make it tiny.
     double longer    = fmax(lasting->value - brief->value, 0.1 * lasting->value);
     double bandwidth = 2.0 * (PART - 1.0) * (double)(group_span->size - 1) / longer;
     if (group_span->nodes == 1) {
@@ -192,7 +195,7 @@ status calibrate_hardware(struct hardware_config *hardware, const struct distinc
         }
     }
     calibrate_free(&probes);
-    // no group has two ranks on one node, so assume the speed of a memory copy
+    // If neither a profile nor a measurement has the bandwidth within a node, assumes the speed of a memory copy.
     if (hardware->node_bandwidth.value == 0.0) {
         hardware->node_bandwidth = hardware->memory_bandwidth;
     }

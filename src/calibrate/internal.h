@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of this folder: running microbenchmarks, and measuring how communication and compute slow each
-// other down.
+// Declares functions that the files of this folder share. They run microbenchmarks, and measure how communication and
+// compute slow each other down.
 #pragma once
 
 #include "gswbench/calibrate.h"

@@ -24,8 +24,8 @@ enum {
 };
 
 struct timing {
-    // Measuring a collective: the compute op that runs between its repeats, as in a step; its time is subtracted.
-    // Measuring a compute op: NULL.
+    // The compute op that runs between two repeats of a communication op, as in a training step; its time is
+    // subtracted. NULL while a compute op is measured.
     const struct distinct_op *between;
     int32_t                   repeats;    // repeats of the op per round; 0: not chosen yet
     double                   *seconds;    // [rounds]: seconds per repeat
@@ -37,8 +37,8 @@ static bool is_communication(const struct distinct_op *distinct)
     return op_is_communication((enum op_kind)distinct->op.kind);
 }
 
-// Returns whether this rank measures compute ops. CPU ranks with more threads than cores do not, because the cost model
-// wants the time on own cores; the simulation adds the effect of sharing.
+// Returns whether this rank measures compute ops. A CPU rank whose threads share cores with other threads does not,
+// because the cost model needs times on dedicated cores. The simulation adds the effect of sharing.
 static bool takes_part(const struct calibrate_setup *setup)
 {
     return setup->backend->ops->is_device || setup->has_cores;
@@ -196,9 +196,9 @@ static const struct distinct_op *choose_between(const struct distinct_ops *list)
     return nearest;
 }
 
-// Adds the delays of the communication ops of a traced step that end before compute does. A delay is the time of the op
-// minus `seconds`, its time without compute. The op starts when its dependency and the previous op of its stream have
-// ended.
+// Adds the delays of those communication ops of a traced step that end before the last compute op. A delay is the time
+// of the op minus `seconds`, its time without compute. The op starts when its dependency and the previous op of its
+// stream have ended.
 void disturbance_add(struct disturbance *sum, const struct plan *plan, const struct op_time *times, double seconds)
 {
     double ended[STREAM_COUNT] = {0.0}, covered = 0.0, computed = 0.0;
@@ -254,8 +254,8 @@ static void disturb_rounds(struct disturbance *sum, const struct microbenchmark 
     free(times);
 }
 
-// Measures delay and contention of one communication op. Compute runs for three rounds, and not shorter than the
-// communication.
+// Measures delay and contention of one communication op. Each op is overlapped by compute of at least the same length.
+// A step repeats this for about three times round_seconds.
 static status measure_disturbance(struct distinct_op *distinct, const struct distinct_op *between,
                                   const struct calibrate_setup *setup)
 {

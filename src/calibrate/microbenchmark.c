@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Lists the distinct ops of a job, and builds a step that repeats one of them on changing operands. In a step for a
-// communication op, a compute op runs between two repeats: it waits for the first, and the second waits for it.
-// Communication then starts as in training: ranks come from compute, and the threads of communication streams sleep.
+// communication op, a compute op runs between two repeats: it waits for the first repeat, and the second repeat waits
+// for it. Communication then starts as in training: right after compute, while the threads of communication streams
+// sleep.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,8 +123,8 @@ static struct op place_op(const struct distinct_op *distinct, int32_t tensor)
     return op;
 }
 
-// Adds one repeat of a communication op, with compute before it. previous: the communication ops of the previous
-// repeat, -1: none.
+// Adds one repeat of a communication op, with compute before it. previous: indices of the previous repeat's ops (a send
+// and a receive, or one collective); -1: none. They become the indices of this repeat's ops.
 static void add_communication(struct microbenchmark *bench, struct op op, struct op between, int32_t previous[2])
 {
     struct assembly *assembly = &bench->assembly;

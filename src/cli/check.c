@@ -52,7 +52,7 @@ static status describe_unfit(const struct proved_job *proved)
     return show_shortage(&proved->job.config, "gswbench", job_device_bytes(proved), remark);
 }
 
-// Totals over the checked rows.
+// Totals over the checked rows (jobs).
 struct sum {
     struct progress  progress;
     int              rows, verified;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gswbench init: writes a commented configuration to start from, for a model, a published job, or this machine.
+// gswbench init: writes a commented configuration to start from: for a model, a published job, a job of another
+// program, or this machine.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -253,7 +253,7 @@ static status show_acceptance(const struct arguments *chosen, bool *is_shown)
     status         shown  = OK;
     bool           is_dir = report_result_file(chosen->words.items[0], path, sizeof(path));
     status         loaded =
-        is_dir ? OK : result_load_document(path, &document);    // a folder is never an accept.json
+        is_dir ? OK : result_load_document(path, &document);    // a folder is no accept.json; show_result reads it
     *is_shown = !failed(&loaded) && document != NULL && accept_read_json(accept, document);
     if (*is_shown) {
         shown = find_signer(chosen, signer, sizeof(signer));

@@ -32,8 +32,8 @@ struct reading {
     bool           force, is_history;
 };
 
-// Formats of the output. write_grid prints the cells of both a table and a history. If it is NULL, the format has a
-// separate function for each.
+// Formats of the output. write_grid prints the cells of a table or of a history. If write_grid is NULL, the format has
+// separate functions for tables and histories.
 static const struct table_format {
     const char  *name;
     grid_writer *write_grid;

@@ -27,7 +27,7 @@ void emulate_add(struct emulation *emulation, const struct measured_op *op)
     LIST_APPEND(emulation->measured, emulation->measured_count, *op);
 }
 
-// Adds the op times of one stage. times: [repeats][op_count].
+// Adds the median time of each compute op of one stage. times: [repeats][op_count].
 static void add_measured(struct emulation *emulation, const struct plan *plan, const struct op_time *times)
 {
     double *seconds = memory_allocate((size_t)emulation->repeats * sizeof(*seconds));

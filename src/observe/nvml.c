@@ -129,7 +129,7 @@ static double add_known(double sum, double value)
     return isnan(sum) ? value : isnan(value) ? sum : sum + value;
 }
 
-// Returns the number of NVLinks, or of active ones.
+// Returns the number of NVLinks, or of active ones; NaN: unknown.
 static double count_links(struct nvml_device *device, unsigned is_active, unsigned unused)
 {
     double sum = NAN;

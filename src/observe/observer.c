@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Observes one rank's device before, during and after the measured steps. A thread samples gauges and throttle reasons
-// at even intervals. It uses at most 1 % of a core: after a slow reading the next reading is delayed. Its memory is
-// bounded: in a long run, medians are computed from every second sample, or every fourth, and so on.
+// at even intervals. The thread uses at most 1 % of a core: after a slow reading the next reading is delayed. Its
+// memory is bounded: in a long run, medians are computed from every second sample, or every fourth, and so on.
 #include "gswbench/observe.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ enum { KEPT_MAX = 4096, STALLS = 99, PATIENCE_SECONDS = 5 };
 struct series {
     double  minimum, maximum;
     double  kept[KEPT_MAX];
-    int64_t count, seen, stride;    // every stride-th value is kept
+    int64_t count, seen, stride;    // values kept and seen; every stride-th value is kept
 };
 
 struct sampler {
@@ -260,7 +260,8 @@ void observer_begin(struct observer *observer)
     }
 }
 
-// Sets the energy from the device's counter, or else from power samples, which miss changes between two samples.
+// Sets the energy from the device's counter (metered; NaN: none), or else from power samples, which miss changes
+// between two samples.
 static void set_energy(struct observation *observation, double metered)
 {
     if (!isnan(metered)) {

@@ -33,7 +33,8 @@ const char *report_percent(double share);
 const char *report_upper(const char *word);
 const char *report_grouped(double value, char separator);
 
-// Returns a suffix that says how ops on the device were timed: ", ops timed by events"; "" without a device.
+// Returns a suffix that says how ops on the device were timed, by CUPTI or by CUDA events: ", ops timed by events"; ""
+// without a device.
 const char *report_name_timing(const struct result_trace *trace);
 
 // Whether the folder at path has the journal of a run, run.jsonl (report_files.c).

@@ -64,8 +64,8 @@ static void compare(struct result *result)
            acceptance->basis, acceptance->expected_seconds, minimum, maximum);
 }
 
-// Decides in order of severity: outliers of the preflight or an INVALID run refuse the machine, even if no step time is
-// expected.
+// Decides the acceptance test by the first condition that applies. Outliers of the preflight or an INVALID run refuse
+// the machine, even if no step time is expected.
 void result_accept(struct result *result)
 {
     const struct result_acceptance *acceptance = &result->acceptance;

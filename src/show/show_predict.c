@@ -157,7 +157,7 @@ void show_prediction_values(const struct config *config, const struct predict_ra
     print_values_of("software", software_options, &config->software, range);
 }
 
-// A row of predict --json. "predicted" is null if there is no prediction.
+// A job in predict --json. "predicted" is null if there is no prediction.
 struct described_prediction {
     struct predict_row        row;
     const struct predict_row *predicted;

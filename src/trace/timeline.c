@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Writes the ops of a step as a timeline in the Chrome trace event format: a JSON list of objects, with times in
-// microseconds. Texts need no escaping, because all of them come from the program.
+// Writes the ops of a step as a timeline in the Chrome trace event format: a JSON object with a list of events. Times
+// are in microseconds. Texts need no escaping, because all of them come from the program.
 
 #include <inttypes.h>
 #include <math.h>
@@ -67,8 +67,8 @@ static int64_t next_number(struct pairings *pairings, const struct pairing *link
     return 0;
 }
 
-// Writes one end of the arrow from a send to its receive. It starts with the send and ends in the last nanosecond of
-// the receive. Viewers match both ends by category, name and id.
+// Writes one end of the arrow from a send to its receive. The arrow starts with the send and ends in the last
+// nanosecond of the receive. Viewers match both ends by category, name and id.
 static void write_arrow(const struct plan *plan, struct pairings *pairings, const struct op *op,
                         const struct op_time *time, const struct timeline_ranks *ranks, FILE *file)
 {

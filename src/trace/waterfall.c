@@ -30,7 +30,7 @@ const struct json_field waterfall_fields[] = {
 
 enum { NONE = -1 };
 
-// A class of communication ops with the same kind, group and size, and the shortest time among them.
+// Communication ops with the same kind, group and size: the first of them, and the shortest time among them in seconds.
 struct op_class {
     const struct op *first;
     double           shortest;
@@ -167,8 +167,8 @@ static void init(struct analysis *analysis)
 }
 
 // Returns when the data of a communication op starts to move. A measured op between pipeline stages begins when its
-// stream reaches it, and may first wait for the other stage. Time beyond the shortest op of its class counts as
-// waiting.
+// stream reaches it, and may first wait for the other stage. Time beyond the shortest op with the same kind, group and
+// size counts as waiting.
 static double communication_begin(struct analysis *analysis, int32_t op)
 {
     const struct op_time *time = &analysis->times[op];
@@ -202,7 +202,7 @@ enum waterfall_part waterfall_part_of(const struct plan *plan, const struct op *
 
 static void add(struct analysis *analysis, enum waterfall_part part, double seconds)
 {
-    analysis->seconds[part] += fmax(seconds, 0.0);    // clocks of two streams differ by their resolution
+    analysis->seconds[part] += fmax(seconds, 0.0);    // clocks of streams differ, so `seconds` can be below 0
 }
 
 // Returns the time when all dependencies of an op had ended, but not before the gap that starts at `begin`.
@@ -211,7 +211,7 @@ static double ready_at(const struct analysis *analysis, double begin, int32_t ca
     return cause == NONE ? begin : fmax(begin, analysis->times[cause].end);
 }
 
-// Adds launch overhead: an op that was ready but did not start waited for its launch, if the host launches it.
+// If the host launches the op, adds the time between the moment when the op was ready and its start as launch overhead.
 static void explain_host(struct analysis *analysis, int32_t op, double ready)
 {
     if (launch_seconds(analysis, op) > 0.0) {
@@ -220,8 +220,8 @@ static void explain_host(struct analysis *analysis, int32_t op, double ready)
 }
 
 // Divides a gap of the compute stream, from its end back to its start, along the chain of ops that the next compute op
-// waited for. The time in which an op of the chain ran is exposed communication. The time from its dependency's end to
-// its start is a bubble if the op is between pipeline stages, else launch overhead.
+// waited for. The time in which an op of the chain ran is exposed communication. Before this time, the op was ready but
+// did not run: a bubble if the op is between pipeline stages, else launch overhead.
 static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
 {
     while (cause != NONE && analysis->times[cause].end > begin) {
@@ -249,7 +249,8 @@ static void explain_compute(struct analysis *analysis, int32_t op)
     add(analysis, WATERFALL_CONTENTION, lost);
 }
 
-// Divides the time up to the rank's last op. After that, other ranks may still be busy.
+// Divides the time up to the rank's last op. In the rest of the step only other ranks are busy: a bubble if the job has
+// a pipeline, else stragglers.
 static void explain_streams(struct analysis *analysis)
 {
     const struct plan    *plan  = analysis->step->plan;

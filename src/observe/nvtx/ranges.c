@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Marks steps, phases, layers and ops as NVTX ranges. ranges_open prepares names, payloads and nesting, so a step only
-// pushes and pops ranges. A payload has the values that a range carries in addition to its name. It needs NVTX's
-// extended API, which some toolkits lack; ranges then have no payload.
+// pushes and pops ranges. A payload has the named values that a range carries in addition to its name. It needs NVTX's
+// extended API, which some toolkits lack; ranges then carry a single number.
 #include "gswbench/observe.h"
 
 #include <pthread.h>
@@ -203,7 +203,7 @@ static uint8_t find_opens(const struct op *before, const struct op *op, bool is_
 {
     uint8_t layer = op->tag.layer >= 0 ? OPENS_LAYER : 0;
     if (before == NULL) {
-        bool is_callers = is_one_thread || op->stream == STREAM_COMPUTE;    // it opens the step range itself
+        bool is_callers = is_one_thread || op->stream == STREAM_COMPUTE;    // on this thread the step range is open
         return (uint8_t)(layer | OPENS_PHASE | (is_callers ? 0 : OPENS_STEP));
     }
     if (before->tag.phase != op->tag.phase) {
