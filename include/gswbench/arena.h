@@ -20,7 +20,8 @@ void  arena_free(struct arena *arena);
 void *memory_allocate(size_t bytes);
 void *memory_resize(void *memory, size_t bytes);
 
-// Grows an array from memory_resize by one element, and returns the element's address. LIST_APPEND also assigns it.
+// Grows an array from memory_resize by one element, and returns the element's address. LIST_APPEND also assigns the
+// element.
 #define LIST_ADD(list, count)                                                                                          \
     ((list) = memory_resize(list, ((size_t)(count) + 1) * sizeof(*(list))), &(list)[(count)++])
 #define LIST_APPEND(list, count, ...)                                                                                  \

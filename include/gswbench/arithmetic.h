@@ -86,7 +86,8 @@ GSWBENCH_INLINE float arithmetic_relu2_slope(float x)
     return x < 0.0f ? 0.0f : 2.0f * x;
 }
 
-// Rotates the pair (a, b). RoPE pairs element i of a head with element i + rotary/2.
+// Rotates the pair (a, b). RoPE pairs element i of a head with element i + r / 2, where r is the number of rotated
+// elements.
 GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float sine)
 {
     float first = *a;
@@ -95,9 +96,9 @@ GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float s
 }
 
 // Returns the ALiBi slope, the decrease of a head's score per position (Press et al., "Train short, test long", ICLR
-// 2022). If the number of heads n is a power of two, head i = 1 .. n has the slope 2^(-8 i / n). Otherwise the first p
-// heads have the slopes of p heads, where p is the largest power of two below n. The others use i - 1/2, so i = 1/2,
-// 3/2, ...
+// 2022). If the number of heads n is a power of two, head i = 1 .. n has the slope 2^(-8 i / n). Otherwise let p be the
+// largest power of two below n. The first p heads have the slopes of p heads. The others have the slopes 2^(-8 i / p)
+// for i = 1/2, 3/2, ...
 GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
 {
     int64_t power = 1;
@@ -106,24 +107,25 @@ GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
     return exp2f(-8.0f * (head < power ? (float)(head + 1) : (float)(head - power) + 0.5f) / (float)power);
 }
 
-// Assigns tokens to experts without a router: returns the expert for a token's choice number `choice` (0 .. top_k - 1).
-// A fraction `hot` of the tokens, evenly spaced, is assigned to experts 0 .. top_k - 1. The others cycle through all
-// experts.
+// Assigns tokens to experts without a router: returns expert number `choice` (0 .. top_k - 1) of the token in this row.
+// A fraction `hot` of the tokens, evenly spaced, is assigned to experts 0 .. top_k - 1. The other tokens cycle through
+// all experts.
 GSWBENCH_INLINE int64_t arithmetic_assign(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)
 {
     int64_t before = (int64_t)floor((double)row * hot), through = (int64_t)floor((double)(row + 1) * hot);
     return through > before ? choice : ((row - before) * top_k + choice) % experts;
 }
 
-// Returns the change of a router bias: +rate for an expert below the mean load, -rate for one above it.
+// Returns the change of an expert's router bias: +rate if fewer tokens (choices) than the mean chose the expert, -rate
+// if more did.
 GSWBENCH_INLINE float arithmetic_balance(float choices, float mean, float rate)
 {
     return choices < mean ? rate : choices > mean ? -rate : 0.0f;
 }
 
 // For gradient clipping: returns the factor that reduces the global gradient norm to the limit (0: no clipping). The
-// 1e-6 keeps the clipped norm below the limit after rounding. If the norm is not finite, returns NaN. AdamW then skips
-// its update, so the weights of the step can be examined.
+// 1e-6 keeps the clipped norm below the limit after rounding. If the norm is not finite, returns NaN. The optimizer
+// then skips its updates, so the weights of the step can be examined.
 GSWBENCH_INLINE float arithmetic_clip_scale(double norm, double limit)
 {
     if (!isfinite((float)norm)) {

@@ -8,16 +8,17 @@
 
 #include "gswbench/plan.h"
 
-// Uses of a tensor so far, on which a new op that uses the tensor depends. writer: last op that wrote it. reader: for
-// each stream, the last op that read it. -1: none. If the tensor is a part of another tensor (assembly_part), its
-// writer and readers are recorded in the usage of that tensor, and only the fields after `reader` describe the part.
+// The last ops that used a tensor. A new op that uses the tensor depends on them. writer: last op that wrote the
+// tensor. reader: for each stream, the last op that read it. -1: none. If the tensor is a part of another tensor
+// (assembly_part), its writer and readers are recorded in the usage of that tensor, and only the fields after `reader`
+// describe the part.
 struct usage {
     int32_t writer;
     int32_t reader[STREAM_COUNT];
     bool    is_apart;        // true: the part has its own writer and readers (assembly_set_apart)
-    int32_t quantizer;       // op that quantized the tensor to FP8, or transposed it if it is FP8; -1: none
-    int32_t factor;          // tensor with the inverse scales of a low-precision tensor
-    int32_t tensor_scale;    // NVFP4: tensor with the inverse scale of the whole tensor
+    int32_t quantizer;       // op that quantized the tensor, or transposed it if it is already quantized; -1: none
+    int32_t factor;          // tensor with the inverse scales of a low-precision tensor; -1: none
+    int32_t tensor_scale;    // NVFP4: tensor with the inverse scale of the whole tensor; -1: none
 };
 
 struct assembly {
@@ -28,7 +29,7 @@ struct assembly {
     bool          is_initial;               // is_initial (struct op) of the ops being appended
     bool          is_aside;                 // ops of another microbatch are interleaved with the ops being appended
     int32_t       pending[STREAM_COUNT];    // op of each stream that the next compute op must wait for; -1: none
-    int32_t       last_compute;             // -1: none
+    int32_t       last_compute;             // last op of the compute stream; -1: none
     int32_t       last_reader;              // last OP_READ_TOKEN_COUNTS, where the host waits for the device; -1: none
 };
 
@@ -65,8 +66,8 @@ void      assembly_set_part(struct assembly *assembly, enum model_part part);   
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
 void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);    // tensor -1: none
 int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds dependencies; returns the op's index
-// Appends an op with these operands in addition to operands that it already has. The op table says how it accesses
-// them.
+// Appends an op with these operands in addition to operands that it already has. The op table says how the op accesses
+// each slot.
 struct operand {
     int     slot;
     int32_t tensor;    // -1: none
@@ -83,7 +84,8 @@ void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
 // A communication op on whole tensors. in: tensor to send; -1 for a receive, or if `out` is updated in place. out: -1
 // for a send. makes (enum model_value): what `out` is to the model; 0: an output, or in the backward pass an input
-// gradient. hold: an op that must end first, or -1. peer, channel, ahead: as in struct communication_shape.
+// gradient. hold: an op that must end before this op starts; -1: none. peer, channel, ahead: as in struct
+// communication_shape.
 struct communication {
     enum op_kind kind;
     const char  *role;

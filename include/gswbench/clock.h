@@ -8,7 +8,8 @@
 double clock_seconds(void);         // monotonic, from an arbitrary origin
 double clock_wall_seconds(void);    // since the Unix epoch; jumps if the clock is set
 
-// Opens a condition for clock_wait, which waits until the monotonic clock shows this time, and then returns false.
+// Initialises a condition variable for clock_wait. clock_wait returns true when the condition is signalled, and false
+// when the monotonic clock reaches `until`.
 void clock_open_condition(pthread_cond_t *condition);
 bool clock_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, double until);
 

@@ -10,7 +10,7 @@
 #include "gswbench/plan.h"
 
 struct plan_connection {
-    int      stream;    // enum stream; for a pipeline direction, the stream that this rank uses
+    int      stream;    // enum stream; of a pipeline link, this rank's stream (the peer uses another one)
     int32_t  group;
     int64_t  peer;    // neighbour's index in the group; -1: all members
     int64_t  members, nodes;

@@ -5,13 +5,14 @@
 //   magnitude of a code   0  1    2  3    4  5  6  7
 //                         0  0.5  1  1.5  2  3  4  6      bit 3 is the sign
 //
-// A byte holds two codes, the first in its lower half. value = code * scale of its block * scale of the tensor.
+// A byte holds two codes, the first in its lower half. value = code * inverse scale of its block * inverse
+// scale of the tensor.
 #pragma once
 
 #include "gswbench/fp8.h"
 #include "gswbench/random.h"
 
-// Largest magnitudes: 6 for an E2M1 code, and 2688 = 6 * 448 for a code times an E4M3 block scale.
+// Largest magnitudes: 6 for an E2M1 code, and 2688 = 6 * 448 for a code times the E4M3 inverse scale of its block.
 #define FP4_LARGEST       6.0f
 #define FP4_TENSOR_TARGET 2688.0f
 

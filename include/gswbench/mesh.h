@@ -124,7 +124,7 @@ struct parallel_config {
     int64_t zero;                          // 1: the optimizer is sharded over dp x cp
     int64_t zero_gather;                   // enum zero_gather
     int64_t gradient_reduce;               // enum gradient_reduce
-    int64_t prefetch;                      // FSDP units that are gathered ahead of their use
+    int64_t prefetch;                      // FSDP units gathered ahead of use, without those of linears and adapters
     int64_t reshard;                       // enum reshard
     int64_t shard_over_cp;                 // weights are sharded over fsdp x cp
     int64_t context;                       // enum context

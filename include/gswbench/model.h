@@ -40,7 +40,7 @@ struct model_config {
     int64_t activation, norm;                        // enum activation, enum norm
     double  norm_epsilon, latent_norm_epsilon;       // the second is for norms of compressed queries, keys, values
     int64_t positions;                               // enum positions
-    int64_t max_positions;                           // rows of the trained table
+    int64_t max_positions;                           // rows of the trained position table
     double  rope_theta, rope_fraction;
     double  rope_scaling;                        // Llama 3.1 frequency scaling; 1: none
     int64_t qk_norm;                             // RMS norm of each head of queries and keys
@@ -107,7 +107,7 @@ enum flop_convention {
     FLOPS_PUBLISHED,    // the convention of the published result, [published] convention
     FLOPS_FULL,         // attention counts all pairs of positions, as without a causal mask
     FLOPS_CAUSAL,       // attention counts half of the pairs
-    FLOPS_6N,           // FLOPs per token: 6 * parameters + 12 * layers * hidden * sequence (torchtitan)
+    FLOPS_6N,           // FLOPs per token: 6 * active parameters + 12 * layers * hidden * sequence (torchtitan)
     FLOPS_HARDWARE,     // FLOPs that the ops of the step execute; they are known only from a plan
     FLOPS_COUNT
 };
@@ -204,8 +204,8 @@ status precision_init(struct precision *precision, const struct precision_config
 // Fails if [precision] stores trained weights in FP8, but the recipe does not have one scale per tensor.
 status precision_check_weights(const struct precision *precision, bool is_frozen);
 
-// Returns whether the linears of a layer (-1: of embedding and head) have low-precision operands. layers: number of
-// layers; MTP modules have higher indices.
+// Returns whether the linears of a layer have low-precision operands. layers: number of layers; MTP modules have higher
+// indices. Embedding and head (layer -1) have no such linears, so the result means nothing for them.
 bool precision_covers(const struct precision *precision, int64_t layers, int64_t layer);
 
 // Returns a mask of the rate classes (1 << enum rate) that the GEMMs of a step use.

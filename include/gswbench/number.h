@@ -19,7 +19,8 @@ void number_print_real(double value, char *text, size_t bytes);
 // Prints bytes with a binary prefix: "1.50 GiB", "512 B".
 const char *number_bytes(char *text, size_t size, double bytes);
 
-// Prints at least three significant digits with an SI prefix: "70.55 B" (count), "1.821e+16" (FLOP).
+// Prints up to four significant digits, with K, M, B or T for 10^3 to 10^12, or an exponent from 10^15 on: "70.55 B",
+// "1.821e+16".
 const char *number_count(char *text, size_t size, double count);
 
 static inline int64_t number_min(int64_t a, int64_t b)
