@@ -27,7 +27,7 @@ struct block {
 // State of an FSDP unit at the current point of the op list.
 struct unit_state {
     bool    is_whole;          // the weights are gathered
-    int32_t users;             // pipeline actions that are using the gathered weights
+    int32_t users;             // forward and backward passes (pipeline actions) that use the gathered weights now
     int32_t whole_gradient;    // tensor of this microbatch's unsharded gradients, not reduced yet; -1: none
     int32_t reduced;           // tensor of reduced gradients that are not yet in the accumulated gradients; -1: none
     bool    reduced_adds;      // true: `reduced` will be added to the accumulated gradients; false: it replaces them
@@ -95,7 +95,7 @@ struct builder {
     bool                  delays;     // the backward pass being appended adds its weight gradients to `delayed`
     struct delayed       *delayed;    // work moved out of backward passes, in their order
     int64_t               delayed_count, delayed_done;    // entries of `delayed`; entries already appended as ops
-    int32_t               reduces[2];                     // ops that reduce unsharded gradients: the last two; -1: none
+    int32_t               reduces[2];                     // the last two ops that reduce unsharded gradients; -1: none
 };
 
 // block_place returns the place (struct block) of a layer; layer -1 is the embedding. block_head returns the place of
@@ -107,7 +107,7 @@ int64_t block_places(const struct model_config *model);
 
 // A collective over the mesh axes in the mask `axes` (1 << axis). in: tensor to send; -1: out is updated in place.
 // makes (enum model_value): what `out` is to the model; 0: an output, or in the backward pass an input gradient. hold:
-// op that must end first; -1: none.
+// op that must end before the collective starts; -1: none.
 struct collective {
     enum op_kind kind;
     const char  *role;
@@ -167,11 +167,11 @@ struct declaration {
     bool                 is_vector;        // exported with one dimension; a matrix of one row has two
     bool                 is_replicated;    // replicated over tp
     bool                 is_of_heads;      // replicated, but each rank's gradient covers only its own heads
-    int64_t              linear;           // index among the sublayer's linears that can run in FP8; -1: none
+    int64_t              linear;           // index among the model's linears that can run in FP8; -1: none
     enum linear_kind     gemm;
-    float                deviation, constant;
-    bool                 is_summed;    // row-parallel: the outputs are partial sums over tp
-    int32_t              place;        // index in plan->weights
+    float                deviation, constant;    // standard deviation and mean of the initial values
+    bool                 is_summed;              // row-parallel: the outputs are partial sums over tp
+    int32_t              place;                  // index in plan->weights
 };
 
 // How tp shards a matrix: into equal parts, by rows (outputs) or by columns (inputs). With etp = 1, matrices of experts
@@ -190,7 +190,8 @@ struct declarations {
     int32_t               count;
 };
 
-// Add a weight without parts. The returned pointer is valid until the next declaration.
+// Add a weight without parts. The returned pointer is valid until the next declaration. linear: index among the
+// sublayer's linears that can run in FP8.
 struct declaration *declare_matrix(struct declarations *declarations, int32_t *index, const char *name);
 struct declaration *declare_linear(struct declarations *declarations, int32_t *index, const char *name,
                                    enum linear_kind gemm, int64_t linear);
@@ -213,9 +214,9 @@ void declare_heads(struct declarations *declarations, int32_t *index, const char
 // Declares the bias of the matrix that was declared last, with the same parts.
 void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as);
 
-// Declares the adapter of the matrix declared last, if [adapters] targets it. The A of a column-parallel matrix and the
-// B of a row-parallel one are replicated over tp. A rank has only a part of the adapted matrix and computes a partial
-// gradient of the replicated one, so these gradients are summed over tp.
+// Declares the adapter of the matrix declared last, if [adapters] targets it and it is not an expert's. The A of a
+// column-parallel matrix and the B of a row-parallel one are replicated over tp. A rank has only a part of the adapted
+// matrix and computes a partial gradient of the replicated one, so these gradients are summed over tp.
 void declare_adapter(struct declarations *declarations, const struct adapter_names *names);
 
 // Adds a part with this shape that is sharded by rows (column-parallel), or replicated if the weight is replicated.
@@ -225,8 +226,8 @@ void declare_rows(const struct declarations *declarations, struct declaration *d
 // head.
 void declare_key_value_rows(const struct declarations *declarations, struct declaration *declaration,
                             const struct exported *as);
-// Adds a part that is sharded by columns (row-parallel). Its output is added to the residual stream, so its initial
-// deviation is divided by sqrt(2 layers), which keeps the variance independent of depth.
+// Adds a part that is sharded by columns (row-parallel). Its output is added to the residual stream, so the standard
+// deviation of its initial values is divided by sqrt(2 layers), which keeps the variance independent of depth.
 void declare_columns(const struct declarations *declarations, struct declaration *declaration,
                      const struct exported *as, int64_t rows, int64_t columns);
 // Adds a vocabulary table (of the embedding or the output layer), with padding after the last row.

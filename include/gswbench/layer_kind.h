@@ -78,9 +78,8 @@ struct norm_names {
 struct layer_count {
     int64_t parameters, active;
     int64_t multiplied;    // weights that a token is multiplied with, as the conventions full and causal count them
-    int64_t attended;      // elements of k plus elements of v per position, over all query heads, of attention to all
-                           // keys
-    int64_t windowed;      // the same elements of attention with a sliding window
+    int64_t attended;      // elements of k and v per position, summed over query heads, in attention without a window
+    int64_t windowed;      // the same in attention with a sliding window
     int64_t scanned;       // FLOPs of Mamba-2 scans per token in the forward pass
     int64_t linears;       // linears that can run in FP8
     int64_t adapters;      // parameters of adapters, which `parameters` and `active` include

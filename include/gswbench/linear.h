@@ -17,8 +17,8 @@ int32_t linear_out_of(struct builder *builder, const struct linear *linear, int3
 void    linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates);
 int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_gemm_scaled(struct builder *builder, const struct linear *linear, int32_t x, float scale);
-// Call before x is split by rows. Returns the FP8 copy of x if it has a single scale, so that its rows can be split;
-// else x.
+// Call before a GEMM is split by rows of x. If x is quantized with a single scale, returns its quantized copy, whose
+// rows can be split. Else returns x.
 int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
@@ -78,8 +78,9 @@ uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes);
 // FSDP units (parameter groups): the following functions gather their weights, reduce their gradients, and update the
 // tensors that hold them.
 
-// Returns the number of units in the model. The place of a unit is its index there. The first places are the places of
-// blocks (struct block). Units of experts follow, one per layer with experts; then units of linears and of adapters.
+// Returns the number of units in the model. The place of a unit is its index in the model. The first units have the
+// places of their blocks (struct block). Then follow units of experts, one per layer with experts, units of linears and
+// units of adapters.
 int64_t unit_places(const struct builder *builder);
 int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_layer);
 // With FP8 weights or Muon, the linears of a block form a separate unit, because a unit has one format and optimizer.
@@ -99,7 +100,8 @@ void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
 void unit_leave(struct builder *builder, int32_t unit, bool stays);
 // Drops gathered weights that no pipeline action uses.
 void unit_release(struct builder *builder, int32_t unit);
-// Call before and after the ops that write the unit's weight gradients. unit_end_gradients reduces the gradients.
+// Call before and after the ops that write the unit's weight gradients in a microbatch. unit_end_gradients reduces the
+// gradients, either after each microbatch or after the last one only.
 void unit_begin_gradients(struct builder *builder, int32_t unit);
 void unit_end_gradients(struct builder *builder, int32_t unit);
 // For weight gradients that a zero-bubble schedule delays: points the unit's gradients to the tensors of their
@@ -117,7 +119,7 @@ bool unit_updates_slice(const struct builder *builder, int32_t unit);
 // Return the gradient tensor that this rank's optimizer reads, and the weight tensor that it writes.
 int32_t unit_updated_gradient(struct builder *builder, int32_t unit);
 int32_t unit_updated_weight(struct builder *builder, int32_t unit);
-// ZeRO-1: all-gathers the updated slices of a unit. hold: an op that must end first, or -1.
+// ZeRO-1: all-gathers the updated slices of a unit. hold: an op that must end before the gather starts; -1: none.
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold);
 
 // A matrix that Muon updates as a whole. With ZeRO-1 each matrix is assigned to one replica, its owner, which updates
@@ -135,16 +137,17 @@ int32_t            muon_matrices(const struct plan *plan, int32_t weight);    //
 struct muon_matrix muon_matrix(const struct builder *builder, int32_t weight, int32_t index);
 double             muon_flops(const struct muon_matrix *matrix);    // FLOPs of the Newton-Schulz iterations
 enum { MUON_ITERATIONS = 5 };
-// ZeRO-1: assigns matrices to replicas in model order, with about equal FLOPs. Adds the optimizer state of this rank.
+// Adds Muon's optimizer state of this rank. With ZeRO-1, first assigns matrices to replicas in model order, with about
+// equal FLOPs.
 void muon_assign_owners(struct builder *builder);
-// ZeRO-1: broadcasts the updated matrices of a unit. hold: an op that must end first, or -1.
+// ZeRO-1: broadcasts the updated matrices of a unit. hold: an op that must end before the broadcasts start; -1: none.
 void muon_broadcast(struct builder *builder, int32_t unit, int32_t hold);
 
 // FP8 and FP4 quantization for the GEMMs of linears.
 
-// Returns the FP8 copy of a tensor [rows, columns], or its transposed FP8 copy. One op makes both copies: the op that
-// made the tensor if it can fuse quantization, else an OP_QUANTIZE. Later calls return the same copies until the tensor
-// changes.
+// Returns the FP8 or FP4 copy of a tensor [rows, columns], or its transposed copy. One op makes both copies: the op
+// that made the tensor if it can fuse quantization, else an OP_QUANTIZE. Later calls return the same copies until the
+// tensor changes.
 int32_t      quantize_copy(struct builder *builder, int32_t tensor, int32_t weight, enum linear_role role,
                            bool is_transposed);
 enum scaling quantize_scaling(const struct plan *plan, enum linear_role role);
@@ -164,8 +167,8 @@ void quantize_update_weights(struct builder *builder, int32_t unit);
 // weights, whose amaxes this call computes.
 void quantize_scale_weights(struct builder *builder);
 
-// Declares the FP8 scales that persist over steps: for delayed scaling, and for current scaling with scales that ranks
-// share.
+// Declares the FP8 scales that persist over steps: all scales of delayed scaling, and of current scaling the scales of
+// weights on which several ranks must agree.
 void    scales_declare(struct builder *builder);
 int32_t scales_inverse(const struct builder *builder, int32_t weight, enum linear_role role);
 // Returns the tensor in which AdamW stores the amax of a weight; -1: it stores none.
