@@ -35,8 +35,8 @@ struct prepared {
     bool          varies;    // results may differ in their last bits between runs, because atomics add in arrival order
 };
 
-// The attention implementation to use. auto: cuDNN, if it is installed, supports the shape and its plan runs; else the
-// built-in kernels (own).
+// The attention implementation to use. auto: cuDNN if it is installed and can run the op. Otherwise, and in
+// deterministic runs, the built-in kernels (own).
 enum attention_choice { ATTENTION_AUTO, ATTENTION_CUDNN, ATTENTION_OWN };
 
 // Text for the result about the attention implementation that backend_prepare selected; "" if unknown.
@@ -99,18 +99,19 @@ struct backend_span {
 // process can record at a time.
 struct backend_activity {
     status (*open)(struct backend *backend);               // fails with the reason: missing library, other subscriber
-    void (*start)(struct backend *backend);                // later records belong to the next step
+    void (*start)(struct backend *backend);                // begins a step: later records belong to it
     void (*begin)(struct backend *backend, int32_t op);    // assigns this thread's launches to the op until end
     void (*end)(struct backend *backend);
-    void (*stop)(struct backend *backend);    // the device has completed the step
+    void (*stop)(struct backend *backend);    // ends the step, which the device has completed
     // Fills spans[ops] for the latest step, and sets *lost to the number of records lost since open. Fails if a CUPTI
     // call failed since open; then the spans are invalid.
     status (*read)(struct backend *backend, struct backend_span *spans, int32_t ops, int64_t *lost);
     void (*close)(struct backend *backend);
 };
 
-// Shares autotuning results between ranks: one rank times the candidates of a problem, and the others use its choice.
-// The name of a problem contains the library version and the device model.
+// Shares autotuning results between ranks. A problem is an op with its shape and formats. One rank times the candidate
+// algorithms of a problem, and the other ranks use its choice. The name of a problem contains the library version and
+// the device model.
 struct backend_choices {
     // Writes the name of the problem that backend_prepare times for this op; "" if it times none.
     void (*name)(struct backend *backend, const struct op *op, const struct buffer *buffers,
@@ -145,7 +146,7 @@ struct backend_ops {
     // available_bytes.
     void *(*allocate)(struct backend *backend, int64_t bytes);
     void (*release)(struct backend *backend, void *data);
-    void (*clear)(struct backend *backend, void *data, int64_t bytes);    // zeroes; NULL: host memory
+    void (*clear)(struct backend *backend, void *data, int64_t bytes);    // zeroes; NULL: host memory, use memset
     int64_t (*available_bytes)(struct backend *backend);                  // INT64_MAX: unknown
     void (*upload)(struct backend *backend, void *to, const void *from, int64_t bytes);
     void (*download)(struct backend *backend, void *to, const void *from, int64_t bytes);
@@ -203,7 +204,7 @@ void   backend_close(struct backend *backend);
 // opened.
 void backend_locate(const char *name, const struct backend_setup *setup, char *text, size_t bytes);
 
-// These call the backend's functions of the same name, and count bytes.
+// The following functions call the backend's functions of the same name, and count bytes.
 void *backend_allocate(struct backend *backend, int64_t bytes);
 void  backend_release(struct backend *backend, void *data, int64_t bytes);
 // backend_adopt zeroes device memory that a library allocated, and counts its bytes as the backend's until
@@ -229,16 +230,16 @@ static inline void backend_run(struct backend *backend, const struct prepared *p
 struct backend_widths {
     int64_t head;                       // maximum head dimension of attention; INT64_MAX: unlimited
     int64_t norm;                       // maximum row width of a norm; INT64_MAX: unlimited
-    int64_t mamba_head, mamba_state;    // maximum head dimension and state of Mamba-2
+    int64_t mamba_head, mamba_state;    // maximum head dimension and state size of Mamba-2
     bool    needs_equal_alignment;      // key and value head dimensions must both be multiples of 8, or neither
 };
 
 // Returns the limits of the backend with this name. They are INT64_MAX for "auto" and for backends without limits.
 struct backend_widths backend_widths(const char *name);
 
-// backend_lacks_fp32 returns whether a backend has no fp32 activations. backend_check_op fails with the reason if it
-// cannot run an op; it reads the formats of the buffers, never their data. Both work without a device, and in a build
-// without the backend.
+// backend_lacks_fp32 returns whether a backend cannot run attention on fp32 activations. backend_check_op fails with
+// the reason if the backend cannot run an op. It reads the formats of the buffers, never their data. Both work without
+// a device, and in a build without the backend.
 bool   backend_lacks_fp32(const char *name);
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 

@@ -16,7 +16,7 @@
 // A job and the options of its run. All ranks share it and do not change it.
 struct benchmark {
     const char *weights_out;                   // folder for the trained weights, or NULL
-    bool        is_forced;                     // thresholds apply to a DEGRADED run as well
+    bool        is_forced;                     // apply run.fail_above and run.fail_below to a DEGRADED run as well
     const char *sign_key;                      // key that signs result.json, or NULL
     const char *baseline;                      // earlier run to compare with; NULL: none
     bool        json, is_quiet, is_verbose;    // json: print result.json to stdout; is_quiet: print no progress
@@ -31,12 +31,13 @@ struct benchmark {
     size_t     config_bytes;
 };
 
-// Reads the selected job for the number of launched ranks, and sets the last fields. Leaves the other fields unchanged.
+// Reads the selected job for the number of launched ranks into `job`, config_text and config_bytes. Leaves the other
+// fields unchanged.
 status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors);
 
 // Calls `run` for each rank of this process. With communicator local, the process has all ranks, each on a thread; with
-// MPI or NCCL it has one. `run` is collective and returns the same status on every rank. launch_ranks returns the exit
-// code in all processes, but the error text only in the first. errors receives further lines of the error.
+// MPI or NCCL, it has one rank. `run` is collective and returns the same status on every rank. launch_ranks returns the
+// exit code in all processes, but the error text only in the first. errors receives further lines of the error.
 typedef status launch_rank(const void *shared, struct comm *comm);
 status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
                             struct text_buffer *errors);

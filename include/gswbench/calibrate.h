@@ -27,7 +27,7 @@ struct distinct_op {
     enum format   format[OP_OPERANDS];
     int64_t       elements[OP_OPERANDS];    // 0: absent
     uint32_t      axes;                     // mesh axes of its group; communication ops only
-    int64_t       count;                    // number of these ops in the plans of every stage
+    int64_t       count;                    // number of these ops in the plans of all stages together
 
     struct quantity seconds;          // median time on the slowest rank
     double          delay_seconds;    // CPU ranks: by how much compute on the same cores delays the communication op

@@ -33,8 +33,8 @@ struct checkpoint_watch {
     void *context;
 };
 
-// Writes the current weights of a step in fp32, from the masters if there are any. Rank 0 writes; folder must be empty.
-// Every rank calls watch->moved, and none calls enter. Collective.
+// Writes the current weights of a step in fp32, from the master weights if there are any. Rank 0 writes; folder must be
+// empty. Every rank calls watch->moved, and none calls enter. Collective.
 status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm,
                         const struct output_folder *folder, const struct checkpoint_watch *watch);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A communicator executes collectives, sends and receives between ranks. This header has its interface, a table of
-// functions, and its state. comm.c lists the communicators. local and mpi sum in fp32 in rank order and round once, so
-// both give the same bits in every run. nccl uses the order and precision that NCCL chooses.
+// functions, and its state. The communicators local and mpi sum in fp32 in rank order and round once, so both give the
+// same bits in every run. nccl uses the order and precision that NCCL chooses.
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "gswbench/status.h"
 
 struct comm;
-struct comm_group;    // the members of a group, on one stream
+struct comm_group;    // connects the members of a group, for the ops of one stream
 
 // Optional features of the communication library that a job uses.
 struct comm_extras {
@@ -21,7 +21,7 @@ struct comm_extras {
     int32_t registered;    // buffers that a member registered alone
     int32_t refused;       // buffers that the library refused to register
     int32_t copying;       // connections that may use copy engines instead of SMs
-    int32_t putting;       // the part of `copying` that consists of one-sided puts for ring shifts
+    int32_t putting;       // connections among `copying` that shift data around a ring by one-sided puts
     bool    exchanges;     // all-to-all is one library call, not sends and receives
     int32_t scalable;      // connections opened with several NCCL unique ids
     double  bytes;         // device memory of the library, as it reports it; NaN: unknown
@@ -79,7 +79,7 @@ struct comm_ops {
 
     struct comm_extras (*extras)(struct comm *comm);    // features of open connections; NULL: none
 
-    struct comm_choice (*chosen)(struct comm *comm);    // choice for the ops since the previous call; NULL: unknown
+    struct comm_choice (*chosen)(struct comm *comm);    // for the ops since the previous call; NULL: unknown
 
     // The control plane exchanges data in host memory. Only the main thread uses it, outside timed regions.
     void (*barrier)(struct comm *comm);

@@ -15,7 +15,7 @@
 
 // Pipeline stages to execute. The first rank of a stage represents it.
 enum emulate_stages {
-    EMULATE_DISTINCT,    // stages with an op that no earlier stage has
+    EMULATE_DISTINCT,    // stages with a compute op that no earlier stage has
     EMULATE_ALL,
     EMULATE_FIRST
 };

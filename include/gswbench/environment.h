@@ -67,10 +67,10 @@ struct setting_list {
     int             count;
 };
 void settings_free(struct setting_list *list);
-void settings_print_name(char *text, size_t bytes, const char *name);    // removes " =" from a row's name
+void settings_print_name(char *text, size_t bytes, const char *name);    // writes a setting's name without " ="
 
-// Adds the allowed environment variables of this process, and the variables in NCCL's configuration files. These are
-// the file named by NCCL_CONF_FILE, or ~/.nccl.conf without it, and /etc/nccl.conf.
+// Adds the environment variables of this process that are on gswbench's allow-list, and the variables in NCCL's
+// configuration files. These are the file named by NCCL_CONF_FILE, or ~/.nccl.conf without it, and /etc/nccl.conf.
 void settings_collect_variables(struct setting_list *list);
 
 struct rank_environment {
@@ -85,7 +85,7 @@ struct rank_environment {
     struct setting_list     *settings;      // this rank's settings, which were compared with the other ranks'
     struct result_deviation *deviations;    // values that differ from rank 0's, with the ranks that have them
     int64_t                  deviation_count;
-    // [enum gemm_origin]: GEMM algorithms of this origin, summed over ranks
+    // [enum gemm_origin]: number of autotuned algorithms of this origin, summed over ranks
     int64_t choice_counts[3];
     char    binding[64];    // cores of this rank, such as "8 of NUMA node 1, bound by gswbench"
 };
@@ -147,9 +147,9 @@ void peers_check_profilers(struct result *result, const struct environment_peer 
 // cuDNN, or an implementation that differs from rank 0's. Collective.
 void attention_gather(struct result *result, struct comm *comm, struct backend *backend);
 
-// Prepares the ops of the plan like step_prepare. For each GEMM problem only one rank times the algorithms, and the
-// other ranks use its choice. Adds a note if a rank's library refuses the choice. Collective, with the same status on
-// every rank.
+// Prepares the ops of the plan like step_prepare. For each distinct GEMM or attention op, only one rank times the
+// algorithms, and the other ranks use its choice. Adds a note if a rank's library refuses the choice. conditions: enum
+// run_conditions. Collective, with the same status on every rank.
 status choices_prepare(const struct plan *plan, struct rank_environment *environment, int64_t conditions);
 
 // Adds a note if NCCL's CTAs may occupy all SMs, so that none is left to compute. Collective, with the same status on
