@@ -134,8 +134,8 @@ extern const struct json_field table_fields[];
 
 // A history of runs: how the step time of each job changed from run to run, and which settings changed with it.
 
-// One run. A job is a config, a number of ranks and a precision. Without an earlier comparable run of the job the
-// change is NaN, and change_verdict says why.
+// One run. A job is a config, a number of ranks and a precision. The change is relative to the previous run of the job.
+// If there is none, or it is not comparable, the change is NaN, and change_verdict says why.
 struct history_row {
     char    config[64], precision[64], started[24], run_id[32], verdict[16];
     int64_t ranks;

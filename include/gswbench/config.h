@@ -29,7 +29,7 @@ enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_LIGHT, VERIFY_OFF };
 // [run]: steps, seed, data, backend, communicator, output.
 struct run_config {
     int64_t steps, warmup;
-    double  until;    // percent: the run ends when the median's interval has this half width; 0: after run.steps
+    double  until;    // percent: the run ends when the 95 % interval of the median step has this half width; 0: off
     int64_t seed;
     int64_t data;                // enum data_kind
     char    backend[16];         // auto, or a name of backend.h
@@ -56,7 +56,7 @@ struct run_config {
     double  observe_seconds;                     // sampling interval of device counters; 0: off
     char    cache[OPTION_PATH_BYTES];            // folder of files kept between runs; "": the user's cache folder
     char    output[OPTION_PATH_BYTES];           // folder for result folders
-    char    fail_above[112], fail_below[112];    // thresholds of the exit code: "step=13", "mfu=0.5,tokens=60000"; ""
+    char    fail_above[112], fail_below[112];    // exit-code thresholds: "step=13", "mfu=0.5,tokens=60000"; "": none
 };
 extern const struct option run_options[];
 
@@ -85,7 +85,7 @@ struct fault_config {
     char    at[160];         // substring of an op's name, or "tensor " and the name of a tensor
     int64_t element, bit;    // FAULT_NAN, FAULT_FLIP: index of the element, and bit to flip
     double  amount;          // FAULT_DELAY: seconds; FAULT_SLOW: percent
-    int64_t repeats;         // boolean: again in a step that verification repeats
+    int64_t repeats;         // boolean: inject the fault again when verification repeats the step
 };
 extern const struct option fault_options[];
 
@@ -96,7 +96,7 @@ enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
 // [trace]: options for traced steps, which follow the measured ones, and for timelines.
 struct trace_config {
     int64_t steps, source;
-    char    timeline[160];          // "0,8", or "all"; "": none
+    char    timeline[160];          // ranks that write one: "0,8", or "all"; "": none
     char    communications[160];    // the same, or "auto"
 };
 extern const struct option trace_options[];
@@ -114,7 +114,7 @@ struct checkpoint_config {
     char    load[OPTION_PATH_BYTES], save[OPTION_PATH_BYTES];    // folders; "": none
     int64_t every, at_end, keep;    // every: steps between saves; keep: number of checkpoints to keep; 0: all
     int64_t asynchronous, verify;
-    double  grace;    // seconds to finish the current step and its save after a signal; 0: as without checkpoints
+    double  grace;    // seconds to finish the current step and its save after a signal; 0: 0.4 s
 };
 extern const struct option checkpoint_options[];
 
@@ -200,11 +200,11 @@ void config_print_places(struct text_buffer *places, const struct config_request
 // A row of the table of published results that a config reproduces. The config's [when ...] sections define the rows.
 struct config_row {
     int64_t ranks;           // 0: any
-    char    precision[8];    // for precision.compute
+    char    precision[8];    // value of precision.compute
     double  step_seconds;    // 0: not published
     double  mfu_percent;
-    char    gpu[1024];      // for hardware.profile; "": as in the file
-    char    variant[40];    // for published.variant; "": as in the file
+    char    gpu[1024];      // value of hardware.profile; "": as in the file
+    char    variant[40];    // value of published.variant; "": as in the file
 };
 enum { CONFIG_ROWS_MAX = 64 };
 // Lists the rows of a config's table of published results, sorted by ranks. The [when ...] sections of the config

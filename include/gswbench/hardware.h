@@ -30,13 +30,13 @@ struct collective_times {
 struct hardware_config {
     char    profile[1024];                 // configs/hardware/NAME.ini, or a path, or "none"
     char    device[64];                    // name by its driver; "": a CPU rank
-    int64_t gpus_per_node, link_domain;    // link_domain: GPUs that NVLink connects, also across nodes; 0: a node's
+    int64_t gpus_per_node, link_domain;    // link_domain: GPUs connected by NVLink, also across nodes; 0: gpus_per_node
     // Per device, from the data sheet; 0: unknown. Memory in GB, dense FLOP/s, bandwidths in bytes/s per direction.
     struct quantity memory_gb;
     struct quantity peak[RATE_COUNT];    // "peak_fp32", ...
     int64_t         multiprocessors;
     struct quantity memory_bandwidth, node_bandwidth, network_bandwidth;
-    struct quantity storage_bandwidth;    // of a checkpoint, all ranks together
+    struct quantity storage_bandwidth;    // bytes/s at which all ranks together save or load a checkpoint
     double          gpu_hour_dollars;     // cost of a device for an hour; 0: unknown
     // Efficiencies and overheads; docs/predictions.md says where each is used.
     struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4, gemm_prologue,
@@ -69,8 +69,8 @@ static inline double hardware_token_dollars(double hour_dollars, int64_t devices
 }
 extern const struct option hardware_options[];
 
-// Returns the number of ranks that node_bandwidth connects: the ranks of a node, or of the nodes of a link domain that
-// divide the job evenly.
+// Returns the number of ranks that node_bandwidth connects: the ranks of a node. If link_domain is larger: the ranks of
+// as many of its whole nodes as divide the job evenly.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world);
 // A CUDA context with all loaded kernels takes 300 MB to 1 GB per process (NAIRR, resource guides).
 enum { CUDA_CONTEXT_MIB = 650 };

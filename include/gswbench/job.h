@@ -109,7 +109,7 @@ status job_choose(struct config *config, struct job_selection *selection, const 
 struct import {
     const char      *format;      // "Hugging Face", "Megatron", "torchtitan"
     struct text_list settings;    // "--from SECTION.KEY=VALUE"
-    struct text_list passed;      // names in the file that have no meaning here
+    struct text_list passed;      // names in the file that gswbench ignores
 };
 
 // Reads such a file; the texts belong to the arena. Fails if the file gives no model sizes, or has a value that no
@@ -138,7 +138,7 @@ struct proved_job {
     struct job_proof proof;
     int64_t          connection_bytes;                   // estimate of NCCL's memory on the rank with the largest plan
     char             excess[192];                        // warning about SMs that communication may occupy; "": none
-    double           published_mfu, published_tokens;    // of the published step time; NaN: not published
+    double           published_mfu, published_tokens;    // MFU and tokens/s of the published step time; NaN: none
     char             layout[256], warning_text[128];
     const char      *warning;    // NULL: none
     bool             is_fit;
