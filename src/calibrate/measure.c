@@ -28,8 +28,8 @@ struct timing {
     // subtracted. NULL while a compute op is measured.
     const struct distinct_op *between;
     int32_t                   repeats;    // repeats of the op per round; 0: not chosen yet
-    double                   *seconds;    // [rounds]: seconds per repeat
-    int                       rounds;     // completed rounds
+    double                   *seconds;    // [passes * ROUNDS]: seconds per repeat in each round
+    int                       rounds;     // completed rounds of all passes
 };
 
 static bool is_communication(const struct distinct_op *distinct)

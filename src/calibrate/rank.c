@@ -19,7 +19,7 @@ struct rank {
     struct rank_environment   environment;
     struct distinct_ops       list;
     struct hardware_config    hardware;
-    struct output             profile;    // on rank 0
+    struct output             profile;    // the profile to write; open on rank 0 only
 };
 
 static status open_environment(struct rank *rank, struct comm *comm)

@@ -24,7 +24,7 @@ const struct flag atlas_flags[] = {
 struct collection {
     const struct arguments *arguments;
     struct atlas            atlas;
-    int                     left_out;    // rows that cannot be predicted
+    int                     left_out;    // number of rows that cannot be predicted
 };
 
 // Appends the options of a section that differ from their defaults, except values with a spread (OPTION_QUANTITY).

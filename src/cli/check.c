@@ -121,7 +121,7 @@ struct tour {
     const struct arguments *options;
     struct sum             *sum;
     bool                    has_begun;
-    status                  result;    // of the last configuration that failed
+    status                  result;    // status of the last configuration that failed
 };
 
 static status check_config(void *state, const char *name, const char *path, struct text_buffer *errors)

@@ -24,7 +24,7 @@ struct row_filter {
 struct arguments {
     struct job_selection config;
     struct row_filter    filter;
-    struct text_list     words;    // operands
+    struct text_list     words;    // operands, which are words without a flag
     const char          *output, *format, *page, *trace, *from;
     const char          *fail_on, *stages, *weights_out, *sign_key, *signers, *manual, *completion, *profile, *baseline;
     int64_t              rank, steps, seconds, emulate, repeat;
@@ -33,7 +33,7 @@ struct arguments {
 };
 
 enum flag_type {
-    FLAG_SWITCH,      // bool
+    FLAG_SWITCH,      // type of the argument: bool
     FLAG_TEXT,        // const char *; NULL: not given
     FLAG_INTEGER,     // int64_t, within minimum and maximum
     FLAG_LIST,        // struct text_list; the flag may be repeated
@@ -46,7 +46,7 @@ struct flag {
     const char    *name;     // "--config"
     const char    *value;    // placeholder in the help: "NAME|FILE"
     enum flag_type type;
-    size_t         offset;    // of the field in the struct of arguments
+    size_t         offset;    // offset of the field in struct arguments
     const char    *help;
     int64_t        minimum, maximum;
     const char    *target;    // FLAG_OVERRIDE: section.key
@@ -97,7 +97,7 @@ struct command {
     status (*run)(const struct arguments *arguments, struct text_buffer *errors);
     bool               meets;      // the processes of one launch form one job (MPI)
     const struct flag *flags;      // ends with END_FLAGS
-    const char        *help;       // one line
+    const char        *help;       // one-line description
     const char        *example;    // a command line
 };
 

@@ -111,7 +111,7 @@ struct search {
     struct sweep      sweep;
     char              advice[512];    // what to change if no layout fits; "": some layout fits
     struct progress   predicting;
-    const char       *output;    // NULL: no page
+    const char       *output;    // folder for sweep.html and best.ini; NULL: write none
 };
 
 static double find_best_range(const struct search *table)
@@ -242,12 +242,12 @@ const struct flag predict_flags[] = {
 struct predictions {
     const struct arguments  *options;
     json_t                  *list;        // NULL: text output
-    FILE                    *timeline;    // NULL: none
-    struct output_folder     folder;      // of the last row written
+    FILE                    *timeline;    // file of --trace; NULL: none
+    struct output_folder     folder;      // folder of the last written result
     bool                     is_alone;
     struct progress          progress;
     int                      rows, predicted;
-    int                      config_rows;    // rows of the current configuration
+    int                      config_rows;    // rows so far of the current configuration
     struct prediction_errors fitted, others;
     status                   outcome;    // with --json and a single row: why its job cannot run; else OK
 };

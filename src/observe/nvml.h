@@ -73,12 +73,12 @@ struct nvml {
 struct nvml_device {
     struct nvml           nvml;
     struct nvmlDevice_st *handle;
-    unsigned              refusal;    // first error since this field was cleared; 0: none
+    unsigned              refusal;    // first NVML error since this field was cleared; 0: none
     // Error code that means that the device is lost; no calls are made after it. 0: not lost.
     atomic_uint lost;
 };
 
-// Fails if the library, the driver or the device is missing.
+// Loads NVML and finds the device with this UUID. Fails if the library, the driver or the device is missing.
 status nvml_device_open(struct nvml_device *device, const char *library, const char *uuid);
 void   nvml_device_close(struct nvml_device *device);
 

@@ -122,8 +122,8 @@ void grid_write_csv(const struct grid *grid, FILE *file)
     }
 }
 
-// Writes a row of the HTML table. On a narrow screen, the style sheet turns it into a list of its cells. Each cell then
-// shows its attribute data-name as its heading.
+// Writes a row of the HTML table. On a narrow screen, the style sheet turns the row into a list of its cells. Each cell
+// then shows its attribute data-name as its heading.
 static void write_row(const struct grid *grid, const bool *is_shown, int64_t row, FILE *file)
 {
     fputs("<tr>", file);

@@ -35,13 +35,13 @@ const struct mlperf_benchmark mlperf_benchmarks[] = {
 
 struct interval {
     double seconds, steps;
-    bool   follows_start;    // the first interval after the start of the run or after an evaluation
+    bool   follows_start;    // whether it is the first interval after the start of the run or after an evaluation
 };
 
 struct reader {
     struct mlperf_log *log;
     int64_t            line;
-    double             run_begin;        // run_start in milliseconds; NaN: not read yet
+    double             run_begin;        // time of the entry run_start in milliseconds; NaN: not read yet
     double             begin;            // start of the open interval in milliseconds; NaN: none
     double             block_seconds;    // seconds of an ended block with a step count that is not known yet; NaN: none
     double             position;         // number of steps so far

@@ -181,7 +181,7 @@ static void link_latest(const struct output_folder *folder)
             target--;
         } while (target > folder->path && target[-1] != '/');
     }
-    int length = (int)(target - folder->path) - 1;    // without the slash
+    int length = (int)(target - folder->path) - 1;    // of the output folder's path, without its last slash
     snprintf(output, sizeof(output), "%.*s", length > 0 ? length : 0, folder->path);
     status linked = output_link(output[0] != '\0' ? output : ".", "latest", target);
     if (failed(&linked)) {

@@ -14,13 +14,13 @@
 
 static const double share_min = 0.95;    // a gauge below this share of the median over equal GPUs is a fault
 
-enum { NAMED_MAX = 8 };    // maximum number of ranks that a reason names; a note names one rank
+enum { NAMED_MAX = 8 };    // maximum number of reasons per check, each for one rank; notes: 1
 
 // Reference values over the GPUs of the job that have the same name.
 struct kind {
     const char *name;
     struct {
-        int64_t ranks;    // ranks that report this gauge
+        int64_t ranks;    // number of ranks that report this gauge
         double  median;
     } gauges[GAUGE_COUNT];
     double links;    // maximum number of active NVLinks of one of these GPUs

@@ -175,7 +175,7 @@ static void halve_columns(struct result *result, int64_t rows)
     result->compute_time_count = count;
 }
 
-// Returns a cell with the maximum over the ranks from `first` to before `end`.
+// Returns a cell with the maximum compute time and excess of the ranks from `first` to before `end`.
 static struct result_compute_time measure_row(const double *seconds, const double *excess, int64_t first, int64_t end)
 {
     struct result_compute_time cell = {.rank = first, .ranks = end - first, .steps = 1, .seconds = NAN, .excess = NAN};

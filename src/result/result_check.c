@@ -11,7 +11,7 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-static const double NORM_JUMP = 1000;    // maximum factor of the gradient norm from one step to the next
+static const double NORM_JUMP = 1000;    // the gradient norm may grow or shrink by this factor per step
 
 __attribute__((format(printf, 5, 6))) static void add(struct result *result, enum verdict verdict, const char *id,
                                                       int64_t step, const char *format, ...)

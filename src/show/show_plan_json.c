@@ -10,7 +10,8 @@
 
 enum { SHAPE_FIELDS = 32 };
 
-// The JSON document and the elements of its lists. The field tables in this file name their JSON keys.
+// The following structs hold the JSON document and the elements of its lists. The field tables below name their JSON
+// keys.
 struct operand {
     const int32_t *tensor;    // index of the tensor; NULL: the op does not use this operand slot
     const char    *access;

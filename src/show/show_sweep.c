@@ -92,13 +92,13 @@ void show_sweep(const struct shown_sweep *shown)
 // A layout of the sweep, as printed in JSON.
 struct described_choice {
     struct job              job;
-    int64_t                 axes[AXIS_COUNT];    // sizes as in section [parallel]
+    int64_t                 axes[AXIS_COUNT];    // size of each axis, as in section [parallel]
     struct prediction       prediction;
     double                  tokens_per_second, mfu;
     bool                    is_fit, is_program_fit;
     const bool             *program_fits;    // points to is_program_fit; NULL: the framework's memory is not modelled
     struct waterfall        waterfall;
-    const struct waterfall *parts;    // NULL: unknown
+    const struct waterfall *parts;    // points to waterfall; NULL: unknown
 };
 
 // clang-format off

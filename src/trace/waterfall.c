@@ -38,8 +38,8 @@ struct op_class {
 
 struct analysis {
     const struct waterfall_step *step;
-    struct op_time              *times;       // [op_count]
-    double                      *seconds;     // waterfall->seconds
+    struct op_time              *times;       // [op_count]: start and end of each op, as corrected by init
+    double                      *seconds;     // [WATERFALL_PARTS]: the result, seconds of each part
     int32_t                     *previous;    // [op_count]: the previous op on the op's stream; NONE: it is the first
     struct op_class             *op_classes;
     int32_t                      op_class_count;
@@ -211,7 +211,7 @@ static double ready_at(const struct analysis *analysis, double begin, int32_t ca
     return cause == NONE ? begin : fmax(begin, analysis->times[cause].end);
 }
 
-// If the host launches the op, adds the time between the moment when the op was ready and its start as launch overhead.
+// Adds the time from `ready` to the start of the op as launch overhead, if the host launches the op.
 static void explain_host(struct analysis *analysis, int32_t op, double ready)
 {
     if (launch_seconds(analysis, op) > 0.0) {

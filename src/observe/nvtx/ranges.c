@@ -119,9 +119,9 @@ struct ranges {
     const struct plan     *plan;
     nvtxEventAttributes_t  outer[RANGE_COUNT];
     struct payload         payload;
-    struct step_payload    values;    // values of outer ranges; they change only while no op is being issued
+    struct step_payload    values;    // values in `payload`; they change only while no op is being issued
     nvtxEventAttributes_t  phases[PHASE_COUNT];
-    nvtxEventAttributes_t *layers;    // [layers]
+    nvtxEventAttributes_t *layers;    // [number of layers]
     struct op_range       *ops;       // [op_count]
 };
 
