@@ -205,7 +205,7 @@ static status load_biases(struct catalogue *catalogue, const struct plan *plan, 
     return result;
 }
 
-// An FSDP unit, for read_weight, which reads the stored weights of the unit.
+// Context of read_weight: the FSDP unit whose stored weights it reads.
 struct stored_unit {
     struct catalogue       *catalogue;
     const struct plan      *plan;

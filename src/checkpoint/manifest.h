@@ -25,7 +25,7 @@ struct manifest_option {
 
 struct manifest {
     char format[32], checksum[CHECKSUM_BYTES],
-        program[32];    // checksum: of the whole document with zeros in this field
+        program[32];    // checksum: of the manifest's text, with zeros in this field
     struct checkpoint_origin origin;
     int64_t                  sequence;
     struct manifest_option  *model;

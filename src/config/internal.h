@@ -25,7 +25,7 @@ struct assignment {
     const char                  *place;    // "a.ini:14: [parallel] fsdp = "
     int                          line;
     enum origin                  origin;
-    int                          condition;    // index, for ORIGIN_WHEN
+    int                          condition;    // index in document.conditions, for ORIGIN_WHEN
 };
 
 enum { CONDITIONS_MAX = 256, DOCUMENT_ERRORS_SHOWN = 100 };
@@ -115,7 +115,7 @@ bool document_names_gpu(const struct document *document, const char *gpu);
 
 void document_parse_file(struct document *document, const char *path);
 
-// Sets published figures that belong to another step to 0, which means not published (rows.c).
+// Sets each published figure to 0 (not published) that does not belong to the configured step (rows.c).
 void config_keep_published(struct config *config, struct document *document, struct selection selection);
 
 bool option_names_file(const struct option *option);

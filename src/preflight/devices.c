@@ -82,7 +82,7 @@ enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5, DEVIATIONS = 3 };
 const double        flight_device_limit = 5.0;     // tolerated slowdown in percent
 static const double least_limit         = 3.5;     // percent, by which equal devices differ
 static const double shared_limit        = 6.0;     // percent: GEMMs of ranks that share cores
-static const double shared_error        = 1.0;     // percent: standard error that shared_limit covers
+static const double shared_error        = 1.0;     // percent: a larger standard error raises the limit
 static const double run_seconds         = 1e-3;    // minimum length of a timed run on the host backend
 static const double event_seconds       = 5e-3;    // the same on a device, where CUDA events time the run
 

@@ -259,8 +259,8 @@ void row_counts_clear(const struct streams *streams, const struct known_rows *no
 void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
 // These functions measure how long a device's compute stream waits for other streams (trace.c). The compute time of a
-// step excludes it. stalls_begin and stalls_end enclose the waits of an op. stalls_finish follows the last compute op,
-// before the streams join.
+// step excludes these waits. stalls_begin and stalls_end enclose the waits of an op. stalls_finish follows the last
+// compute op, before the streams join.
 void stalls_close(const struct streams *streams, struct stalls *stalls);
 void stalls_begin(const struct streams *streams, const struct queued_op *queued);
 void stalls_end(const struct streams *streams, const struct queued_op *queued);

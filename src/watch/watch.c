@@ -21,7 +21,7 @@ static const double PERIOD_SECONDS = 0.1;
 
 static const double MIN_SECONDS       = 60;
 static const double STEPS_OF_PATIENCE = 10;     // time limit of a step, in median steps
-static const double SLOW_PHASES       = 10;     // factor by which the limits of slow phases are longer
+static const double SLOW_PHASES       = 10;     // factor of the limits of all phases but WATCH_STEP and WATCH_BETWEEN
 static const double PAUSE_SECONDS     = 1;      // a longer gap between two polls means that this process was stopped
 static const double GRACE_SECONDS     = 0.4;    // default time to finish a step after a signal; mpirun kills after 1 s
 
@@ -204,7 +204,7 @@ void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct 
     shown->step += phase == WATCH_STEP && shown->phase != WATCH_STEP;
     shown->phase = phase;
     shown->position =
-        2 * shown->step + (phase == WATCH_BETWEEN);    // ranks may skip a WATCH_STEP, but no WATCH_BETWEEN
+        2 * shown->step + (phase == WATCH_BETWEEN);    // equal also on the ranks that have skipped a WATCH_STEP
     forget_ops(shown);
     watch->part = plan;
     text_copy(watch->words, sizeof(watch->words), words);
