@@ -26,7 +26,7 @@ struct assembly {
     int32_t       tensor_capacity, op_capacity;
     struct usage *usage;                    // [tensor_capacity]
     struct op_tag tag;                      // tag of the ops being appended
-    bool          is_initial;               // is_initial (struct op) of the ops being appended
+    bool          is_initial;               // the ops being appended also run once before the first step (struct op)
     bool          is_aside;                 // ops of another microbatch are interleaved with the ops being appended
     int32_t       pending[STREAM_COUNT];    // op of each stream that the next compute op must wait for; -1: none
     int32_t       last_compute;             // last op of the compute stream; -1: none

@@ -87,7 +87,7 @@ struct builder {
     // With adapters, all other weights are frozen. The backward pass ends at the first trained weight of the model.
     int64_t               first_trained_place;       // place of the block with this weight
     int32_t               first_trained_sublayer;    // index of the sublayer with this weight in its block
-    int32_t              *adapted;           // tensors t of the adapters [MTP modules, or 1][weights][in_flight]
+    int32_t              *adapted;           // tensors t of adapters: [MTP modules, at least 1][weights][in_flight]
     struct adapter_input *adapter_inputs;    // one per weight of this rank
     int64_t               deferral;          // number of microbatches whose head weight gradient is deferred
     struct head_inputs   *deferred;          // [deferred_count]: of microbatches 0, 1, ...

@@ -15,7 +15,7 @@
 // The axes in rank order: ranks that differ only on the first axis are adjacent.
 enum axis { AXIS_TP, AXIS_CP, AXIS_EP, AXIS_FSDP, AXIS_DP, AXIS_PP, AXIS_COUNT };
 
-// The sizes that a sweep tries on an axis.
+// The sizes that gswbench predict --sweep tries on an axis.
 enum axis_values {
     AXIS_OVER_RANKS,      // divisors of the number of ranks
     AXIS_OVER_NODE,       // divisors of the number of ranks, up to an NVLink domain
