@@ -73,7 +73,7 @@ struct sink_args {
     const void *gradient;      // backward: gradient of out, same shape
     float      *statistics;    // [batch, heads, sequence]: log-sum-exp; forward: updated
     void       *to;            // backward: [heads], gradient of the sinks
-    float      *scratch;       // backward: kernel_sink_backward_scratch_bytes
+    float      *scratch;       // backward; size: kernel_sink_backward_scratch_bytes
     int64_t     batch, sequence, heads, head_dim;
     bool        accumulates;
     enum format type, to_type;

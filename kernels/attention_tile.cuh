@@ -28,7 +28,7 @@ template <int padded> struct tile {
     static constexpr int queries       = padded <= 128 ? 64 : 32;    // per tile in key_kernel
     static constexpr int shared_pitch  = queries + MATRIX_GAP;       // row length of the shared P and dS
     static constexpr int row_bytes     = pitch * (int)sizeof(bf16);
-    static constexpr int forward       = (rows + 4 * keys) * row_bytes;    // bytes of shared memory of each kernel
+    static constexpr int forward       = (rows + 4 * keys) * row_bytes;    // bytes of shared memory in forward_kernel
     static constexpr int by_query      = (2 * rows + 4 * gradient_keys) * row_bytes;
     static constexpr int by_key = (2 * rows + 4 * queries) * row_bytes + rows * shared_pitch * (int)sizeof(bf16) +
                                   4 * queries * (int)sizeof(float);

@@ -92,7 +92,7 @@ static __device__ inline void fill(float (&values)[width], float value)
     each([&](int i) { values[i] = value; });
 }
 
-// Stores the first count codes.
+// Stores the first `count` FP8 codes of `words`, or all of them if is_wide.
 template <bool is_wide, typename Words>
 static __device__ inline void put_codes(uint8_t *to, const Words &words, int64_t count)
 {
@@ -109,7 +109,7 @@ static __device__ inline void put_codes(uint8_t *to, const Words &words, int64_t
     }
 }
 
-// Loads up to width codes, padded with zeros.
+// Loads the first `count` of 8 FP8 codes, or all of them if is_wide; the others become zero.
 template <bool is_wide> static __device__ inline uint2 fetch_codes(const uint8_t *from, int64_t count)
 {
     if (is_wide) {

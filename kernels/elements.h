@@ -20,7 +20,7 @@ KERNEL_FUNCTION int kernel_cast(const struct cast_args *args, const struct kerne
 struct square_sum_args {
     const void *in;         // [elements]
     float      *out;        // [1]
-    double     *scratch;    // square_sum_scratch_bytes
+    double     *scratch;    // size: square_sum_scratch_bytes
     int64_t     elements;
     enum format type;
     bool        accumulates;    // adds to out
@@ -57,8 +57,8 @@ KERNEL_FUNCTION int kernel_scaled_sum(const struct scaled_sum_args *args, const 
 // a captured graph.
 struct adamw_hyper {
     float learning_rate, beta1, beta2, epsilon, decay;
-    float correction1, correction2;    // 1 - beta^step
-    float key[2];                      // of stochastic rounding in NVFP4 quantization; not read by AdamW
+    float correction1, correction2;    // 1 - beta1^step and 1 - beta2^step
+    float key[2];                      // key of stochastic rounding in NVFP4 quantization; not read by AdamW
 };
 
 // AdamW on a range of a parameter group, in one kernel. Memory-bound: 30 bytes per weight with fp32 gradients, master
@@ -100,7 +100,7 @@ KERNEL_FUNCTION int kernel_normalize(const struct normalize_args *args, const st
 
 struct muon_args {
     const struct adamw_hyper *hyper;
-    const float              *scale;     // [1]: NaN: no update; other values have no effect
+    const float              *scale;     // [1]; NaN: no update; other values have no effect
     const void               *update;    // [elements], like all arrays below
     float                    *master;    // master weights; NULL: weight is updated directly
     void                     *weight;    // may be NULL with master weights
@@ -115,7 +115,7 @@ KERNEL_FUNCTION int kernel_muon(const struct muon_args *args, const struct kerne
 struct column_sum_args {
     const void *in;         // [rows, columns]
     void       *out;        // [columns]
-    float      *scratch;    // kernel_column_sum_scratch_bytes
+    float      *scratch;    // size: kernel_column_sum_scratch_bytes
     int64_t     rows, columns;
     bool        accumulates;
     enum format in_type, out_type;

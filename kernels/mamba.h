@@ -20,8 +20,8 @@ struct convolution_args {
     void              *out;                                // [tokens, channels]
     const void        *gradient;                           // backward: gradient of out
     void              *packed_gradient;                    // backward: gradient of packed; only x, B and C are written
-    void              *weight_gradient, *bias_gradient;    // backward
-    float             *scratch;                            // backward: kernel_convolution_scratch_bytes
+    void              *weight_gradient, *bias_gradient;    // backward: [channels, taps], [channels]
+    float             *scratch;                            // backward; size: kernel_convolution_scratch_bytes
     struct mamba_sizes sizes;
     bool               accumulates;
     enum format        type, gradient_type;
@@ -62,7 +62,7 @@ struct gated_norm_args {
     void              *in_gradient;             // backward: gradient of in
     void              *packed_gradient;         // backward: gradient of packed; all columns but z are zero
     void              *weight_gradient;         // backward: [inner]
-    float             *scratch;                 // backward: kernel_gated_norm_scratch_bytes
+    float             *scratch;                 // backward; size: kernel_gated_norm_scratch_bytes
     struct mamba_sizes sizes;
     float              epsilon;
     bool               accumulates;

@@ -38,7 +38,7 @@ struct norm_backward_args {
     void        *out;                        // [rows, columns]: d x + residual
     void        *weight_gradient;            // [columns] or NULL: frozen
     void        *bias_gradient;              // [columns] or NULL
-    float       *scratch;                    // kernel_norm_backward_scratch_bytes
+    float       *scratch;                    // size: kernel_norm_backward_scratch_bytes
     int64_t      rows, columns;
     float        weight_offset;
     bool         is_centred, accumulates;

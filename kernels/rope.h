@@ -24,8 +24,8 @@ struct rope_norm_args {
     struct rope_args rope;
     const void      *scale;             // [2, head_dim]: norm weights of q and k
     const void      *in;                // backward: packed rows of the forward pass
-    void            *scale_gradient;    // [2, head_dim] or NULL
-    float           *scratch;           // kernel_rope_norm_scratch_bytes
+    void            *scale_gradient;    // [2, head_dim], or NULL: frozen
+    float           *scratch;           // size: kernel_rope_norm_scratch_bytes
     float            epsilon;
     bool             accumulates;    // adds to scale_gradient
     enum format      scale_gradient_type;
@@ -47,7 +47,7 @@ struct latent_rope_args {
     void        *query;           // [tokens, heads, head_dim]
     void        *key_value;       // [tokens, heads head_dim + heads value_dim]
     int64_t      tokens, sequence, heads, head_dim, rotary, value_dim;
-    bool         is_backward;    // reverses the copies and rotations; sums shared_key over heads
+    bool         is_backward;    // reverses the copies and rotations; sums the gradient of shared_key over heads
     enum format  type;
 };
 KERNEL_FUNCTION int kernel_latent_rope(const struct latent_rope_args *args, const struct kernel_target *target);

@@ -6,8 +6,8 @@
 #include "launch.h"
 
 // The MoE router computes for each token the top-k experts, their gates and the choices that exceed capacity. Backward
-// computes the gradient of the logits. Bound by launch latency, because a token has only a few numbers. The block of an
-// expert reads all choices of a sequence once.
+// computes the gradient of the logits. Bound by launch latency, because a token has only a few numbers. The thread
+// block of an expert reads all choices of a sequence once.
 
 // Maximum number of experts and of expert groups. Each lane of a warp has a 32-bit mask of its experts and the score of
 // one group.
@@ -22,7 +22,7 @@ struct route_shape {
     double  hot;
     int64_t groups, top_groups;
     float   scale;
-    float   auxiliary_scale;    // route_auxiliary_scale
+    float   auxiliary_scale;    // result of route_auxiliary_scale
 };
 
 struct route_forward_args {
@@ -35,7 +35,7 @@ struct route_forward_args {
     float             *statistics;      // [experts + 2] or NULL
     int32_t           *token_counts;    // [experts]; NULL with fixed capacity
     const float       *bias;            // [experts] or NULL
-    void              *scratch;         // route_scratch_bytes
+    void              *scratch;         // size: route_scratch_bytes
     struct route_shape shape;
     bool               accumulates;
 };
@@ -77,7 +77,7 @@ struct route_scratch {
     struct route_candidate *candidates;       // [sequences, experts, total / sequences]
     int32_t                *experts;          // [total, top_k]: choices of every row
     float                  *probabilities;    // [total, top_k]: negative for dropped choices
-    int32_t                *scored;           // [total, top_k]: top-k by score, if route_is_chosen_apart
+    int32_t                *scored;           // [total, top_k]: top-k by score; unused unless route_is_chosen_apart
     float                  *auxiliary;        // [rows]: auxiliary loss of each local row
     int32_t                *dropped;          // [experts]: dropped local choices
 };
@@ -157,9 +157,9 @@ struct scatter_args {
     const int32_t *tokens;      // [rows]
     const void    *gradient;    // [rows, columns]
     void          *table;       // [table_rows, columns]: tokens first .. first + table_rows - 1
-    int32_t       *scratch;     // scatter_scratch_bytes
+    int32_t       *scratch;     // size: scatter_scratch_bytes
     int64_t        rows, columns, table_rows, first;
-    float          multiplier;    // of each sum
+    float          multiplier;    // factor of each sum
     bool           accumulates;
     enum format    activation, table_type;
 };

@@ -350,7 +350,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
                       const struct buffer buffers[OP_OPERANDS])
 {
     const struct cuda     *cuda    = backend->state;
-    const struct by_cudnn *by      = (const struct by_cudnn *)prepared;    // the first member of *by
+    const struct by_cudnn *by      = (const struct by_cudnn *)prepared;    // prepared is the first member of *by
     char                  *scratch = (char *)cuda->device.scratch + cuda_align(cudnn_attention_scratch(by->entry));
     bool                   stages  = is_backward(op) || buffers[ATTENTION_OUT].format == FORMAT_F32;
     struct buffer          bound[OP_OPERANDS];

@@ -51,8 +51,8 @@ cudnn_tensor cudnn_graph_tensor(struct cudnn_graph *graph, cudnnDataType_t type,
                                 int64_t id);
 cudnn_tensor cudnn_graph_scalar(struct cudnn_graph *graph, cudnnDataType_t type, int64_t id);    // host scalar
 
-// Appends out = mode(x, b), computed in `precision`. b and selector are NULL if the mode does not use them. This
-// function and the three after it append an operation to the graph, and return its out.
+// Each of the following four functions appends an operation to the graph, and returns its out. cudnn_graph_pointwise
+// appends out = mode(x, b), computed in `precision`; b and selector are NULL if the mode does not use them.
 struct cudnn_pointwise {
     cudnnPointwiseMode_t mode;
     cudnnDataType_t      precision;
