@@ -159,7 +159,7 @@ enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, Q
 // Other scalings (1x128, 128x128, MX blocks, rows): the op computes a scale for each block or row. It writes the
 // inverse scales of OUT to INVERSE_SCALE, and the inverse scales of TRANSPOSED to TRANSPOSED_INVERSE_SCALE. SCALE and
 // AMAX are absent.
-// NV scaling: like other scalings, but the op also writes an inverse scale per copy to TENSOR_SCALE and
+// NV scaling: like the other scalings above, but the op also writes an inverse scale per copy to TENSOR_SCALE and
 // TRANSPOSED_TENSOR_SCALE f32 [1]. If the shape has transforms, TRANSPOSED is made from the Hadamard transform of the
 // input. Stochastic rounding reads HYPER.
 // Fused: NORM_FORWARD, ACTIVATION_FORWARD and ACTIVATION_BACKWARD can quantize their own output. The slots of
@@ -168,11 +168,11 @@ enum { QUANTIZE_IN, QUANTIZE_OUT, QUANTIZE_TRANSPOSED, QUANTIZE_INVERSE_SCALE, Q
 enum { TRANSPOSE_IN, TRANSPOSE_OUT };
 // TRANSPOSE: reads IN [rows, columns] in FP8 and writes OUT [columns, rows].
 enum { MAGNITUDE_IN, MAGNITUDE_AMAX };
-// MAGNITUDE: raises AMAX f32 [1] to the largest magnitude of IN [elements], if that is larger.
+// MAGNITUDE: sets AMAX f32 [1] to the maximum of AMAX and the largest magnitude of IN [elements].
 enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
-// RESCALE: all f32 [slots]. Pushes AMAX, the largest magnitudes of the step, to the front of each row of HISTORY
-// [slots, history] (optional), and resets AMAX to 0. Sets SCALE to target / m, where m is the largest magnitude in
-// HISTORY (or AMAX). If m is 0 or not finite, SCALE stays unchanged. Writes FACTOR: 1 / SCALE.
+// RESCALE: operands are f32 [slots]. Pushes AMAX, the largest magnitudes of the step, to the front of each row of
+// HISTORY [slots, history] (optional), and resets AMAX to 0. Sets SCALE to target / m, where m is the largest magnitude in
+// HISTORY (without HISTORY, in AMAX). If m is 0 or not finite, SCALE stays unchanged. Writes FACTOR: 1 / SCALE.
 enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };
 // SQUARE_SUM: writes the sum of squares of IN [elements] to OUT f32 [1], or adds it if the op accumulates.
 enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };
@@ -181,10 +181,11 @@ enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };
 enum { ADAMW_HYPER, ADAMW_SCALE, ADAMW_GRADIENT, ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT,
        ADAMW_AMAX };
 // ADAMW: reads HYPER f32 [HYPER_COUNT], SCALE f32 [1] (SCALE of CLIP) and GRADIENT. Multiplies GRADIENT by SCALE, and
-// updates the moments FIRST and SECOND and the weights with the product. The weights are MASTER f32, which it copies to
-// WEIGHT if there is one, or WEIGHT if there is no MASTER. Raises AMAX f32 [1], if given, to the largest magnitude in
-// WEIGHT. If SCALE is NaN, it updates nothing, but still raises AMAX.
-// Muon: momentum, then Newton-Schulz iterations as GEMMs, then the update.
+// updates the moments FIRST and SECOND and the weights with the product. If MASTER f32 is present, it has the weights,
+// and the op copies them to WEIGHT, if present. Otherwise WEIGHT has the weights. Raises AMAX f32 [1], optional, to the
+// largest magnitude in WEIGHT. If SCALE is NaN, it updates nothing, but still raises AMAX.
+
+// The following ops are the optimizer Muon: MOMENTUM, NORMALIZE, Newton-Schulz iterations as GEMMs, then MUON.
 enum { MOMENTUM_SCALE, MOMENTUM_GRADIENT, MOMENTUM_FIRST, MOMENTUM_OUT };
 // MOMENTUM: reads SCALE f32 [1] (SCALE of CLIP) and GRADIENT. With g = SCALE * GRADIENT and d = elements_shape.factor,
 // updates FIRST += (1 - d) * (g - FIRST), then writes OUT f32 = g + d * (FIRST - g). If SCALE is NaN, it leaves FIRST
@@ -193,8 +194,8 @@ enum { NORMALIZE_IN, NORMALIZE_SUM, NORMALIZE_OUT };
 // NORMALIZE: reads IN f32 and SUM f32 [1], its sum of squares. Writes OUT = IN / sqrt(SUM).
 enum { MUON_HYPER, MUON_SCALE, MUON_UPDATE, MUON_MASTER, MUON_WEIGHT };
 // MUON: reads HYPER, SCALE f32 [1] and UPDATE, the orthogonalized momentum. Subtracts learning rate * (decay * weight +
-// elements_shape.factor * UPDATE) from each weight. The weights are MASTER f32, which it copies to WEIGHT, or WEIGHT if
-// there is no MASTER. If SCALE is NaN, it updates nothing. Otherwise SCALE has no effect; MOMENTUM has applied it.
+// elements_shape.factor * UPDATE) from each weight. MASTER and WEIGHT are as in ADAMW. If SCALE is NaN, it updates
+// nothing. Otherwise SCALE has no effect; MOMENTUM has applied it.
 enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY,
        HYPER_CORRECTION1, HYPER_CORRECTION2, HYPER_KEY_LOW, HYPER_KEY_HIGH,
        HYPER_COUNT };

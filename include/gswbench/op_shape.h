@@ -93,7 +93,7 @@ enum router_score { ROUTER_SOFTMAX, ROUTER_SIGMOID };
 // Shape of the routing ops. Rows (tokens) of a sequence compete for the capacity of an expert. Row r, counted over the
 // ranks that share the sequences, belongs to sequence r / sequence_rows % sequences.
 struct routing_shape {
-    int64_t rows, columns;               // size of this rank's part of the residual stream
+    int64_t rows, columns;               // this rank's tokens; width of the experts' inputs
     int64_t first, total;                // this rank's rows are first .. first + rows - 1 of total rows
     int64_t sequences, sequence_rows;    // with sequences = 1 and sequence_rows = total, all rows compete
     int64_t experts, top_k;
@@ -104,7 +104,7 @@ struct routing_shape {
     // 0: every expert has `capacity` slots. Otherwise slots are packed: experts follow each other in the same order
     // without gaps, each padded to a multiple of this number of rows.
     int64_t multiple;
-    int64_t taken;       // maximum rows of a sequence per expert: the most probable, of equally probable ones the first
+    int64_t taken;       // rows of a sequence that an expert takes at most: the most probable, then the first
     bool    balanced;    // experts are assigned by row number (arithmetic_assign), and logits are ignored
     double  hot;         // fraction of rows that all go to the first top_k experts
     // Coefficient of the auxiliary loss of a sequence, which is experts * sum over experts of (f * p). f is the
@@ -156,7 +156,7 @@ struct communication_shape {
     int64_t elements;    // elements of the whole buffer, for every member together
     int32_t group;       // index in plan->groups
     int32_t peer;        // send, receive, broadcast: index in the group; rotate: distance in the ring, backwards if < 0
-    int32_t channel;     // sends and receives match in order within a channel, for a group and pair of streams
+    int32_t channel;     // sends match receives in order within one channel, group and pair of streams
     int64_t ahead;       // rotate: distance in elements from this rank's OUT to the receiver's OUT in their tensor
     // Parts of an all-to-all with unequal parts; NULL: equal parts. Always NULL in a plan, since only the step knows
     // the counts.

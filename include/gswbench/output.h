@@ -13,7 +13,7 @@
 
 enum { OUTPUT_PATH_BYTES = 4096, OUTPUT_NAME_BYTES = 256 };
 
-// Returns "cannot ACTION PATH: REASON", with the reason in errno.
+// Returns the error "cannot ACTION PATH: REASON". REASON is the text of errno.
 status output_cannot(const char *action, const char *path);
 
 // An open folder. Files are created relative to its descriptor, so renaming the path does not redirect them. Zeroed:

@@ -14,19 +14,19 @@
 #include "gswbench/schedule.h"
 #include "gswbench/status.h"
 
-// A plan lists its weights and groups them into FSDP units (parameter groups), which are gathered, reduced and updated
-// together.
+// A plan lists its weights and groups them into FSDP units (parameter groups). The weights of a unit are gathered and
+// updated together, and their gradients are reduced together.
 
 // A matrix or vector of the exported model that is a part of a weight. For example, the weight "qkv" has the parts q, k
 // and v.
 enum { WEIGHT_PARTS = 5 };
 struct weight_part {
     char     name[64];                       // exported name, "model.layers.3.self_attn.q_proj.weight"
-    int64_t  stream;                         // random stream of its initial values, the same in every layout
+    int64_t  stream;                         // random stream (random.h) of its initial values, the same in every layout
     int64_t  rows, columns;                  // of the whole tensor; 1 row for a vector
     int64_t  first_row, local_rows;          // range of rows on this rank
     int64_t  first_column, local_columns;    // range of columns on this rank
-    uint32_t replica_axes;                   // mask of 1 << axis, or MESH_HEAD_COPIES: axes over which it is replicated
+    uint32_t replica_axes;                   // axes of replication: mask of 1 << axis, or MESH_HEAD_COPIES (mesh.h)
     int64_t  offset;                         // elements from the start of the weight
     bool     is_vector;
     float    deviation;    // standard deviation of the initial values
@@ -127,7 +127,7 @@ struct tensor {
     int32_t      whole;                // the tensor that this one is a part of, or its own index
     int64_t      part_offset;          // bytes from the start of the whole
     int32_t      first_op, last_op;    // indices of the first and last op that use it; -1: unused
-    int32_t      row_count;            // 1 + index in plan->row_counts: the number of rows in use; 0: all rows
+    int32_t      row_count;            // 1 + index in plan->row_counts of its number of rows in use; 0: all are in use
     bool         has_rows_across;      // the row count applies to columns, because the tensor is a transposed copy
     bool         is_packed;    // row counts also determine where the tensor starts in the whole; `offset` is not used
 };
@@ -149,7 +149,7 @@ struct plan_group {
 };
 
 // plan_group_nodes returns the number of nodes that a group spans (ranks fill nodes in order). plan_group_is_apart
-// returns whether this rank and the peer are on different nodes.
+// returns whether this rank and the member with index `peer` are on different nodes.
 int64_t plan_group_nodes(const struct plan_group *group, int64_t ranks_per_node);
 bool    plan_group_is_apart(const struct plan_group *group, int64_t peer, int64_t ranks_per_node);
 
@@ -158,7 +158,7 @@ bool    plan_group_is_apart(const struct plan_group *group, int64_t peer, int64_
 struct plan_scaling {
     int64_t linears;
     int32_t scales, factors;    // scales and their inverses, 1 before the first step; -1: none
-    int32_t amaxes;             // largest magnitudes of the current step, reset to 0
+    int32_t amaxes;             // largest magnitudes of the current step; RESCALE resets them to 0
     int32_t history;            // [slots, steps] largest magnitudes of past steps, initially 0
 };
 
@@ -174,7 +174,7 @@ struct plan {
     int64_t                    rank;
     bool                       is_zero;        // the optimizer is sharded over replicas (ZeRO-1)
     enum context               context;        // how cp ranks exchange keys and values
-    bool                       is_unplaced;    // activations have no offsets; only their total size is computed
+    bool                       is_unplaced;    // activations have no offsets; only their peak live bytes are known
 
     struct tensor *tensors;
     int32_t        tensor_count;

@@ -60,7 +60,7 @@ status plan_check_size(const struct plan_request *request);
 
 // A step is long if only its number of microbatches makes its plan too large to build; predictions then extrapolate
 // from shorter steps. plan_shorten returns the request with at most this many microbatches. plan_enough_microbatches
-// returns the number of microbatches of the longest shorter step, a multiple of 3.
+// returns the number of microbatches of the longest of these shorter steps, a multiple of 3.
 bool                plan_is_long(const struct plan_request *request);
 struct plan_request plan_shorten(const struct plan_request *request, int64_t microbatches);
 int64_t             plan_enough_microbatches(const struct plan_request *request);

@@ -67,8 +67,8 @@ struct report_list {
 };
 void report_write_list(const struct report_list *list, FILE *file);
 
-// Format values as text (report_value.c). The text stays valid until the thread has called these functions 15 more
-// times. report_number prints a real by a printf format, or "-" for NaN.
+// Format values as text (report_value.c). The text stays valid during the next 15 calls of these functions by the
+// thread. report_number prints a real by a printf format, or "-" for NaN.
 const char *report_bytes(double bytes);
 const char *report_count(double count);
 const char *report_number(const char *format, double value) __attribute__((format(printf, 1, 0)));

@@ -52,7 +52,7 @@ void   watch_close(struct watch *watch);
 struct step_progress *watch_progress(struct watch *watch);
 
 // Tells the watchdog that this rank enters a phase of this step. All ranks enter the same phases in the same order,
-// except WATCH_FILE: the others wait for a rank that has entered fewer.
+// except WATCH_FILE. So if a rank has entered fewer phases than other ranks, the others wait for this rank.
 void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
 // Tells the watchdog about work outside the job's steps, which `words` describe. WATCH_STEP: the rank works, and waits
 // only in communication ops of `plan` (NULL: none). Their groups are groups of the mesh or any two ranks.

@@ -51,8 +51,7 @@ struct waterfall_step {
 };
 void waterfall_compute(struct waterfall *waterfall, const struct waterfall_step *step);
 
-// Returns the part for exposed communication of a group along these axes: the part of the axis that claims them
-// (mesh.h).
+// Returns the part for exposed communication of a group along these axes: the part of axis_claims(axes) (mesh.h).
 enum waterfall_part waterfall_exposed(uint32_t axes);
 // Returns the part for an op's time; for a communication op, the part for its exposed time.
 enum waterfall_part waterfall_part_of(const struct plan *plan, const struct op *op);

@@ -42,8 +42,8 @@ static double median_of(const double *sorted, int64_t count)
 }
 
 // Returns the largest r for which the r-th smallest value exceeds the true median with a probability of at most
-// `chance`; 0 if there is none. It exceeds the median if fewer than r of the `count` values are below the median. So
-// the probability is the lower tail of the binomial distribution.
+// `chance`; 0 if there is none. The r-th value exceeds the median if fewer than r of the `count` values are below it.
+// So the probability is the lower tail of the binomial distribution.
 static int64_t interval_rank(int64_t count, double chance)
 {
     double  log_term = -(double)count * log(2.0);    // log P(k values below); logs, since 0.5^count underflows
