@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests that parameters of the cost model apply to all jobs: none may depend on a row, a model or a number of ranks,
-// and only a few may be fitted to published times.
+// Tests that parameters of the cost model apply to all jobs. None may depend on a row (a published job), a model or a
+// number of ranks, and only a few may be fitted to published times.
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <stdio.h>

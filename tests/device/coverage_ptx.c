@@ -3,7 +3,8 @@
 // GSWBENCH_PTX_COVERAGE. This program fails if the share is below a limit.
 #include "device.h"
 
-// In percent of kernels and of their instructions; returns 0 if one is missed.
+// Limits in percent: entries of kernels, instructions of their instructions. Returns 0 if the coverage is below a
+// limit.
 int emulator_coverage(double entries, double instructions);
 
 int main(void)

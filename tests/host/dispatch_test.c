@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests dispatch to experts and combine on the host backend. The routing is written by hand.
+// Tests dispatch to experts and combine on the host backend. The routing is written by hand. A choice is a pair of a
+// row (a token) and one of its top-k experts.
 #include <criterion/criterion.h>
 #include <string.h>
 

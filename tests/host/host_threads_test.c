@@ -55,7 +55,7 @@ Test(host_threads, change_no_bit_of_any_result)
     }
 }
 
-// Routes the middle third of the rows of three sequences. The capacity is so small that each expert drops some choices.
+// Routes the middle third of the rows of three sequences. The capacity is so small that each expert drops some rows.
 Test(host_threads, change_no_bit_of_any_routing)
 {
     struct routing_shape shape = {401, 33, 401, 1203, 3, 401, 8, 2, 2, 120, 0, 40, .auxiliary = 0.1f, .scale = 1};

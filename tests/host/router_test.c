@@ -144,8 +144,8 @@ static double reference_score(const struct routing_shape *shape, double logit)
     return shape->score == ROUTER_SIGMOID ? 1 / (1 + exp(-logit)) : exp(logit);
 }
 
-// Loss in double: the gates times their output gradients, plus the auxiliary loss of the rank's rows. Choices and
-// counts are constants.
+// Loss in double: the gates times their output gradients, plus the auxiliary loss of the rank's rows. The selected
+// experts and the counts are constants.
 static double reference_loss(const struct routing_shape *shape, const double *logits, const struct buffer *route,
                              const double *slopes)
 {

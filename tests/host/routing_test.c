@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests expert routing on the host backend against cases computed by hand.
+// Tests expert routing on the host backend against cases computed by hand. A choice is a pair of a row (a token) and
+// one of its top-k experts.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

@@ -84,8 +84,8 @@ static bool have_alike(const struct plan *a, const struct plan *b, int stream, u
     return true;
 }
 
-// Numbers of windows whose layouts are equal on the ranks of the group, and of other windows. There is a window for
-// each rank, group, stream and storage.
+// There is a window for each rank, group, stream and storage. alike: number of windows whose memory layouts are equal
+// on all ranks of the group; otherwise: number of other windows.
 struct windows {
     int alike, otherwise;
 };

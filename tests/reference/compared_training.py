@@ -64,8 +64,9 @@ class Reference:
 class TrainingTest(unittest.TestCase):
     def compare(self, config, overrides, *layouts):
         """Compares one rank in fp32 and BF16, and the layouts in fp32. Each layout is a list of arguments for run.
-        Unless GSWBENCH_ROWS=all, the commit draws one test in three that uses its first layout: layout_test compares
-        layouts with one rank. The names of class and test select the stored results."""
+        Unless GSWBENCH_ROWS=all, the commit selects one test in three, which also runs its first layout; other tests
+        run none, since layout_test compares layouts with one rank. The names of class and test select the stored
+        results."""
         if os.environ.get("GSWBENCH_ROWS") != "all":
             drawn = (zlib.crc32(self._testMethodName.encode()) + int(os.environ.get("GSWBENCH_DRAW", 0))) % 3 == 0
             layouts = layouts[:1] if drawn else ()

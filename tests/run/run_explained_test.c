@@ -114,7 +114,7 @@ static double load_real(json_t *document, const char *path)
     return real_at(json_array_get(json_object_get(document, "expert_load"), 0), path);
 }
 
-// Two ranks run two microbatches each. Balanced routing gives each expert an equal share of choices.
+// Two ranks run two microbatches each. Balanced routing assigns the same number of tokens to each expert.
 Test(run_explained, reports_a_balanced_load_as_fair)
 {
     json_t *document = run_json(MIXTURE " --ranks 2 --set train.routing=balanced", EXIT_VALID);
@@ -129,7 +129,7 @@ Test(run_explained, reports_a_balanced_load_as_fair)
     json_decref(document);
 }
 
-// With capacity factor 1, experts drop all choices beyond an equal share.
+// With capacity factor 1, experts drop all tokens beyond an equal share.
 Test(run_explained, reports_what_experts_drop)
 {
     json_t *document = run_json(MIXTURE " --set model.capacity_factor=1", EXIT_VALID);

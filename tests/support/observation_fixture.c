@@ -39,7 +39,7 @@ static void observe(struct observation *observation, int64_t rank)
 void fixture_observe(struct result *result, int64_t ranks)
 {
     result->mesh.world        = ranks;
-    result->peak              = NAN;    // a few ranks cannot be as fast as the fixture's 64
+    result->peak              = NAN;    // unknown: a few ranks cannot compute these steps at a real peak
     result->ranks             = memory_resize(result->ranks, (size_t)ranks * sizeof(*result->ranks));
     result->observations      = memory_resize(result->observations, (size_t)ranks * sizeof(*result->observations));
     result->rank_count        = ranks;

@@ -42,7 +42,8 @@ static struct training train(struct comm *comm, enum layout layout)
     return training;
 }
 
-// Trains twice and compares. Returns the number of failures on rank 0.
+// Trains twice with processes, once with threads, and once on one rank, and compares them as described above. Returns
+// the number of failures on rank 0.
 static int compare(struct comm *comm, enum layout layout)
 {
     struct training first  = train(comm, layout);

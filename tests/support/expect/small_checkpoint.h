@@ -5,7 +5,7 @@
 #include "folder.h"
 #include "gswbench/plan.h"
 
-// Setup of each test; remove_folder is the teardown. It does not create weights_folder.
+// Set-up of each test; remove_folder is the teardown. Creates the folder of the test, but not weights_folder in it.
 void make_base(void);
 
 extern char weights_folder[64];
