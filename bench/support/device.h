@@ -34,7 +34,7 @@ void device_require(status result);
 
 // A case of a benchmark. It is the first member of the benchmark's own struct.
 struct device_case {
-    const char *name;    // "gemm/8192x8192x8192-nn"
+    const char *name;    // such as "gemm/8192x8192x8192-nn"
     void (*run)(struct device *device, const struct device_case *one);
 };
 

@@ -121,7 +121,7 @@ Test(compare, fails_where_the_second_is_slower_than_allowed)
 }
 
 // All steps of the second run are 10 % slower, and every second block of ten steps is a further 30 % slower. So the
-// speed changes more within this run than between the two runs, and compare must answer AMBIGUOUS.
+// speed changes within this run about as much as between the two runs, and compare must answer AMBIGUOUS.
 Test(compare, says_that_it_cannot_tell)
 {
     char base[128], restless[128];

@@ -6,7 +6,7 @@
 
 #include "host.h"
 
-// The routing has three rows and two experts with three slots each. Of row 1, the second choice is dropped.
+// The routing has three rows and two experts with three slots each. The second choice of row 1 is dropped.
 static const struct routing_shape moves     = {.rows = 3, .columns = 5, .experts = 2, .capacity = 3, .top_k = 2};
 static const int32_t              slots[]   = {3, 0, 4, -1, 1, 5};
 static const int32_t              sources[] = {1, 4, -1, 0, 2, 5};

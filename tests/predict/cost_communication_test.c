@@ -190,7 +190,7 @@ Test(cost_communication, exchanges_all_with_all_at_a_rate_of_its_own)
     set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
     fixture.hardware.exchange_efficiency.value = 0.64;
     expect_seconds(cost_of(&fixture).seconds, moved / 64e9 + latency);
-    fixture.hardware.node_efficiency.value = 0.5;    // the limit of every collective
+    fixture.hardware.node_efficiency.value = 0.5;    // limits all collectives, and now also this all-to-all
     expect_seconds(cost_of(&fixture).seconds, moved / 50e9 + latency);
     fixture.hardware.node_efficiency.value = 1.0;
     fixture.op.kind                        = OP_ALL_GATHER;

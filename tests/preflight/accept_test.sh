@@ -58,7 +58,7 @@ row() {    # row NAME SECONDS: writes a configuration with this published step t
     printf '%s\n' '[model]' 'preset = tiny-llama' 'layers = 1' '[parallel]' 'dp = auto' '[train]' 'sequence = 128' \
         'micro_batch = 1' 'global_batch = 32' '[when ranks=4]' "published.step_seconds = $2" >"$1.ini"
 }
-decide() {    # decide EXIT_CODE NAME PATTERN
+decide() {    # decide EXIT_CODE NAME PATTERN: runs accept on NAME.ini, and expects this exit code and line
     local code=15
     disturbed='^CANNOT TELL  the run is degraded|^outlier: .* gemm .* takes .* longer$'
     for ((i = 0; i < 4 && code == 15; i++)); do

@@ -11,7 +11,7 @@ job=(mpirun --allow-run-as-root -np 4 bash -c 'echo $$ >"pid.$OMPI_COMM_WORLD_RA
     --config tiny-llama --layers 1 --backend host --comm mpi --set run.hang_seconds=2 --set train.micro_batch=1
     --set train.global_batch=4 --set parallel.fsdp=2 --set parallel.dp=2)
 
-expect_hang() {    # expect_hang RANK STATE WHY WHAT
+expect_hang() {    # expect_hang RANK STATE WHY WHAT: one message names RANK, its process state, reason and activity
     expect "^gswbench: hang: rank $1 \([^ ]+, pid $(<"pid.$1"), state $2\): $3; no progress for [23]\.[0-9] s; last: $4; [0-9]+ others? wait$"
     [ "$(grep -c '^gswbench: ' output)" = 1 ] || complain "more than one message"
     unexpected '^drain:'

@@ -40,7 +40,7 @@ expect '^link within a node: .* 2 links; no limit applied: other programs use th
 expect '^drain: none$'
 
 # Invalid requests are refused in one line, before anything is measured.
-refuse() {    # refuse CODE PATTERN ARGUMENT...
+refuse() {    # refuse CODE PATTERN ARGUMENT...: expects this exit code and only this message
     run "$1" "$GSWBENCH" preflight --backend host --layers 1 "${@:3}"
     expect "^gswbench: $2$"
     [ "$(wc -l <output)" -le 2 ] || complain "more than the error"

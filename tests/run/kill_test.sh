@@ -144,7 +144,7 @@ signals=(TERM INT HUP USR1)
 for ((i = 0; i < ${GSWBENCH_SIGNALS:-3}; i++)); do
     signal=${signals[RANDOM % 4]} whom=$((RANDOM % 3)) twice=$((RANDOM % 3))
     begin "$((RANDOM % 2)).$((RANDOM % 9 + 1))"
-    until [ $signal != USR1 ] || [ -n "$(ranks)" ]; do    # mpirun forwards it to ranks that exist
+    until [ $signal != USR1 ] || [ -n "$(ranks)" ]; do    # mpirun forwards USR1 to its ranks, so one must exist
         sleep 0.02
     done
     mapfile -t processes < <(ranks)

@@ -17,13 +17,13 @@ rank() {
     echo $code >"code$number"
 }
 export -f rank
-launch() {    # launch FOLDER RANKS ARGUMENTS [ARGUMENTS_OF_RANK_1]
+launch() {    # launch FOLDER RANKS ARGUMENTS [ARGUMENTS_OF_RANK_1]: starts a job by mpirun in FOLDER
     mkdir -p "$1"
     echo "$3" >"$1/all"
     [ $# -lt 4 ] || echo "$4" >"$1/rank1"
     (cd "$1" && TMPDIR=$PWD timeout 60 mpirun -np "$2" bash -c rank >output 2>&1 </dev/null || echo "launcher: $?" >>output) &
 }
-alone() {    # alone FOLDER RANK_VARIABLE SIZE: starts two of four processes that cannot find each other
+alone() {    # alone FOLDER RANK_VARIABLE SIZE: starts ranks 0 and 1 without a launcher, so they cannot connect
     mkdir "$1"
     for number in 0 1; do
         # shellcheck disable=SC2086
