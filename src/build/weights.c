@@ -17,8 +17,8 @@ static const int64_t streams_of_experts  = INT64_C(1) << 40;
 static const int64_t streams_of_adapters = INT64_C(1) << 42;
 
 // Order of weights in an FSDP unit. Weights that are replicated over tp come first, so that one all-reduce can sum
-// their gradients. The first of these are norms of single heads, because a rank's gradient covers only its own heads.
-// Linears, adapters and experts can form separate units.
+// their gradients. The first of these are norms of single heads: a rank's gradient covers only its own heads, so it is
+// summed even without sequence parallelism. Linears, adapters and experts can form separate units.
 enum order {
     ORDER_OF_HEADS,
     ORDER_REPLICATED,

@@ -20,13 +20,14 @@ enum {
     VALUE_GATES,
     VALUE_SOURCES,
     VALUE_COUNTS,
-    // VALUE_EXPERT_IN, VALUE_FC1 and VALUE_S only mark steps: the tensors of each expert are in struct expert_values.
+    // VALUE_EXPERT_IN, VALUE_FC1 and VALUE_S only order the forward steps, and have no tensor. The tensors of each
+    // expert are in struct expert_values.
     VALUE_EXPERT_IN,
     VALUE_FC1,
     VALUE_S,
     VALUE_EXPERT_OUT,      // expert outputs [slots, width of experts], after the all-to-all back to the tokens' ranks
     VALUE_TOKEN_COUNTS,    // dropless: number of tokens that this rank sends to each expert
-    VALUE_RECEIVED,        // dropless: tokens that each local expert receives from each rank; -1: one rank
+    VALUE_RECEIVED,        // dropless: tokens that each local expert receives per rank; -1: the group has one rank
     VALUE_SHARED_FC1,      // output of fc1 of the shared experts
     VALUE_SHARED_S,
     VALUE_DOWN,              // tokens projected to expert_hidden; unused without projections
@@ -35,7 +36,8 @@ enum {
     VALUE_SLOT_GRADIENTS,    // gradient of the dispatched rows; exists only during the backward pass
 };
 
-// Shared experts (experts_shared.c). In models without them, these functions append no op and return -1.
+// Shared experts (experts_shared.c). experts_are_shared returns whether the model has them. If it does not, the other
+// functions append no op and return -1.
 bool    experts_are_shared(const struct sublayer *sublayer);
 void    experts_shared_declare(struct declarations *declarations, int32_t *weights);
 void    experts_shared_append_fc1(struct sublayer *sublayer);
@@ -56,9 +58,9 @@ int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_
 
 // Returns a new tensor [slots, width of experts]. A slot is a row of the send buffer: one token for one of its experts.
 int32_t experts_new_slots(struct builder *builder, const char *name);
-// Copies each token's row of `in` to the slots of its experts, times its gates (-1: not scaled).
+// Copies each token's row of `in` to the slots of the token's experts, times the gates (gates = -1: not scaled).
 void experts_fill_slots(struct sublayer *sublayer, const char *role, int32_t in, int32_t gates, int32_t slots);
-// Sums the slots of each token's experts, times its gates (-1: not scaled), into `out`. adds: adds to `out`.
+// Sums the slots of each token's experts, times the gates (gates = -1: not scaled), into `out`. adds: adds to `out`.
 void experts_sum_choices(struct sublayer *sublayer, const char *role, int32_t slots, int32_t gates, int32_t out,
                          bool adds);
 // Returns the gradient of the gates: for each expert that a token chooses, the dot product of the token's row and slot.

@@ -20,8 +20,8 @@ enum {
 };
 enum { LINEAR_KV_DOWN, LINEAR_KV_UP, LINEAR_Q_UP, LINEAR_PROJECTION, LINEAR_Q_DOWN };
 enum {
-    VALUE_KV_DOWN = VALUE_ATTENTION_END,    // [shard_tokens, kv_rank]
-    VALUE_KEY_ROPE,                         // [shard_tokens, rope_dim]
+    VALUE_KV_DOWN = VALUE_ATTENTION_END,    // compressed keys and values [shard_tokens, kv_rank]
+    VALUE_KEY_ROPE,                         // key part that all heads share, before RoPE [shard_tokens, rope_dim]
     VALUE_KV_STATISTICS,                    // mean and 1 / deviation of the latent's norm [shard_tokens, 2]
     VALUE_KV_LATENT,                        // normalised latent [shard_tokens, kv_rank]
     VALUE_Q_DOWN,                           // VALUE_Q_*: the same tensors for queries; -1 if queries are not compressed

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kind of Mamba-2: input projection to z, x, B, C and dt, causal convolution of x, B and C, selective
-// scan, norm gated by z, output projection. tp shards heads and groups. tokens: tokens of a microbatch on this rank.
+// scan, norm gated by z, output projection. tp shards heads and groups. On this rank: tokens: tokens of a microbatch;
+// inner: heads x head size, the width of z and x; channels: width of x, B and C; packed: width of z, x, B, C and dt.
 #include <inttypes.h>
 
 #include "gswbench/layer_kind.h"

@@ -157,7 +157,7 @@ int32_t experts_append_row_counts(struct sublayer *sublayer)
     return first;
 }
 
-// In recompute, the op adds no routing statistics, because the forward pass has already counted the rows.
+// In recompute, OP_ROUTE_FORWARD adds no routing statistics, because the forward pass has already counted the rows.
 void experts_append_route(struct sublayer *sublayer)
 {
     struct builder             *builder = sublayer->builder;

@@ -50,7 +50,8 @@ static double seconds_at(const struct series *series, int size)
 
 // Whether NCCL changes its protocol at about the same message size in both series. This holds for all-gathers and
 // reduce-scatters on the same GPUs, because both use the same ring. An all-reduce is a reduce-scatter and an
-// all-gather, so both are related to it. All-to-alls are related to all-to-alls on other numbers of GPUs.
+// all-gather, so these two are related to an all-reduce. All-to-alls are related to all-to-alls on other numbers of
+// GPUs.
 static bool is_related(const struct series *series, const struct series *other)
 {
     return series->collective == COLLECTIVE_ALL_TO_ALL
@@ -60,7 +61,7 @@ static bool is_related(const struct series *series, const struct series *other)
 }
 
 // Starts at `size` and searches in steps of `step` for a message size at which both series have a time. Sets `size` to
-// it, or to -1 if there is none. Returns the logarithm of the ratio of the two times.
+// this message size, or to -1 if there is none. Returns the logarithm of the ratio of the two times.
 static double find_ratio(const struct series *series, const struct series *other, int *size, int step)
 {
     while (*size >= 0 && *size < COLLECTIVE_SIZES) {

@@ -69,7 +69,7 @@ enum amount {
     GATE_ELEMENTS,       // elements of the activation's input
     ROTATED_ELEMENTS,    // elements of Q and K
     ADAPTER_INPUTS,      // elements of the input of a LoRA adapter (forward), and of its gradient (backward)
-    ADAPTER_SUMS,        // elements that LoRA kernels scale or add: output twice, output and input gradients once
+    ADAPTER_SUMS,        // elements that LoRA kernels scale or add: outputs twice, gradients of outputs and inputs once
     SUMMED_ELEMENTS,     // elements of the input gradients of separate linears, and of their sum
     ROUTER_KERNELS,      // kernels of the router, in addition to one
     SCALE_KERNELS,       // kernels that find the scale of a cast, in addition to one
@@ -159,8 +159,8 @@ static const struct launches {
 };
 
 // For each part of a layer, the smallest value of option launch_graphs with which the framework captures the part in a
-// CUDA graph; 0: LAUNCH_GRAPHS_ATTENTION. It never captures dense MLPs, nor parts with a row count that the router
-// determines.
+// CUDA graph; 0: LAUNCH_GRAPHS_ATTENTION. The framework never captures dense MLPs, nor parts with a row count that the
+// router determines.
 enum { NEVER = ANY };
 static const uint8_t graphs[MODEL_PARTS] = {
     [PART_MLP_NORM] = LAUNCH_GRAPHS_ROUTER,   [PART_ROUTER] = LAUNCH_GRAPHS_ROUTER,
@@ -479,9 +479,9 @@ double predict_software_bytes(const struct software_config *software, const stru
     return is_cast ? share * cast_bits(plan) / bits : share;
 }
 
-// Sets the host time to launch an op. Only layers of models with experts have launch times. The kernel of an all-to-all
-// that sends a token once per node (expert_nodes) also sorts the rows, so it costs no launch. Dropless routing
-// synchronizes: the host reads the tokens per expert before it continues.
+// Sets the host time to launch an op. Only layers of models with experts have launch times. If a token is sent once per
+// node (expert_nodes), one kernel sorts the rows and sends them. Only the sorting op then has a launch time, and the
+// all-to-all has none. Dropless routing synchronizes: the host reads the tokens per expert before it continues.
 void predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct software_config *software = machine->software;

@@ -18,7 +18,8 @@ static void add_stalls(struct waterfall *waterfall, const struct machine *machin
     }
 }
 
-// Returns the dependency of the task that its op does not have, or -1. pipeline.c adds at most one.
+// Returns the dependency (index of a task) that pipeline.c added to the task and that the op does not have; -1: none.
+// pipeline.c adds at most one.
 static int32_t find_held(const struct task *task, const struct op *op)
 {
     for (int w = 0; w < task->wait_count; w++) {

@@ -83,8 +83,9 @@ static int64_t bytes_of(const struct plan *plan, enum tensor_content content)
 }
 
 // Returns the bytes of GEMM outputs that a layer saves. With selective recompute, the framework saves the output of
-// every second linear of a layer: q, v, gate and down of q, k, v, projection, gate, up, down. No backward op reads the
-// output of down, so a compiler drops it. Without a compiler (option keeps_unread) it stays in memory.
+// every second linear of a layer. The linears are q, k, v, projection, gate, up and down, so it saves the outputs of q,
+// v, gate and down. No backward op reads the output of down, so a compiler drops it. Without a compiler (option
+// keeps_unread) this output stays in memory.
 static int64_t second_gemms(const struct walk *walk)
 {
     const struct plan *plan = walk->plan;

@@ -111,7 +111,8 @@ void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *requ
 
 // Lower bound of the cost of one layer for one microbatch (sweep_rough.c). Layouts that shard a layer in the same way
 // share one sweep_layer. sweep_find_rough_bound computes a bound of a layout from it, and sweep_find_actions a tighter
-// bound that follows the pipeline schedule. All fields are zero if the model has different kinds of layers.
+// bound that follows the pipeline schedule. All fields are zero if the model has different kinds of layers, if
+// microbatches overlap, or if weight gradients are delayed.
 struct sweep_layer {
     struct sweep_action first[SCHEDULE_PASSES];    // pass through a chunk with a single layer
     double              more[SCHEDULE_PASSES];     // seconds that each further layer of a chunk adds

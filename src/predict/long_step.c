@@ -48,8 +48,8 @@ static void extend_waterfall(struct waterfall *waterfall, const struct short_ste
     }
 }
 
-// Extrapolates the memory. Once the pipeline is full, it grows with the microbatches only if the framework has a buffer
-// for each microbatch.
+// Extrapolates the memory. Once the pipeline is full, the memory grows with the microbatches only if the framework has
+// a buffer for each microbatch.
 static void extend_footprint(struct footprint *footprint, const struct footprint *first, double more)
 {
     for (int part = 0; part < FOOTPRINT_PARTS; part++) {

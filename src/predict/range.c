@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Estimates the error of a predicted step time. It changes each input by its standard deviation, one at a time, and
-// adds the squares of the resulting changes of the step time, as for independent errors. One of the inputs is the
-// prediction error that was fitted for this GPU.
+// Estimates the error of a predicted step time. Each input is changed by its standard deviation, one input at a time.
+// The estimate is the root of the sum of the squared changes of the step time, as for independent errors. The sum
+// includes the prediction error that was fitted for this GPU.
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -24,7 +24,7 @@ struct load {
 struct loads {
     const struct plan *plan;
     const struct task *tasks;
-    double             processors, sm_margin;    // INFINITY: communication takes no SMs
+    double             processors, sm_margin;    // processors: SMs; INFINITY: communication takes none
     struct load       *of;                       // [1 + microbatches]; [0]: ops of no microbatch
     double             largest[STREAM_COUNT];    // largest share of the SMs that an op of the stream takes
 };

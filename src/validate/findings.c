@@ -12,7 +12,7 @@ enum origin { ORIGIN_HELD, ORIGIN_MADE, ORIGIN_RECEIVED, ORIGIN_NONE };
 
 struct origin_found {
     int32_t origin;    // enum origin
-    int32_t op;        // the op that produced or received it; below 0: no op
+    int32_t op;        // the op that produced or received the value; below 0: no op
     char    text[200];
 };
 

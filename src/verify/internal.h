@@ -46,8 +46,8 @@ struct skeleton {
 
 // State of a verification. An axis is distinct if the communication of ranks along it differs in more than the ranks'
 // coordinates. Ranks with the same coordinates on the distinct axes form a class. The rank with coordinate 0 on all
-// other axes represents it. To compare ranks, a peer is described by its coordinate along distinct axes, and by its
-// distance along the other axes.
+// other axes represents the class. To compare ranks, a peer is described by its coordinate along distinct axes, and by
+// its distance along the other axes.
 struct verification {
     const struct job_plans *plans;
     struct job_proof       *proof;

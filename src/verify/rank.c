@@ -93,8 +93,8 @@ static void cut_segments(struct verifier *verifier)
     }
 }
 
-// Marks the bytes of accumulated gradients that no op writes as valid to read: the padding between weights, which stays
-// zero because ops write the gradients of single weights. Sharded gradients are written as whole slices, including
+// Marks the padding between the weights in accumulated gradients as valid to read. No op writes this padding, because
+// ops write the gradients of single weights, so it stays zero. Sharded gradients are written as whole slices, including
 // padding.
 static void mark_gradient_padding(struct verifier *verifier)
 {
