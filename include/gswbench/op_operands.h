@@ -171,8 +171,8 @@ enum { MAGNITUDE_IN, MAGNITUDE_AMAX };
 // MAGNITUDE: sets AMAX f32 [1] to the maximum of AMAX and the largest magnitude of IN [elements].
 enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
 // RESCALE: operands are f32 [slots]. Pushes AMAX, the largest magnitudes of the step, to the front of each row of
-// HISTORY [slots, history] (optional), and resets AMAX to 0. Sets SCALE to target / m, where m is the largest magnitude in
-// HISTORY (without HISTORY, in AMAX). If m is 0 or not finite, SCALE stays unchanged. Writes FACTOR: 1 / SCALE.
+// HISTORY [slots, history] (optional), and resets AMAX to 0. Sets SCALE to target / m, where m is the largest magnitude
+// in HISTORY (without HISTORY, in AMAX). If m is 0 or not finite, SCALE stays unchanged. Writes FACTOR: 1 / SCALE.
 enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };
 // SQUARE_SUM: writes the sum of squares of IN [elements] to OUT f32 [1], or adds it if the op accumulates.
 enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };
