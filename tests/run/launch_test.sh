@@ -23,7 +23,7 @@ launch() {    # launch FOLDER RANKS ARGUMENTS [ARGUMENTS_OF_RANK_1]: starts a jo
     [ $# -lt 4 ] || echo "$4" >"$1/rank1"
     (cd "$1" && TMPDIR=$PWD timeout 60 mpirun -np "$2" bash -c rank >output 2>&1 </dev/null || echo "launcher: $?" >>output) &
 }
-alone() {    # alone FOLDER RANK_VARIABLE SIZE: starts ranks 0 and 1 without a launcher, so they cannot connect
+alone() {    # alone FOLDER RANK_VARIABLE SIZE: starts ranks 0 and 1 of SIZE without a launcher
     mkdir "$1"
     for number in 0 1; do
         # shellcheck disable=SC2086
