@@ -78,9 +78,9 @@ static double measure(const struct shape *shape, struct backend *backend, struct
 int main(void)
 {
     static const struct shape shapes[] = {
-        {"one lane", NEVER + 1, 1},
-        {"two lanes, a transfer every 64 ops, awaited 32 ops later", 64, 32},
-        {"two lanes, a transfer every 8 ops, awaited 4 ops later", 8, 4},
+        {"one stream", NEVER + 1, 1},
+        {"two streams, a collective every 64 ops, awaited 32 ops later", 64, 32},
+        {"two streams, a collective every 8 ops, awaited 4 ops later", 8, 4},
     };
     struct backend backend;
     struct comm    comm;

@@ -61,7 +61,7 @@ static void find_ops(struct device_block *bench)
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
         if (op->stream != STREAM_COMPUTE) {
-            FATAL(EXIT_INTERNAL, "a plan of one rank has ops beside the compute lane");
+            FATAL(EXIT_INTERNAL, "a plan of one rank has ops on streams other than compute");
         }
         for (int slot = 0; slot < op->operand_count; slot++) {
             if (op->operand[slot] >= 0) {
