@@ -9,12 +9,13 @@
 
 #include "gswbench/watch.h"
 
-// The communication op that a rank executes on one stream, as its watchdog publishes it.
+// A copy of the state of one stream of a rank. The last three fields describe the communication op in progress, as the
+// rank's watchdog saw it at its last poll.
 struct stream_slot {
-    int32_t  op;      // index in the plan of the last op that was started; -1: none
-    uint32_t axes;    // mesh axes of the op's group; 0: not a communication op
+    int32_t  op;      // index in the plan of the last op that was started, of any kind; -1: none
+    uint32_t axes;    // mesh axes of the op's group; 0: no communication op is in progress
     uint32_t mark;    // hash of the op's kind and size
-    int32_t  peer;    // the rank with which it exchanges data; -1: all ranks of the group
+    int32_t  peer;    // the only rank with which the op exchanges data; -1: all ranks of the group
 };
 
 enum { SHOWN_BYTES = 160 };    // size of a description
