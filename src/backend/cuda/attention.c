@@ -193,9 +193,9 @@ static status take_fastest(struct trial *trial)
 }
 
 // Selects the fastest of cuDNN's plans for a shape. The times come from trial runs on scratch operands, or from the
-// cache of an earlier run. Every plan must run once, because a finalized plan may still fail to execute. In
-// deterministic mode the first plan that runs is selected. Fails if none runs; EXIT_MEMORY or EXIT_OUTPUT mean that
-// plans could not be tried.
+// cache of an earlier run. A plan is selected only if it has run here, because a finalized plan may still fail to
+// execute. In deterministic mode the first plan that runs is selected. Fails if none runs; EXIT_MEMORY or EXIT_OUTPUT
+// mean that plans could not be tried.
 static status try_plans(struct cuda *cuda, struct cudnn_attention *cudnn, struct cudnn_entry *entry,
                         const struct op *op)
 {
