@@ -78,9 +78,9 @@ uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes);
 // FSDP units (parameter groups): the following functions gather their weights, reduce their gradients, and update the
 // tensors that hold them.
 
-// Returns the number of units in the model. The place of a unit is its index in the model. The first units have the
-// places of their blocks (struct block). Then follow units of experts, one per layer with experts, units of linears and
-// units of adapters.
+// The place of a unit is its index in the model: 0 is the embedding, l + 1 is layer l; the head and MTP modules follow.
+// After them come the experts of each layer that has any, then the linears of each layer, then the adapters, if these
+// form separate units. unit_places returns the number of places. A place without weights of its own has no unit.
 int64_t unit_places(const struct builder *builder);
 int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_layer);
 // With FP8 weights or Muon, the linears of a block form a separate unit, because a unit has one format and optimizer.

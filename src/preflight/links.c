@@ -120,7 +120,8 @@ struct links {
     struct samples *samples;    // [player]: samples of the links from this player to this rank
 };
 
-// One measurement of two ranks in a round. Ranks gather the speeds of the data that they received from their partner.
+// A measurement of a rank with its partner in a round. rate (bytes/s) and latency (s) describe the link from the
+// partner to this rank, by its samples so far. seconds: duration of the measurement. All ranks gather the visits.
 struct visit {
     int64_t partner;    // rank of the partner; -1: none
     double  rate, latency, seconds;

@@ -13,7 +13,7 @@
 #include "gswbench/signals.h"
 #include "internal.h"
 
-// Ends rank 0 after a signal. The watchdog thread calls it.
+// Ends rank 0 after a signal, or (signal 0) after its launcher has ended. The watchdog thread calls it.
 static void leave(void *context, int signal)
 {
     (void)context;

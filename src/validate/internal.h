@@ -84,8 +84,8 @@ struct found {
 // ops.c: returns a hash of everything that determines the output of an op; 0: the op cannot be tested alone.
 uint64_t ops_task(const struct plan *plan, const struct op *op, uint64_t fingerprint);
 
-// numbers.c: inputs for tests of single ops. They are the same on every rank, and the product of a GEMM is known. After
-// `count` numbers, an operand repeats them.
+// numbers.c: inputs for tests of single ops. They are the same on every rank, and the product of a GEMM is known. An
+// operand with more than `count` elements repeats the `count` numbers.
 struct numbers {
     float  *number;    // [count]
     int64_t count;
