@@ -73,7 +73,7 @@ const char *report_bytes(double bytes);
 const char *report_count(double count);
 const char *report_number(const char *format, double value) __attribute__((format(printf, 1, 0)));
 
-// Write one CSV cell. Text is quoted as needed; a number that is not finite gives an empty cell.
+// Write one CSV cell. Text is quoted; a number that is not finite gives an empty cell.
 void csv_write_text(const char *from, FILE *file);
 void csv_write_real(double value, FILE *file);
 

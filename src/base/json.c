@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/json.h"
 #include "gswbench/number.h"
 #include "gswbench/text.h"
 

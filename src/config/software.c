@@ -48,7 +48,7 @@ const struct option software_options[] = {
     INTEGER_OPTION (software_config, router_kernels, "1", 1, 256, "kernels of a router in the forward pass"),
     QUANTITY_OPTION(software_config, expert_bytes, "1", 0.1, 32, "memory traffic of token permutation and unpermutation, relative to gswbench"),
     QUANTITY_OPTION(software_config, expert_copies, "0", 0, 32, "copies of the experts' rows per pass of a layer, if a rank has several experts"),
-    QUANTITY_OPTION(software_config, expert_gap, "0", 0, 1, "host seconds per pass of a MoE layer with one expert per rank; each further expert adds half of it, in FP8 and FP4 all of it unless expert_groups = yes"),
+    QUANTITY_OPTION(software_config, expert_gap, "0", 0, 1, "host seconds per pass of a MoE layer with one BF16 expert per rank; each further expert adds half of it. In FP8 and FP4 each expert counts twice unless expert_groups = yes"),
     QUANTITY_OPTION(software_config, expert_bandwidth, "0", 0, 1e18, "expert_nodes = yes: bytes/s that the SMs of the all-to-all move within a node, with the rank's own share, as 432e9 for 24 SMs of DeepEP; 0: limited by the links only"),
     QUANTITY_OPTION(software_config, expert_exchange, "0", 0, 1, "expert_nodes = yes: additional seconds of an all-to-all per byte received (each token once), for its metadata and reordering"),
     QUANTITY_OPTION(software_config, expert_launch, "0", 0, 1, "host seconds per launch step in a pass of a MoE layer: a norm, a GEMM with its gradients, or an all-to-all; a cast or a collective of tp or cp is half a step, and work that repeats per expert counts once; an op starts no earlier than its launch"),

@@ -39,7 +39,7 @@ const struct option parallel_options[] = {
     INTEGER_OPTION(parallel_config, zero, "0", 0, 1, "1: shard the optimizer over dp x cp (ZeRO-1)"),
     CHOICE_OPTION (parallel_config, zero_gather, "optimizer", zero_gather_names, "zero = 1: gather updated weights during the optimizer, or during the first forward pass of the next step"),
     CHOICE_OPTION (parallel_config, gradient_reduce, "step", gradient_reduce_names, "reduce gradients over dp x cp once per step, or after every microbatch, overlapped with its backward pass (DDP without no_sync); with microbatch and zero = 1, a rank keeps only the gradients that its optimizer reads"),
-    INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "fsdp > 1 or zero_gather = forward: blocks whose weights are gathered ahead of use"),
+    INTEGER_OPTION(parallel_config, prefetch, "1", 0, 64, "fsdp > 1 or zero_gather = forward: FSDP units (the experts of a block, or all its other weights) gathered ahead of use"),
     CHOICE_OPTION (parallel_config, reshard, "always", reshard_names, "fsdp > 1: blocks whose gathered weights are freed after the forward pass and gathered again"),
     BOOLEAN_OPTION(parallel_config, shard_over_cp, "no", "cp > 1: shard weights, gradients and optimizer over fsdp x cp"),
     CHOICE_OPTION (parallel_config, context, "gather", context_names, "cp > 1: ring attention, all-gather of keys and values, or all-to-all between heads and positions (Ulysses)"),

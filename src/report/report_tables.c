@@ -218,7 +218,7 @@ static const char how_to_read[] =
     "recompute, published counts as the publication of this system does. MFU needs a device with a known peak.</dd>"
     "<dt>Where a step goes</dt><dd>One step after the measured ones, with a time for each op, on the rank that "
     "computes longest. Communication counts only while no compute overlaps it: exposed-tp is exposed communication of "
-    "tensor parallelism. A negative part did less work than the convention counts.</dd>"
+    "tensor parallelism.</dd>"
     "<dt>Pipeline, memory over the step</dt><dd>The same step: one bar for each microbatch on a stage, with stalls "
     "between bars; and the device memory of rank 0. Activations are allocated and freed, all other memory is "
     "constant.</dd>"

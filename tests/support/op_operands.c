@@ -60,13 +60,9 @@ void poison(const struct buffer *buffer, int64_t first, int64_t count)
 // Returns a valid index for the operand: a token, an expert, a slot of an expert, or the source of a slot.
 static int64_t draw_index(const struct op *op, int slot, int64_t i, uint64_t key)
 {
-    const struct routing_shape *routing   = &op->shape.routing;
-    uint32_t                    slots     = (uint32_t)routing_slots(routing);
-    int64_t                     source    = i / 7 * 6 + i % 7 - (i % 7 > 3);
-    bool                        is_factor = slot == GEMM_INVERSE_SCALE_A || slot == GEMM_INVERSE_SCALE_B;
-    if (op->kind == OP_GEMM && is_factor && scaling_is_nv((enum scaling)op->shape.gemm.scaling_a)) {
-        return true;    // these block scales are unsigned (UE4M3)
-    }
+    const struct routing_shape *routing = &op->shape.routing;
+    uint32_t                    slots   = (uint32_t)routing_slots(routing);
+    int64_t                     source  = i / 7 * 6 + i % 7 - (i % 7 > 3);
     switch (AT(op->kind, slot)) {
     case AT(OP_ROUTE_BACKWARD, ROUTE_GRADIENT_CHOICES):    // a token chooses no expert twice
         return (i / routing->top_k * 5 + i % routing->top_k) % routing->experts;
@@ -87,6 +83,10 @@ static bool is_positive(const struct op *op, int slot)
 {
     if (op_is_fused(op) && slot > OP_FUSED) {
         return true;
+    }
+    bool is_scale = slot == GEMM_INVERSE_SCALE_A || slot == GEMM_INVERSE_SCALE_B;
+    if (op->kind == OP_GEMM && is_scale && scaling_is_nv((enum scaling)op->shape.gemm.scaling_a)) {
+        return true;    // these block scales are unsigned (UE4M3)
     }
     switch (AT(op->kind, slot)) {
     case AT(OP_ROUTE_BACKWARD, ROUTE_GRADIENT_COUNTS):

@@ -372,6 +372,11 @@ static status check_device(const struct cuda *cuda, const struct gemm_key *key)
     if (failed(&checked)) {
         return fail("[run] backend = cuda: %.900s", checked.text);
     }
+    if (key->a == FORMAT_E2M1 && cuda->capability < FIRST_WITH_BLOCKS) {
+        return fail("[precision] compute = fp4: device %d has compute capability %d.%d, but FP4 needs 10.0 or newer "
+                    "(B200 and its successors): use compute = fp8",
+                    cuda->number, cuda->capability / 10, cuda->capability % 10);
+    }
     if (format_is_low_precision(key->a) && cuda->capability < FIRST_WITH_FP8) {
         return fail("[precision] compute = fp8: device %d has compute capability %d.%d, but FP8 needs 8.9 or newer "
                     "(H100, H200 and their successors): use bf16",
@@ -382,11 +387,6 @@ static status check_device(const struct cuda *cuda, const struct gemm_key *key)
                     key->a == FORMAT_E2M1                ? "nvfp4"
                     : key->shape.scaling_a == SCALING_MX ? "mxfp8"
                                                          : "block");
-    }
-    if (key->a == FORMAT_E2M1 && cuda->capability < FIRST_WITH_BLOCKS) {
-        return fail("[precision] compute = fp4: device %d has compute capability %d.%d, but FP4 needs 10.0 or newer "
-                    "(B200 and its successors): use compute = fp8",
-                    cuda->number, cuda->capability / 10, cuda->capability % 10);
     }
     if (key->shape.scaling_a == SCALING_MX && cuda->capability < FIRST_WITH_BLOCKS) {
         return fail("[precision] recipe = mxfp8: device %d has compute capability %d.%d, but MXFP8 needs 10.0 or "
