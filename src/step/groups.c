@@ -92,7 +92,8 @@ static struct comm_group **group_of(const struct step *step, struct seat seat)
     return &step->groups[seat.stream * step->plan->group_count + seat.group];
 }
 
-// Returns the maximum number of SMs over the connections of the communicator; pipeline groups have several connections.
+// Returns the maximum number of SMs that an op of this communicator takes. The list has one entry for the communicator,
+// or one per neighbour if its stream is a pipeline stream.
 static int processors_of(const struct plan_connections *connections, struct seat seat)
 {
     int maximum = 1;

@@ -75,7 +75,7 @@ struct op_hooks {
     // Called after the event on which other streams wait.
     void (*after_event)(struct streams *streams, const struct queued_op *queued, void *state);
     void (*after_step)(struct step *step, void *state);
-    bool allows_replay;    // a graph replay may run without the hooks
+    bool allows_replay;    // permits a graph replay, which calls no hooks around ops
 };
 enum observer_place { OBSERVER_CHECK, OBSERVER_WATCH, OBSERVER_TRACE, OBSERVER_SKIP, OBSERVER_TEST, OBSERVER_FAULT };
 enum { OBSERVER_COUNT = OBSERVER_FAULT + 1 };
@@ -107,8 +107,8 @@ struct streams {
     bool                          is_closing;
 };
 
-// observers_set replaces the observer that has this `place` in the order; hooks = NULL removes it.
-// observers_allow_replay returns whether a graph replay may run without any observer's hooks.
+// observers_set sets the observer of this `place`, and replaces the previous one; hooks = NULL removes it.
+// observers_allow_replay returns whether all observers permit a graph replay, which calls no hooks around ops.
 void observers_set(struct streams *streams, enum observer_place place, const struct op_hooks *hooks, void *state);
 bool observers_allow_replay(const struct streams *streams);
 

@@ -40,8 +40,9 @@ struct skeleton {
     struct skeleton_group *groups;
     int32_t                group_count;
     int32_t                place;             // index in verification.classes
-    uint32_t               signature_axes;    // verification.distinct used for signature, plus bit AXIS_COUNT; 0: none
-    uint64_t               signature;
+    uint32_t               signature_axes;    // value of verification.distinct when signature was computed, with bit
+                                              // AXIS_COUNT set because distinct may be 0; 0: no signature yet
+    uint64_t signature;
 };
 
 // State of a verification. An axis is distinct if the communication of ranks along it differs in more than the ranks'
