@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import safetensors
 from configuration import read_config
 
-ROUTER_BIAS = "router.bias"    # of all MoE layers; the optimizer does not update it
+ROUTER_BIAS = "router.bias"    # of all layers with experts, which no gradient moves
 
 
 def to_torch(tensor):
@@ -154,7 +154,7 @@ def keep_best_groups(keys, model):
 
 
 def choose_experts(scores, probabilities, bias, model):
-    """Returns the chosen experts [tokens, top_k], their gates, and whether each expert accepts the token. scores:
+    """Returns the expert of each choice [tokens, top_k], its gate, and whether the expert accepts it. scores:
     [tokens, experts]."""
     keys = scores.detach() + bias
     if model.router_groups > 0:
@@ -175,8 +175,8 @@ def choose_experts(scores, probabilities, bias, model):
 
 
 class Balance:
-    """Router state per layer: the biases that are added to scores to choose experts, how often each expert was chosen
-    in a step, and the margin between the last chosen and the first rejected logit [tokens]."""
+    """Router state per layer: the biases added to scores for the choice, how often each expert was chosen in a step,
+    and the margin between the last chosen and the first rejected logit [tokens]."""
 
     def __init__(self, biases=None):
         """biases: [layers with experts, experts], updated each step; None if the model has none."""
