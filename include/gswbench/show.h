@@ -18,6 +18,8 @@
 
 // Writes ", a proxy (2 of 64 layers)," to text, or "" for a model with all layers, and returns text (show_print.c).
 const char *show_proxy(const struct config *config, char *text, size_t bytes);
+// Prints a label and a text beside it, which is wrapped at 80 columns.
+void show_row(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // Prints a line with an escaped path between two texts.
 void show_path(const char *before, const char *path, const char *after);
 // Prints the end of a line about exported weights: the names of programs that read weights of this model architecture.

@@ -29,16 +29,15 @@ static void print_published(const struct proved_job *proved)
     const struct published_config *published = &proved->job.config.published;
     double                         tokens    = proved->published_tokens;
     if (!isnan(tokens)) {
-        char days[48] = "";
+        char days[48] = "", printed[48] = "";
         if (!config_is_proxy(&proved->job.config)) {
-            snprintf(days, sizeof(days), " %.2f days to 1T tokens,", 1e12 / tokens / 86400.0);
+            snprintf(days, sizeof(days), ", %.2f days to 1T tokens", 1e12 / tokens / 86400.0);
         }
-        printf("published      %.3f s/step: %.0f tokens/s,%s MFU %.2f %%", published->step_seconds, tokens, days,
-               100 * proved->published_mfu);
         if (published->mfu_percent > 0) {
-            printf(" (printed: %.2f %%)", published->mfu_percent);
+            snprintf(printed, sizeof(printed), " (printed: %.2f %%)", published->mfu_percent);
         }
-        putchar('\n');
+        show_row("published", "%.3f s/step: %.0f tokens/s%s", published->step_seconds, tokens, days);
+        show_row("", "MFU %.2f %%%s", 100 * proved->published_mfu, printed);
     }
 }
 
@@ -100,13 +99,14 @@ void show_check_details(const struct proved_job *proved)
     const struct model_config *model  = &config->model;
 
     char proxy[64];
-    printf("config         %s%s at %" PRId64 " rank%s, %s\n", config->name, show_proxy(config, proxy, sizeof(proxy)),
-           proved->job.request.mesh.world, proved->job.request.mesh.world == 1 ? "" : "s",
-           precision_compute_names[config->precision.compute]);
-    printf("model          %s: %" PRId64 " layers, hidden %" PRId64 ", heads %" PRId64 " (%" PRId64 " KV) of %" PRId64
-           ", MLP %" PRId64 " %s, vocabulary %" PRId64 "\n",
-           model->preset[0] == '\0' ? "own shape" : model->preset, model->layers, model->hidden, model->heads,
-           model->kv_heads, model->head_dim, model->ffn, model_activation_names[model->activation], model->vocab);
+    show_row("config", "%s%s at %" PRId64 " rank%s, %s", config->name, show_proxy(config, proxy, sizeof(proxy)),
+             proved->job.request.mesh.world, proved->job.request.mesh.world == 1 ? "" : "s",
+             precision_compute_names[config->precision.compute]);
+    show_row("model",
+             "%s: %" PRId64 " layers, hidden %" PRId64 ", heads %" PRId64 " (%" PRId64 " KV) of %" PRId64
+             ", MLP %" PRId64 " %s, vocabulary %" PRId64,
+             model->preset[0] == '\0' ? "own shape" : model->preset, model->layers, model->hidden, model->heads,
+             model->kv_heads, model->head_dim, model->ffn, model_activation_names[model->activation], model->vocab);
     printf("parameters     %" PRId64, layers_parameters(model));
     if (layers_with_experts(model) > 0) {
         printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts per token)", layers_active_parameters(model),
@@ -119,9 +119,8 @@ void show_check_details(const struct proved_job *proved)
                model->adapters.rank, targets);
     }
     printf("\nlayout         %s%s\n", proved->layout, config->parallel.ep > 1 ? " (dp counts the ranks of ep)" : "");
-    printf("batch          %" PRId64 " sequences of %" PRId64 " tokens per step; micro batch %" PRId64
-           ", gradient accumulation %" PRId64 "\n",
-           config->train.global_batch, config->train.sequence, config->train.micro_batch, config->train.accumulation);
+    show_row("batch", "%" PRId64 " sequences of %" PRId64 " tokens; micro batch %" PRId64 ", accumulation %" PRId64,
+             config->train.global_batch, config->train.sequence, config->train.micro_batch, config->train.accumulation);
     printf("recompute      %s\n", train_recompute_names[config->train.recompute]);
     print_flops(proved);
     print_published(proved);

@@ -26,10 +26,9 @@ static void print_footprint(const struct predict_row *row)
     if (row->program_fits == NULL) {
         return;
     }
-    printf("  of %-10s %s allocated, %s reserved, %s with connections and context%s\n",
-           row->job.config.software.profile, report_bytes((double)footprint->allocated),
-           report_bytes((double)footprint->reserved), report_bytes((double)footprint->device),
-           row->is_program_fit ? "" : ": does not fit the device");
+    printf("  of %-10s %s allocated, %s reserved, %s in all%s\n", row->job.config.software.profile,
+           report_bytes((double)footprint->allocated), report_bytes((double)footprint->reserved),
+           report_bytes((double)footprint->device), row->is_program_fit ? "" : ": does not fit the device");
     for (int part = 0; part < FOOTPRINT_PARTS; part++) {
         if (footprint->bytes[part] > 0) {
             printf("    %-16s %s\n", footprint_names[part], report_bytes((double)footprint->bytes[part]));
@@ -56,9 +55,8 @@ static void print_spread(const struct predict_row *row)
 {
     struct step_spread spread = spread_of(row);
     if (!isnan(spread.typical)) {
-        printf(
-            "variation      p95 of the steps %.1f %% above the median, at most %.1f %% in public runs of this size\n",
-            100 * (spread.typical - 1), 100 * (spread.largest - 1));
+        show_row("variation", "p95 %.1f %% above median; in public runs of this size %.1f %% at most",
+                 100 * (spread.typical - 1), 100 * (spread.largest - 1));
     }
 }
 
@@ -67,10 +65,11 @@ void show_prediction(const struct predict_row *row)
     const struct config     *config     = &row->job.config;
     const struct prediction *prediction = &row->prediction;
     char                     proxy[64];
-    printf("config         %s%s at %" PRId64 " rank%s, %s: %s; %s on %s\n", config->name,
-           show_proxy(config, proxy, sizeof(proxy)), row->job.request.mesh.world,
-           row->job.request.mesh.world == 1 ? "" : "s", precision_compute_names[config->precision.compute], row->layout,
-           config->software.profile, config->hardware.profile);
+    show_row("config", "%s%s at %" PRId64 " rank%s, %s", config->name, show_proxy(config, proxy, sizeof(proxy)),
+             row->job.request.mesh.world, row->job.request.mesh.world == 1 ? "" : "s",
+             precision_compute_names[config->precision.compute]);
+    show_row("layout", "%s", row->layout);
+    show_row("program", "%s on %s", config->software.profile, config->hardware.profile);
     printf("predicted      %.3f s/step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,
            isnan(row->range.percent) ? "" : report_number(" +-%.1f %%", row->range.percent), row->tokens_per_second,
            report_number("%.2f %%", 100 * row->mfu));

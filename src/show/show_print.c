@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Prints values, paths and JSON documents, for the other files of this folder.
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,18 @@ const char *show_proxy(const struct config *config, char *text, size_t bytes)
                  config->full_layers);
     }
     return text;
+}
+
+void show_row(const char *label, const char *format, ...)
+{
+    enum { LABEL_COLUMNS = 15, COLUMNS = 80 };
+    char    text[1000], margin[LABEL_COLUMNS + 1];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    snprintf(margin, sizeof(margin), "%*s", LABEL_COLUMNS, "");
+    text_print_wrapped(stdout, text, printf("%-*s", LABEL_COLUMNS, label), COLUMNS, margin);
 }
 
 void show_path(const char *before, const char *path, const char *after)

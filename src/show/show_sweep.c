@@ -61,15 +61,16 @@ void show_sweep(const struct shown_sweep *shown)
 {
     const struct sweep  *sweep  = shown->sweep;
     const struct config *config = &shown->job->config;
-    printf("config         %s%s at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64
-           " tokens per step, on %s\n",
-           config->name, config->run.layers > 0 ? ", a proxy," : "", shown->job->request.mesh.world,
-           precision_compute_names[config->precision.compute], config->train.global_batch, config->train.sequence,
-           config->hardware.profile);
-    printf("layouts        %" PRId64 " valid: %" PRId64 " refused, %" PRId64 " too large for %s, %" PRId64
-           " may fit, %" PRId64 " of them predicted: %s\n",
-           sweep->layout_count, sweep->refused, sweep->too_large, report_bytes(config->hardware.memory_gb.value * 1e9),
-           sweep->fit, sweep->predicted, sweep->is_stopped ? "stopped, others may be faster" : "all others are slower");
+    show_row("config", "%s%s at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64 " tokens per step, on %s",
+             config->name, config->run.layers > 0 ? ", a proxy," : "", shown->job->request.mesh.world,
+             precision_compute_names[config->precision.compute], config->train.global_batch, config->train.sequence,
+             config->hardware.profile);
+    show_row("layouts",
+             "%" PRId64 " valid: %" PRId64 " refused, %" PRId64 " too large for %s, %" PRId64 " may fit, %" PRId64
+             " of them predicted: %s",
+             sweep->layout_count, sweep->refused, sweep->too_large,
+             report_bytes(config->hardware.memory_gb.value * 1e9), sweep->fit, sweep->predicted,
+             sweep->is_stopped ? "stopped, others may be faster" : "all others are slower");
     if (shown->advice[0] != '\0') {
         printf("nothing fits   %s\n", shown->advice);
     }

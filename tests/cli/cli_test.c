@@ -173,7 +173,8 @@ static const struct {
     // LLAMA2 is a job with published figures. The figures are not shown if layers are left out or the step differs.
     {LLAMA2,
      {"parameters     68976648192\n", "  published    1.82e+15 ",
-      "published      6.999 s/step: 74909 tokens/s, 154.51 days to 1T tokens, MFU 52.59 % (printed: 52.59 %)\n"},
+      "published      6.999 s/step: 74909 tokens/s, 154.51 days to 1T tokens\n"
+      "               MFU 52.59 % (printed: 52.59 %)\n"},
      NULL},
     {LLAMA2 "--layers 2", {"llama2-70b-fsdp, a proxy, at 64 ranks"}, "6.999"},
     {LLAMA2 "--set model.hidden=4096", {NULL}, "6.999"},
@@ -191,7 +192,7 @@ static const struct {
      NULL},
     // Flags override the configuration, and the last of two equal flags counts.
     {"check --config=tiny-llama --set train.sequence=64 --set train.sequence=32 --ranks=2",
-     {"8 sequences of 32 tokens per step; micro batch 2, gradient accumulation 2\n"},
+     {"8 sequences of 32 tokens; micro batch 2, accumulation 2\n"},
      NULL},
     {TINY "--ranks 1 --set train.recompute=selective --set train.recompute_save=latent --set model.rope_dim=16 " LATENT,
      {NULL},

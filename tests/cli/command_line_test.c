@@ -18,7 +18,7 @@ Test(command_line, is_not_echoed_to_a_terminal_as_it_is)
 Test(command_line, frees_the_batch_size_that_an_override_contradicts)
 {
     expect_success("check --config llama3.1-8b --ranks 8 --set train.global_batch=256");
-    expect_output("256 sequences of 8192 tokens per step; micro batch 1, gradient accumulation 64\n");
+    expect_output("256 sequences of 8192 tokens; micro batch 1, accumulation 64\n");
     expect_error("check --config llama3.1-8b --ranks 8 --set train.global_batch=256 --set train.accumulation=3", 3,
                  "1 configuration error");
     cr_expect_not_null(strstr(errors.text, "[train] accumulation = 3 contradicts global_batch = 256: "), "%s",

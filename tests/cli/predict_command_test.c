@@ -15,10 +15,10 @@
 Test(predict_command, predicts_a_row_beside_its_published_time)
 {
     expect_success("predict --config llama3.1-8b --ranks 8");
-    expect_output("llama3.1-8b at 8 ranks, bf16: dp 4 cp 2 zero 1; nemo-25.02 on h100-sxm\n");
+    expect_output("config         llama3.1-8b at 8 ranks, bf16\nlayout         dp 4 cp 2 zero 1\n"
+                  "program        nemo-25.02 on h100-sxm\npredicted ");
     expect_output("published      12.270 s/step: prediction error ");
-    expect_output(
-        "variation      p95 of the steps 0.6 % above the median, at most 1.0 % in public runs of this size\n");
+    expect_output("variation      p95 0.6 % above median; in public runs of this size 1.0 % at most\n");
     expect_output("memory         59.27 GiB on rank 0 (maximum)\n");
     expect_success("predict --config llama3.1-8b --ranks 8 --layers 2 --json");
     expect_output("\"published_step_s\": null");
@@ -208,8 +208,8 @@ static void expect_choices(size_t count)
 Test(predict_command, sweeps_the_layouts_of_a_model)
 {
     expect_success("predict --config llama3.1-8b --ranks 4 --layers 2 --set train.accumulation=4 --sweep");
-    expect_output(
-        "config         llama3.1-8b, a proxy, at 4 ranks, bf16: 8 sequences of 8192 tokens per step, on h100-sxm\n");
+    expect_output("config         llama3.1-8b, a proxy, at 4 ranks, bf16: 8 sequences of 8192\n"
+                  "               tokens per step, on h100-sxm\n");
     // The 201 layouts are all that are valid on 4 ranks and two layers. They combine the axes, ZeRO-1 for data-parallel
     // replicas without FSDP, and recompute none, attention or full. The micro batch is 1, 2, 4 or 8 and divides the 8,
     // 4 or 2 sequences of a replica.

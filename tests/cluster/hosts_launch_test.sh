@@ -50,6 +50,7 @@ kill_rank OMPI_COMM_WORLD_RANK=9 16 'process rank 9 .*on node h3 exited on signa
 
 # The launcher is killed, or its daemon on another host. The ranks on every host must end within 5 s.
 for killed in mpirun orted; do
+    : >steps    # the loop below must not see the steps of the job before
     mpirun -np 16 "${job[@]}" --steps 1000000 >steps 2>log </dev/null &
     until grep -q '^completed step: 2,' steps; do sleep 0.1; done
     pkill -KILL --exact --oldest $killed || complain "there is no $killed"

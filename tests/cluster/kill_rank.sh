@@ -8,6 +8,7 @@
 kill_rank() {
     local variable=$1 ranks=$2 message=$3 launcher victim tries code=0
     shift 3
+    : >steps    # the loop below must not see the steps of the job before
     "$@" --steps 1000000 >steps 2>log </dev/null &
     launcher=$!
     until grep -q '^completed step: 2,' steps; do sleep 0.1; done

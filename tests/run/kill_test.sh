@@ -17,6 +17,7 @@ begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments, a
     local seconds=$1
     shift
     rm -rf results
+    : >output    # the loops below must not see the steps of the job before
     # Each launcher has its own TMPDIR. Otherwise processes that a killed launcher left could remove the session folder
     # of the next launcher.
     TMPDIR=$(mktemp -d "$folder/XXX") "${launch[@]}" "${job[@]}" "$@" >output 2>&1 </dev/null &
