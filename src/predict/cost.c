@@ -56,9 +56,10 @@ static double sum_seconds(const struct hardware_config *hardware, const struct g
     return predict_memory_seconds(hardware, bytes);
 }
 
-// Values of section [hardware] for one operand format. prologue: steps along k. smoothing: see count_waves. gap: idle
-// seconds before the kernel. The option gemm_accumulate gives the time to add a tile to C, in BF16 steps along k.
-// `steps` converts this to steps of the format: 2 for FP8, because an FP8 step takes half the time.
+// Values of section [hardware] for one operand format. A step along k is the time for one of the k products of each
+// element of a tile. efficiency: share of the peak FLOP/s. prologue: time of prologue and epilogue of a tile, in steps.
+// smoothing: see count_waves. gap: idle seconds before the kernel. The option gemm_accumulate gives the time to add a
+// tile to C in BF16 steps; `steps` converts it to steps of the format: 2 for FP8, whose steps take half the time.
 struct gemm_values {
     double efficiency, prologue, smoothing, gap, steps;
 };

@@ -58,11 +58,11 @@ static int conditions(const struct software_config *software, const struct plan 
 
 enum amount {
     ONE,
-    MERGED_ELEMENTS,    // elements of Q, times the parts of the keys; the forward pass omits the first part
+    MERGED_ELEMENTS,    // elements of Q, times the number of parts of the keys (less one in the forward pass)
     ATTENTION_BYTES,    // bytes to cast Q, K and V in the forward pass, dO in the backward pass
-    // casts of the head's input or logit gradient in each microbatch, and of its weight once per step
+    // number of casts of a head GEMM: of its input or logit gradient, and once per step also of its weight
     HEAD_CASTS,
-    HEAD_BYTES,          // bytes of the casts that HEAD_CASTS counts
+    HEAD_BYTES,          // bytes that these casts read and write
     EXPERT_GAPS,         // seconds of host work between experts; grouped GEMMs count as one expert, except in FP8
     EXPERT_ELEMENTS,     // elements of the rows that a rank's experts compute, after the all-gather over etp
     COPIED_ELEMENTS,     // elements that are sorted by expert and concatenated again, if a rank has several experts

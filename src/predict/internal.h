@@ -117,7 +117,7 @@ struct sweep_layer {
     struct sweep_action first[SCHEDULE_PASSES];    // pass through a chunk with a single layer
     double              more[SCHEDULE_PASSES];     // seconds that each further layer of a chunk adds
     double              head;                      // seconds of the MTP modules
-    int64_t             bytes;                     // activations kept from the forward to the backward pass
+    int64_t             bytes;                     // activations per layer and microbatch, kept for the backward pass
 };
 bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request *b);
 void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *request, const struct machine *machine);

@@ -16,7 +16,7 @@ struct line {
     uint32_t axes;
     int32_t *rendezvous_list;    // [rendezvous_count]
     int32_t  rendezvous_count;
-    int32_t  calls;    // ops issued on it so far by the stage that is being added
+    int32_t  calls;    // ops that the stage being added has issued so far on this communicator or link
 };
 
 struct construction {

@@ -23,7 +23,7 @@ enum { THREADS_MAX = 4 };
 // A move changes one option value, or the times of all measured ops together, by one standard deviation.
 struct move {
     const char          *section;
-    const struct option *option;     // NULL: the measured ops
+    const struct option *option;     // NULL: the times of all measured ops
     double               percent;    // change of the step time
 };
 
@@ -80,7 +80,7 @@ static status predict_step(struct probe *probe, double *seconds)
     return OK;
 }
 
-// Sets *percent to the change of the step time with the moved value.
+// Sets *percent to the change of the step time caused by the value that the caller has changed.
 static status compare(struct probe *probe, double *percent)
 {
     double moved;
@@ -144,7 +144,8 @@ static void *serve(void *argument)
     return NULL;
 }
 
-// Computes all moves in several threads. The result does not depend on the number of threads.
+// Computes the change of the step time for every move in the list, in several threads. The result does not depend on
+// the number of threads.
 static status serve_all(struct moves *moves)
 {
     struct probe probes[THREADS_MAX];

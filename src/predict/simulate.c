@@ -30,7 +30,7 @@ struct arrivals {
     // first: stream head of the latest participant to arrive, which is the first in the list that
     // stream_head.participant links; arrived: number of participants that have arrived
     int32_t first, arrived;
-    double  seconds;    // maximum duration over these participants
+    double  seconds;    // maximum duration over the participants that have arrived
 };
 
 // State of the simulation.
@@ -45,7 +45,7 @@ struct progress {
     bool    *is_changed;
     int32_t *taken;                       // [actor]: SMs that communication occupies
     double  *computing, *transferring;    // [node]: ranks that compute, ranks that communicate
-    // [actor]: time at which its host has launched all tasks that streams have reached
+    // [actor]: time at which its host has launched every task that its streams have reached
     double          *launched;
     struct arrivals *all_arrivals;              // [rendezvous]
     int32_t         *running, running_count;    // stream heads: the first participant of each running task

@@ -53,7 +53,7 @@ static void find_minimum(struct minimum *minimum, const struct job *job, const s
     free(list.layouts);
 }
 
-// Doubles the number of ranks until a layout fits, and returns it; 0: none fits.
+// Doubles the number of ranks until a layout fits. Returns this number of ranks; 0: no layout fits.
 static int64_t enough_ranks(const struct job *job, const struct machine *machine)
 {
     double room = machine->hardware->memory_gb.value * 1e9 - (double)hardware_context_bytes(machine->hardware);

@@ -16,7 +16,7 @@
 // A communication op of t seconds on a share s of the SMs adds s t to TAKEN, unless the stage waits for it.
 enum { COMPUTED, IDLE, TAKEN, BUSY, KINDS = BUSY + STREAM_COUNT };
 
-// Seconds of one microbatch by kind.
+// Seconds of one microbatch, by the kinds of the enum above.
 struct load {
     double seconds[KINDS];
 };
@@ -93,7 +93,7 @@ static double sum_up(const struct loads *loads, int kind, int64_t more)
     return sum + (double)more * minimum;
 }
 
-// Returns a lower bound of the stage's time from the kinds of seconds above; 0: no bound. more: number of microbatches
+// Returns a lower bound of the stage's time from the seconds of each kind; 0: no bound. more: number of microbatches
 // of the step that the plan lacks.
 static double loaded_seconds(const struct plan *plan, const struct task *tasks, const struct machine *machine,
                              int64_t more)
@@ -114,7 +114,7 @@ static double loaded_seconds(const struct plan *plan, const struct task *tasks, 
     double seconds = sum_up(&loads, COMPUTED, more) + sum_up(&loads, TAKEN, more) + contention * running +
                      (1.0 - maximum) * sum_up(&loads, IDLE, more);
     free(loads.of);
-    return maximum < 0.9 ? seconds : 0.0;    // from 0.9 on, the simulation may use its minimum rate of compute
+    return maximum < 0.9 ? seconds : 0.0;    // else no bound: the simulation may use its minimum rate
 }
 
 // A walk over a stage's compute stream in order, from the arrival of its first microbatch. Each op that waits for
@@ -283,7 +283,7 @@ static void time_stage(struct stage *stage, const struct plan *plan, const struc
     struct stage_state   stage_state = {.action = NULL};
     int32_t              last_action = find_last_action(plan);
     bool                 is_first    = true;
-    double launched = 0.0, again = 0.0;    // host seconds for launches: of the plan, and of one microbatch in between
+    double launched = 0.0, again = 0.0;    // host seconds for launches: of the whole plan, and of microbatch 1
     predict_cost_stage(&actor, &costed, &(struct cost_model){predict_cost, machine});
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op      = &plan->ops[i];

@@ -13,7 +13,7 @@ enum { VALUES_MAX = 64 };
 
 // An option and its candidate values in ascending order, including the value of the configuration.
 struct dimension {
-    size_t  field;    // in struct config
+    size_t  field;    // offset of the option in struct config
     int64_t values[VALUES_MAX];
     int     count, chosen;
 };
@@ -122,7 +122,7 @@ static void init(struct space *space, const struct job *job)
     add_value(&dimensions[RECOMPUTE], RECOMPUTE_ATTENTION);
     add_value(&dimensions[RECOMPUTE], RECOMPUTE_FULL);
     for (int i = 0; i < DIMENSIONS; i++) {
-        if (!takes_rest(i) && own_value(space, i) > 0) {    // 0 if micro_batch is auto
+        if (!takes_rest(i) && own_value(space, i) > 0) {    // own_value is 0 if micro_batch is auto
             add_value(&dimensions[i], own_value(space, i));
         }
         *field_of(space, i) = dimensions[i].values[0];
