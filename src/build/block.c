@@ -221,7 +221,7 @@ struct residual_stream block_forward(struct builder *builder, int64_t place, str
 // The forward ops of a sublayer that are recomputed: its norm, and the steps of its kind whose bits are set in `steps`.
 struct recomputed {
     bool     norm;
-    bool     is_entered;    // the input of the norm is kept, so no earlier sublayer is needed
+    bool     is_entered;    // the input of the norm was kept, so it needs no recompute of earlier sublayers
     uint32_t steps;
 };
 

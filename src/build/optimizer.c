@@ -88,7 +88,7 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
         assembly_append(&builder->assembly, &op);
         slice = counted_slice(plan, unit, slice.first + slice.elements);
     }
-    if (!is_counted) {    // comes last, so that later ops have the same dependencies on all ranks
+    if (!is_counted) {    // the clear comes last, so that later ops have the same dependencies on all ranks
         assembly_clear(&builder->assembly, "gradient norm", partial);
     }
 }
@@ -232,7 +232,7 @@ static void reduce_scalars(struct builder *builder, const char *role, uint32_t a
 static void append_loss(struct builder *builder, int32_t loss)
 {
     if (builder->plan->tensors[loss].first_op < 0) {
-        assembly_clear(&builder->assembly, "loss", loss);    // only the last stage has a loss; the others add 0
+        assembly_clear(&builder->assembly, "loss", loss);    // only the last stage has a loss; other stages add 0
     }
     reduce_scalars(builder, "loss reduce", tensor_loss_axes(builder->plan), loss);
 }

@@ -78,7 +78,7 @@ static double ops_of_sublayer(const struct plan_request *request, const struct l
     ops += kind->has_experts && request->model.router_offset ? OPS_OF_BIAS : 0;
     if (attends && mesh->size[AXIS_CP] > 1) {
         double visits =
-            request->model.positions == POSITIONS_ALIBI ? HALVES : 1;    // attention ops per key block, at most
+            request->model.positions == POSITIONS_ALIBI ? HALVES : 1;    // maximum attention ops per chunk and block
         double runs = (double)mesh->size[AXIS_CP] * (visits * (double)(HALVES * request->train.micro_batch) + 1);
         ops += request->parallel.context == CONTEXT_EXCHANGE ? OPS_OF_EXCHANGE : OPS_OF_RUN * runs;
     }

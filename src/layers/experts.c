@@ -40,7 +40,7 @@ static const struct experts_names names_of_qwen3 = {
     .router = {"model.layers.%d.mlp.gate.weight", 15},
     .expert = {.gate = {"model.layers.%d.mlp.experts.%d.gate_proj.weight", 0},
                .up   = {"model.layers.%d.mlp.experts.%d.up_proj.weight", 1},
-               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // no trained biases
+               .down = {"model.layers.%d.mlp.experts.%d.down_proj.weight", 2}},    // biases: none
 };
 
 static int64_t experts_here(const struct plan *plan)
@@ -548,7 +548,7 @@ const struct layer_kind experts_kind = {
     .needed  = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) | BIT(VALUE_LOGITS) | ROUTED | BIT(VALUE_EXPERT_IN) |
               BIT(VALUE_FC1) | BIT(VALUE_S) | BIT(VALUE_EXPERT_OUT) | BIT(VALUE_SHARED_FC1) | BIT(VALUE_SHARED_S),
     .needed_also = needed_if_projected,
-    .exchanged   = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),    // the all-to-alls make these: a pass is divided
+    .exchanged   = BIT(VALUE_EXPERT_IN) | BIT(VALUE_EXPERT_OUT),    // values that all-to-alls make: a pass is divided
                                                                     // there to interleave another microbatch
     .backward    = {combine_backward, experts_backward, dispatch_backward},
     .count       = experts_count,

@@ -14,7 +14,7 @@ enum {
     VALUE_ROWS = VALUE_OWN,    // embedding rows [shard_tokens, hidden]
     VALUE_ROWS_STATISTICS,     // mean and 1 / deviation of the rows' norm [shard_tokens, 2]
     VALUE_ROWS_N,              // normalised embedding rows [shard_tokens, hidden]
-    VALUE_PAIR,                // concatenation of VALUE_ROWS_N and VALUE_N [shard_tokens, 2 hidden]
+    VALUE_PAIR,                // VALUE_ROWS_N, then VALUE_N (the other input, normalised) [shard_tokens, 2 hidden]
 };
 
 static const struct exported exported_projection = {"model.layers.%d.eh_proj.weight", 40};

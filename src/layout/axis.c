@@ -100,7 +100,7 @@ int64_t mesh_group_size(const struct mesh *mesh, uint32_t axes)
     return size;
 }
 
-// The coordinates on the axes of the mask are the digits of a counter, fastest first. So ranks are listed in ascending
+// Counts through the coordinates on the axes of the mask, with the first axis fastest. So ranks are listed in ascending
 // order.
 void mesh_group_ranks(const struct mesh *mesh, int64_t rank, uint32_t axes, int64_t *ranks)
 {

@@ -443,8 +443,8 @@ static void append_update(struct builder *builder, int32_t index, int32_t master
     assembly_append(&builder->assembly, &op);
 }
 
-// For each weight in this rank's slice of a unit, appends the op that finds its largest magnitude (measures), or the op
-// that quantizes it.
+// For each weight in this rank's slice of a unit, appends the op that finds its largest magnitude (measures: true), or
+// the op that quantizes it.
 static void update_slices(struct builder *builder, int32_t index, bool measures)
 {
     const struct plan_unit *unit = &builder->plan->units[index];

@@ -102,8 +102,8 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
     return tensor_rows(builder, name, whole, rank * rows, rows);
 }
 
-// Sends the tensor how->in to the rank how->peer places ahead in the ring, and receives how->out from the rank
-// how->peer places before it.
+// Sends the tensor how->in to the rank that is how->peer places after this rank in the ring, and receives how->out from
+// the rank that is how->peer places before this rank.
 static void rotate(struct builder *builder, const struct communication *how)
 {
     struct communication rotation = *how;
@@ -163,7 +163,7 @@ static int32_t sum_block(struct builder *builder, const struct linear *linear, i
 static int32_t ring_reduce(struct builder *builder, const struct linear *linear, int32_t x, int32_t out)
 {
     int64_t ranks = ranks_of(builder), rows = builder->plan->tensors[x].dim[0] / ranks;
-    int32_t sum = -1, arrived[2] = {-1, -1};    // sums from the previous and from the next rank
+    int32_t sum = -1, arrived[2] = {-1, -1};    // received from the previous and from the next rank; -1: nothing
     x = linear_factor(builder, linear, x);
     for (int64_t hop = 0; hop < ranks; hop++) {
         int64_t way    = hop % 2;
@@ -239,7 +239,7 @@ void tensor_reduce_replicated(struct builder *builder, int32_t unit)
     all_reduce_slice(builder, unit, 1u << AXIS_TP, (struct plan_slice){0, elements});
     for (int32_t i = 0; i < reduced->weight_count; i++) {
         const struct weight *weight = &plan->weights[reduced->first_weight + i];
-        struct plan_slice    slice  = {-1, 0};    // parts for keys and values are consecutive
+        struct plan_slice    slice  = {-1, 0};    // parts of keys and values, which are consecutive
         for (int32_t j = 0; j < weight->part_count; j++) {
             const struct weight_part *part = &weight->part[j];
             if (part->replica_axes == MESH_HEAD_COPIES) {

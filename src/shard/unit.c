@@ -105,7 +105,7 @@ void unit_create(struct builder *builder, const struct plan_unit *described)
         assembly_tensor(&builder->assembly, "second moments", STORAGE_OPTIMIZER, precision->moment, updated);
 }
 
-// Tags the following ops with the unit's layer, this phase and PART_GRADIENTS. Returns the previous tag.
+// Tags the following ops with the unit's layer, with `phase` and with PART_GRADIENTS. Returns the previous tag.
 static struct op_tag unit_enter(struct builder *builder, int32_t unit, enum phase phase)
 {
     struct op_tag tag = builder->assembly.tag;
