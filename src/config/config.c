@@ -281,7 +281,7 @@ static status complete(struct config *config, struct document *document, const s
         config->run.warmup = run_warmup(config->run.steps);
     }
     if (config->run.layers == config->model.layers) {
-        config->run.layers = 0;    // the whole model runs, so the job is not a proxy
+        config->run.layers = 0;    // the whole model runs, so the job is no proxy (with fewer layers)
     } else if (config->run.layers > config->model.layers && config->model.layers > 0) {
         document_error(document, "[run] layers = %" PRId64 ": the model has %" PRId64 "; more need [model] layers",
                        config->run.layers, config->model.layers);

@@ -385,7 +385,7 @@ static void enter_section(struct document *document, char *line)
 static void parse_line(struct document *document, const char *start, const char *end)
 {
     char       *line  = trim(document, start, end), *name, *value;
-    const char *whole = arena_format(&document->arena, "%s", line);    // text_split_assignment modifies it
+    const char *whole = arena_format(&document->arena, "%s", line);    // text_split_assignment modifies `line`
     if (line[0] == '\0' || line[0] == ';' || line[0] == '#') {
         return;
     }

@@ -5,8 +5,8 @@
 #include "gswbench/arena.h"
 #include "gswbench/config.h"
 
-// Where an assignment is from. If assignments of several origins set the same option, the last origin of this list
-// applies.
+// Where an assignment is from: a section such as [train], the section [fit] of a profile (fitted values), a [when ...]
+// section, or an override (--set). If several origins set the same option, the last origin of this list applies.
 enum origin { ORIGIN_FILE, ORIGIN_FIT, ORIGIN_WHEN, ORIGIN_OVERRIDE, ORIGIN_COUNT };
 
 // A [when ...] section.
@@ -22,7 +22,7 @@ struct assignment {
     const struct config_section *section;
     const struct option         *option;
     const char                  *value;
-    const char                  *place;    // "a.ini:14: [parallel] fsdp = "
+    const char                  *place;    // start of error messages: "a.ini:14: [parallel] fsdp = "
     int                          line;
     enum origin                  origin;
     int                          condition;    // index in document.conditions, for ORIGIN_WHEN
@@ -48,7 +48,7 @@ struct document {
     int                          line;
     char                         header[64];    // current section, printable
     enum origin                  origin;        // origin of the assignments in this section
-    const struct config_section *section;       // NULL inside [when ...] and while skipping lines
+    const struct config_section *section;       // section of the current lines, if lines is LINES_SECTION
     enum { LINES_SKIPPED, LINES_SECTION, LINES_WHEN, LINES_BEFORE_SECTIONS } lines;
 };
 
@@ -78,7 +78,8 @@ bool file_find(const char *folder, const char *name, char *path, size_t bytes);
 // that it cannot read.
 void collectives_read(struct hardware_config *hardware, struct document *document);
 
-// Values that select [when ...] sections.
+// Values that select [when ...] sections; ranks or compute of -1 matches no section that names one. skips_overrides,
+// skips_fits: ignore overrides (ORIGIN_OVERRIDE), and fitted values of profiles (ORIGIN_FIT).
 struct selection {
     int64_t ranks, compute;
     char    gpu[sizeof(((struct hardware_config *)0)->profile)];

@@ -62,8 +62,8 @@ void config_write(const struct config *config, FILE *file)
     }
 }
 
-// Returns whether all options of a section are printed, as in sections of the job. Other sections only have options
-// that differ from their defaults.
+// Returns whether all options of a section are printed, those with default values as comments. This is so for the
+// sections from [model] to [run]; of other sections, only options that differ from their defaults are printed.
 static bool is_in_full(const struct config_section *section)
 {
     return section->offset <= offsetof(struct config, run);
@@ -104,7 +104,8 @@ void config_write_commented(const struct config *config, bool is_short, FILE *fi
     struct document    document = {.errors = &ignored};
     struct config      copy     = *config, plain;
     config_set_defaults(&plain);
-    option_set(option_find(model_options, "preset"), &copy.model, plain.model.preset);    // its values are written
+    // The file gets the values of the model's preset, so it must not name the preset.
+    option_set(option_find(model_options, "preset"), &copy.model, plain.model.preset);
     if (copy.run.warmup == run_warmup(copy.run.steps)) {
         copy.run.warmup = plain.run.warmup;
     }

@@ -271,7 +271,7 @@ void config_keep_published(struct config *config, struct document *document, str
     }
     evaluate_file(&file, document, selection);
     struct config step     = file;
-    step.precision.compute = selection.compute;    // is_of_row compares the precision
+    step.precision.compute = selection.compute;    // not compared here; is_of_row compares it
     bool is_same           = is_same_step(config, &step) && is_same_machine(config, &file);
     if (!is_same || !is_of_row(document, &file, "step_seconds", selection)) {
         published->step_seconds = 0.0;

@@ -34,7 +34,8 @@ static status read_model(struct config *config, struct job_selection *selection,
     return job_read_settings(config, selection, first, 2, errors);
 }
 
-// Reads the first row of a published configuration, with layout and batch for the given ranks.
+// Reads a published configuration, with layout and batch for the selected number of ranks; without a selection, for the
+// number of ranks of its first row.
 static status read_published(struct config *config, struct job_selection *selection, struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
@@ -74,8 +75,8 @@ static status is_small_enough(bool *is_small, const struct config *config, int64
     return OK;
 }
 
-// Chooses the model tiny-llama, which fits any machine. If the user selected no number of ranks, it gets 4, 2 or 1
-// ranks, at most `places`: the number of devices, or of cores on a machine without devices.
+// Chooses the model tiny-llama, which fits any machine. If the user selected no number of ranks, the job gets 4, 2
+// or 1 ranks, at most `places`: the number of devices, or of cores on a machine without devices.
 static status choose_small(struct config *config, struct job_selection *selection, int places,
                            struct text_buffer *errors)
 {

@@ -29,7 +29,8 @@ struct reader {
 };
 
 // One row per option: its names in other programs, and translations of its values as "theirs=ours", both separated by
-// spaces. Without translations (NULL) the value is taken unchanged. "theirs=" sets nothing.
+// spaces. Without translations (NULL) the value is taken unchanged; "*" takes any other value unchanged. "theirs=" sets
+// nothing, and neither does a row without an option (NULL), whose names are only known.
 #define YES_NO "true=yes false=no"
 static const struct translation {
     const char *names, *option, *values;
@@ -358,7 +359,7 @@ static status read_toml(struct reader *reader, char *text)
 static status read_arguments(struct reader *reader, char *text)
 {
     const char *name = NULL;
-    for (char *line = text, *end; *line != '\0'; line = end) {    // skips comments
+    for (char *line = text, *end; *line != '\0'; line = end) {    // overwrites comment lines with spaces
         end = line + strcspn(line, "\n");
         end += *end == '\n';
         if (line[strspn(line, " \t")] == '#') {
