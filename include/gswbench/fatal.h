@@ -15,9 +15,9 @@ void fatal_set_rank(int rank);
 noreturn void fatal_at(const char *file, int line, int exit_code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-// Ends the job as an invalid run (EXIT_INVALID). Before that it calls the hook with the calling thread's rank and the
-// text (at most 159 characters). The hook may end the process with a better explanation, such as which rank sent the
-// number. If there is no hook, or 5 s after it returns, damage_at ends the job with the text.
+// damage_at ends the job as an invalid run (EXIT_INVALID). First it calls the damage hook, if one is set, with the
+// calling thread's rank and the text (at most 159 characters). The hook may end the process with a better explanation,
+// such as which rank sent the number. If the hook returns, damage_at ends the job with the text 5 s later.
 typedef void  damage_hook(void *context, int rank, const char *text);
 void          fatal_set_damage_hook(damage_hook *hook, void *context);
 noreturn void damage_at(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));

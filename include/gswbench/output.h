@@ -38,7 +38,7 @@ void   output_close_folder(struct output_folder *folder);
 status output_make_folder(const struct output_folder *folder, const char *name, bool *is_new);
 status output_enter_folder(struct output_folder *folder, const char *name);
 
-// Creates or replaces the symbolic link NAME in the folder at path. Fails if NAME is not a link.
+// Creates or replaces the symbolic link NAME in the folder at path. Fails if NAME exists and is not a link.
 status output_link(const char *path, const char *name, const char *target);
 
 // A file that is being written. output_finish completes it and output_abandon discards it. Neither is needed after an

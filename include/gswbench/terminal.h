@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-// Disables the progress line and colours: launchers may give processes a terminal and write its output to a file.
+// Disables the progress line and colours. A launcher may give a process a terminal, and write the terminal's output to
+// a file.
 void terminal_hide(void);
 
 // A progress line on standard error with the estimated time left. Not thread-safe.

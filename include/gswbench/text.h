@@ -22,8 +22,8 @@ int64_t text_index(const char *word, const char *const *names);
 // Returns whether a list of words, separated by spaces, has this word.
 bool text_has_word(const char *words, const char *word);
 
-// Splits "NAME = VALUE ; COMMENT" in place and trims both parts. ':' may replace '='. Returns false if either is
-// missing.
+// Splits "NAME = VALUE ; COMMENT" in place and trims name and value. ':' may replace '='. Returns false if the name or
+// the separator is missing; the value may be empty.
 bool text_split_assignment(char *line, char **name, char **value);
 
 enum { TEXT_LIST_MAX = 256 };
@@ -51,7 +51,8 @@ struct text_stream {
 void text_stream_open(struct text_stream *stream);
 void text_stream_close(struct text_stream *stream);
 
-// Prints words in lines of at most `columns`, the first from column `at` on; further lines start with the margin.
+// Prints words in lines of at most `columns` columns. The first line starts at column `at`, further lines with the
+// margin.
 void text_print_wrapped(FILE *file, const char *text, int at, int columns, const char *margin);
 
 // Prints text to a manual page, with roff control characters escaped.
@@ -60,4 +61,4 @@ void text_print_roff(FILE *file, const char *text, size_t bytes);
 // Copies text with '?' for control characters, line separators, bidirectional controls and invalid UTF-8. Safe on a
 // terminal and in JSON.
 void text_printable(char *to, size_t bytes, const char *from);
-void text_print(const char *text, FILE *file);    // prints such a copy, of any length
+void text_print(const char *text, FILE *file);    // prints text_printable of a text of any length
