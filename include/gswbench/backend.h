@@ -139,7 +139,7 @@ struct backend_ops {
     void (*locate)(const struct backend_setup *setup, char *text, size_t bytes);
     status (*open)(struct backend *backend, const struct backend_setup *setup);
     void (*close)(struct backend *backend);
-    op_run *const                *run;        // [OP_COUNT]; NULL: unsupported, or a communication op
+    op_run *const                *run;        // [OP_COUNT]; an entry is NULL if unsupported or a communication op
     const struct backend_streams *streams;    // NULL: run returns after the op has executed
 
     // Returns zeroed device memory. Failure ends the job, so callers first compare the plan's bytes with

@@ -34,8 +34,8 @@ struct unit_state {
 };
 
 // An adapter (LoRA) computes t = scale * (x A^T) and adds t B^T to the output y of the frozen matrix. output_gradient:
-// tensor with the latest gradient of y. gradient: the gradient of t computed from it; it is kept because the gradients
-// of x and of A both need it. -1: none yet.
+// tensor with the latest gradient of y. gradient: tensor with the gradient of t, computed from output_gradient. It is
+// kept because the gradients of x and of A both need it. -1: none yet.
 struct adapter_input {
     int32_t output_gradient, gradient;
 };
@@ -87,7 +87,7 @@ struct builder {
     // With adapters, all other weights are frozen. The backward pass ends at the first trained weight of the model.
     int64_t               first_trained_place;       // place of the block with this weight
     int32_t               first_trained_sublayer;    // index of the sublayer with this weight in its block
-    int32_t              *adapted;           // tensors t of adapters: [MTP modules, at least 1][weights][in_flight]
+    int32_t              *adapted;           // adapters' t (above): [MTP modules, at least 1][weights][in_flight]
     struct adapter_input *adapter_inputs;    // one per weight of this rank
     int64_t               deferral;          // number of microbatches whose head weight gradient is deferred
     struct head_inputs   *deferred;          // [deferred_count]: of microbatches 0, 1, ...

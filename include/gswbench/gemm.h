@@ -26,7 +26,8 @@ struct gemm_layout {
 };
 struct gemm_layout gemm_layout_of(const struct gemm_shape *shape);
 
-// The properties of a GEMM problem. Problems that are equal in these share descriptors and an algorithm.
+// The properties of a GEMM problem. Problems with equal properties share descriptors and an algorithm, even if
+// shape.scale and shape.addend differ.
 struct gemm_key {
     struct gemm_shape shape;
     enum format       a, b, c;

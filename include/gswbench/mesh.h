@@ -124,7 +124,7 @@ struct parallel_config {
     int64_t zero;                          // 1: the optimizer is sharded over dp x cp
     int64_t zero_gather;                   // enum zero_gather
     int64_t gradient_reduce;               // enum gradient_reduce
-    int64_t prefetch;                      // FSDP units gathered ahead of use, without those of linears and adapters
+    int64_t prefetch;                      // FSDP units to gather ahead, not counting units of linears and adapters
     int64_t reshard;                       // enum reshard
     int64_t shard_over_cp;                 // weights are sharded over fsdp x cp
     int64_t context;                       // enum context
@@ -159,7 +159,7 @@ int64_t mesh_asked(const struct parallel_config *config, enum axis axis);
 void    mesh_ask(struct parallel_config *config, enum axis axis, int64_t size);
 
 // mesh_has_auto returns whether an axis is auto. mesh_asked_ranks returns the product of the requested sizes of the
-// axes in a mask, where auto counts as 1.
+// axes in a mask. Auto counts as 1, and so does ep, whose ranks are among the ranks of other axes.
 bool    mesh_has_auto(const struct parallel_config *config);
 int64_t mesh_asked_ranks(const struct parallel_config *config, uint32_t axes);
 

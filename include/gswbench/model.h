@@ -125,7 +125,7 @@ struct published_config {
     int64_t convention;          // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: no published table
     int64_t flop_kv_heads;       // KV heads in the table's FLOP count; 0: the model's kv_heads
     int64_t flop_digits;         // significant digits of the table's FLOPs per sequence; 0: exact
-    int64_t count_embedding;     // 6n: N includes the input embedding
+    int64_t count_embedding;     // FLOPS_6N: the parameters include the input embedding
     double  peak[RATE_COUNT];    // "peak_fp32", ...: FLOP/s that the table's MFU refers to; 0: none
     double  step_seconds;        // 0: not published
     double  mfu_percent;         // 0: not published
@@ -135,7 +135,7 @@ struct published_config {
 };
 extern const struct option published_options[];
 
-// The options of [precision], and the format of each role in a training step, which precision_init derives from them.
+// The options of [precision], and the format of each kind of tensor in a step, which precision_init derives from them.
 
 enum compute_precision { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP8, COMPUTE_FP4 };
 // How scales of low-precision tensors are chosen. RECIPE_AUTO is the option's default, which selects the usual recipe

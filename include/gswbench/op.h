@@ -148,7 +148,7 @@ enum { OP_COMPUTE_COUNT = OP_COMPUTE_KINDS(OP_AND_ONE) };    // also the index o
 #define OP_ANY_COMPUTE OP_COMPUTE_KINDS(OP_AND_CASE) OP_COUNT
 // clang-format on
 
-// Streams: ops on a stream run in list order, and streams run concurrently except for dependencies (op.wait).
+// Ops on a stream run in the order of the plan. Streams run concurrently except for dependencies (op.wait).
 enum stream {
     STREAM_COMPUTE,
     STREAM_WEIGHT_GATHER,

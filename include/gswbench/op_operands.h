@@ -15,9 +15,9 @@ enum { EMBEDDING_GRADIENT_TOKENS, EMBEDDING_GRADIENT_OUT, EMBEDDING_GRADIENT_TAB
 // EMBEDDING_BACKWARD: reads TOKENS i32 [tokens] and the gradient of OUT [tokens, columns]. Writes the gradient of
 // TABLE, or adds to it if the op accumulates.
 enum { NORM_IN, NORM_BRANCH, NORM_WEIGHT, NORM_BIAS, NORM_SUM, NORM_OUT, NORM_STATISTICS };
-// NORM_FORWARD: OUT = norm(x) with x = IN (+ BRANCH), all [tokens, columns]. Reads IN, BRANCH, WEIGHT and BIAS
-// [columns]. Writes OUT, SUM (x, with a BRANCH), and STATISTICS f32 [tokens, 2]: mean (0 for RMS norms) and 1 /
-// deviation.
+// NORM_FORWARD: OUT = norm(x) with x = IN + BRANCH, or x = IN without a BRANCH, all [tokens, columns]. Reads IN,
+// BRANCH, WEIGHT and BIAS [columns]. Writes OUT, SUM (x; absent without a BRANCH), and STATISTICS f32 [tokens, 2]: mean
+// (0 for RMS norms) and 1 / deviation.
 enum { NORM_GRADIENT_OUT, NORM_GRADIENT_X, NORM_GRADIENT_WEIGHT_IN, NORM_GRADIENT_STATISTICS, NORM_GRADIENT_RESIDUAL,
        NORM_GRADIENT_IN, NORM_GRADIENT_WEIGHT, NORM_GRADIENT_BIAS };
 // NORM_BACKWARD: reads the gradient of OUT, x (SUM, or IN without a BRANCH), WEIGHT, STATISTICS and RESIDUAL
@@ -60,11 +60,13 @@ enum { ATTENTION_GRADIENT_OUT, ATTENTION_GRADIENT_QUERY_IN, ATTENTION_GRADIENT_K
 // QUERY, or adds to it if the shape has adds_query. Writes the gradient of KEY_VALUE, or adds to it if the op
 // accumulates.
 enum { ATTENTION_MERGE_OUT, ATTENTION_MERGE_STATISTICS, ATTENTION_MERGE_PART, ATTENTION_MERGE_PART_STATISTICS };
-// ATTENTION_MERGE: combines attention of the same queries over two sets of keys. Reads PART and PART_STATISTICS of one
-// set. OUT [tokens, heads, value_dim] and STATISTICS have the second set, and after the op both sets.
+// ATTENTION_MERGE: combines attention of the same queries over two sets of keys. Reads PART and PART_STATISTICS, the
+// attention over one set. Updates OUT [tokens, heads, value_dim] and STATISTICS from the attention over the other set
+// to the attention over both.
 enum { SINK_SINKS, SINK_OUT, SINK_STATISTICS };
-// SINK_FORWARD: reads SINKS [heads], a score per head that joins the softmax of every query and has no value. Updates
-// OUT [tokens, heads, head_dim] and STATISTICS [batch, heads, sequence], which so far cover only the keys.
+// SINK_FORWARD: reads SINKS [heads], a score per head that joins the softmax of every query like a key, but without a
+// value vector. Updates OUT [tokens, heads, head_dim] and STATISTICS [batch, heads, sequence], which so far cover only
+// the keys.
 enum { SINK_GRADIENT_SINKS, SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_STATISTICS, SINK_GRADIENT_SINK };
 // SINK_BACKWARD: reads SINKS, the gradient of OUT, OUT and STATISTICS; writes or updates the gradient of SINKS.
 
@@ -170,9 +172,10 @@ enum { TRANSPOSE_IN, TRANSPOSE_OUT };
 enum { MAGNITUDE_IN, MAGNITUDE_AMAX };
 // MAGNITUDE: sets AMAX f32 [1] to the maximum of AMAX and the largest magnitude of IN [elements].
 enum { RESCALE_AMAX, RESCALE_HISTORY, RESCALE_SCALE, RESCALE_FACTOR };
-// RESCALE: operands are f32 [slots]. Pushes AMAX, the largest magnitudes of the step, to the front of each row of
-// HISTORY [slots, history] (optional), and resets AMAX to 0. Sets SCALE to target / m, where m is the largest magnitude
-// in HISTORY (without HISTORY, in AMAX). If m is 0 or not finite, SCALE stays unchanged. Writes FACTOR: 1 / SCALE.
+// RESCALE: operands are f32 [slots], one element per scale. Pushes AMAX, the largest magnitudes of the step, to the
+// front of each row of HISTORY [slots, history] (optional), and resets AMAX to 0. Sets SCALE to target / m, where m is
+// the largest magnitude in the row of HISTORY (without HISTORY, in AMAX). If m is 0 or not finite, SCALE stays
+// unchanged. Writes FACTOR: 1 / SCALE.
 enum { SQUARE_SUM_IN, SQUARE_SUM_OUT };
 // SQUARE_SUM: writes the sum of squares of IN [elements] to OUT f32 [1], or adds it if the op accumulates.
 enum { CLIP_PARTIALS, CLIP_NORM, CLIP_SCALE };

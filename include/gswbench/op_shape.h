@@ -104,11 +104,12 @@ struct routing_shape {
     // 0: every expert has `capacity` slots. Otherwise slots are packed: experts follow each other in the same order
     // without gaps, each padded to a multiple of this number of rows.
     int64_t multiple;
-    int64_t taken;       // rows of a sequence that an expert takes at most: the most probable, then the first
+    int64_t taken;       // maximum rows of a sequence per expert: the most probable; of equal ones the first
     bool    balanced;    // experts are assigned by row number (arithmetic_assign), and logits are ignored
     double  hot;         // fraction of rows that all go to the first top_k experts
     // Coefficient of the auxiliary loss of a sequence, which is experts * sum over experts of (f * p). f is the
-    // fraction of choices that fall on the expert, and p its mean probability. Each rank adds the loss of its own rows.
+    // expert's fraction of the rows' top_k scores, and p is its mean probability. Each rank adds the loss of its own
+    // rows.
     float   auxiliary;
     int32_t score;                 // enum router_score
     bool    is_absolute;           // gates are the scores of the chosen experts, not divided by their sum
@@ -133,7 +134,7 @@ struct quantize_shape {
     int64_t rows, columns;
     int32_t scaling;    // enum scaling of both outputs: as is and transposed
     // NVFP4 only. transforms: applies a Hadamard transform. is_stochastic: rounds up or down at random. draw: number of
-    // the op, so that each op has other random numbers.
+    // the op, so that each op draws different random numbers.
     bool    transforms, is_stochastic;
     int64_t draw;
 };

@@ -36,7 +36,7 @@ enum op_use {
 enum op_need {
     OP_NEED_ALWAYS,
     OP_NEED_NEVER,
-    OP_NEED_OWN_SCALE,    // required if the op computes a per-tensor scale
+    OP_NEED_OWN_SCALE,    // required if the op computes an FP8 per-tensor scale
     OP_NEED_NO_MASTER,    // required if there are no master weights
 };
 

@@ -104,7 +104,7 @@ enum tensor_content {
     TENSOR_RESIDUAL,      // the residual stream of a layer
     TENSOR_QUERIES,       // queries after RoPE
     TENSOR_KEYS,          // keys or values
-    TENSOR_ATTENTION,     // input of the projection
+    TENSOR_ATTENTION,     // output of core attention, the input of the output projection
     TENSOR_STATISTICS,    // softmax statistics of attention
     TENSOR_FC1,           // output of fc1 in an MLP or a routed expert
     TENSOR_GATED,         // activation output of a routed expert
@@ -208,8 +208,8 @@ struct plan {
     struct arena arena;
 };
 
-// Returns the position in its sequence of this rank's row `index`. With cp, a sequence has 2 cp chunks, and rank r has
-// chunks r and 2 cp - 1 - r.
+// Returns the position in the sequence of a row on this rank. index: counts the rows of one sequence on this rank. With
+// cp, a sequence has 2 cp chunks, and rank r has chunks r and 2 cp - 1 - r.
 int64_t plan_position(const struct plan *plan, int64_t index);
 
 void plan_free(struct plan *plan);
