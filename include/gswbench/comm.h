@@ -79,7 +79,7 @@ struct comm_ops {
 
     struct comm_extras (*extras)(struct comm *comm);    // features of open connections; NULL: none
 
-    struct comm_choice (*chosen)(struct comm *comm);    // for the ops since the previous call; NULL: unknown
+    struct comm_choice (*chosen)(struct comm *comm);    // choice for ops since the previous call; NULL: never known
 
     // The control plane exchanges data in host memory. Only the main thread uses it, outside timed regions.
     void (*barrier)(struct comm *comm);

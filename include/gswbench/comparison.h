@@ -56,9 +56,9 @@ struct comparison {
     struct comparison_setting *settings;
     int64_t                    setting_count;
 
-    // Only if both runs were traced. parts: the waterfall, which adds up to the median step time, because its part
-    // `unexplained` includes the difference between median and traced step. families: seconds of compute ops by family,
-    // such as GEMMs, including time that overlaps with other ops.
+    // The lists are empty unless both runs were traced. parts: the waterfall, which adds up to the median step time,
+    // because its part `unexplained` includes the difference between median and traced step. families: seconds of
+    // compute ops by family, such as GEMMs, including time that overlaps with other ops.
     struct comparison_row *parts, *families;
     int64_t                part_count, family_count;
 
@@ -141,7 +141,7 @@ struct history_row {
     int64_t ranks;
     double  step_seconds, low, high;                      // median and its 95 % interval
     double  change, change_low, change_high;              // step time relative to the earlier run, minus 1
-    char    change_verdict[32], changed_settings[400];    // "": none
+    char    change_verdict[32], changed_settings[400];    // changed_settings "": no setting changed
 };
 
 struct history {

@@ -96,8 +96,8 @@ enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
 // [trace]: options for traced steps, which follow the measured ones, and for timelines.
 struct trace_config {
     int64_t steps, source;
-    char    timeline[160];          // ranks that write one: "0,8", or "all"; "": none
-    char    communications[160];    // the same, or "auto"
+    char    timeline[160];          // ranks that write a timeline: "0,8", or "all"; "": none
+    char    communications[160];    // ranks that list their communication ops in a file: the same, or "auto"
 };
 extern const struct option trace_options[];
 

@@ -31,7 +31,8 @@ struct hardware_config {
     char    profile[1024];                 // configs/hardware/NAME.ini, or a path, or "none"
     char    device[64];                    // name by its driver; "": a CPU rank
     int64_t gpus_per_node, link_domain;    // link_domain: GPUs connected by NVLink, also across nodes; 0: gpus_per_node
-    // Per device, from the data sheet; 0: unknown. Memory in GB, dense FLOP/s, bandwidths in bytes/s per direction.
+    // Per device, from the data sheet, except the last two; 0: unknown. Memory in GB, dense FLOP/s, bandwidths in
+    // bytes/s per direction.
     struct quantity memory_gb;
     struct quantity peak[RATE_COUNT];    // "peak_fp32", ...
     int64_t         multiprocessors;

@@ -112,8 +112,8 @@ struct import {
     struct text_list passed;      // names in the file that gswbench ignores
 };
 
-// Reads such a file; the texts belong to the arena. Fails if the file gives no model sizes, or has a value that no
-// option can express.
+// Reads a job file of another program; the texts belong to the arena. Fails if the file gives no model sizes, or has a
+// value that no option can express.
 status import_read(struct import *import, const char *path, struct arena *arena);
 
 // Returns the option SECTION.KEY that corresponds to another program's name ("--seq-length", "seq_len"), or NULL.

@@ -27,7 +27,7 @@ struct mlperf_log {
     bool        has_evaluations;      // evaluations count as training: the log does not say when they start
     double      step_seconds;         // median over the intervals
     double      spread;               // 95th percentile over the median; NaN below 20 intervals
-    int64_t     slow_phases;          // consecutive intervals more than 5 % above the median
+    int64_t     slow_phases;          // runs of consecutive intervals that are more than 5 % above the median
     int64_t     slow_after_starts;    // slow phases that follow the start of the run or an evaluation
     int64_t     slow_steps;
     double      slow_seconds;    // time of slow phases beyond the median step time

@@ -61,9 +61,9 @@ struct result {
     struct result_acceptance  acceptance;
     struct result_checkpoint  checkpoint;
 
-    // From the plan of rank 0.
+    // Memory, FLOPs and ops of rank 0, from its plan unless a comment says otherwise.
     int64_t storage_bytes[STORAGE_COUNT];
-    int64_t live_bytes, allocated_bytes;    // peak of live activations; all memory that the backend allocated
+    int64_t live_bytes, allocated_bytes;    // peak of live activations; measured: all memory that the backend allocated
     int64_t connection_bytes;               // device memory that NCCL took for communicators; not in allocated_bytes
     double  flops[PHASE_COUNT];             // FLOPs executed per step
     int64_t tensor_count, op_count;
@@ -97,8 +97,8 @@ struct result {
     struct result_communication      *communications;
     struct result_kind               *kinds;
     struct result_op_time            *op_times;               // of the traced step
-    struct result_moment             *moments;                // of the traced step, on rank 0
-    struct result_action             *actions;                // of the traced step, stage after stage
+    struct result_moment             *moments;                // activation memory in the traced step, on rank 0
+    struct result_action             *actions;                // pipeline actions of the traced step, stage after stage
     struct result_layer              *layer_loads;            // of MoE layers
     struct observation               *observations;           // one per rank; none without a GPU
     struct result_communication_time *communication_times;    // of the traced step, over all ranks

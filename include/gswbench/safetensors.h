@@ -40,7 +40,7 @@ status safetensors_create_in(struct safetensors_writer *writer, const struct out
                              struct safetensor *tensors, int32_t count);
 status safetensors_append(struct safetensors_writer *writer, const void *data, int64_t bytes);
 status safetensors_finish(struct safetensors_writer *writer);
-// removes the unfinished file; may be called after any error
+// Removes the unfinished file. May be called after any error.
 void safetensors_abandon(struct safetensors_writer *writer);
 
 // Reads a file. safetensors_open validates its header: sizes, offsets, overlaps, names and checksum. safetensors_read
