@@ -87,7 +87,8 @@ static json_t *from_entry(const char *text)
     return from_text(text);
 }
 
-// Returns the nested object of a name's section, which is created if needed, and advances *name past the dot.
+// Returns the nested object for the section of *name, the text before its dot. Creates the object if needed, and
+// advances *name past the dot. Returns `object` if the name has no section.
 static json_t *find_section(json_t *object, const char **name)
 {
     char        section[SECTION_BYTES];
@@ -218,7 +219,7 @@ static status to_text(const struct json_field *field, char *to, size_t bytes, co
         snprintf(expected, sizeof(expected), "a text of at most %zu bytes", bytes - 1);
         return wrong(field, expected);
     }
-    text_printable(to, bytes, json_string_value(value));    // never longer than the original
+    text_printable(to, bytes, json_string_value(value));    // the result is never longer than the value
     return OK;
 }
 

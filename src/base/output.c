@@ -65,8 +65,8 @@ static status check_name(const struct output *output)
                          output->path);
 }
 
-// Creates the temporary file. Tries other names if one exists already, from another process or from one that was
-// killed.
+// Creates the temporary file. Tries other names if a file of this name exists already, made by another process or left
+// by one that was killed.
 static status create_temporary(struct output *output)
 {
     enum { TRIES = 100, SUFFIX_BYTES = 16 };
@@ -89,7 +89,7 @@ static status create_temporary(struct output *output)
     return output_cannot("write", output->path);
 }
 
-// Starts a file in output->folder. Takes ownership of this descriptor.
+// Starts a file in the folder with the descriptor output->folder. Takes ownership of this descriptor, also on failure.
 static status begin(struct output *output, const char *name)
 {
     if (!text_copy(output->name, sizeof(output->name), name)) {

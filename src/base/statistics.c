@@ -16,7 +16,7 @@ enum {
     DRIFT_COUNT_MIN      = 10,
     DRIFT_COUNT_MAX      = 1024,    // longer series are thinned, because the number of pairs is quadratic
     BLOCKS               = 8,
-    SHORT_COUNT_MAX      = 29,    // longest series whose swing ignores the two extremes
+    SHORT_COUNT_MAX      = 29,    // longest series for which swing_of ignores minimum and maximum
     NEIGHBOURS           = 3,
 };
 
@@ -273,7 +273,8 @@ static int64_t count_outliers(const double *values, int64_t count)
     return outliers;
 }
 
-// Computes the median's error and confidence interval. sorted: the values in ascending order.
+// Computes the median's error and confidence interval. Correlation widens the interval, at least to the range from
+// median / reach to median * reach. sorted: the values in ascending order.
 static void bracket(struct statistics *statistics, const double *values, const double *sorted, int64_t count)
 {
     double median = median_of(sorted, count), correlation = 0, reach = 1;

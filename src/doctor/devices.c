@@ -104,7 +104,8 @@ void doctor_check_libraries(struct doctor *doctor)
     }
 }
 
-// Functions of the CUDA driver API, which does not change the ABI of a name.
+// Functions of the CUDA driver API. Their ABI is stable: a changed function gets a new name, such as
+// cuDeviceTotalMem_v2.
 struct driver {
     int (*cuInit)(unsigned flags);
     int (*cuDriverGetVersion)(int *version);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Executes one rank of each selected pipeline stage, without the other ranks (src/comm/alone.c), and collects the op
-// times. simulated.c simulates the whole job with these.
+// times. simulated.c simulates the whole job with these times.
 #include "gswbench/emulate.h"
 
 #include <inttypes.h>

@@ -294,8 +294,8 @@ static status write_result(struct emulated_job *emulated)
     return (status){.exit_code = (int)result->exit_code};
 }
 
-// Returns section [hardware] of the job. If the ops of every stage are measured, unknown rates become 1: they must be
-// valid, but no compute op uses them. With EMULATE_FIRST, ops of other stages need the real rates.
+// Returns section [hardware] of the job. Rates must be above 0. If the ops of every stage are measured, no compute op
+// uses the rates, so unknown rates become 1. With EMULATE_FIRST, ops of other stages need the real rates.
 static struct hardware_config known_machine(const struct job *job, enum emulate_stages stages)
 {
     struct hardware_config hardware = job->config.hardware;
