@@ -74,7 +74,7 @@ struct nvml_device {
     struct nvml           nvml;
     struct nvmlDevice_st *handle;
     unsigned              refusal;    // first NVML error since this field was cleared; 0: none
-    // Error code that means that the device is lost; no calls are made after it. 0: not lost.
+    // NVML error that says that the device is lost; no NVML calls are made after it. 0: not lost.
     atomic_uint lost;
 };
 

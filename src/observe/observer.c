@@ -210,7 +210,7 @@ struct observer {
 static const char *const gauge_keys[]   = {GAUGES(KEY_OF_GAUGE)};
 static const char *const counter_keys[] = {COUNTERS(KEY_OF_COUNTER)};
 
-// Records why a value is unavailable, if it is NaN. In the result it is null. Returns the value.
+// If the value is NaN, which becomes null in the result, records why it is unavailable. Returns the value.
 static double note_unknown(struct observer *observer, const char *key, double value)
 {
     char  *text = observer->observation.unknown;

@@ -44,7 +44,8 @@ static void write_op(const struct plan *plan, int32_t index, const struct op_tim
     fputs("}}", file);
 }
 
-// Counts the sends from one rank to another on one channel: the n-th send belongs to the n-th receive.
+// Number of sends (on the receiving rank: receives) from one rank to another in a group, on one channel. The n-th send
+// belongs to the n-th receive.
 struct pairing {
     int64_t from, to, count;
     int32_t group, channel;

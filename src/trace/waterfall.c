@@ -178,7 +178,8 @@ static double communication_begin(struct analysis *analysis, int32_t op)
     return time->end - find_op_class(analysis, op_at(analysis, op))->shortest;
 }
 
-// Returns the dependency of the op that ended last, on its own stream or on another.
+// Returns the op that ended last among those that an op waits for: the previous op of its stream, ops of other streams,
+// and in a simulation the op in `held`. NONE: it waits for no op.
 static int32_t cause_of(const struct analysis *analysis, int32_t index)
 {
     const struct op      *op    = op_at(analysis, index);
@@ -211,7 +212,8 @@ static double ready_at(const struct analysis *analysis, double begin, int32_t ca
     return cause == NONE ? begin : fmax(begin, analysis->times[cause].end);
 }
 
-// Adds the time from `ready` to the start of the op as launch overhead, if the host launches the op.
+// Adds the time from `ready` to the start of the op as launch overhead. Only a simulation has launch times of ops; in a
+// measured step this time stays unexplained.
 static void explain_host(struct analysis *analysis, int32_t op, double ready)
 {
     if (launch_seconds(analysis, op) > 0.0) {
@@ -221,7 +223,7 @@ static void explain_host(struct analysis *analysis, int32_t op, double ready)
 
 // Divides a gap of the compute stream, from its end back to its start, along the chain of ops that the next compute op
 // waited for. The time in which an op of the chain ran is exposed communication. Before this time, the op was ready but
-// did not run: a bubble if the op is between pipeline stages, else launch overhead.
+// did not run: a bubble if the op is between pipeline stages, else launch overhead (explain_host).
 static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
 {
     while (cause != NONE && analysis->times[cause].end > begin) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Marks steps, phases, layers and ops as NVTX ranges. ranges_open prepares names, payloads and nesting, so a step only
-// pushes and pops ranges. A payload has the named values that a range carries in addition to its name. It needs NVTX's
-// extended API, which some toolkits lack; ranges then carry a single number.
+// pushes and pops ranges. A payload has the named values that a range carries in addition to its name. Payloads
+// need NVTX's extended API, which some toolkits lack; ranges then carry a single number.
 #include "gswbench/observe.h"
 
 #include <pthread.h>
