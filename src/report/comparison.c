@@ -126,8 +126,8 @@ static void add_entries(struct comparison *comparison, struct entries first, str
     free(right);
 }
 
-// Whether both runs used the same model of device. The device text begins with the model; software and settings follow
-// after a comma.
+// Returns whether both runs used the same model of device. The device text begins with the model; software and settings
+// follow after a comma.
 static bool is_same_device(const struct result *first, const struct result *second)
 {
     size_t length = strcspn(first->device, ",");

@@ -33,7 +33,8 @@ static void write_side(const char *name, const struct comparison_repeats *repeat
     report_write_layout(result, file);
 }
 
-// Writes why a result is neither VALID nor simulated: "# first is DEGRADED: foreign-load".
+// If a result is neither VALID nor simulated, writes its verdict and the ids of the reasons: "# first is DEGRADED:
+// foreign-load".
 static void write_doubt(const char *name, const struct result *result, FILE *file)
 {
     const char *separator = ":";

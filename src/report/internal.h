@@ -11,8 +11,8 @@
 
 #include "gswbench/result.h"
 
-// Format values as text (report_value.c). The text stays valid until the thread has called these functions 15 more
-// times. report_safe replaces control characters in text from files. report_seconds prints enough digits to tell two
+// Format values as text (report_value.c). The text stays valid during the thread's next 15 calls of these functions.
+// report_safe replaces control characters in text from files. report_seconds prints enough digits to tell two
 // steps apart.
 const char *report_safe(const char *from);
 const char *report_seconds(double seconds);
@@ -37,7 +37,7 @@ const char *report_grouped(double value, char separator);
 // without a device.
 const char *report_name_timing(const struct result_trace *trace);
 
-// Whether the folder at path has the journal of a run, run.jsonl (report_files.c).
+// Returns whether the folder at path has the journal of a run, run.jsonl (report_files.c).
 bool report_has_journal(const char *path);
 
 #define REPORT_VERDICT_PREFIX "RESULT "
@@ -86,7 +86,7 @@ bool report_computes(const char *kind);
 // comparison_verdict returns the verdict about the step time in words (comparison_text.c).
 struct comparison;
 const char *comparison_verdict(const struct comparison *comparison);
-// Whether both results are predictions with the same profiles.
+// Returns whether both results are predictions with the same profiles.
 bool comparison_shares_errors(const struct comparison *comparison);
 
 // Writes the tables of memory, work, communication, ranks, environment and configuration, and how to read them

@@ -90,7 +90,7 @@ static void add_stream(struct reader *reader, const json_t *arguments)
     }
 }
 
-// Whether an event of the PyTorch profiler is a kernel, copy or memset on a device.
+// Returns whether an event of the PyTorch profiler is a kernel, copy or memset on a device.
 static bool is_profiled(const json_t *event)
 {
     static const char *const kinds[]  = {"kernel", "gpu_memcpy", "gpu_memset", NULL};
@@ -98,7 +98,8 @@ static bool is_profiled(const json_t *event)
     return category != NULL && text_index(category, kinds) >= 0;
 }
 
-// Whether a node of a Chakra trace runs on a device. Its mark is_cpu_op is a JSON member or an attribute of the node.
+// Returns whether a node of a Chakra trace runs on a device. Its mark is_cpu_op is a JSON member or an attribute of the
+// node.
 static bool is_device_node(struct reader *reader, const json_t *node)
 {
     json_t *mark = json_object_get(node, "is_cpu_op"), *attributes = json_object_get(node, "attr");

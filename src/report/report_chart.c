@@ -60,7 +60,7 @@ static double y_of(const struct range *range, double value)
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share;
 }
 
-// Formats a label that fits in the left margin; returns text.
+// Formats a label that fits in the left margin. Returns `text`.
 static const char *name_tick(char *text, size_t bytes, double tick, int decimals)
 {
     if (snprintf(text, bytes, "%.*f", decimals, tick) > TICK_LENGTH) {

@@ -74,7 +74,7 @@ static double y_of(const struct frame *frame, double rate)
     return TOP + (HEIGHT - TOP - AXIS) * log(frame->high / rate) / log(frame->high / frame->low);
 }
 
-// Whether the values of an op family are possible. It rejects values from a damaged file that no machine reaches.
+// Returns whether the values of an op family are possible. Rejects values from a damaged file that no machine reaches.
 static bool is_possible(double flops, double bytes, double seconds)
 {
     double rate = flops / seconds, intensity = flops / bytes;

@@ -234,8 +234,8 @@ static bool is_sound(const struct table_row *row)
            strcmp(row->key.verdict, result_verdict_names[VERDICT_PREDICTED]) == 0;
 }
 
-// Whether the row is better than the other. Whole models come before proxies, then VALID runs and predictions before
-// other results. Then the higher throughput per rank decides.
+// Returns whether a row is better than the other. Whole models come before proxies, then VALID runs and predictions
+// before other results. Then the higher throughput per rank decides.
 static bool is_better(const struct table_row *row, const struct table_row *other)
 {
     bool is_proxy = strcmp(row->key.label, row->key.config) != 0;

@@ -14,7 +14,7 @@
 
 static const double share_min = 0.95;    // a gauge below this share of the median over equal GPUs is a fault
 
-enum { NAMED_MAX = 8 };    // maximum number of reasons per check, each for one rank; notes: 1
+enum { NAMED_MAX = 8 };    // maximum number of ranks that a check names; a check that only adds notes names 1
 
 // Reference values over the GPUs of the job that have the same name.
 struct kind {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes and reads the journal of a run, run.jsonl, from which a result can be recovered if the run is killed. A line
-// is a JSON object with "run", "step" or "result", and with "xxh3", the checksum of that value as compact text with
-// sorted keys. The journal's digest is a chain: the digest of a line is seeded with the digest of the lines before it.
+// is a JSON object with "run", "step" or "result", and with "xxh3", the checksum of that value as compact text. The
+// journal's digest is a chain: the digest of a line is seeded with the digest of the lines before it.
 
 #include <errno.h>
 #include <inttypes.h>

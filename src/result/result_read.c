@@ -284,7 +284,7 @@ status result_load_document(const char *path, json_t **document)
     return *document != NULL ? OK : fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
 }
 
-// Reads result.json. An error may quote the file, so its control characters are escaped.
+// Reads result.json. An error may quote the file, so control characters in its text become question marks.
 status result_read_json(struct result *result, const char *path)
 {
     json_t *document;

@@ -7,7 +7,7 @@
 
 #include "gswbench/show.h"
 
-// With a probability of 80 %, an error with a normal distribution is below this number of standard deviations.
+// A normally distributed error is within this number of standard deviations of 0 with a probability of 80 %.
 #define WITHIN_80_PERCENT 1.2816
 
 // Sum over the prediction errors of the rows (published results) with the same value of a key, such as gpu = h100-sxm.
@@ -16,7 +16,7 @@ struct atlas_sum {
     const char *value;
     int         rows, within;           // numbers of rows: all; with an error of at most 10 %
     int         ranged, inside;         // numbers of rows: with an error range; with the error inside its 80 % range
-    double      mean, size, maximum;    // percent: sum with sign, sum of absolute errors, maximum absolute
+    double      mean, size, maximum;    // percent: sum of signed errors, sum of absolute errors, largest absolute error
 };
 
 // Keys by which rows are grouped.
