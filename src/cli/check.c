@@ -116,7 +116,7 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
     return result;
 }
 
-// State of check --all, which reports the errors of every configuration and does not stop at the first.
+// State of check --all, which reports the errors of every configuration and does not stop at the first error.
 struct tour {
     const struct arguments *options;
     struct sum             *sum;

@@ -156,7 +156,8 @@ void completion_print_words(int count, char *const words[], FILE *file)
     }
 }
 
-// In this script: bash splits words at each = and replaces only the part after the last one.
+// Bash splits words at each "=", and replaces only the part after the last "=". So the script removes from each
+// candidate the text up to the last "=" of the typed word.
 static const char bash[] = "# Completion of gswbench in bash, by the program that is typed.\n"
                            "_gswbench() {\n"
                            "    local line=${COMP_LINE:0:COMP_POINT} words word last\n"

@@ -19,7 +19,7 @@
 
 struct evidence {
     const struct config *config;
-    int64_t              program, machine, both;    // published rows of the job's framework, of its GPU, of both
+    int64_t              program, machine, both;    // numbers of published rows: same framework, same GPU, both
     int64_t              ranks;                     // largest number of ranks of a row on the same GPU
 };
 
