@@ -80,10 +80,10 @@ double turns_error(const struct turns *turns, int64_t rank)
 
 enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5, DEVIATIONS = 3 };
 const double        flight_device_limit = 5.0;     // tolerated slowdown in percent
-static const double least_limit         = 3.5;     // percent, by which equal devices differ
-static const double shared_limit        = 6.0;     // percent: GEMMs of ranks that share cores
-static const double shared_error        = 1.0;     // percent: a larger standard error raises the limit
-static const double run_seconds         = 1e-3;    // minimum length of a timed run on the host backend
+static const double least_limit         = 3.5;     // percent by which equal devices differ
+static const double shared_limit        = 6.0;     // percent: tolerated slowdown of GEMMs on ranks that share cores
+static const double shared_error        = 1.0;     // percent: a larger standard error raises the limit of these GEMMs
+static const double run_seconds         = 1e-3;    // minimum duration of a timed run on the host backend
 static const double event_seconds       = 5e-3;    // the same on a device, where CUDA events time the run
 
 struct probe {
@@ -112,7 +112,8 @@ static double total_flops(const struct distinct_op *distinct)
     return distinct->op.kind == OP_GEMM ? op_flops(&distinct->op) * (double)distinct->count : 0.0;
 }
 
-// Picks the GEMM shapes with the most FLOPs per step, largest first.
+// Picks the GEMM shapes with the most FLOPs per step, largest first. Of shapes with equally many FLOPs, such as those
+// of a forward GEMM and its backward GEMMs, it picks only the first.
 static void choose_gemms(struct devices *devices, const struct distinct_ops *list)
 {
     double below = INFINITY;

@@ -10,7 +10,7 @@
 #include "internal.h"
 
 enum { REPEATS = 4, RUNS = 3 };
-const double flight_group_limit = 15.0;    // percent
+const double flight_group_limit = 15.0;    // tolerated slowdown in percent
 // Caps of the larger of the input and output buffers.
 static const int64_t device_bytes = 256 << 20, host_bytes = 1 << 20;
 

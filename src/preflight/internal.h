@@ -42,8 +42,9 @@ void flight_meet(struct flight *flight, const char *after);
 // Collective.
 bool flight_has_time(struct flight *flight, double share);
 
-// A measurement that flight_repeat runs in batches. After each batch it searches for outliers. It ends if there are
-// none and the values are precise enough, or if several batches have found the same outliers, or if time runs out.
+// A measurement that flight_repeat runs in batches. After each batch, flight_repeat searches for outliers. It ends if
+// there are no outliers and the values are precise enough, if several batches have found the same outliers, or if time
+// runs out.
 typedef status flight_round(struct flight *flight, void *state);
 struct flight_series {
     flight_round *run;
@@ -153,7 +154,8 @@ status accept_write_document(const struct json_field *fields, const void *from, 
 // suite_read.c: sets a row's cost in dollars per million tokens at this step time.
 void suite_row_set_dollars(struct suite_row *row, double step_seconds);
 
-// report.c: writes an HTML page. `own` is its first card, and the tables of the preflight follow; each may be NULL.
+// report.c: writes an HTML page. Its first card is `own` (NULL: none). The tables of the preflight follow (report NULL:
+// none).
 void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
                        FILE *file);
 void flight_describe_drain(const char *hosts, char *text, size_t bytes);

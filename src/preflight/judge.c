@@ -53,7 +53,7 @@ void judge_add(struct preflight_report *report, const struct preflight_class *va
 {
     int64_t count = report->outlier_count;
     va_list arguments;
-    if ((count & (count - 1)) == 0) {    // double at powers of two, because a slow switch adds 100,000 links
+    if ((count & (count - 1)) == 0) {    // full: doubles the array, because a slow switch adds 100,000 links
         report->outliers =
             memory_resize(report->outliers, (size_t)(count > 0 ? 2 * count : 1) * sizeof(*report->outliers));
     }

@@ -45,7 +45,8 @@ struct traffic {
     struct op_time *times;    // [plan.op_count]: start and end of each op in the latest run
 };
 
-// A rank without a partner has size 0 and an empty plan, because all ranks must open a step.
+// Begins the plan of a step. members: the two ranks of the link. size 0: the rank has no partner. Its plan stays empty,
+// because all ranks must open a step.
 static void traffic_begin(struct traffic *traffic, const struct flight *flight, const int64_t *members, int64_t size)
 {
     struct plan *plan = &traffic->plan;
@@ -99,7 +100,7 @@ static void traffic_close(struct traffic *traffic)
 }
 
 enum { PINGS = 8, BULKS = 2, SAMPLES = 32, WHOLE = 3, HOST_BYTES = 1 << 20, DEVICE_BYTES = 64 << 20 };
-const double flight_link_limit = 20.0;    // percent
+const double flight_link_limit = 20.0;    // tolerated slowdown in percent
 
 // Measured speeds of the data that one partner sends to this rank.
 struct samples {

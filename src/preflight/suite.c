@@ -232,7 +232,7 @@ static status measure(struct session *session)
     return result;
 }
 
-// If ranks are threads of one process, they share *suite. So only rank 0 changes it, and between collectives.
+// If ranks are threads of one process, they share *suite. So only rank 0 changes it, and only between collectives.
 status suite_rank(const void *shared, struct comm *comm)
 {
     struct suite  *suite   = *(struct suite *const *)shared;
