@@ -30,8 +30,8 @@ static bool has_file(const char *folder, const char *name)
     return access(catalogue_join(folder, name, path), F_OK) == 0;
 }
 
-// Finds the folder. A path with a manifest or config.json is the checkpoint itself; otherwise its newest complete
-// checkpoint is opened.
+// Finds the folder of the checkpoint. A path with a manifest or config.json is the checkpoint itself. Any other path is
+// a folder of checkpoints, of which the newest complete one is opened.
 static status find_folder(struct catalogue *catalogue, const char *path)
 {
     int64_t step = folders_newest(path);
@@ -221,7 +221,7 @@ static status open_foreign(struct catalogue *catalogue)
 
 // Slices are checked from the top of the tensor to the bottom. An edge is a range of columns, with the row up to which
 // slices cover them. If there are no holes or overlaps, the next slice starts at the first edge: the one with the
-// lowest row, and among these the leftmost.
+// smallest row, and among these the leftmost.
 struct edge {
     int64_t row, column, columns;
 };
@@ -269,8 +269,9 @@ static struct edge take_first(struct edges *edges)
     }
 }
 
-// Adds the next slice below the edges. The edges above all of its columns must end at its first row: a lower edge is an
-// overlap, a higher one a hole. If the last of these edges is wider than the slice, its right part stays an edge.
+// Adds the next slice below the edges. The edges over all of its columns must end at its first row: an edge with a
+// larger row means an overlap, one with a smaller row a hole. If the last of these edges is wider than the slice, its
+// right part stays an edge.
 static enum tiling cover_edges(struct edges *edges, const struct rectangle *at)
 {
     int64_t end = at->column + at->columns;

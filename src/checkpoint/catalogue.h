@@ -63,7 +63,8 @@ void   catalogue_close(struct catalogue *catalogue);
 // none, count is 0.
 struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum state state, const char *name);
 
-// Returns the type of exported weights: fp32 if the checkpoint has no masters, or a weight only as master; else bf16.
+// Returns the type of exported weights: fp32 if the checkpoint has no masters, or has a weight only as master; else
+// bf16.
 enum format catalogue_weight_format(const struct catalogue *catalogue);
 
 // catalogue_has returns whether there are weights or masters of this name. catalogue_check fails unless the checkpoint

@@ -212,7 +212,7 @@ static void copy_own(const struct part_place *place, const struct plan_unit *uni
 {
     const struct weight_part *part = place->part;
     for (int64_t row = 0; row < part->local_rows; row++) {
-        // index of the row's first element in the whole tensor
+        // Index of the row's first element in the whole tensor.
         int64_t global = (part->first_row + row) * part->columns + part->first_column;
         int64_t local  = place->weight->first + part->offset + row * part->local_columns - unit->updated.first;
         int64_t begin  = number_max(number_max(wanted.first - global, 0), -local);
@@ -239,8 +239,8 @@ static void gather_values(const struct weight_source *source, float *values, int
     free(all);
 }
 
-// Broadcasts from rank 0 whether a part follows, and returns it. Otherwise, if rank 0 failed, the other ranks would
-// wait for the next part forever.
+// Broadcasts from rank 0 whether a part follows, and returns it on all ranks. Without this, if rank 0 failed, the other
+// ranks would wait for the next part forever.
 static bool announce_next(struct comm *comm, bool follows)
 {
     int32_t answer = follows;

@@ -97,7 +97,7 @@ struct checksum_run {
     struct XXH3_state_s     *hash;    // NULL: no checksum to verify
     bool                     is_finite;
 };
-// returns whether there is no NaN and no infinity
+// Returns whether the data have no NaN and no infinity.
 bool   checksum_is_finite(enum format format, const void *data, int64_t bytes);
 void   checksum_begin(struct checksum_run *run, const struct safetensor *tensor);
 void   checksum_add(struct checksum_run *run, const void *data, int64_t bytes);
