@@ -115,8 +115,8 @@ static struct block open_block(const struct head *head, int64_t query_head, int6
     return block;
 }
 
-// Returns how many of the block's keys a row sees. *hidden: number of keys before them that the window hides from this
-// row.
+// Returns how many of the block's keys a row sees. *hidden: number of the block's keys before these that the window
+// hides from this row.
 static int64_t visible(const struct head *head, const struct block *block, int64_t row, int64_t *hidden)
 {
     const struct attention_shape *shape = head->shape;

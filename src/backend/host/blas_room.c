@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reserves address space for OpenBLAS. OpenBLAS maps one buffer for each concurrent thread at its first GEMM. If the
-// limit on address space (ulimit -v) is too low, it retries forever, so the program checks the limit in advance.
+// Checks in advance that the limit on address space (ulimit -v) leaves room for OpenBLAS. OpenBLAS maps one buffer for
+// each concurrent thread at its first GEMM. If the limit is too low, OpenBLAS retries forever.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 enum { BUFFER_BYTES = 128 << 20 };
 
-// The bytes that are reserved so far. Ranks that are threads of one process share them.
+// Sum of host_blas_reserve minus host_blas_release. Ranks that are threads of one process share this sum.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t         promised;
 

@@ -35,7 +35,7 @@ static void block_open(struct block *block, const struct mamba_shape *shape, int
     memmove(block->bias, b, (size_t)block->count * sizeof(*b));
 }
 
-// Returns the index of the block's first channel in the packed input rows.
+// Returns the index of the block's first channel of a token in the packed input rows.
 static int64_t packed_at(const struct block *block, int64_t token)
 {
     return token * mamba_packed(block->shape) + mamba_inner(block->shape) + block->channel;

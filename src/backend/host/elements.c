@@ -6,7 +6,7 @@
 #include "gswbench/arithmetic.h"
 #include "internal.h"
 
-// Elements of a chunk. ADAMW_ROWS chunks in fp32 fit in the L1 cache.
+// Elements of a chunk, and chunks of scratch per thread. These chunks fit in the L1 cache in fp32.
 enum { CHUNK = 1024, ADAMW_ROWS = 5 };
 
 static int64_t chunks_of(int64_t elements)
@@ -253,8 +253,8 @@ static void muon(struct backend *backend, const struct op *op, const struct buff
 
 const struct host_op host_muon = {.run = muon, .each = floats};
 
-// Computes the column sums of a matrix (the gradient of a bias). Columns are divided among the threads, and each column
-// is added in row order in double. Scratch per thread: a row in fp32, and the sums in double.
+// The column sums of a matrix (the gradient of a bias): columns are divided among the threads, and each column is added
+// in row order in double. Returns the floats of scratch per thread: a row in fp32, and the sums in double.
 static int64_t column_sum_floats(const struct op *op)
 {
     return 3 * op->shape.rows.columns;

@@ -64,9 +64,9 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
 
 const struct host_op host_embedding_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
-// Returns the floats of scratch per thread: the sum of a table row in double, and one row in fp32. Shared scratch: for
-// each table row, a linked list of the rows with its token. It holds the first row of each list, then the next row for
-// each row; -1: none.
+// Returns the floats of scratch per thread: the sum of a table row in double, and one row in fp32. After these, the
+// threads share a linked list per table row, of the places (indices in TOKENS) that have its token: int32 first [table
+// rows], then int32 next [places]; -1: none.
 static int64_t row_floats(const struct op *op)
 {
     return 3 * op->shape.rows.columns + 16;
@@ -118,8 +118,8 @@ static void backward_table_rows(const struct loop *loop, int64_t first, int64_t 
     }
 }
 
-// Links the rows of each token, then sums each table row. One thread sums a table row in row order, so results do not
-// depend on the number of threads.
+// Links the places of each token, then sums each table row. One thread sums a table row in the order of places, so
+// results do not depend on the number of threads.
 static void run_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     struct loop    loop   = {.op = op, .buffers = buffers, .host = backend->state};

@@ -19,8 +19,8 @@
 // are adjacent in k. In a tile of A, each row of the tile is a row of A; in a tile of B, each row of the tile is one
 // word along k.
 enum { SIDE = 16, TILE_WORDS = SIDE * SIDE };
-// Block of C, rows of A that are packed together, and tiles along k per pass. The packed parts of A and B stay in the
-// L2 cache, and two panels of B in the L1 cache.
+// Block of C, rows of A that are packed together, and tiles along k in a range of k. The packed parts of A and B stay
+// in the L2 cache, and two panels of B in the L1 cache.
 enum { BLOCK_ROWS = 1024, BLOCK_COLUMNS = 512, PACKED_ROWS = 256, DEPTH_TILES = 8 };
 enum { BLOCK_FLOATS = BLOCK_ROWS * BLOCK_COLUMNS, PANEL_WORDS = DEPTH_TILES * TILE_WORDS };
 
@@ -105,7 +105,7 @@ static void decoder_fill(struct decoder *decoder, enum format format)
 }
 
 // An operand in memory. i: row of A or column of B, below size; k is below depth. Element (i, k) is at i * across + k *
-// along. Its tiles are padded with zeros.
+// along. Packing pads the last tiles with zeros.
 struct source {
     const struct buffer *buffer;
     struct decoder       decoder;    // if the buffer is FP8
@@ -150,7 +150,7 @@ struct range {
     int64_t start, size, k, tiles;
 };
 
-// Returns a tile of packed panels: the one with row (or column) i of the range, and this number along k.
+// Returns a tile of packed panels: the tile with row (or column) i of the range, which is number `tile` along k.
 static uint32_t *tile_at(uint32_t *packed, const struct range *range, int64_t i, int64_t tile)
 {
     return packed + (i / SIDE * range->tiles + tile) * TILE_WORDS;

@@ -8,7 +8,7 @@
 struct host {
     struct pool             *pool;
     float                   *scratch;
-    int64_t                  blas_bytes;    // address space reserved for OpenBLAS buffers
+    int64_t                  blas_bytes;    // result of host_blas_reserve; 0: not called yet, or no limit
     const struct host_pairs *pairs;
 };
 
@@ -43,7 +43,7 @@ int64_t host_scratch_bytes(struct backend *backend, const struct op *op);
 
 // Functions for host_op.count that several ops use.
 int64_t host_count_rows(const struct op *op);
-int64_t host_count_tokens(const struct op *op);    // of attention
+int64_t host_count_tokens(const struct op *op);    // batch * sequence of shape.attention
 
 // Runs body for indices 0 .. count - 1, divided among the threads of the rank.
 void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], host_body *body,
@@ -53,8 +53,9 @@ void host_run_loop(struct backend *backend, const struct op *op, const struct bu
 float *host_space(const struct loop *loop, int thread);
 float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread);
 
-// Reserves address space for the buffers that OpenBLAS maps when this number of threads call it at the same time, and
-// returns its bytes. Returns 0 if address space is not limited. Ends the job if the limit is too low.
+// Checks that the limit on address space leaves room for the buffers that OpenBLAS maps when this number of threads
+// call it at the same time. Counts their bytes until host_blas_release, and returns them. Returns 0 if address space is
+// not limited. Ends the job if the limit is too low.
 int64_t host_blas_reserve(int threads);
 void    host_blas_release(int64_t bytes);
 
@@ -82,7 +83,7 @@ void   row_scale(float *x, int64_t count, float factor);
 // Replaces x by exp(x - shift) and returns the sum.
 double row_exponential(float *x, float shift, int64_t count);
 
-// A matrix within a buffer: index of its first element; leading: elements from one row to the next.
+// A matrix within a buffer. at: index of its first element; leading: elements from one row to the next.
 struct view {
     int64_t at, leading, rows, columns;
 };
@@ -100,21 +101,23 @@ void panel_multiply(const struct panel *out, const struct panel *a, const struct
 
 int64_t host_minimum(int64_t a, int64_t b);
 
-// Returns the amax of a buffer. Overwrites HOST_PARTS floats at the start of scratch, and CHUNK floats per thread after
-// them.
+// Returns the amax of a buffer. Overwrites HOST_PARTS floats at the start of scratch, and after them CHUNK (elements.c)
+// floats per thread.
 float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in);
 
-// OP_QUANTIZE to NVFP4. It uses the scratch of the op.
+// Executes OP_QUANTIZE to NVFP4, in the scratch that host_quantize.each reserves.
 op_run host_quantize_nv;
 
-// The part of a GEMM's output C that one thread computes. It starts at multiples of 32 and may be empty.
+// A part of a matrix: first row and column, number of rows and columns. host_gemm_rectangle returns the part of a
+// GEMM's output C that thread `index` computes. It starts at multiples of 32 and may be empty.
 struct rectangle {
     int64_t row, column, rows, columns;
 };
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index);
 
-// host_gemm_scales_parts returns whether FP8 operands have a scale per scaling block or row. If not,
-// host_gemm_inverse_scale returns the factor of the whole product.
+// host_gemm_scales_parts returns whether FP8 operands have a scale per scaling block or row. host_gemm_inverse_scale
+// returns the factor of the whole product: gemm_scale of the shape, times the per-tensor inverse scales if there are
+// any.
 bool host_gemm_scales_parts(const struct loop *loop);
 // Adds the bias and the addend to a rectangle of C in fp32, before it is stored. leading: elements from one row of c to
 // the next.
@@ -126,17 +129,18 @@ struct depth_part {
     int64_t                 k;        // start of the range
     bool                    keeps;    // adds to c instead of overwriting it
 };
-// Computes c = from * (scale of the row in A * scale of the column in B) for this range of k, or c += if part->keeps.
-// The scales are the inverse scales of the operands.
+// Computes c = from * (inverse scale of the row of A * inverse scale of the column of B), or c += if part->keeps. from:
+// the unscaled product over this range of k.
 void host_gemm_scale_part(const struct loop *loop, const struct depth_part *part, const struct panel *from,
                           const struct panel *c);
 
-// Inner kernel of gemm_packed.c for bf16. NULL: the CPU, the Linux kernel or the compiler lacks its instructions.
+// Inner kernel of gemm_packed.c for bf16. host_pairs_find returns NULL if the program was compiled without AVX512_BF16
+// or AVX512_VBMI.
 struct host_pairs;
 const struct host_pairs *host_pairs_find(void);
 const char              *host_pairs_name(const struct host_pairs *pairs);
 
-// Runs a GEMM with gemm_packed.c, if host->pairs is not NULL. Both operands are fp32, or both are bf16 or FP8.
+// Runs a GEMM with gemm_packed.c; host->pairs must not be NULL. Both operands are fp32, or each is bf16 or FP8.
 int64_t host_packed_floats(void);    // scratch per thread
 op_run  host_packed_gemm;
 

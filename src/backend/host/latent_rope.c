@@ -13,7 +13,7 @@ static int64_t floats(const struct op *op)
 
 // Index of the first element of a token's head in each operand.
 struct latent_place {
-    int64_t query, up, key, value;    // up: in key_value_up; key and value: in key_value
+    int64_t query, up, key, value;    // query: in QUERY_UP and QUERY; up: in KEY_VALUE_UP; key, value: in KEY_VALUE
 };
 
 static struct latent_place place_of(const struct attention_shape *shape, int64_t token, int64_t head)
@@ -30,8 +30,8 @@ struct part {
     int64_t at;
 };
 
-// Rotates the rotary part of a head from the output of the up-projection (up) to the input of attention (out).
-// Backward, rotates it back from out to up.
+// Rotates the rotary part of a head from an input of the forward op (up: QUERY_UP or SHARED_KEY) to an output (out:
+// QUERY or KEY_VALUE). Backward, rotates its gradient back from out to up.
 static void rotate_part(const struct loop *loop, struct part up, struct part out, const float *angles, float *space)
 {
     bool                   forward = loop->op->kind == OP_LATENT_ROPE_FORWARD;

@@ -77,7 +77,7 @@ static struct row_statistics join_parts(const float *statistics, const struct ro
 }
 
 // Computes loss = log(sum of exp(x)) - x[target] of each row, with x = multiplier * logits. Replaces the logits by
-// their gradient, multiplier * (softmax(x) - onehot(target)).
+// their scaled gradient, scale * multiplier * (softmax(x) - onehot(target)).
 static void cross_entropy_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct rows_shape *shape      = &loop->op->shape.rows;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Implements a thread pool. Incrementing a generation counter starts a loop, and it ends when a counter of pending
+// Implements a thread pool. Incrementing a generation counter starts a loop. The loop ends when a counter of pending
 // threads is 0. This file also runs ops as loops over the pool, and divides scratch among the threads.
 #include <pthread.h>
 #include <stdatomic.h>

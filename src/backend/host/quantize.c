@@ -7,7 +7,7 @@
 #include "gswbench/fp8.h"
 #include "internal.h"
 
-// Elements of a 128 x 128 tile. A thread quantizes one tile at a time; it is also one block of SCALING_128X128.
+// Elements of a 128 x 128 tile. A thread quantizes one tile at a time. A tile is also one block of SCALING_128X128.
 enum { TILE = SCALING_SIDE * SCALING_SIDE };
 // Tile of the transpose of an FP8 matrix, large enough to fill whole cache lines of the output.
 enum { TILE_ROWS = 64, TILE_COLUMNS = 256 };
@@ -87,8 +87,8 @@ static void store_codes(const struct buffer *codes, int64_t at, const float *val
     }
 }
 
-// Quantizes a tile with MX scales. A tile of the MX scale layout covers the same 128 x 128 elements. Its scales are
-// cleared first.
+// Quantizes a tile with MX scales. One tile of the MX scale layout (512 scales) covers the same 128 x 128 elements. It
+// is cleared first, so that the scales of elements beyond the matrix are 0.
 static void store_blocks(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column)
 {
     memset((uint8_t *)copy->factors.data + scaling_block_at(copy->columns, row, column), 0, SCALING_TILE);
@@ -192,8 +192,8 @@ static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last,
     }
 }
 
-// Returns the per-tensor scale: the given one, or the one for the matrix's amax. Also updates the amax for delayed
-// scaling.
+// Returns the per-tensor scale: SCALE if it is given, otherwise the scale for the matrix's amax. Also raises AMAX for
+// delayed scaling, and writes INVERSE_SCALE.
 static float choose_scale(struct backend *backend, const struct op *op, const struct buffer buffers[])
 {
     const float *given = buffers[QUANTIZE_SCALE].data;

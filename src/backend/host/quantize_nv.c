@@ -41,7 +41,8 @@ static struct copy copy_of(const struct op *op, const struct buffer buffers[], b
     };
 }
 
-// Reads a block of 16 values of a copy, the first at (row, column), padded with zeros. Returns how many the matrix has.
+// Reads a block of 16 values of a copy, the first at (row, column) of the tile. Values beyond the matrix are zero.
+// Returns the number of values within the matrix.
 static int64_t read_block(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column, float *values)
 {
     int64_t end = copy->is_transposed ? tile->rows : tile->columns, count = host_minimum(BLOCK, end - column);

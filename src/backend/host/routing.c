@@ -121,7 +121,8 @@ static void find_gates(const struct routing_shape *shape, const float *logits, c
     row_scale(gates, shape->top_k, scale);
 }
 
-// Returns the number of choices of each expert, in the sequence that a local row belongs to.
+// Returns a row of ROUTE_COUNTS, for the sequence that a local row belongs to: for each expert, the number of rows that
+// have it among their top_k scores.
 static const float *counts_of(const struct routing_shape *shape, const struct buffer *counts, int64_t own_row)
 {
     int64_t sequence = (shape->first + own_row) / shape->sequence_rows % shape->sequences;
@@ -385,12 +386,13 @@ static int64_t backward_floats(const struct op *op)
 }
 
 // Computes the gradient of each logit; for a sigmoid, the caller multiplies by 1 - score. The gradient is the sum of
-// these terms, with auxiliary scale a, probabilities p, counts of choices c (constants), gates g, and their sum s:
+// these terms, with auxiliary scale a, probabilities p, ROUTE_COUNTS c (constants), gates g, their gradients h, and the
+// sum s of the gates:
 //
-//   a p_e (c_e - sum p c)                  every expert e: auxiliary loss
-//   g_j (d g_j - sum g d g / s)            chosen expert j, if gates are normalised
-//   g_j d g_j                              chosen expert j, if they are not
-//   -p_e sum g d g                         every expert e, if softmax gates are not normalised
+//   a p_e (c_e - sum(p c))                 every expert e: auxiliary loss
+//   g_j (h_j - sum(g h) / s)               chosen expert j, if gates are normalised
+//   g_j h_j                                chosen expert j, if gates are not normalised
+//   -p_e sum(g h)                          every expert e, if softmax gates are not normalised
 static void add_row(const struct loop *loop, int64_t row, const float *scores, float share, float *gradient)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
