@@ -254,7 +254,7 @@ void cuda_attention_close(struct cuda *cuda)
 
 static prepared_run run_cudnn;
 
-// Finds or creates cuDNN's plan for the op. Fails with cuDNN's reason if it has none.
+// Finds or selects cuDNN's plan for the op's kind and shape. Fails with the reason if cuDNN cannot run the op.
 static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by_cudnn **found)
 {
     struct attention   *attention = cuda->attention;

@@ -7,7 +7,8 @@
 #include "gswbench/gemm.h"
 #include "internal.h"
 
-// GEMM_SIZES: slots for GEMMs with a number of rows that is known only during the step; a power of two.
+// GEMM_SIZES: slots of the hash table `sizes`, for GEMMs with a number of rows that is known only during the step; a
+// power of two.
 enum { GEMM_WORKSPACE_BYTES = 32 << 20, GEMM_SIZES = 4096 };
 
 struct gemm {
@@ -42,7 +43,7 @@ struct gemm_operands {
     void        *c;
     const void  *addend;         // matrix to add instead of C; NULL: C
     float        scale, keep;    // alpha, and beta: factor of C or the addend
-    const void  *bias;           // NULL, as in timings of candidates: the GEMM reads the workspace
+    const void  *bias;           // NULL: no bias, or candidates are timed, with the workspace as bias
 };
 
 // Enqueues the GEMM with this algorithm (gemm.c). C is input and output, unless there is an addend.

@@ -15,7 +15,7 @@ struct cuda {
     struct attention *attention;
     int               tuned;      // GEMM and attention problems timed so far; 0: the device needs a warm-up
     cudaGraphExec_t   graph;      // graph of the captured step, or NULL
-    struct digest    *digests;    // in device memory: a digest, then a partial digest per block; or NULL
+    struct digest    *digests;    // device memory: the result, then a partial digest per block; NULL: not yet used
 };
 
 enum { CUDA_ALIGNMENT = 256 };    // alignment of cudaMalloc

@@ -153,7 +153,7 @@ int64_t cudnn_attention_engine(const struct cudnn_entry *entry)
     return entry->plans[entry->taken].engine;
 }
 
-// The tensors of one execution: an id of the graph and the pointer that is bound to it.
+// The tensors of one execution: for each, its id in the graph and the pointer that is bound to this id.
 struct binding {
     int64_t id[CUDNN_ATTENTION_ID_COUNT];
     void   *pointer[CUDNN_ATTENTION_ID_COUNT];

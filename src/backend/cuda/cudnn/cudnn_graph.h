@@ -42,8 +42,8 @@ struct cudnn_graph {
 
 typedef cudnnBackendDescriptor_t cudnn_tensor;
 
-// Creates a four-dimensional tensor with strides in elements. id: the caller binds a pointer to this id at execution;
-// 0: a virtual tensor, which has no memory.
+// Dimensions of a tensor, and strides in elements. cudnn_graph_tensor creates a tensor with this layout. id: the caller
+// binds a pointer to this id at execution; 0: a virtual tensor, which has no memory.
 struct cudnn_layout {
     int64_t dim[4], stride[4];
 };
@@ -51,8 +51,9 @@ cudnn_tensor cudnn_graph_tensor(struct cudnn_graph *graph, cudnnDataType_t type,
                                 int64_t id);
 cudnn_tensor cudnn_graph_scalar(struct cudnn_graph *graph, cudnnDataType_t type, int64_t id);    // host scalar
 
-// Each of the following four functions appends an operation to the graph, and returns its out. cudnn_graph_pointwise
-// appends out = mode(x, b), computed in `precision`; b and selector are NULL if the mode does not use them.
+// Each of the following four functions appends an operation to the graph, and returns its output tensor `out`.
+// cudnn_graph_pointwise appends out = mode(x, b), computed in `precision`; b and selector are NULL if the mode does not
+// use them.
 struct cudnn_pointwise {
     cudnnPointwiseMode_t mode;
     cudnnDataType_t      precision;
