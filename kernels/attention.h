@@ -39,7 +39,7 @@ struct attention_backward_args {
     const void                    *out_gradient, *query, *key_value, *out;    // bf16; op_operands.h: layouts
     const float                   *statistics;
     void                          *query_gradient, *key_value_gradient;
-    float                         *row_sums;    // [batch, heads, sequence]: scratch
+    float                         *row_sums;    // [batch, heads, sequence]: scratch, row sums of dO * O
     bool                           adds_query, adds_key_value;
     enum format                    query_gradient_type, key_value_gradient_type;    // bf16, or f32 to accumulate
     struct attention_kernel_slopes slopes;

@@ -213,7 +213,7 @@ __device__ inline void store_row(void *array, enum format type, int64_t at, cons
     }
 }
 
-// Reduce a value over the four threads that hold elements of the same row of an mma result.
+// row_maximum and row_total reduce a value over the four threads that hold elements of the same row of an mma result.
 __device__ inline float row_maximum(float value)
 {
     value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, 1));
@@ -225,7 +225,7 @@ __device__ inline float row_total(float value)
     return value + __shfl_xor_sync(0xffffffffu, value, 2);
 }
 
-// Copies a tile of keys and values into one of the two shared-memory buffers.
+// Starts the copy of a tile of keys and values, from key `first` on, to one of the two shared-memory buffers (stage).
 template <int padded, int keys>
 __device__ inline void copy_keys(bf16 *stage, const bf16 *key_value, const place &at, int64_t first, int64_t all)
 {
@@ -350,8 +350,8 @@ __device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
     return at.heads > 0;
 }
 
-// Returns the end of the queries that see any of the keys before `key`. It is at least begin + 1, because key_kernel
-// visits at least one tile of each head.
+// Returns 1 + the index of the last query that sees any key of a block of keys. key: end of the block. The result is at
+// least begin + 1, because key_kernel visits at least one tile of each head.
 template <bool has_window>
 __device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64_t key, int64_t begin)
 {
@@ -359,7 +359,7 @@ __device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64
     return end > begin ? launch_minimum(end, shape.sequence) : begin + 1;
 }
 
-// Stores P or dS, rounded to bf16, for this warp's half of the queries in the buffer that both warps read.
+// Stores P or dS, rounded to bf16, for this warp's half of the queries. Both warps that own these keys read the buffer.
 template <int sides, int columns, int pitch>
 __device__ inline void share(bf16 *to, const uint32_t (&rounded)[sides][columns][2])
 {

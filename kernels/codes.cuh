@@ -190,9 +190,9 @@ struct turned_tile {
 
 // The patch of 8 x 8 elements of a tile that one thread handles.
 struct patch {
-    int     row, column;                // of the patch, in the tile
-    int     first_row, first_column;    // of the tile, in the matrix
-    int     rows, columns;              // of the matrix, from the patch on; may be more than 8, or <= 0
+    int     row, column;                // position of the patch in the tile
+    int     first_row, first_column;    // position of the tile in the matrix
+    int     rows, columns;              // left in the matrix from the patch on; may exceed 8, or be <= 0
     int64_t at;                         // index of the patch's first element in the matrix
 
     // pitch: elements from one row to the next; more than total_columns if tiles cover only the start of each row.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Computes RoPE of multi-head latent attention (MLA). rope.cu has the formula. One thread block handles one token, and
-// each of its threads packets of eight elements of the heads. All heads share one rotary key, so backward sums its
+// each thread handles packets of eight elements of the heads. All heads share one rotary key, so backward sums its
 // gradient over heads. The threads that hold the same packet of the key divide the heads among each other, and then
 // their sums are added in order.
 #include "rope.h"

@@ -56,8 +56,8 @@ template <int pending> static __device__ inline void copy_wait()
 
 enum { MATRIX_GAP = 8, MATRIX_SIDE = 16 };
 
-// Return the first row and column of a thread's elements in a [16, 8] mma result. A thread has four elements: in this
-// row and in the row 8 below, in this column and the next.
+// matrix_row and matrix_column return the first row and column of a thread's elements in a [16, 8] mma result. A thread
+// has four elements: in this row and in the row 8 below, in this column and the next.
 static __device__ inline int matrix_row()
 {
     return (int)(threadIdx.x % 32) / 4;

@@ -158,7 +158,7 @@ template <> constexpr int resident<stored_source<bf16>, SCALING_WHOLE, true>    
 template <> constexpr int resident<stored_source<bf16>, SCALING_128X128, true>        = 3;
 
 // Quantizes a tile and stores its row-wise and transposed copy. Each thread handles its patch of 8 x 8 elements.
-// scales: contains the scale on input if one scale covers the tensor. *largest is raised to the amax.
+// scales: with SCALING_WHOLE the caller sets it to the per-tensor scale, and *largest is raised to the amax.
 template <enum format format, enum scaling scaling, bool is_wide, typename T>
 __device__ inline void write_tile(turned_tile &turned, const packet<T> (&raw)[width], float (&scales)[width],
                                   float *largest, const struct quantize_args &args, const patch &its)
@@ -251,7 +251,7 @@ __device__ inline void read_patch(packet<T> (&raw)[Source::parts][width], const 
     }
 }
 
-// Processes the tiles from the last to the first, because the kernel before it, such as the amax pass, left the end of
+// Processes the tiles from the last to the first, because the previous kernel, such as the amax pass, left the end of
 // the matrix in the L2 cache.
 template <typename T, typename Source, enum format format, enum scaling scaling, bool is_wide>
 __global__ void __launch_bounds__(TILE_THREADS, resident<Source, scaling, is_wide>)

@@ -2,11 +2,12 @@
 // Quantizes a matrix to NVFP4, row-wise and as a transposed copy:
 //
 //   code = fp4(x block_scale), inverse scale of a block = e4m3(amax of the block * tensor_scale / 6)
+//   block_scale = tensor_scale / inverse scale of the block
 //
 // A block is 1 x 16 elements, or 16 x 16 with SCALING_NV_SQUARE. A thread block handles a 64 x 64 tile at a time. The
 // first half of its threads quantizes the rows of the tile, the second half its columns. Memory-bound: a first pass
-// reads the matrix and finds the amax of each copy. A second reads it again, and writes 9/16 bytes per element and
-// copy.
+// reads the matrix and finds the amax of each copy, which determines its tensor_scale. A second pass reads the matrix
+// again, and writes 9/16 bytes per element and copy.
 #include "gswbench/fp4.h"
 
 #include "codes.cuh"

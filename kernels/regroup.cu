@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transposes the first two dimensions of [rows, parts, width] to [parts, rows, width]. One thread block handles one
-// part of a row at a time.
+// Transposes the first two dimensions of [rows, parts, width] to [parts, rows, width]. folds_parts also reverses the
+// rows in odd parts, folds_rows the parts in odd rows. One thread block handles one part of a row at a time.
 #include "device.cuh"
 #include "rope.h"
 

@@ -4,8 +4,8 @@
 //
 //   a' = a cos - b sin, b' = b cos + a sin
 //
-// Backward swaps the sign of sin. One thread block handles one token. A thread handles eight pairs (a, b) at a time, or
-// eight elements that do not rotate.
+// Backward reverses the sign of sin. One thread block handles one token. A thread handles eight pairs (a, b) at a time,
+// or eight elements that do not rotate.
 #include "rope.h"
 #include "rope_turn.cuh"
 

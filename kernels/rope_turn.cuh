@@ -13,8 +13,8 @@ template <typename T, bool is_wide> __device__ inline void copy(T *to, const T *
     put<is_wide>(to, fetch<is_wide>(from, count), count);
 }
 
-// Rotates two packets of elements that form pairs. angles: interleaved cosines and sines. direction: 1, or -1 to rotate
-// back.
+// Rotates the pairs (first[i], second[i]) of two packets. angles: interleaved cosines and sines. direction: 1, or -1 to
+// rotate back.
 template <bool is_wide>
 __device__ inline void turn(float (&first)[LAUNCH_WIDTH], float (&second)[LAUNCH_WIDTH], const float *angles,
                             float direction, int count)

@@ -193,8 +193,8 @@ __global__ void __launch_bounds__(expert_threads)
     }
 }
 
-// Parameters of a row's gates. The gate of an expert is its score under `scores`, times scale. Each lane computes only
-// the gates that it needs.
+// Parameters of a row's gates. The gate of an expert is scale * score(scores, logit). Each lane computes only the gates
+// that it needs.
 struct row_gates {
     row_scores scores;
     float      scale;

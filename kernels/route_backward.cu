@@ -5,13 +5,13 @@
 
 namespace
 {
-// The gradient of a logit is a sum of the terms below. a is the auxiliary scale, p are probabilities, c the counts of
-// choices (constants), g the gates, and s their sum:
+// The gradient of a logit is the sum of the terms below, with auxiliary scale a, probabilities p, args.counts c
+// (constants), gates g, their gradients h, and the sum s of the gates:
 //
-//   a p_e (c_e - sum p c)                  every expert e: auxiliary loss
-//   g_j (d g_j - sum g d g / s)            chosen expert j, if gates are normalised
-//   g_j d g_j                              chosen expert j, if they are not
-//   -p_e sum g d g                         every expert e, if softmax gates are not normalised
+//   a p_e (c_e - sum(p c))                 every expert e: auxiliary loss
+//   g_j (h_j - sum(g h) / s)               chosen expert j, if gates are normalised
+//   g_j h_j                                chosen expert j, if gates are not normalised
+//   -p_e sum(g h)                          every expert e, if softmax gates are not normalised
 //
 // With sigmoid scores the sum is multiplied by 1 - score.
 template <typename T>

@@ -100,7 +100,7 @@ __device__ inline float dot_state(const float *kept, const float (&slope)[rows][
     return warp_sum(sum);
 }
 
-// Returns the partial sums of this warp at position k of the tile: one per state, then three other sums.
+// Returns the partial sums of this warp at position k of the tile: one per state, then at most three dot products.
 __device__ inline float *own_part(const scan_block &block, int k)
 {
     return block.part + ((k & 1) * block.warps + block.warp) * (block.state + 3);
@@ -203,7 +203,8 @@ __device__ inline void retreat(float (&slope)[rows][each], float (&d_u)[rows], f
     }
 }
 
-// Gradients of a head's parameters, summed over positions by the first thread of the block.
+// Sums that the first thread of the block carries from position to position: G, and the gradients of the head's
+// parameters.
 struct head_sums {
     double exponent;    // G: gradient of a dt at the current position
     float  bias, decay, skip;

@@ -22,8 +22,8 @@ __host__ __device__ inline int warps_of(const mamba_sizes &sizes)
     return (int)launch_groups(sizes.head_dim, rows);
 }
 
-// Returns the number of partial sums of a warp: one per state and three other sums. Each warp has two such rows, for
-// even and odd positions.
+// Returns the number of partial sums of a warp at one position: one per state, and at most three dot products. Each
+// warp has two rows of partial sums, for even and odd positions.
 __host__ __device__ inline int64_t part_width(const mamba_sizes &sizes)
 {
     return sizes.state + 3;

@@ -36,7 +36,7 @@ struct spread {
     }
 };
 
-// Copy a run of four elements from memory to one half of a packet, or from the packet to memory.
+// read_run copies a run of four elements from memory to one half of a packet; write_run copies it back.
 static __device__ inline void read_run(packet<float> *to, int half, const float *from)
 {
     to->word[half] = *reinterpret_cast<const uint4 *>(from);
