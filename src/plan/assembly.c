@@ -48,7 +48,7 @@ static void grow_tensors(struct assembly *assembly)
     assembly->usage           = memory_resize(assembly->usage, capacity * sizeof(*assembly->usage));
 }
 
-// Appends a tensor without an offset.
+// Appends a tensor to the plan. Does not assign an offset.
 static int32_t append_tensor(struct assembly *assembly, struct tensor tensor, const int64_t dim[4])
 {
     grow_tensors(assembly);

@@ -11,14 +11,14 @@
 
 struct lifetime {
     int32_t tensor, begin, end;            // indices of compute ops; the op at end is included
-    int32_t next_to_begin, next_to_end;    // the next lifetime with the same begin, and the same end; -1: none
+    int32_t next_to_begin, next_to_end;    // next lifetime with the same begin; with the same end; -1: none
     int64_t bytes;
 };
 
 struct lifetimes {
     struct lifetime *list;
     int32_t          count, ends;                      // ends: number of compute ops + 1
-    int32_t         *first_to_begin, *first_to_end;    // [ends]: heads of the lists of lifetimes; -1: empty
+    int32_t         *first_to_begin, *first_to_end;    // [ends]: heads of lists of lifetimes, per compute op; -1: empty
 };
 
 struct gap {

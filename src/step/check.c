@@ -46,8 +46,8 @@ void finding_note(struct step_finding *first, const struct step_finding *finding
     pthread_mutex_unlock(&mutex);
 }
 
-// Returns the index of an operand that the op reads and that has a NaN or an infinity, or -1. An enqueued collective
-// can have written it unnoticed, because check_op does not check the outputs of enqueued collectives.
+// Returns the slot of an operand that the op reads and that has a NaN or an infinity; -1: none. An enqueued collective
+// may have written such a value, because check_op does not check the outputs of enqueued collectives.
 static int find_source(struct backend *backend, const struct queued_op *queued)
 {
     struct step_finding unused;

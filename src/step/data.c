@@ -154,7 +154,7 @@ static void draw_threaded(const struct draw *draw)
 
 void data_weight_values(const struct weight_part *part, uint64_t seed, int64_t first, int64_t count, float *values)
 {
-    int64_t left = part->rows * part->columns - first;    // elements before the padding
+    int64_t left = part->rows * part->columns - first;    // elements from `first` to the padding
     int64_t real = left < 0 ? 0 : left < count ? left : count;
     if (part->deviation != 0) {
         uint64_t key = random_key(seed, (uint64_t)part->stream);

@@ -12,7 +12,8 @@
 #include "gswbench/plan.h"
 #include "gswbench/step.h"
 
-// A dependency: the op waits until a stream has completed `count` of its ops. On a device it waits for the event.
+// A dependency of an op. If the host computes, the op waits until `stream` has completed its first `count` ops. On a
+// device, it waits for `event`.
 struct wait {
     int32_t stream, count;
     void   *event;    // NULL: the backend computes on the host
@@ -72,7 +73,7 @@ struct op_hooks {
     // Called after the op's waits. Returns false to run neither the op nor the hooks of later observers.
     bool (*before)(struct streams *streams, const struct queued_op *queued, void *state);
     void (*after)(struct streams *streams, const struct queued_op *queued, void *state);
-    // Called after the event on which other streams wait.
+    // Called after the op and after the record of its event, for which other streams wait.
     void (*after_event)(struct streams *streams, const struct queued_op *queued, void *state);
     void (*after_step)(struct step *step, void *state);
     bool allows_replay;    // permits a graph replay, which calls no hooks around ops
@@ -166,7 +167,7 @@ void check_set(struct step *step, struct check *check);    // replaces the curre
 // NaN.
 bool finding_search(struct step_finding *finding, struct backend *backend, const struct buffer *buffer, int64_t first,
                     int64_t end, float expected);
-// Stores the finding in `first` unless that already has an earlier op of the list. Streams may call it concurrently.
+// Stores the finding in `first`, unless `first` has a finding of an earlier op. Streams may call it concurrently.
 void finding_note(struct step_finding *first, const struct step_finding *finding);
 
 // State of the fault that [fault] injects (fault.c).

@@ -59,7 +59,8 @@ static void find_buffers(const struct step *step, const struct op *op, struct bu
     }
 }
 
-// Sets the algorithm that step_prepare chose for this op and the alignment of its buffers.
+// Sets the algorithm that step_prepare chose for an op with this alignment of its buffers. If there is none to choose,
+// sets the function of the op's kind.
 static void take_prepared(const struct step *step, struct queued_op *queued)
 {
     struct buffer buffers[OP_OPERANDS];
@@ -95,6 +96,7 @@ static void fill_queued_op(const struct step *step, struct queued_op *queued, co
     }
 }
 
+// Fills the queue of every stream. positions[i] is the index of op i in the queue of its stream.
 static void fill_queues(struct step *step)
 {
     const struct plan *plan      = step->plan;

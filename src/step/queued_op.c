@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs one op. On a host backend the op runs directly; on a device it is enqueued between its events. Calls the hooks
-// of observers (internal.h) around each op. Fingerprints of the executed ops detect an op that is skipped, repeated or
-// out of order.
+// Runs one op. On a host backend the op runs directly. On a device it is enqueued: first waits for the events of its
+// dependencies, then the op, then the record of its own event. Calls the hooks of observers (internal.h) around each
+// op. Fingerprints of the executed ops detect an op that is skipped, repeated or out of order.
 #include "internal.h"
 
 // Publishes progress for the watchdog. The store is relaxed, because it needs no ordering between streams.

@@ -115,8 +115,8 @@ static void check_count(const struct row_counts *row_counts, const struct queued
            maximum, shape->multiple);
 }
 
-// Records the count with this index. An expert's rows follow the rows of the expert before it. numbers: [owners][local
-// experts].
+// Records the row count with this index, which belongs to one local expert. numbers: [owners][local experts], from this
+// expert on. *begin: first row of the expert; is advanced to the next expert, whose rows follow.
 static void note(const struct row_counts *row_counts, const struct queued_op *queued, int32_t index,
                  const int32_t *numbers, bool is_own, int64_t *begin)
 {

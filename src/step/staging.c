@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Stages communication through host memory for communicators that cannot access device memory. The stream's own thread
-// waits for its device stream, runs the op on host buffers, and enqueues the copy back. Device streams without staging
-// continue, so staging adds no deadlock to a plan that has none.
+// waits for its device stream, runs the op on host buffers, and enqueues the copy back. Other streams continue
+// meanwhile, so staging adds no deadlock to a plan that has none.
 #include "gswbench/clock.h"
 #include "gswbench/status.h"
 #include "internal.h"
