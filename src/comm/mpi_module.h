@@ -12,7 +12,8 @@ bool   mpi_module_asks_for_pmix(void);
 
 struct mpi_link;
 
-// Messages are divided into pieces of message_bytes, because MPI counts are int, and transports differ beyond 2 GiB.
+// Messages are divided into pieces of message_bytes, because MPI counts are int, and transports treat messages of more
+// than 2 GiB differently.
 enum { MPI_MESSAGE_BYTES = 1 << 28 };
 struct mpi_state {
     struct mpi_link *links;

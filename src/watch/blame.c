@@ -70,7 +70,7 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
     }
     bool is_idle, other_is_idle;
     is_computing(slot, &is_idle);
-    if (is_idle) {    // the rank waits for ranks that have not begun the step or still test single ops
+    if (is_idle) {    // the rank waits for ranks that have not begun the step, or that still test ops one by one
         return other->position < slot->position ||
                (is_computing(other, &other_is_idle) && other->position == slot->position);
     }

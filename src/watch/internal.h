@@ -160,7 +160,7 @@ struct watch {
     char               words[SHOWN_BYTES];    // description of the work outside steps; "": the job's steps run
     char               file[SHOWN_BYTES];     // description of the checkpoint file in WATCH_FILE
     double             steps[WATCH_STEPS];    // durations of the latest steps in seconds
-    int64_t            learnt;                // number of steps in all
+    int64_t            learnt;                // number of calls of watch_learn
 };
 
 // watch.c: returns the plan whose op numbers the ranks publish; NULL if they run work outside the job's steps.

@@ -36,7 +36,7 @@ static void check(int error, const char *call, const char *file, int line)
 }
 
 // Waits until all requests are complete. Polls, and between polls yields, later sleeps, so that other streams and ranks
-// can use the core. Sets `statuses` if the result is MPI_ERR_IN_STATUS.
+// can use the core. Fills `statuses`; their MPI_ERROR fields are set only if the result is MPI_ERR_IN_STATUS.
 static int test_all(MPI_Request *requests, int count, MPI_Status *statuses)
 {
     static const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -363,9 +363,9 @@ static void pass(struct comm_group *group, const struct op *op, const char *in, 
     exchange_all(group, false);
 }
 
-// Returns the message tag of an op. It differs between ops, so that one does not receive the message of another. If a
-// rank skips an op, the job then hangs and the watchdog names this rank. With equal tags, another rank would report a
-// wrong message size instead.
+// Returns the message tag of an op: a hash of its kind, size, format and channel. An op thus does not receive the
+// message of a different op. If a rank skips an op, the job then hangs and the watchdog names this rank. With one tag
+// for all ops, another rank would report a wrong message size instead.
 static int tag_of(const struct op *op, enum format format)
 {
     const struct communication_shape *shape = &op->shape.communication;

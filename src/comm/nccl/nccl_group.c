@@ -2,8 +2,8 @@
 // Groups and collectives over NCCL. Each group has a connection (an NCCL communicator) per stream. Its members exchange
 // the unique id over the control plane, so opening a group involves no other rank.
 //
-// The pipeline streams have one connection per pair of neighbours and direction. NCCL executes its ops in the order in
-// which the sender enqueues them. The plan is verified to have the receives in the same order.
+// The pipeline streams have one connection per pair of neighbours and direction. NCCL matches the sends and receives of
+// a connection in the order in which each rank enqueues them. The plan is verified to have both in the same order.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -73,7 +73,7 @@ struct nccl_connection {
     int                     index;                      // this rank's index among the members
     int                     processors;                 // SM limit per op; 0: none
     bool                    is_near;                    // all members are on one node
-    bool                    is_copying, is_scalable;    // uses copy engines (zero-CTA); joined by several ids
+    bool                    is_copying, is_scalable;    // uses copy engines (zero-CTA); opened with several unique ids
     bool                    puts;                       // has executed one-sided ring shifts
     int                     refused;                    // number of buffers that NCCL did not register
     double                  lost_seconds;               // when the failure was found; 0: no failure
@@ -87,8 +87,8 @@ struct nccl_links {
     int64_t                *members;    // [size]
     int64_t                 size;
     int                     users;
-    struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // index: direction for the sender
-    struct nccl_connection *opened[2 * NCCL_DIRECTIONS];                         // the same, in order of opening
+    struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // index: the sender's direction
+    struct nccl_connection *opened[2 * NCCL_DIRECTIONS];                         // all of them, in order of opening
     int                     opened_count;
 };
 
