@@ -21,8 +21,8 @@ enum { HIDDEN = -1 };
 static const char remedy[] = "give every rank the same environment (mpirun -x, srun --export)";
 
 // REQUIRED: with different values on its ranks, a collective hangs or computes something else. OWN: the value may
-// differ per rank or host. HIDDEN: the variable is left out. OMPI variables that match no row differ on each host,
-// because the launcher sets them.
+// differ per rank or host. HIDDEN: the variable is left out, as are variables that match no row. For example, the
+// launcher sets other OMPI variables to different values on each host.
 // clang-format off
 static const struct {
     const char *pattern;
@@ -76,7 +76,7 @@ static bool is_default(const char *line)
     return strcmp(line, "CUDA_DEVICE_MAX_CONNECTIONS=32") == 0;
 }
 
-// Adds the variable of a line "NAME=VALUE", and ignores other lines. A name that is too long to store matches no row.
+// Adds the variable of a line "NAME=VALUE" if a row allows it. Ignores other lines, and names that are too long.
 static void add_variable(struct setting_list *list, const char *line)
 {
     char   name[60];

@@ -86,7 +86,7 @@ static struct checkpoint_watch make_watch(const struct steps *steps)
                                      : (struct checkpoint_watch){enter_file, move_file, steps->hang_watch};
 }
 
-// Gathers the costs of a load or save: the maximum times of a rank, and the sum of the bytes.
+// Gathers the cost of a load or save from all ranks: the maximum of their times, and the sum of their bytes.
 static void gather_cost(struct steps *steps, const struct checkpoint_cost *own, double *seconds, double *stalled,
                         double *bytes)
 {

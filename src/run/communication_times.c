@@ -14,7 +14,7 @@
 #include "gswbench/statistics.h"
 #include "gswbench/text.h"
 
-enum { READINGS = 32, ALONE = 4 };    // per row: maximum of sampled ops; isolated runs, the first as warm-up
+enum { READINGS = 32, ALONE = 4 };    // per collective: maximum ops timed in the step; isolated runs, one as warm-up
 
 // The times of one rank for one row, which ranks exchange. A row is all ops of the step that are the same collective
 // (struct communication_row). NaN: there are fewer samples, or the rank does not issue the collective.
@@ -159,8 +159,9 @@ static void add_value(struct series *series, double value)
     }
 }
 
-// Adds the times of a group to `moving` (collectives of the step) and `alone` (isolated runs). If its members wait
-// longer than in earlier groups, also stores their mean wait and the rank that most often enters last.
+// Adds the times of a group to `moving` (collectives of the step) and `alone` (isolated runs). The wait of an execution
+// is the longest wait of a member. If its mean is the longest of all groups so far, stores this mean and the rank that
+// most often enters last.
 static void add_group(struct result_communication_time *time, const struct readings *all, const int64_t *members,
                       struct series *moving, struct series *alone)
 {

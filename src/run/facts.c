@@ -220,8 +220,8 @@ static double threads_per_core(const struct environment_cores *cores)
     return (double)(cores->threads * cores->sharers) / (double)cores->cores;
 }
 
-// Judges the rank with the most threads per core. If they are at most [run] threads_per_core, the result gets a note at
-// worst, and stays valid.
+// Judges the rank with the most threads per core. If this number is at most [run] threads_per_core, the result stays
+// valid and gets at most a note.
 static void add_oversubscription(struct result *result, const struct environment_peer *peers,
                                  const struct run_config *run)
 {

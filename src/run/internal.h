@@ -152,7 +152,7 @@ void profile_advise(const struct profile_config *profile);
 void profile_close(struct steps *steps);
 void profile_watch(const struct steps *steps, bool is_on);    // whether ops emit ranges
 // Called before and after each step: starts and stops the profiler at the steps and on the ranks of [profile].
-// is_stopped: this is the last step.
+// is_stopped: the run ends early, after this step.
 void profile_begin(const struct steps *steps, int64_t step);
 void profile_end(const struct steps *steps, int64_t step, bool is_stopped);
 

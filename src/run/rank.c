@@ -320,7 +320,7 @@ static status write_result(struct rank *rank, status kept)
     return written;
 }
 
-// Returns the exit code. Thresholds count only if the run itself is valid.
+// Returns the exit code, on rank 0 with thresholds. They are judged only if the run itself has exit code EXIT_VALID.
 static int leave_code(const struct rank *rank)
 {
     const struct benchmark *benchmark = rank->benchmark;

@@ -21,7 +21,7 @@ struct communication_times_setup {
     struct step               *step;
     struct comm               *comm;
     const struct op_time      *times;       // [plan.op_count]: op times of the traced step
-    const struct measured_ops *measured;    // op times of the hardware profile
+    const struct measured_ops *measured;    // op times of the hardware profile; NULL: cannot be read
     struct result             *result;
 };
 
