@@ -65,9 +65,9 @@ struct validation {
     struct sample           sample;     // optimizer state before the latest step that ran twice
     struct spread           spread;     // allowed differences between both runs
     struct digest         **first;      // [tensors]: digest after the first run; NULL: not compared
-    uint64_t               *hashes;     // [tensors]: hash after the latest step that ran twice
-    int64_t                 hashed;     // index of that step; -2: there are no hashes
-    int32_t                 changed;    // a tensor whose bits have changed since that step; -1: none
+    uint64_t               *hashes;     // [tensors]: hash after the step `hashed`
+    int64_t                 hashed;     // index of the latest verified step, if verify = full; -2: none
+    int32_t                 changed;    // a tensor whose bits have changed since the step `hashed`; -1: none
 };
 
 // An error that a rank found, as text; "": none.
@@ -97,7 +97,7 @@ struct numbers numbers_of_operand(const struct op *op, int slot, enum format for
 void           numbers_free(struct numbers *numbers);
 void           numbers_write(const struct numbers *numbers, enum format format, void *data);
 
-// Returns the number at *at, and advances *at, at the end to 0.
+// Returns the number at index *at, and advances *at. After the last number, *at becomes 0.
 static inline float numbers_next(const struct numbers *numbers, int64_t *at)
 {
     float number = numbers->number[*at];

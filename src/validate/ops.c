@@ -20,12 +20,13 @@ struct task {
     uint8_t  kind, accumulates, sums_fast, fused_scaling;
 };
 
-// The output of an op on one rank. task is the hash that ops_task returns. All ranks get the same inputs, so the ranks
-// with the same task vote on the right output.
 enum { OUTCOME_SKETCHES = 2 };    // maximum outputs of a nondeterministic op, such as gradients of attention
 struct sketches {
     struct digest of[OUTCOME_SKETCHES];
 };
+
+// The output of an op on one rank. task is the hash that ops_task returns. All ranks get the same inputs, so the ranks
+// with the same task vote on the right output.
 struct outcome {
     uint64_t               task, bits;    // bits: hash of the output; task 0: no entry
     double                 bound;         // allowed difference relative to the norm; 0: the bits must be equal

@@ -7,7 +7,7 @@
 
 #include "gswbench/number.h"
 
-enum { UNIT = 128 };    // number of elements to which pieces are aligned, so that they start at 16 bytes in any format
+enum { UNIT = 128 };    // pieces start at a multiple of UNIT elements, which is a multiple of 16 bytes in any format
 
 // Operands that AdamW writes; it reads some of them, too.
 static const int changed[] = {ADAMW_MASTER, ADAMW_FIRST, ADAMW_SECOND, ADAMW_WEIGHT};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bounds the difference between two runs of a step that has nondeterministic ops. Finds the part of each such op, and
-// propagates it through the plan.
+// Bounds the difference between two runs of a step that has nondeterministic ops. Computes the difference that each
+// such op makes (Source), and propagates it through the plan (Propagation).
 //
 // Source. A nondeterministic op adds n terms x in fp32 in varying order, and stores the sum. With u = 2^-24, two such
 // sums differ by at most 2 (n - 1) u sum |x|. Rounding errors of n additions are a random walk, so sqrt(n) u times the

@@ -10,7 +10,7 @@
 #include "internal.h"
 
 struct class_state {
-    int32_t head[STREAM_COUNT];             // per stream: current event; EVENT_END: the stream is done
+    int32_t head[STREAM_COUNT];             // per stream: current event (communication op); EVENT_END: done
     bool    is_rendezvous[STREAM_COUNT];    // per stream: its current op waits for other participants
     bool    is_listed;                      // true: the class is in the work list
 };

@@ -57,7 +57,7 @@ struct verification {
     uint32_t                distinct;     // bit mask of axes
     struct arena            arena;        // memory of skeletons and the lists below
     struct skeleton       **skeletons;    // [world]; NULL: not built
-    struct skeleton       **classes;      // [class_count], by rank
+    struct skeleton       **classes;      // [class_count], sorted by rank
     int32_t                 class_count;
     status                  errors;
 };

@@ -20,11 +20,11 @@ struct verifier {
     const struct plan *plan;
     struct arena       arena;    // memory of the lists, except position and clocks
     int32_t           *position, *clocks;
-    uint8_t           *stream;                  // [op], a compact copy for random access
+    uint8_t           *stream;                  // [op]: its stream, a compact copy for random access
     int64_t           *edges[STORAGE_COUNT];    // ascending offsets; segment i is [edges[i], edges[i + 1])
     int32_t            edge_count[STORAGE_COUNT];
     struct segment    *segments[STORAGE_COUNT];
-    int32_t           *first_segment, *end_segment;    // [tensor]
+    int32_t           *first_segment, *end_segment;    // [tensor]: its segments are first_segment .. end_segment - 1
     struct findings    findings;
 };
 
