@@ -138,8 +138,8 @@ void config_set_defaults(struct config *config)
     }
 }
 
-// Finds the values that select [when ...] sections. These sections cannot set them, so the assignments outside of such
-// sections determine them.
+// Finds the values that select [when ...] sections, from the assignments outside of such sections. A [when ...] section
+// may set hardware.profile, but this selects no other section.
 struct selection document_select(const struct document *document, const struct config_request *request)
 {
     struct selection selection = {.ranks = -1, .compute = -1, .skips_overrides = request == NULL};

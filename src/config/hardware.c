@@ -104,7 +104,7 @@ int64_t hardware_domain(const struct hardware_config *hardware, int64_t world)
 // Names in collectives.csv, which has the times of collectives within a node: one row per GPU, op and number of ranks.
 static const char *const collective_names[] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", NULL};
 
-// Returns the text up to the next separator and moves *rest past it; NULL after the last one.
+// Returns the text up to the next separator, and moves *rest past the separator. Returns NULL if no text is left.
 static char *cut(char **rest, char separator)
 {
     char *text = *rest, *end = text == NULL ? NULL : strchr(text, separator);

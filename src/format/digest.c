@@ -25,7 +25,7 @@ void digest_take(struct digest *digest, enum format format, const void *data, in
     int64_t bytes = format_bytes(format, elements), quads = digest_quads(bytes);
     memset(digest, 0, sizeof(*digest));
     for (int64_t chunk = 0; chunk * DIGEST_BUCKETS < quads; chunk++) {
-        // Number of the quad in this chunk that is added to bucket 0.
+        // Index within this chunk of the quad (16 bytes) that is added to bucket 0.
         int64_t rotation = digest_quad(chunk, 0) - chunk * DIGEST_BUCKETS;
         for (int64_t i = 0; i < DIGEST_BUCKETS && chunk * DIGEST_BUCKETS + i < quads; i++) {
             int64_t  quad = chunk * DIGEST_BUCKETS + i, left = bytes - quad * DIGEST_QUAD;

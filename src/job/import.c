@@ -30,7 +30,7 @@ struct reader {
 
 // One row per option: its names in other programs, and translations of its values as "theirs=ours", both separated by
 // spaces. Without translations (NULL) the value is taken unchanged; "*" takes any other value unchanged. "theirs=" sets
-// nothing, and neither does a row without an option (NULL), whose names are only known.
+// nothing, and neither does a row without an option (NULL), whose names have no effect here.
 #define YES_NO "true=yes false=no"
 static const struct translation {
     const char *names, *option, *values;
@@ -405,7 +405,7 @@ static void set_megatron_defaults(struct reader *reader)
     }
 }
 
-// Sets the model. torchtitan selects a model by a name and a flavor such as "8B".
+// Sets the model preset and fsdp = auto. torchtitan selects a model by a name and a flavor such as "8B".
 static void set_torchtitan_defaults(struct reader *reader)
 {
     static const char *const presets[][2] = {{"8B", "llama3.1-8b"}, {"70B", "llama3.1-70b"}, {"405B", "llama3.1-405b"}};

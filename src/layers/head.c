@@ -30,7 +30,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
     }
 }
 
-// Returns the counts of an MTP module's head. It uses the table of the model's head.
+// Returns the counts of an MTP module's head, which uses the table of the model's head.
 static struct layer_count count_prediction(const struct model_config *model)
 {
     return (struct layer_count){.multiplied = model->vocab * model->hidden};

@@ -27,7 +27,7 @@ int64_t mlp_elements(const struct model_config *model, int64_t hidden, int64_t f
 int64_t mlp_adapters(const struct model_config *model, int64_t ffn);
 int64_t mlp_biases(const struct model_config *model, int64_t hidden, int64_t ffn);
 
-// The parts of the model that an MLP's ops count for, and the names of the ops.
+// The parts of the model (op_tag.part) of an MLP's ops, and the names of the ops.
 struct mlp_roles {
     enum model_part      part_fc1, part_activation, part_fc2;
     const char          *fc1, *fc1_input, *fc2, *fc2_output;

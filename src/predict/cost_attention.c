@@ -150,8 +150,8 @@ static struct op within_texts(const struct software_config *software, const stru
 // reads or writes six arrays as large as Q.
 double predict_attention_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
-    // Format of the queries; in the backward pass, where the same slot is ATTENTION_GRADIENT_OUT, of the output
-    // gradient.
+    // Format of the queries; in the backward pass, format of the output gradient (ATTENTION_GRADIENT_OUT has the same
+    // slot).
     enum format                   format = plan->tensors[op->operand[ATTENTION_QUERY]].format;
     const struct attention_shape *shape  = &op->shape.attention;
     if (machine->software != NULL && machine->software->unfused_attention) {

@@ -74,9 +74,9 @@ static double find_ratio(const struct series *series, const struct series *other
     return 0.0;
 }
 
-// Estimates the time of a message size that the series lacks: the time of a related series, multiplied by the ratio of
-// the two series, interpolated from neighbouring sizes. Uses the related series whose ratio changes least between these
-// sizes. Returns 0 if every ratio changes by a factor of 1.2 or more, or no related series has this size.
+// Estimates the time of a message size that the series lacks: the time of a related series (is_related), multiplied by
+// the ratio of the two series, interpolated from neighbouring sizes. Uses the related series whose ratio changes least
+// between these sizes. Returns 0 if every ratio changes by a factor of 1.2 or more, or no related series has this size.
 static double borrow(const struct series *series, int size)
 {
     double seconds = 0.0, change = log(1.2);

@@ -208,8 +208,8 @@ static double nvls_beginning(const struct hardware_config *hardware)
 }
 
 // Returns the seconds of an all-reduce with NVLS. Reduction and multicast overlap, which doubles the bandwidth. Across
-// nodes, the heads with the same share reduce it in a tree. Two nodes exchange their sums once, which is half of a
-// tree's traffic.
+// nodes, the ranks that handle the same share of the bytes reduce it in a tree. Two nodes exchange their sums once,
+// which is half of a tree's traffic.
 static double nvls_sum_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double bandwidth = 2.0 * heads_bandwidth(hardware, span), latency = nvls_beginning(hardware);

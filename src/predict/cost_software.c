@@ -159,8 +159,8 @@ static const struct launches {
 };
 
 // For each part of a layer, the smallest value of option launch_graphs with which the framework captures the part in a
-// CUDA graph; 0: LAUNCH_GRAPHS_ATTENTION. The framework never captures dense MLPs, nor parts with a row count that the
-// router determines.
+// CUDA graph. Parts without an entry (0) need LAUNCH_GRAPHS_ATTENTION. The framework never captures dense MLPs, nor
+// parts with a row count that the router determines.
 enum { NEVER = ANY };
 static const uint8_t graphs[MODEL_PARTS] = {
     [PART_MLP_NORM] = LAUNCH_GRAPHS_ROUTER,   [PART_ROUTER] = LAUNCH_GRAPHS_ROUTER,
@@ -282,7 +282,7 @@ static double find_factor(const struct software_config *software, const struct p
 }
 
 // Whether the all-gather gathers the rows of experts. Its input then comes from an all-to-all. On a rank that has all
-// experts, its input is instead a slice of the rows that the rank sorted by expert.
+// experts, its input is instead a slice of the rows sorted by expert; the gather is the first op that uses this slice.
 static bool gathers_slots(const struct plan *plan, const struct op *op)
 {
     int32_t made = plan->tensors[op->operand[COMMUNICATION_IN]].first_op;

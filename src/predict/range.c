@@ -17,7 +17,7 @@
 // extrapolated from two short steps.
 enum { STEPS = 2 };
 
-// Limits the memory, because each thread holds its own plans.
+// Maximum number of threads. Each thread holds its own plans, so this limits the memory.
 enum { THREADS_MAX = 4 };
 
 // A move changes one option value, or the times of all measured ops together, by one standard deviation.

@@ -19,7 +19,7 @@ struct stream_head {
     int32_t participant;    // stream head of the next participant of the same communication op; NONE: no further one
     bool    is_taken;       // the task runs, or waits for other participants or the host
     bool    is_launching;
-    // These describe a running task, and are set only in the stream head of its first participant in the list.
+    // The following fields describe a running task. They are set only in the stream head of its first participant.
     double begin, since, end;    // since: when its rate last changed
     // seconds: duration at rate 1; left: part of this duration that remains at `since`; rate: seconds of this duration
     // that pass per simulated second

@@ -25,8 +25,8 @@ bool linear_is_trained(const struct builder *builder, int32_t weight)
     return !weight_is_frozen(builder, weight) || adapter_exists(builder, weight);
 }
 
-// Returns the table entry that keeps t = scale x A^T of the current microbatch. Each MTP module has an entry, even if
-// modules share weights.
+// Returns the entry of builder->adapted that keeps t = scale x A^T of the current microbatch. Each MTP module has an
+// entry, even if modules share weights.
 static int32_t *place_of(struct builder *builder, int32_t weight)
 {
     const struct plan *plan   = builder->plan;
