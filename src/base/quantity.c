@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quantities as text: value, origin and spread.
+// Parses and prints quantities: a value with its origin and its spread.
 #include "gswbench/quantity.h"
 
 #include <stdio.h>

@@ -66,7 +66,7 @@ struct shard {
     struct safetensor *entries;    // [count]: in the order of the file
     struct shard_run {
         int32_t tensor;
-        int64_t first;    // index of the slice's first element in that tensor
+        int64_t first;    // index of the slice's first element in the plan's tensor `tensor`
     } * runs;             // [count]: where each entry's data are; entries of one tensor are consecutive
     int32_t count;
     int64_t bytes;

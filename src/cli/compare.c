@@ -21,7 +21,7 @@ const struct flag compare_flags[] = {
     END_FLAGS,
 };
 
-// Parses --fail-on: the smallest relative change that counts.
+// Parses --fail-on. *threshold: the smallest relative change that counts; 1 % without --fail-on.
 static status read_threshold(const char *fail_on, double *threshold)
 {
     static const char word[] = "slower:";

@@ -95,7 +95,7 @@ struct command {
     const char *name;
     const char *heading;    // printed above the command in the help; NULL: none
     status (*run)(const struct arguments *arguments, struct text_buffer *errors);
-    bool               meets;      // the processes of one launch form one job (MPI)
+    bool               meets;      // true: the processes of one launch form one job (MPI)
     const struct flag *flags;      // ends with END_FLAGS
     const char        *help;       // one-line description
     const char        *example;    // a command line

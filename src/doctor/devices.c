@@ -21,7 +21,7 @@ struct library {
     const char *name, *file, *function;
     bool        is_returned, is_required;
     size_t      step;      // version = major * step^2 + minor * step + patch; step 0: a single number
-    size_t      oldest;    // oldest usable version, in this form; 0: any
+    size_t      oldest;    // oldest usable version, encoded like `version` above; 0: any
     const char *remedy;
 };
 

@@ -113,7 +113,7 @@ struct links {
     int64_t players;    // nodes if `between`, else the maximum number of ranks per node
     int64_t first_class, bytes;
     double  visit_seconds;    // duration of the longest visit (measurement of two ranks) so far
-    double  share;            // part of the time budget after which the tournament ends
+    double  share;            // part of the time budget after which the measurement ends
     int64_t tournaments;      // completed tournaments
 
     int64_t        *numbers;    // [node][local rank]: rank + 1; 0: no such rank

@@ -299,7 +299,7 @@ void result_set_published(struct result *result, const struct published_config *
     result->published_mfu     = is_published && published->mfu_percent > 0 ? published->mfu_percent / 100 : NAN;
 }
 
-// Returns the mean of steps 35 to 44 of the run, which older published tables report.
+// Returns the mean time of steps 35 to 44 of the run, which older published tables report; NaN: the run is shorter.
 static double mean_35_44(const struct result *result)
 {
     double sum = 0;
