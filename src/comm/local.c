@@ -51,7 +51,7 @@ struct rendezvous {
 struct comm_group {
     struct rendezvous *rendezvous;
     int64_t            index;      // the caller's index in the group
-    const void       **sources;    // [size]
+    const void       **sources;    // [size]: operands of a reduction
 };
 
 struct local_hub {

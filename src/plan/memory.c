@@ -10,7 +10,7 @@
 #include "gswbench/number.h"
 
 struct lifetime {
-    int32_t tensor, begin, end;            // indices of compute ops; the op at end is included
+    int32_t tensor, begin, end;            // begin, end: indices of compute ops; end is included
     int32_t next_to_begin, next_to_end;    // next lifetime with the same begin; with the same end; -1: none
     int64_t bytes;
 };

@@ -35,7 +35,7 @@ static double operand_bytes(const struct plan *plan, const struct op *op, int sl
         return 0.0;
     }
     double elements = (double)op_operand_elements(op, slot);
-    if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // reads one row per token
+    if (slot < OP_SLOTS && op_table[op->kind].slots[slot].is_table) {    // the op reads one row per token
         elements = fmin(elements, (double)op->shape.rows.rows * (double)op->shape.rows.columns);
     }
     const struct op_size *touched = slot < OP_SLOTS ? op_table[op->kind].slots[slot].touched : NULL;

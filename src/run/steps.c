@@ -385,7 +385,7 @@ static void gather_step(struct steps *steps, int64_t index, const struct step_fa
 // State of the step loop.
 struct loop {
     struct step_facts *facts;               // [ranks]
-    status             output, captured;    // output: errors of rank 0's output
+    status             output, captured;    // output: error of rank 0's output; captured: of the capture
     bool               is_enough;           // on rank 0: the result is precise enough for run.until
 };
 

@@ -85,7 +85,7 @@ void validation_find(struct validation *validation, int64_t index)
 // The result of a rank's test. count: number of tested ops.
 struct tested {
     int64_t count;
-    char    text[200];    // its error; "": none
+    char    text[200];    // the error that the test found; "": none
 };
 
 static void describe_communication(const struct plan *plan, const struct step_finding *finding, struct tested *own)

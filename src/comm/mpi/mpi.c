@@ -85,7 +85,7 @@ struct comm_group {
     MPI_Status       *statuses;     // [2 * size]
     int              *expected;     // [2 * size] bytes of a receive; -1: a send
     int              *peers;        // [2 * size] source of a receive
-    const void      **sources;      // [size]
+    const void      **sources;      // [size]: operands of a reduction
     comm_reduction   *reduction;    // of the current op
     int               tag;          // of the current op
     const struct op  *op;           // the current op

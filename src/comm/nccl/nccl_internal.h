@@ -121,7 +121,7 @@ struct nccl_state {
     struct backend        *backend;
     struct comm_nccl_setup setup;
     int                    rank, version;
-    int64_t               *nodes;    // [ranks]
+    int64_t               *nodes;    // [ranks]: node of each rank
     struct nccl_links     *pipelines;
     bool                   exchanges;       // has executed ncclAlltoAll
     int                    log;             // file descriptor; -1: not used
