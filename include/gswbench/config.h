@@ -97,7 +97,7 @@ enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
 struct trace_config {
     int64_t steps, source;
     char    timeline[160];          // ranks that write a timeline: "0,8", or "all"; "": none
-    char    communications[160];    // ranks that list their communication ops in a file: the same, or "auto"
+    char    communications[160];    // ranks that write a file of communication ops: "0,8", "all" or "auto"
 };
 extern const struct option trace_options[];
 

@@ -16,7 +16,8 @@
 #include "gswbench/status.h"
 #include "gswbench/sweep.h"
 
-// Writes ", a proxy (2 of 64 layers)," to text, or "" for a model with all layers, and returns text (show_print.c).
+// Writes ", a proxy (2 of 64 layers)," to text (", a proxy," with run.layers, "" for a model with all layers). Returns
+// text (show_print.c).
 const char *show_proxy(const struct config *config, char *text, size_t bytes);
 // Prints a label and a text beside it, which is wrapped at 80 columns.
 void show_row(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -78,7 +79,8 @@ struct shown_sweep {
 // Returns the job with layout number `layout` of the sweep, or with its own layout (SWEEP_OWN).
 struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t layout);
 
-// Returns the number of layouts that differ from the best by less than the prediction error, including the best.
+// Returns the number of layouts that differ from the best by less than the prediction error, including the best; 0 if
+// the error is unknown.
 int show_sweep_equals(const struct shown_sweep *shown);
 
 // Print a sweep as a table and as a JSON document (show_sweep.c). show_sweep_folder writes sweep.html, and a folder

@@ -75,6 +75,6 @@ struct software_config {
     int64_t expert_gates;    // enum expert_gates
     int64_t offloaded_layers;
     double  logit_copies, parallel_logit_copies, workspace_mib, expert_workspace_mib;
-    double  fragmentation;    // fraction of allocated memory
+    double  fragmentation;    // reserved but unusable memory, as a fraction of the allocator's other memory
 };
 extern const struct option software_options[];
