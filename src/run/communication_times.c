@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Measures the collectives of a traced step on all ranks, and then each collective without other work. The members of a
-// group enter a collective at different times and leave it together. So the last one to enter measures the shortest
-// time, which is the time of the collective itself; the other members measure it plus their wait. No clocks of
-// different hosts are compared.
+// Measures the collectives of a traced step on all ranks, and then each collective without other work. All ops that are
+// the same collective form a row (struct communication_row). The members of a group enter a collective at different
+// times and leave it together. So the last one to enter measures the shortest time, which is the time of the collective
+// itself; the other members measure it plus their wait. No clocks of different hosts are compared.
 #include "trace.h"
 
 #include <math.h>
@@ -16,8 +16,8 @@
 
 enum { READINGS = 32, ALONE = 4 };    // per collective: maximum ops timed in the step; isolated runs, one as warm-up
 
-// The times of one rank for one row, which ranks exchange. A row is all ops of the step that are the same collective
-// (struct communication_row). NaN: there are fewer samples, or the rank does not issue the collective.
+// The times of one rank for one row, which ranks exchange. NaN: there are fewer samples, or the rank does not issue the
+// collective.
 struct readings {
     struct comm_choice chosen;
     double             seconds[READINGS], alone[ALONE], predicted;

@@ -152,8 +152,8 @@ static void use_parts(const struct step *step, struct seat seat, const struct op
     free(equal);
 }
 
-// Runs the chosen ops of a communicator once. Skips sends and receives, because opening the group has already connected
-// their peers.
+// Runs each distinct op of a communicator (is_chosen) once. Skips sends and receives, because opening the group has
+// already connected their peers.
 static void use_seat(const struct step *step, struct seat seat, const bool *is_chosen, void *const scratch[2])
 {
     const struct plan *plan = step->plan;

@@ -33,7 +33,7 @@ static bool has_joined(const struct slot *slot, int stream, const struct slot *o
         return other->streams[stream].axes == slot->streams[stream].axes &&
                other->streams[stream].mark == slot->streams[stream].mark;
     }
-    for (int i = 0; i < STREAM_COUNT; i++) {    // the mark of a send differs from the mark of its receive
+    for (int i = 0; i < STREAM_COUNT; i++) {    // marks (hashes of kind and size) of a send and its receive differ
         const struct stream_slot *met = &other->streams[i];
         if (met->axes != 0 && met->peer == slot->rank && met->mark != slot->streams[stream].mark) {
             return true;
