@@ -36,7 +36,7 @@ struct attention_forward_args {
 
 struct attention_backward_args {
     struct attention_kernel_shape  shape;
-    const void                    *out_gradient, *query, *key_value, *out;    // bf16; op_operands.h: layouts
+    const void                    *out_gradient, *query, *key_value, *out;    // bf16; layouts: op_operands.h
     const float                   *statistics;
     void                          *query_gradient, *key_value_gradient;
     float                         *row_sums;    // [batch, heads, sequence]: scratch, row sums of dO * O

@@ -12,7 +12,7 @@ struct rope_args {
     void        *query;        // [tokens, heads, head_dim]
     void        *key_value;    // [tokens, 2 kv_heads, head_dim]
     int64_t      tokens, sequence, heads, kv_heads, head_dim;
-    int64_t      rotary;         // leading elements of a head that rotate, even
+    int64_t      rotary;         // number of leading elements of a head that rotate; even
     bool         is_backward;    // packs query and key_value, rotated back
     enum format  type;
 };

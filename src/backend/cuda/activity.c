@@ -204,7 +204,7 @@ static struct {
     struct cupti                cupti;
     struct CUpti_Subscriber_st *subscriber;
     status                      failure;    // first failure
-    int                         lent;       // number of buffers that CUPTI fills
+    int                         lent;       // number of buffers that CUPTI has and fills
     struct activity_notes       notes;
     struct activity_buffers     spare;    // buffers of earlier steps, reused so that a step allocates nothing
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER};

@@ -48,7 +48,7 @@ static cublasLtMatmulPreference_t create_preference(const struct blas *blas, con
     BLAS_CHECK(blas, cublasLtMatmulPreferenceCreate(&preference));
     set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace));
     set_preference(blas, preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof(schemes));
-    set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &b, sizeof(b));    // its A is our B
+    set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &b, sizeof(b));    // cuBLAS A: our B
     set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &a, sizeof(a));
     set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &c, sizeof(c));
     set_preference(blas, preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &c, sizeof(c));

@@ -13,11 +13,11 @@ static int64_t floats(const struct op *op)
     return op->shape.rows.columns;
 }
 
-// Softmax statistics of a row over the whole vocabulary.
+// Softmax statistics of a row of x = multiplier * logits over the whole vocabulary.
 struct row_statistics {
     float  maximum;
-    double sum;       // of exp(logit - maximum)
-    float  target;    // logit of the target
+    double sum;       // of exp(x - maximum)
+    float  target;    // x of the target
 };
 enum { STATISTICS = 3 };
 

@@ -236,7 +236,7 @@ static void run_fused(struct backend *backend, const struct op *op, const struct
     int                   slot     = op_fused_output((enum op_kind)op->kind);
     struct buffer        *output   = &bound[slot];
     memcpy(bound, buffers, sizeof(bound));
-    if (output->data == NULL) {    // in the format of the first operand
+    if (output->data == NULL) {    // not stored: use scratch, in the format of operand 0
         void *space = host->scratch + floats_before_output(host, op);
         *output     = (struct buffer){space, op_operand_elements(op, slot), buffers[0].format};
     }

@@ -134,13 +134,13 @@ static const float *counts_of(const struct routing_shape *shape, const struct bu
 struct choices {
     int32_t *experts;
     float   *probabilities;    // probability of the chosen expert; DROPPED if the choice is dropped
-    int32_t *scored;           // top-k experts by score, which the auxiliary loss counts
+    int32_t *scored;           // top-k experts by score, which the auxiliary loss counts; only if is_chosen_apart
     float   *auxiliary;        // [rows]: auxiliary loss of each local row
 };
 static const float DROPPED = -1.0f;
 
-// Returns the floats of scratch per thread: a row of scores, a row of selection values, and the candidates of a
-// sequence. Shared scratch: struct choices.
+// Returns the floats of scratch per thread: a row of scores, a row of the values that rank experts, and the candidates
+// of one expert in one sequence. After these, the threads share the arrays of struct choices.
 static int64_t thread_floats(const struct routing_shape *shape)
 {
     return 2 * shape->experts + 2 * rows_per_sequence(shape);

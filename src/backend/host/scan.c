@@ -25,7 +25,7 @@ struct head {
     struct panel slope_state, dy, products, mixed, slope_u, slope_b, slope_c, across, leaving;
     float       *states;           // [chunks, head_dim, state]: states before the chunks
     float       *all_b, *all_c;    // [sequence, state]: gradients of B and C, summed over the heads of the group
-    double      *slope_sum;        // [chunk]
+    double      *slope_sum;        // [chunk]: gradient of L
 };
 
 // Gradients of the three parameters of a head.
