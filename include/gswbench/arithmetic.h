@@ -116,8 +116,8 @@ GSWBENCH_INLINE int64_t arithmetic_assign(int64_t row, int64_t choice, int64_t t
     return through > before ? choice : ((row - before) * top_k + choice) % experts;
 }
 
-// Returns the change of an expert's router bias: +rate if fewer tokens (choices) than the mean chose the expert, -rate
-// if more did.
+// Returns the change of an expert's router bias: +rate if it was chosen less often than the mean over the experts,
+// -rate if more often. choices: number of tokens that chose the expert.
 GSWBENCH_INLINE float arithmetic_balance(float choices, float mean, float rate)
 {
     return choices < mean ? rate : choices > mean ? -rate : 0.0f;

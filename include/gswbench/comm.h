@@ -155,7 +155,7 @@ double comm_smallest(struct comm *comm, double own);
 // Gathers a value of every rank. Returns [ranks][bytes], which the caller frees. Collective, over the control plane.
 void *comm_gather(struct comm *comm, const void *own, size_t bytes);
 
-// These return, on every rank, the error of the lowest rank that failed, or OK. *first: that rank, or -1. comm_agree
+// Return, on every rank, the error of the lowest rank that failed, or OK. *first: that rank, or -1. comm_agree
 // and comm_agree_first prefix the text with "rank 3: ", except for rank 0. Collective, over the control plane.
 status comm_find_failed(struct comm *comm, status own, int *first);
 status comm_agree_first(struct comm *comm, status own, int *first);

@@ -112,7 +112,7 @@ bool   trace_config_chooses(const struct trace_config *trace);    // communicati
 // [checkpoint]: the folder to load from, and when to save.
 struct checkpoint_config {
     char    load[OPTION_PATH_BYTES], save[OPTION_PATH_BYTES];    // folders; "": none
-    int64_t every, at_end, keep;    // every: steps between saves; keep: number of checkpoints to keep; 0: all
+    int64_t every, at_end, keep;    // every: steps between saves; keep: checkpoints to keep, 0: all
     int64_t asynchronous, verify;
     double  grace;    // seconds to finish the current step and its save after a signal; 0: 0.4 s
 };

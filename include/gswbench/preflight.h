@@ -78,8 +78,8 @@ struct preflight_report {
 void preflight_free(struct preflight_report *report);
 
 void preflight_judge(struct preflight_report *report, struct preflight_class *value_class);
-// Selects the hosts to drain, and the exit code. It drains slow hosts. Of each slow link between two other hosts, it
-// drains one host.
+// Selects the hosts to drain, and the exit code. It drains hosts that are slow, have a slow device, or compute wrong
+// numbers. Of each slow link between two other hosts, it drains one host.
 void preflight_conclude(struct preflight_report *report);
 
 // links.c: the round-robin schedule in which links are measured. The players are nodes, or the ranks of a node. In a

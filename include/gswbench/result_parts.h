@@ -81,7 +81,7 @@ struct result_checkpoint {
 
 // Attention implementation on rank 0; "": not applicable.
 struct result_attention {
-    char provider[24], library[32];    // "cudnn", "own", "cudnn and own"; "cuDNN 9.19.0"
+    char provider[24], library[32];    // provider: "cudnn", "own", "cudnn and own"; library: "cuDNN 9.19.0"
     char engines[64];                  // cuDNN engine numbers: "forward 2, backward 6"
     char refusal[256];                 // why gswbench's kernels replace the requested cuDNN
 };
@@ -94,7 +94,7 @@ extern const char *const result_acceptance_names[];    // "none", "accept", ...;
 struct result_acceptance {
     int64_t verdict;                      // enum acceptance
     char    basis[16];                    // source of the expected step time: "published", "predicted", "nothing"
-    double  expected_seconds, percent;    // seconds per step and tolerance; NaN: unknown
+    double  expected_seconds, percent;    // step time, and its tolerance in percent; NaN: unknown
     int64_t outliers;                     // number of outliers that the preflight found
     char    drain[1024];                  // hosts to drain, comma-separated
     char    reason[512];                  // message that explains the verdict
@@ -122,7 +122,7 @@ struct result_emulation {
 // Cost of verifying steps, and largest differences that it found. A bound is the allowed share of a tensor's norm; 0:
 // numbers must be equal bit for bit.
 struct result_verification {
-    double expected_seconds, seconds;          // time that verification adds to the timed steps
+    double expected_seconds, seconds;          // expected and measured time that verification adds to the timed steps
     double device_bytes, host_bytes;           // per verified step: traffic of device memory, use of host memory
     double op_bound, op_difference;            // between ranks: largest bound, largest difference found
     double repeat_bound, repeat_difference;    // between two runs of a step: bound, largest difference found
@@ -155,7 +155,7 @@ struct result_compute_time {
 
 // A value of the environment that differs between some ranks and rank 0.
 struct result_deviation {
-    char    name[64], value[128];    // "none": not set
+    char    name[64], value[128];    // value "none": not set
     int64_t count;
     char    ranks[96], host[64];    // "1,4-7", truncated to the buffer; host of the first rank
 };

@@ -122,8 +122,8 @@ double step_device_seconds(const struct step *step);
 void   step_time_stalls(struct step *step);
 double step_compute_seconds(const struct step *step);
 
-// Runs the ops that compute weights from master weights and scales from weights, which the first step needs. Call it
-// after a checkpoint is loaded; data_initialise calls it itself. All ranks call it.
+// Computes what the first step reads: runs the ops that compute weights from master weights, and scales from weights.
+// Call it after a checkpoint is loaded; data_initialise calls it itself. All ranks call it.
 void step_make_weights(struct step *step);
 
 // All-gathers the updated weights after a step, if the plan has a weight gather stream (ZeRO-1), to compare replicas.
