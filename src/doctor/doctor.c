@@ -13,10 +13,11 @@
 #include <unistd.h>
 
 #include "gswbench/arena.h"
+#include "gswbench/clock.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
-enum { ANSWER_MS = 10000 };
+enum { ANSWER_SECONDS = 10 };    // time in which a program must print its answer and end
 
 extern char **environ;
 
@@ -94,13 +95,13 @@ void doctor_read(const struct doctor *doctor, const char *path, char *text, size
 }
 
 // Reads the whole output of a program and stores its first bytes. Returns the number of stored bytes, or 0 if the
-// program writes nothing for ANSWER_MS.
-static size_t read_answer(int file, char *text, size_t bytes)
+// program has not closed its output by the deadline.
+static size_t read_answer(int file, double deadline, char *text, size_t bytes)
 {
     struct pollfd ready  = {.fd = file, .events = POLLIN};
     size_t        length = 0;
     char          rest[256];
-    while (poll(&ready, 1, ANSWER_MS) > 0) {
+    for (double left; (left = deadline - clock_seconds()) > 0.0 && poll(&ready, 1, (int)(1000 * left) + 1) > 0;) {
         bool    is_full = length + 1 >= bytes;
         ssize_t count   = read(file, is_full ? rest : text + length, is_full ? sizeof(rest) : bytes - 1 - length);
         if (count <= 0) {
@@ -109,6 +110,19 @@ static size_t read_answer(int file, char *text, size_t bytes)
         length += is_full ? 0 : (size_t)count;
     }
     return 0;
+}
+
+// Returns the exit status of a program, which is killed if it has not ended by the deadline.
+static int await_end(pid_t child, double deadline)
+{
+    int code = 0;
+    while (waitpid(child, &code, WNOHANG) == 0) {
+        if (clock_seconds() > deadline) {
+            kill(child, SIGKILL);
+        }
+        clock_sleep_until(clock_seconds() + 0.01);
+    }
+    return code;
 }
 
 void doctor_ask(char *const words[], char *text, size_t bytes)
@@ -129,9 +143,10 @@ void doctor_ask(char *const words[], char *text, size_t bytes)
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     if (has_started) {
-        text[read_answer(ends[0], text, bytes)] = '\0';
-        kill(child, text[0] == '\0' ? SIGKILL : 0);
-        waitpid(child, &code, 0);
+        double deadline = clock_seconds() + ANSWER_SECONDS;
+
+        text[read_answer(ends[0], deadline, text, bytes)] = '\0';
+        code                                              = await_end(child, deadline);
     }
     close(ends[0]);
     text[has_started && code == 0 ? strcspn(text, "\n") : 0] = '\0';

@@ -16,8 +16,8 @@ void doctor_advise(struct doctor_line *line, const char *format, ...) __attribut
 // Reads the first line of a file below doctor->root; "" if it cannot be read.
 void doctor_read(const struct doctor *doctor, const char *path, char *text, size_t bytes);
 
-// Runs a program and reads the first line of its output; "" if it cannot run or fails. Kills it if it writes nothing
-// for ten seconds.
+// Runs a program and reads the first line of its output; "" if it cannot run or fails. Kills it if it has not ended
+// after ten seconds.
 void doctor_ask(char *const words[], char *text, size_t bytes);
 
 void doctor_check_host(struct doctor *doctor);

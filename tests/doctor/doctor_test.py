@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import time
 import unittest
 
 PROGRAM = os.environ["GSWBENCH"]
@@ -156,6 +157,15 @@ class Doctor(unittest.TestCase):
             os.environ.pop("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", None)
             line = next(line for line in ask(self.folder, PATH=path, **names)[1]["checks"] if line["name"] == "mpirun")
             self.assertEqual(line["state"], state, line)
+
+    def test_mpirun_that_does_not_end(self):
+        """It may print for ever, or close its output and go on. doctor ends it after ten seconds."""
+        for script in ("while :; do echo mpirun; done", "echo 'mpirun (Open MPI) 4.1.4'; exec sleep 60 >&- 2>&-"):
+            (self.folder / "mpirun").write_text(f"#!/bin/sh\n{script}\n")
+            (self.folder / "mpirun").chmod(0o755)
+            began = time.monotonic()
+            ask(self.folder, PATH=f"{self.folder}:{os.environ['PATH']}")
+            self.assertLess(time.monotonic() - began, 40, script)
 
     def test_mpi_is_missing(self):
         if "MPI" not in {line["name"]: line for line in ask(self.folder)[1]["checks"]}["gswbench"]["found"]:
