@@ -61,7 +61,7 @@ bool footprint_is_modelled(const struct software_config *software);
 // Computes the memory of the rank that the plan belongs to. If software is NULL, the program is gswbench itself, which
 // holds exactly the memory of the plan.
 void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
-                    int64_t ranks_per_node);
+                    const struct hardware_config *hardware, int64_t ranks_per_node);
 
 // Simulates streams of tasks. A task has a duration when it runs alone. A collective starts when all participants have
 // reached it, and tasks that run at the same time slow each other down.

@@ -71,6 +71,6 @@ struct clock_moment clock_moment(void)
 
 int cores_usable(void)
 {
-    cpu_set_t cores;
-    return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+    cpu_set_t cores[16];    // one set holds 1,024 CPUs, and the call fails if the kernel supports more
+    return sched_getaffinity(0, sizeof(cores), cores) == 0 ? CPU_COUNT_S(sizeof(cores), cores) : 1;
 }

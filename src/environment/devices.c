@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "binding.h"
+#include "gswbench/clock.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
@@ -219,12 +220,8 @@ status environment_share_devices(struct environment_devices *devices, struct com
 status environment_find_machine(struct environment_machine *machine)
 {
     struct backend backend;
-    cpu_set_t      cores;
     TRY(backend_open(&backend, "auto", &(struct backend_setup){.threads = 1}));
-    *machine = (struct environment_machine){.cores = 1};
-    if (sched_getaffinity(0, sizeof(cores), &cores) == 0) {
-        machine->cores = CPU_COUNT(&cores);
-    }
+    *machine = (struct environment_machine){.cores = cores_usable()};
     if (backend.ops->device_name != NULL) {
         backend.ops->device_name(&backend, machine->device, sizeof(machine->device));
         machine->device_bytes = backend.ops->available_bytes(&backend);

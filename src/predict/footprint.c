@@ -440,7 +440,7 @@ bool footprint_is_modelled(const struct software_config *software)
 }
 
 void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
-                    int64_t ranks_per_node)
+                    const struct hardware_config *hardware, int64_t ranks_per_node)
 {
     struct plan_connections connections;
     plan_connections(&connections, plan, ranks_per_node);
@@ -455,7 +455,7 @@ void footprint_find(struct footprint *footprint, const struct plan *plan, const 
         walk_plan(footprint, &(struct walk){.plan = plan, .software = software});
     }
     bytes[FOOTPRINT_CONNECTIONS] = connection_bytes(&connections, software);
-    bytes[FOOTPRINT_CONTEXT]     = (int64_t)CUDA_CONTEXT_MIB << 20;
+    bytes[FOOTPRINT_CONTEXT]     = hardware_context_bytes(hardware);
     for (int part = 0; part < FOOTPRINT_FRAGMENTS; part++) {
         bytes[FOOTPRINT_FRAGMENTS] += software != NULL ? (int64_t)(software->fragmentation * (double)bytes[part]) : 0;
     }

@@ -203,7 +203,8 @@ status predict_time_pipeline(struct prediction *prediction, struct predict_pipel
 static void take_larger(struct footprint *largest, const struct plan *plan, const struct machine *machine)
 {
     struct footprint footprint;
-    footprint_find(&footprint, plan, machine->software, hardware_domain(machine->hardware, plan->mesh.world));
+    footprint_find(&footprint, plan, machine->software, machine->hardware,
+                   hardware_domain(machine->hardware, plan->mesh.world));
     if (footprint.reserved > largest->reserved) {
         *largest = footprint;
     }

@@ -207,7 +207,7 @@ static void gather(struct builder *builder, int32_t unit)
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
     int32_t each = builder->plan->precision.has_low_precision_weights + model_is_frozen(&builder->plan->model) +
-                   muon_is_used(builder->plan) + 1;    // units per layer; the option prefetch counts layers
+                   muon_is_used(builder->plan) + 1;    // units of a layer; its experts count as a layer
     int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch * each;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;

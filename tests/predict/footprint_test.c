@@ -37,7 +37,7 @@ static const int64_t *find_rank(const char *row, int64_t rank)
     char whole[256];
     snprintf(whole, sizeof(whole), "vocab %d; compute bf16%s%s", VOCAB, row[0] != '\0' ? "; " : "", row);
     plan = tiny_plan_of(whole, rank);
-    footprint_find(&footprint, plan, &software, 8);
+    footprint_find(&footprint, plan, &software, &(struct hardware_config){.cores = 0}, 8);
     return footprint.bytes;
 }
 
@@ -224,4 +224,12 @@ Test(footprint, keeps_the_inputs_of_activations_in_fp8_where_the_program_does)
     int64_t wide                   = find("")[FOOTPRINT_ACTIVATIONS];
     software.fp8_activation_inputs = 1;
     cr_expect_eq(wide - find("")[FOOTPRINT_ACTIVATIONS], LAYERS * TOKENS * 2 * FFN);
+}
+
+Test(footprint, has_a_cuda_context_only_on_a_gpu)
+{
+    find("");
+    cr_expect_eq(footprint.bytes[FOOTPRINT_CONTEXT], 650 << 20);
+    footprint_find(&footprint, plan, &software, &(struct hardware_config){.cores = 8}, 8);
+    cr_expect_eq(footprint.bytes[FOOTPRINT_CONTEXT], 0);
 }

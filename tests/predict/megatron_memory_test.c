@@ -44,7 +44,7 @@ static int64_t allocated(int64_t ranks, char *settings, const char *name)
     job.is_unplaced = true;
     status built    = plan_build(&plan, &job);
     cr_assert_not(failed(&built), "%s: %s", name, built.text);
-    footprint_find(&footprint, &plan, &config.software, config.hardware.gpus_per_node);
+    footprint_find(&footprint, &plan, &config.software, &config.hardware, config.hardware.gpus_per_node);
     plan_free(&plan);
     return footprint.allocated;
 }

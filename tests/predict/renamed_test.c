@@ -48,7 +48,7 @@ static struct answer answer(struct predict_pipeline *pipeline, const struct plan
     cr_assert(!failed(&result), "%s", result.text);
     found.seconds = prediction.step_seconds;
     for (int32_t i = 0; i < pipeline->simulation.actor_count; i++) {
-        footprint_find(&found.footprint[i], &pipeline->stages[i].plan, machine->software, 8);
+        footprint_find(&found.footprint[i], &pipeline->stages[i].plan, machine->software, machine->hardware, 8);
     }
     return found;
 }

@@ -204,7 +204,7 @@ static struct {
     struct cupti                cupti;
     struct CUpti_Subscriber_st *subscriber;
     status                      failure;    // first failure
-    int                         lent;       // number of buffers that CUPTI has and fills
+    int                         buffers;    // number of allocated buffers, wherever they are
     struct activity_notes       notes;
     struct activity_buffers     spare;    // buffers of earlier steps, reused so that a step allocates nothing
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -225,13 +225,15 @@ static bool check(unsigned code, const char *call)
 static void lend(uint8_t **buffer, size_t *bytes, size_t *records_max)
 {
     pthread_mutex_lock(&all.mutex);
-    bool has_room = all.lent + all.notes.buffers.count < ACTIVITY_BUFFERS;
-    *buffer       = all.spare.count > 0 ? all.spare.list[--all.spare.count].data
-                    : has_room          ? memory_allocate(BUFFER_BYTES)
-                                        : NULL;
-    *bytes        = *buffer != NULL ? BUFFER_BYTES : 0;
-    *records_max  = 0;    // no limit
-    all.lent += *buffer != NULL;
+    *buffer = NULL;
+    if (all.spare.count > 0) {
+        *buffer = all.spare.list[--all.spare.count].data;
+    } else if (all.buffers < ACTIVITY_BUFFERS) {
+        *buffer = memory_allocate(BUFFER_BYTES);
+        all.buffers++;
+    }
+    *bytes       = *buffer != NULL ? BUFFER_BYTES : 0;
+    *records_max = 0;    // no limit
     pthread_mutex_unlock(&all.mutex);
 }
 
@@ -242,7 +244,6 @@ static void keep(struct CUctx_st *context, uint32_t stream, uint8_t *buffer, siz
     struct activity_buffers *buffers      = &all.notes.buffers;
     buffers->list[buffers->count].data    = buffer;
     buffers->list[buffers->count++].bytes = valid_bytes;
-    all.lent--;
     pthread_mutex_unlock(&all.mutex);
 }
 
@@ -270,6 +271,7 @@ static void release(void)
     spare(&rest);
     while (all.spare.count > 0) {
         free(all.spare.list[--all.spare.count].data);
+        all.buffers--;
     }
 }
 

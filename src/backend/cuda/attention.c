@@ -371,6 +371,16 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
     }
 }
 
+static bool is_listed(const char *list, const char *item)
+{
+    const char *found = strstr(list, item);
+    while (found != NULL && found[strlen(item)] != ',' &&
+           found[strlen(item)] != '\0') {    // "forward 2" in "forward 21"
+        found = strstr(found + 1, item);
+    }
+    return found != NULL;
+}
+
 // Lists cuDNN's engine numbers for all shapes, each once: "forward 2, backward 6".
 static void name_engines(const struct attention *attention, char *text, size_t bytes)
 {
@@ -379,7 +389,7 @@ static void name_engines(const struct attention *attention, char *text, size_t b
         size_t used = strlen(text);
         snprintf(engine, sizeof(engine), "%s %lld", op->kind == OP_ATTENTION_FORWARD ? "forward" : "backward",
                  (long long)cudnn_attention_engine(op->entry));
-        if (strstr(text, engine) == NULL) {
+        if (!is_listed(text, engine)) {
             snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", engine);
         }
     }
