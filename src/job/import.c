@@ -359,11 +359,9 @@ static status read_toml(struct reader *reader, char *text)
 static status read_arguments(struct reader *reader, char *text)
 {
     const char *name = NULL;
-    for (char *line = text, *end; *line != '\0'; line = end) {    // overwrites comment lines with spaces
-        end = line + strcspn(line, "\n");
-        end += *end == '\n';
-        if (line[strspn(line, " \t")] == '#') {
-            memset(line, ' ', (size_t)(end - line));
+    for (char *at = text; *at != '\0'; at++) {    // overwrites comments with spaces
+        if (*at == '#' && (at == text || isspace((unsigned char)at[-1]))) {
+            memset(at, ' ', strcspn(at, "\n"));
         }
     }
     for (char *word, *rest = text; (word = strsep(&rest, " \t\r\n\"'()\\")) != NULL;) {

@@ -44,7 +44,7 @@ NANO = dict(model_type="nemotron_h", hidden_size=2688, intermediate_size=1856, m
 MEGATRON = """#!/bin/bash
 # --num-layers 99
 GPT_ARGS=(
-    --num-layers 80 --hidden-size 8192 \\
+    --num-layers 80 --hidden-size 8192 \\   # was --num-layers 24
     --num-attention-heads 64 --group-query-attention --num-query-groups 8
     --ffn-hidden-size 28672 --seq-length 4096 --max-position-embeddings 4096 --swiglu --normalization RMSNorm
     --disable-bias-linear --position-embedding-type rope --untie-embeddings-and-output-weights --vocab-size 32000
