@@ -212,7 +212,7 @@ static bool translate(struct reader *reader, const char *list, const char *value
 {
     for (const char *at = list; *at != '\0'; at += strspn(at, " ")) {
         size_t length = strcspn(at, " "), name = strcspn(at, "= ");
-        if (name == strlen(value) && strncmp(at, value, name) == 0) {
+        if (at[name] == '=' && name == strlen(value) && strncmp(at, value, name) == 0) {
             *ours = arena_format(reader->arena, "%.*s", (int)(length - name - 1), at + name + 1);
             return true;
         }
