@@ -259,7 +259,7 @@ static status translate_pairs(struct reader *reader)
 }
 
 // Adds settings that depend on several values of the file, or on a default of the other program.
-static void derive(struct reader *reader)
+static status derive(struct reader *reader)
 {
     int64_t layers = number_of(reader, "num_layers", 0), per_chunk = 0, stages = 1, dense = 0;
     per_chunk = number_of(reader, "num_layers_per_virtual_pipeline_stage", 0);
@@ -283,8 +283,13 @@ static void derive(struct reader *reader)
     }
     const char *kind = value_of(reader, "rope_scaling.rope_type");
     if (kind != NULL && strcmp(kind, "llama3") == 0) {
-        set(reader, "model.rope_scaling", value_of(reader, "rope_scaling.factor"));
+        const char *factor = value_of(reader, "rope_scaling.factor");
+        if (factor == NULL) {
+            return fail("%s: rope_scaling has no factor: add it", reader->path);
+        }
+        set(reader, "model.rope_scaling", factor);
     }
+    return OK;
 }
 
 // Adds options that a file may leave out: kv_heads = heads, and head_dim = hidden / heads.
@@ -491,7 +496,7 @@ static status translate_file(struct reader *reader, char *text)
     TRY(read_text(reader, text));
     defaults = reader->import->settings.count;
     TRY(translate_pairs(reader));
-    derive(reader);
+    TRY(derive(reader));
     complete(reader);
     for (int i = 0; i < reader->count; i++) {
         struct text_list *passed = &reader->import->passed;

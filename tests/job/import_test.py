@@ -138,6 +138,7 @@ class Import(unittest.TestCase):
                 (json.dumps(LLAMA | {"model_type": "gpt_neox"}), "model_type = gpt_neox is not read"),
                 (json.dumps(LLAMA | {"hidden_act": "quick_gelu"}), "hidden_act = quick_gelu has no counterpart"),
                 (json.dumps(LLAMA | {"global_batch_size": "*"}), "--from *: expected an integer"),
+                (json.dumps(LLAMA | {"rope_scaling": {"rope_type": "llama3"}}), "rope_scaling has no factor"),
                 ("{\n\"a\": }", "theirs:2: "),
                 (TORCHTITAN.replace("[parallelism]", '[parallelism]\npipeline_parallel_schedule = "ZBVZeroBubble"'),
                  "pipeline_parallel_schedule = ZBVZeroBubble has no counterpart here (1F1B, Interleaved1F1B have)"),
