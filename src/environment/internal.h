@@ -32,6 +32,10 @@ void peers_meet(struct rank_environment *environment, struct comm *comm);
 // peers.c: compares libraries, driver and devices between ranks after their backends are open. Collective.
 status peers_compare_backends(struct rank_environment *environment, const struct run_config *run, struct comm *comm);
 
+// peers.c: finds the driver version, which is the first word of a line that starts with a digit: "NVRM version: NVIDIA
+// UNIX x86_64 Kernel Module  550.54.15  Tue Mar 5 ...". Sets text to "" without such a word.
+void peers_find_driver(char *text, size_t bytes, const char *line);
+
 // devices.c: finds the PCI id of the device that environment_open_backend will select; "": no device.
 void environment_locate_device(const struct config *config, const struct comm_topology *topology, char *text,
                                size_t bytes);

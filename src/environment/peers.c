@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <ctype.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,28 +86,28 @@ status peers_check_job(struct rank_environment *environment, const struct config
     return settings_compare(environment->settings, comm, environment);
 }
 
-// Finds the driver version in a line such as "NVRM version: NVIDIA UNIX x86_64 Kernel Module 550.54.15 Tue Mar 5 ...".
-static void read_driver(char *text, size_t bytes)
+void peers_find_driver(char *text, size_t bytes, const char *line)
 {
-    char line[256];
-    if (!environment_read_line("/proc/driver/nvidia/version", line, sizeof(line))) {
-        line[0] = '\0';
+    while (*line != '\0' && !isdigit((unsigned char)*line)) {
+        line += strcspn(line, " ");
+        line += strspn(line, " ");
     }
-    const char *number = strpbrk(strstr(line, "Module") != NULL ? strstr(line, "Module") : line, "0123456789");
-    snprintf(text, bytes, "%.*s", number == NULL ? 0 : (int)strcspn(number, " \n"), number == NULL ? "" : number);
+    snprintf(text, bytes, "%.*s", (int)strcspn(line, " \n"), line);
 }
 
 status peers_compare_backends(struct rank_environment *environment, const struct run_config *run, struct comm *comm)
 {
     struct setting_list    list = {.rows = NULL};
     struct backend_library libraries[BACKEND_LIBRARIES];
-    char                   driver[32];
-    struct backend        *backend = &environment->backend;
-    int                    count   = backend->ops->libraries == NULL ? 0 : backend->ops->libraries(backend, libraries);
+    char                   driver[32] = "", line[256];
+    struct backend        *backend    = &environment->backend;
+    int                    count = backend->ops->libraries == NULL ? 0 : backend->ops->libraries(backend, libraries);
     for (int i = 0; i < count; i++) {
         settings_add(&list, &noted, libraries[i].name, libraries[i].version);
     }
-    read_driver(driver, sizeof(driver));
+    if (environment_read_line("/proc/driver/nvidia/version", line, sizeof(line))) {
+        peers_find_driver(driver, sizeof(driver), line);
+    }
     settings_add(&list, &noted, "driver", driver);
     settings_add(&list, &own_choice, "cores", environment->binding);
     if (backend->ops->device_id != NULL) {

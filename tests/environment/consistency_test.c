@@ -155,3 +155,16 @@ Test(consistency, sees_what_is_too_long_to_be_shown)
     cr_expect_eq(told.environment.notes.count + told.environment.deviation_count, 0);
     environment_close(&told.environment);
 }
+
+Test(consistency, finds_the_driver_of_both_kernel_modules)
+{
+    static const char *const lines[][2] = {
+        {"NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n", "550.54.15"},
+        {"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  560.35.03  Release Build\n", "560.35.03"},
+        {"NVRM version: NVIDIA UNIX", ""}};
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        char driver[32];
+        peers_find_driver(driver, sizeof(driver), lines[i][0]);
+        cr_expect_str_eq(driver, lines[i][1]);
+    }
+}
