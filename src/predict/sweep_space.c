@@ -9,7 +9,7 @@
 
 // Dimensions of the search in addition to the axes of the mesh.
 enum { VP = AXIS_COUNT, ETP, ZERO, MICRO_BATCH, RECOMPUTE, DIMENSIONS };
-enum { VALUES_MAX = 64 };
+enum { VALUES_MAX = 256 };    // numbers up to 2^20, the maximum of --ranks, have at most 240 divisors
 
 // An option and its candidate values in ascending order, including the value of the configuration.
 struct dimension {

@@ -101,3 +101,17 @@ Test(sweep_full, finds_what_all_layouts_show_where_layers_are_computed_again_in_
     expect_full(
         "train.recompute=block_every train.recompute_every=2 hardware.gpus_per_node=2 hardware.network_bandwidth=5e9");
 }
+
+Test(sweep_full, has_the_layout_of_a_job_whose_ranks_have_many_divisors)
+{
+    struct job        job;
+    struct sweep_list list;
+    int               own = 0;
+    layout_job(&job, "tiny-llama", 10080, "parallel.fsdp=10080 train.micro_batch=1 train.global_batch=10080");
+    sweep_list(&list, &job);
+    for (int64_t i = 0; i < list.count; i++) {
+        own += list.layouts[i].parallel.fsdp == 10080;
+    }
+    cr_expect_gt(own, 0);
+    free(list.layouts);
+}
