@@ -68,7 +68,7 @@ const struct option model_options[] = {
     INTEGER_OPTION(model_config, predicted_tokens, "0", 0, 8, "multi-token prediction (MTP): number of MTP modules, each predicting one token further ahead; a module is one more layer of the last kind, reads the output of the layer before it and the embedding of the next token, and shares embedding and output layer"),
     INTEGER_OPTION(model_config, experts, "0", 0, 1024, "experts per MoE layer; 0: none"),
     INTEGER_OPTION(model_config, expert_ffn, "0", 0, 1048576, "MLP width of one expert; 0: ffn"),
-    INTEGER_OPTION(model_config, expert_hidden, "0", 0, 1048576, "width of the inputs and outputs of experts (LatentMoE): a layer with experts projects tokens to it before dispatch, and projects the sum of their experts back; 0: hidden, without projections"),
+    INTEGER_OPTION(model_config, expert_hidden, "0", 0, 131072, "width of the inputs and outputs of experts (LatentMoE): a layer with experts projects tokens to it before dispatch, and projects the sum of their experts back; 0: hidden, without projections"),
     INTEGER_OPTION(model_config, shared_ffn, "0", 0, 1048576, "total MLP width of the shared experts in a MoE layer; 0: none"),
     INTEGER_OPTION(model_config, top_k, "0", 0, 1024, "experts per token"),
     CHOICE_OPTION (model_config, router_score, "softmax", model_router_score_names, "router score: softmax over all experts, or sigmoid of each logit"),

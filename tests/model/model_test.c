@@ -291,6 +291,21 @@ Test(model, names_every_size_that_is_missing)
                  "[model] hidden is missing: set it, or set preset\n[model] vocab is missing: set it, or set preset");
 }
 
+// Experts have over 99 % of the parameters of the largest model.
+Test(model, counts_the_parameters_of_the_largest_model)
+{
+    struct model_config largest;
+    model_set_defaults(&largest);
+    for (const struct option *option = model_options; option->key != NULL; option++) {
+        if (option->type == OPTION_INTEGER) {
+            *(int64_t *)(void *)((char *)&largest + option->offset) = (int64_t)option->maximum;
+        }
+    }
+    double expert  = 3.0 * (double)model_expert_hidden(&largest) * (double)model_expert_ffn(&largest);
+    double experts = (double)(model_all_layers(&largest) * largest.experts) * expert;
+    cr_expect_float_eq((double)layers_parameters(&largest), experts, 0.01 * experts);
+}
+
 static void expect_pattern_error(const char *pattern, const char *text)
 {
     struct model_config model = mixed;
