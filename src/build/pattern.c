@@ -189,13 +189,14 @@ static status read_group(struct layer_pattern *pattern, const struct model_confi
     for (int64_t i = end - first; ends ? count_layers(pattern) < model->layers : i < times * (end - first); i++) {
         TRY(add_run(pattern, model, &pattern->runs[first + i % (end - first)]));
     }
-    int64_t more = count_layers(pattern) - model->layers;
-    pattern->runs[pattern->count - 1].layers -= ends && more > 0 ? more : 0;
+    struct layer_run *last = &pattern->runs[pattern->count - 1];
+    int64_t           more = count_layers(pattern) - model->layers;
+    last->layers -= ends && more > 0 && more < last->layers ? more : 0;
     return OK;
 }
 
 // Reads one run or group, and the comma after it. A run without a number has one layer; the last run of the pattern
-// then gets layers = -1, which means all remaining layers.
+// then gets layers = -1, which means all remaining layers, at least one.
 static status read_runs(struct layer_pattern *pattern, const struct model_config *model, const char **text)
 {
     char    word[WORD_BYTES];
@@ -286,8 +287,9 @@ static status read_words(struct layer_pattern *pattern, const struct model_confi
         int first = pattern->count;
         TRY(read_runs(pattern, model, &text));
         for (int i = first; i < pattern->count; i++) {
-            struct layer_run *run = &pattern->runs[i];
-            run->layers           = run->layers < 0 ? model->layers - total : run->layers;
+            struct layer_run *run  = &pattern->runs[i];
+            int64_t           left = model->layers > total ? model->layers - total : 1;
+            run->layers            = run->layers < 0 ? left : run->layers;
             total += run->layers;
         }
     }
@@ -305,7 +307,7 @@ status pattern_read(struct layer_pattern *pattern, const struct model_config *mo
         TRY(read_words(pattern, model, text));
         last = pattern->runs[pattern->count - 1];
     }
-    if (count_layers(pattern) != model->layers || pattern->runs[pattern->count - 1].layers < 1) {
+    if (count_layers(pattern) != model->layers) {
         return fail("[model] pattern = %s does not fit layers = %" PRId64 ": its counts add up to %" PRId64
                     "; without its count, the last kind fills the remaining layers",
                     model->pattern, model->layers, count_layers(pattern));

@@ -321,7 +321,10 @@ Test(model, says_what_is_wrong_with_a_pattern)
                          "[model] pattern = dense, 3 x experts does not fit layers = 3: its counts add up to 4; "
                          "without its count, the last kind fills the remaining layers");
     expect_pattern_error("3 x dense, experts",
-                         "[model] pattern = 3 x dense, experts does not fit layers = 3: its counts add up to 3; "
+                         "[model] pattern = 3 x dense, experts does not fit layers = 3: its counts add up to 4; "
+                         "without its count, the last kind fills the remaining layers");
+    expect_pattern_error("(3 x dense, experts)",
+                         "[model] pattern = (3 x dense, experts) does not fit layers = 3: its counts add up to 4; "
                          "without its count, the last kind fills the remaining layers");
     expect_pattern_error(
         "dense, 2 x expert",
