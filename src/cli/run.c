@@ -126,7 +126,7 @@ static status add_profile(struct job_selection *selection, const char *range, st
         return fail_as(EXIT_USAGE, "--profile %s: expected the first and last step to collect, e.g. 20-25", range);
     }
     if (selection->overrides.count + 2 > TEXT_LIST_MAX) {
-        return fail_as(EXIT_USAGE, "--profile: more than %d overrides", TEXT_LIST_MAX);
+        return fail_as(EXIT_USAGE, "--profile: more than %d overrides", TEXT_LIST_MAX - 2);
     }
     snprintf(made->first, sizeof(made->first), "--profile profile.start_step=%ld", first);
     snprintf(made->last, sizeof(made->last), "--profile profile.stop_step=%ld", last);

@@ -148,7 +148,7 @@ status job_read_row(struct job *job, const struct job_selection *selection, cons
     add_override(&selected.overrides, "hardware.profile", row->gpu, gpu, sizeof(gpu));
     add_override(&selected.overrides, "published.variant", row->variant, variant, sizeof(variant));
     if (selected.overrides.count + selection->overrides.count > TEXT_LIST_MAX) {
-        return fail_as(EXIT_USAGE, "more than %d overrides", TEXT_LIST_MAX - 1);
+        return fail_as(EXIT_USAGE, "more than %d overrides", TEXT_LIST_MAX - selected.overrides.count);
     }
     for (int i = 0; i < selection->overrides.count; i++) {
         selected.overrides.items[selected.overrides.count++] = selection->overrides.items[i];

@@ -86,3 +86,13 @@ Test(published_rows, of_the_first_systems_have_their_figures)
     cr_expect_eq(rows, 80);
     cr_expect_eq(named, 18);
 }
+
+// The precision and the GPU of a row are overrides as well.
+Test(published_rows, say_how_many_overrides_they_take)
+{
+    static struct job           job;
+    static struct job_selection selection = {.name = "tiny-llama", .overrides = {.count = TEXT_LIST_MAX}};
+    struct config_row           row       = {.ranks = 1, .precision = "bf16", .gpu = "h100-sxm"};
+    struct text_buffer          errors    = {.text = NULL};
+    cr_expect_str_eq(job_read_row(&job, &selection, &row, &errors).text, "more than 254 overrides");
+}
