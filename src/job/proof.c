@@ -49,8 +49,7 @@ status plan_hardware_flops(const struct plan *plan, const struct plan_request *r
 status proof_check_backend(const struct plan_request *request, const char *backend)
 {
     struct plan plan;
-    TRY(plan_build(&plan, request));
-    status result = OK;
+    status      result = plan_build(&plan, request);
     for (int32_t i = 0; i < plan.op_count && !failed(&result); i++) {
         const struct op *op                   = &plan.ops[i];
         struct buffer    buffers[OP_OPERANDS] = {{.data = NULL}};
@@ -69,11 +68,13 @@ static status list_connections(const struct job *job, int64_t rank, struct plan_
 {
     struct plan_request request = job->request;
     struct plan         plan;
-    request.rank = rank;
-    TRY(plan_build(&plan, &request));
-    plan_connections(connections, &plan, hardware_domain(&job->config.hardware, plan.mesh.world));
+    request.rank  = rank;
+    status result = plan_build(&plan, &request);
+    if (!failed(&result)) {
+        plan_connections(connections, &plan, hardware_domain(&job->config.hardware, plan.mesh.world));
+    }
     plan_free(&plan);
-    return OK;
+    return result;
 }
 
 // Estimates NCCL's memory for the largest plan, and warns if communication may occupy all SMs. The warning uses a
