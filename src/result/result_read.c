@@ -219,25 +219,31 @@ static status judge_again(struct result *result)
     return judged;
 }
 
-// Compares the figures in the file with figures derived from its steps. The tolerance allows for processors that round
-// the last digits differently.
-static status compare_figures(const json_t *written, json_t *derived)
+static double number_of(const json_t *value)
+{
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+// Compares the figures in the file with figures derived from its steps. A figure without a value is null. The tolerance
+// allows for processors that round the last digits differently.
+static status compare_figures(const char *key, const json_t *written, json_t *derived)
 {
     const double slack = 1e-6;
-    const char  *key;
+    const char  *member;
+    size_t       i;
     json_t      *value;
-    json_object_foreach(derived, key, value)
+    json_object_foreach(derived, member, value)
     {
-        const json_t *other = json_object_get(written, key);
-        if (json_is_object(value)) {
-            TRY(compare_figures(other, value));
-        }
-        double was = json_number_value(other), is = json_number_value(value);
-        if (json_is_number(value) && !(fabs(was - is) <= slack * fabs(is))) {
-            return fail("%s is %.9g, but the steps of the file give %.9g", key, was, is);
-        }
+        TRY(compare_figures(member, json_object_get(written, member), value));
     }
-    return OK;
+    json_array_foreach(derived, i, value)
+    {
+        TRY(compare_figures(key, json_array_get(written, i), value));
+    }
+    double was = number_of(written), is = number_of(derived);
+    return (isnan(was) && isnan(is)) || fabs(was - is) <= slack * fabs(is)
+               ? OK
+               : fail("%s is %.9g, but the steps of the file give %.9g", key, was, is);
 }
 
 // Decides the acceptance test again, and fails if the verdict differs from the file.
@@ -260,10 +266,11 @@ static status read_document(struct result *result, const json_t *document)
     result_derive(result);
     TRY(judge_again(result));
     TRY(check_acceptance(result));
-    json_t *figures  = result_figures_to_json(result);
-    status  compared = compare_figures(json_object_get(document, result_figures_key(result)), figures);
+    const char *key      = result_figures_key(result);
+    json_t     *figures  = result_figures_to_json(result);
+    status      compared = compare_figures(key, json_object_get(document, key), figures);
     json_decref(figures);
-    return failed(&compared) ? fail("%s: %.900s", result_figures_key(result), compared.text) : OK;
+    return failed(&compared) ? fail("%s: %.900s", key, compared.text) : OK;
 }
 
 status result_load_document(const char *path, json_t **document)

@@ -115,6 +115,8 @@ Test(result_read, finds_what_contradicts_the_verdict)
          "config.model.flops_per_sequence.full is -1.5, but must be above 0, or null"},
         {"result.tokens_per_s", "1e6", "result: tokens_per_s is 1000000, but the steps of the file give 74"},
         {"result.step_time_s.median", "0.001", "result: median is 0.001, but the steps of the file give 6.999"},
+        {"result.step_time_s.ci95.1", "6.5", "result: ci95 is 6.5, but the steps of the file give 7"},
+        {"result.energy_j_per_step", "1", "result: energy_j_per_step is 1, but the steps of the file give nan"},
         {"reasons", "[{\"id\":\"x\",\"verdict\":\"invalid\",\"rank\":0,\"step\":0,\"message\":\"\"}]",
          "status is valid, but the values of the file give invalid"},
         {"ranks.1.compute_excess_low", "0.06",
