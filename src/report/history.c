@@ -155,7 +155,7 @@ void history_write(const struct history *history, grid_writer *write, FILE *file
 void history_write_html(const struct history *history, FILE *file)
 {
     char             answer[400] = "No run is shown to be slower or faster than the one before it", subtitle[64];
-    int64_t          changes     = 0;
+    int64_t          changes = 0, latest = 0;
     struct grid      grid;
     struct page_card card = {.heading = "Runs",
                              .remark  = "Each run is compared with the one before it of the same config, precision and "
@@ -166,11 +166,14 @@ void history_write_html(const struct history *history, FILE *file)
     for (int64_t i = 0; i < history->row_count; i++) {
         const struct history_row *row = &history->rows[i];
         if (strcmp(row->change_verdict, "slower") == 0 || strcmp(row->change_verdict, "faster") == 0) {
-            changes++;
-            snprintf(answer, sizeof(answer),
-                     "%" PRId64 " change%s of the step time; the latest: %s, run %s, is %.2f %% %s", changes,
-                     changes == 1 ? "" : "s", row->config, row->run_id, 100 * fabs(row->change), row->change_verdict);
+            latest = changes++ == 0 || strcmp(row->started, history->rows[latest].started) >= 0 ? i : latest;
         }
+    }
+    if (changes > 0) {
+        const struct history_row *row = &history->rows[latest];
+        snprintf(answer, sizeof(answer), "%" PRId64 " change%s of the step time; the latest: %s, run %s, is %.2f %% %s",
+                 changes, changes == 1 ? "" : "s", row->config, row->run_id, 100 * fabs(row->change),
+                 row->change_verdict);
     }
     fill(&grid, history);
     snprintf(subtitle, sizeof(subtitle), "%" PRId64 " run%s", history->row_count, history->row_count == 1 ? "" : "s");

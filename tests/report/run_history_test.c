@@ -86,12 +86,14 @@ Test(run_history, begins_its_page_with_the_latest_change)
     add("1", 1.00, 64, "1");
     add("2", 1.05, 64, "2");
     add("3", 1.05, 64, "2");
+    add("4", 1.00, 32, "2");
+    add("5", 1.05, 32, "2");    // the latest change, but in the first job of the table
     history_finish(&history);
     text_stream_open(&stream);
     history_write_html(&history, stream.file);
     text_stream_close(&stream);
     cr_expect_not_null(strstr(stream.data,
-                              "<h2>1 change of the step time; the latest: llama2-70b, run run-2, is 5.00 % "
+                              "<h2>2 changes of the step time; the latest: llama2-70b, run run-5, is 5.00 % "
                               "slower</h2>"),
                        "%s", stream.data);
     free(stream.data);
