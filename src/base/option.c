@@ -137,7 +137,7 @@ static bool parse_seconds(const char *text, int64_t *value)
         return number_parse_integer(text, value);
     }
     snprintf(number, sizeof(number), "%.*s", (int)length - 1, text);
-    if (!number_parse_integer(number, value) || *value > INT64_MAX / 86400) {
+    if (!number_parse_integer(number, value) || llabs(*value) > INT64_MAX / 86400) {
         return false;
     }
     *value *= seconds[unit - units];
