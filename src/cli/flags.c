@@ -115,7 +115,7 @@ static const char *find_advice(const char *word)
         {"--nsys", "use --profile 20-25; the run prints the nsys command"},
         {"--nsight", "use --profile 20-25; the run prints the nsys command"},
         {"--nccl-trace", "transfers/RANK.csv of a run has every collective; NCCL_DEBUG=INFO prints NCCL's log"},
-        {"--verbose", "gswbench run and gswbench report print everything"}};
+        {"--verbose", "gswbench run --verbose and gswbench report print everything"}};
     for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
         if (strcmp(word, advices[i].word) == 0) {
             return advices[i].advice;
