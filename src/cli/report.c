@@ -349,8 +349,11 @@ static status check_flags_of(const struct arguments *chosen)
     if (chosen->words.count == 0) {
         return fail_as(EXIT_USAGE, "%s needs a file", name);
     }
-    return chosen->config.name == NULL && chosen->config.overrides.count > 0
-               ? fail_as(EXIT_USAGE, "--set overrides an option of a config: give --config")
+    if (chosen->config.name == NULL && chosen->config.overrides.count > 0) {
+        return fail_as(EXIT_USAGE, "--set overrides an option of a config: give --config");
+    }
+    return chosen->config.name == NULL && chosen->is_trace && chosen->config.ranks > 0
+               ? fail_as(EXIT_USAGE, "--ranks sets the number of ranks of a config: give --config")
                : OK;
 }
 

@@ -146,6 +146,7 @@ class Traces(unittest.TestCase):
             self.assertIn(f"gswbench: trace: {error}", done.stderr)
         self.assertIn("--mlperf and --trace exclude each other", self.report(whole, "--mlperf").stderr)
         self.assertIn("give --ranks", self.report(whole, "--config", "llama3.1-8b").stderr)
+        self.assertIn("give --config", self.report(whole, "--ranks", "8").stderr)
 
 
 if __name__ == "__main__":
