@@ -60,15 +60,12 @@ static void describe_version(char text[VERSION_BYTES], size_t version, size_t st
     }
 }
 
-// Adds a line for a library that cannot be opened. Cuts off the remedy in library_open's message, because the caller
-// has a better one.
+// Adds a line for a library that cannot be opened.
 static struct doctor_line *add_unusable(struct doctor *doctor, const struct library *library, enum doctor_state state,
                                         const char *reason)
 {
-    const char *remedy   = strstr(reason, ": install it");
-    bool        is_there = strstr(reason, "No such file") == NULL;
-    return is_there ? doctor_add(doctor, library->name, state, "%.*s",
-                                 (int)(remedy != NULL ? (size_t)(remedy - reason) : strlen(reason)), reason)
+    bool is_there = strstr(reason, "No such file") == NULL;
+    return is_there ? doctor_add(doctor, library->name, state, "%s", reason)
                     : doctor_add(doctor, library->name, state, "%s is not installed", library->file);
 }
 
@@ -81,6 +78,7 @@ static void check(struct doctor *doctor, const struct library *library)
     enum doctor_state   lost = doctor->gpus == 0 ? DOCTOR_ABSENT : library->is_required ? DOCTOR_WRONG : DOCTOR_WARNING;
     struct doctor_line *line;
     if (failed(&opened)) {
+        doctor_cut_remedy(&opened);
         line = add_unusable(doctor, library, lost, opened.text);
         doctor_advise(line, "%s", library->remedy);
         return;

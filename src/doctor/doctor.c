@@ -78,6 +78,14 @@ void doctor_advise(struct doctor_line *line, const char *format, ...)
     va_end(arguments);
 }
 
+void doctor_cut_remedy(status *opened)
+{
+    char *remedy = strstr(opened->text, ": install ");
+    if (remedy != NULL) {
+        *remedy = '\0';
+    }
+}
+
 void doctor_read(const struct doctor *doctor, const char *path, char *text, size_t bytes)
 {
     char  whole[512];

@@ -12,6 +12,8 @@ void doctor_judge(struct doctor *doctor, const char *name, bool is_good, enum do
                   const char *format, ...) __attribute__((format(printf, 6, 7)));
 // Sets the remedy of a line.
 void doctor_advise(struct doctor_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// Cuts off the remedy in an error of library_open, for checks that have a better one.
+void doctor_cut_remedy(status *opened);
 
 // Reads the first line of a file below doctor->root; "" if it cannot be read.
 void doctor_read(const struct doctor *doctor, const char *path, char *text, size_t bytes);

@@ -36,6 +36,7 @@ static void check_library(struct doctor *doctor, char version[128])
     if (failed(&opened)) {
         // Without a launcher no job can use MPI, so a missing library is no error.
         if (can_start("mpirun") || can_start("srun")) {
+            doctor_cut_remedy(&opened);
             doctor_advise(doctor_add(doctor, "mpi", DOCTOR_WRONG, "%s", opened.text),
                           "install the MPI of the build (Debian: apt-get install openmpi-bin), or build again here");
         } else {
