@@ -167,8 +167,8 @@ void doctor_check_network(struct doctor *doctor)
         return;
     }
     doctor_judge(doctor, "infiniband", ports.active == ports.all, DOCTOR_WARNING,
-                 "ibstat names the others; unused ports are no fault", "%d of %d InfiniBand or RoCE ports active, %s",
-                 ports.active, ports.all, ports.rate);
+                 "ibstat names the others; unused ports are no fault", "%d of %d InfiniBand or RoCE ports active%s%s",
+                 ports.active, ports.all, ports.rate[0] != '\0' ? ", " : "", ports.rate);
     if (failed(&verbs)) {
         doctor_advise(doctor_add(doctor, "verbs", DOCTOR_WRONG, "libibverbs.so.1 cannot be loaded"),
                       "apt-get install libibverbs1 ibverbs-providers, or NCCL uses TCP");
