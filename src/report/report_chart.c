@@ -149,8 +149,8 @@ void chart_write_histogram(const double *values, int64_t count, FILE *file)
     if (!isfinite(high - low)) {
         return;    // there are no values, or a damaged file has infinite values
     }
-    for (int64_t i = 0; i < count && high > low; i++) {
-        int bin = (int)fmin(BINS * (values[i] - low) / (high - low), BINS - 1);
+    for (int64_t i = 0; i < count; i++) {
+        int bin = high > low ? (int)fmin(BINS * (values[i] - low) / (high - low), BINS - 1) : BINS / 2;
         highest = ++bins[bin] > highest ? bins[bin] : highest;
     }
     fprintf(file,

@@ -238,3 +238,11 @@ Test(report, writes_every_step_with_all_digits)
                  "0,warmup,21.411999999999999,21.411999999999999,0,10.5,1.3333333333333333,0.125,0,21.375,10.25\n"
                  "1,warmup,7.0999999999999996,7.0999999999999996,1,,1.25,,0,,\n");
 }
+
+Test(report, draws_equal_step_times_as_one_bar)
+{
+    for (int64_t i = 0; i < result.step_count; i++) {
+        result.steps[i].seconds = 7;
+    }
+    expect_in(report_write_html, "height=70.0><title>7.000 to 7.000 s: 40 steps</title>");
+}
