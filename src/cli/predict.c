@@ -148,7 +148,7 @@ static status search_layouts(struct search *table, const struct machine *machine
                                        .threads      = cores_usable(),
                                        .goes_on      = show_progress,
                                        .state        = table};
-    table->predicting = progress_begin("layouts priced", 0);
+    table->predicting = progress_begin("layouts predicted", 0);
     signals_catch(true, 0);
     signals_keep();
     status result = sweep_run(&table->sweep);

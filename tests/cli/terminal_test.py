@@ -40,7 +40,7 @@ class Terminal(unittest.TestCase):
     def test_a_sweep_shows_how_far_it_is_and_the_best_so_far_and_takes_the_line_away(self):
         text, code = on_terminal(SWEEP)
         self.assertEqual(code, 0)
-        self.assertRegex(text, "\r\033\\[Klayouts priced: [0-9]+; best so far [0-9.]+ s: [a-z]+ ")
+        self.assertRegex(text, "\r\033\\[Klayouts predicted: [0-9]+; best so far [0-9.]+ s: [a-z]+ ")
         self.assertRegex(text, "\r\033\\[Kconfig +llama3.1-8b at 8 ranks")
 
     def test_a_sweep_that_is_interrupted_lists_the_best_so_far(self):
@@ -51,7 +51,7 @@ class Terminal(unittest.TestCase):
         self.assertIn("gswbench: stopped by SIGINT: the list has the best of the ", text)
 
     def test_a_sweep_that_is_interrupted_early_says_that_nothing_is_known(self):
-        text, code = on_terminal(SWEEP, press_when="layouts priced: 0")
+        text, code = on_terminal(SWEEP, press_when="layouts predicted: 0")
         self.assertEqual(code, 12)
         self.assertIn("gswbench: stopped by SIGINT before any layout was predicted", text)
         self.assertNotIn("config ", text)
