@@ -178,13 +178,10 @@ static void report_hang(const struct watch *watch, const struct responses *respo
     slot_name_place(&slot, watch_named_plan(watch), where, sizeof(where));
     fflush(stdout);
     if (blame == BLAME_NOBODY) {
-        int  ranks = watch->setup.comm->topology.ranks;
-        char reason[100];
+        int  ranks       = watch->setup.comm->topology.ranks;
+        char reason[100] = "no rank waits";
         if (responses->count < ranks) {
             snprintf(reason, sizeof(reason), "%" PRId64 " of %d ranks did not answer", ranks - responses->count, ranks);
-        } else {
-            snprintf(reason, sizeof(reason), "%s",
-                     waiting == ranks ? "all ranks wait for each other" : "no rank waits");
         }
         fprintf(stderr, "gswbench: hang: no progress for %.1f s, and %s; rank %d: %s\n", still, reason, slot.rank,
                 where);

@@ -2,7 +2,9 @@
 // Tests the alarm of a stalled rank and of the leader of its host. They are two processes with shared memory.
 #define _DEFAULT_SOURCE    // MAP_ANONYMOUS
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -50,7 +52,7 @@ static pid_t call_alarm(int rank)
     pid_t child = fork();
     if (child == 0) {
         struct watch watch = watch_of(rank);
-        struct plan  plan  = {.mesh = MESH(.dp = RANKS)};
+        struct plan  plan  = {.mesh = MESH(.dp = comm.topology.ranks)};
         watch.setup.plan   = &plan;
         alarm_end_job(&watch);
         _exit(0);
@@ -137,4 +139,29 @@ Test(alarm, shows_that_a_rank_which_waits_for_the_verdict_still_polls)
 
     segment->verdict = 1;
     cr_expect_eq(exit_code_of(waiting), EXIT_HANG);
+}
+
+// All processes poll, so none of them is to blame. In the second case, a rank of another host does not answer.
+Test(alarm, says_why_no_rank_is_to_blame)
+{
+    static const char *const expected[] = {" s, and no rank waits; rank 0: ",
+                                           " s, and 1 of 4 ranks did not answer; rank 0: "};
+    for (int missing = 0; missing < 2; missing++) {
+        char  said[400];
+        FILE *file = tmpfile();
+        dup2(fileno(file), STDERR_FILENO);
+        comm.topology.ranks = RANKS + missing;
+        segment->leader     = 0;
+        for (int rank = 0; rank < RANKS; rank++) {
+            segment->ranks[rank].looked = clock_seconds();
+        }
+
+        cr_expect_eq(exit_code_of(call_alarm(OTHER)), EXIT_HANG);
+
+        segment->verdict = 0;
+        rewind(file);
+        said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+        fclose(file);
+        cr_expect_not_null(strstr(said, expected[missing]), "%s", said);
+    }
 }
