@@ -42,24 +42,26 @@ static void attend(struct watch *watch, struct responses *responses)
     watch->shown->looked = clock_seconds();
 }
 
-static void read_host(const struct watch *watch, struct datagram *datagram)
+// Sends the states of this host's ranks. A host with many ranks needs several messages.
+static void send_states(const struct watch *watch, int to, struct datagram *datagram)
 {
     const struct comm_topology *topology = &watch->setup.comm->topology;
     datagram->kind                       = DATAGRAM_ANSWER;
-    datagram->count = topology->local_ranks < DATAGRAM_SLOTS ? topology->local_ranks : (int32_t)DATAGRAM_SLOTS;
-    for (int32_t i = 0; i < datagram->count; i++) {
-        slot_read(&datagram->slots[i], &watch->segment->ranks[i], topology->host);
+    for (int32_t first = 0; first < topology->local_ranks; first += datagram->count) {
+        int32_t left    = topology->local_ranks - first;
+        datagram->count = left < (int32_t)DATAGRAM_SLOTS ? left : (int32_t)DATAGRAM_SLOTS;
+        for (int32_t i = 0; i < datagram->count; i++) {
+            slot_read(&datagram->slots[i], &watch->segment->ranks[first + i], topology->host);
+        }
+        channel_send(watch->channel, to, datagram);
     }
 }
 
-static void add_answers(struct responses *responses, const struct datagram *datagram, int ranks)
+static void add_answer(struct responses *responses, const struct slot *slot, int ranks)
 {
-    for (int32_t i = 0; i < datagram->count; i++) {
-        const struct slot *slot = &datagram->slots[i];
-        if (slot->rank >= 0 && slot->rank < ranks && !responses->has_answered[slot->rank]) {
-            responses->has_answered[slot->rank]  = true;
-            responses->slots[responses->count++] = *slot;
-        }
+    if (slot->rank >= 0 && slot->rank < ranks && !responses->has_answered[slot->rank]) {
+        responses->has_answered[slot->rank]  = true;
+        responses->slots[responses->count++] = *slot;
     }
 }
 
@@ -73,12 +75,11 @@ void alarm_answer(struct watch *watch, struct responses *responses)
         int from = datagram->from;
         switch ((enum datagram_kind)datagram->kind) {
         case DATAGRAM_ASK:
-            read_host(watch, datagram);
-            channel_send(watch->channel, from, datagram);
+            send_states(watch, from, datagram);
             break;
         case DATAGRAM_ANSWER:
-            if (responses != NULL) {
-                add_answers(responses, datagram, watch->setup.comm->topology.ranks);
+            for (int32_t i = 0; i < datagram->count && responses != NULL; i++) {
+                add_answer(responses, &datagram->slots[i], watch->setup.comm->topology.ranks);
             }
             break;
         case DATAGRAM_HANG:
@@ -116,16 +117,18 @@ static void send_to_others(const struct watch *watch, enum datagram_kind kind, c
 
 static void collect_states(struct watch *watch, struct responses *responses)
 {
-    int              ranks  = watch->setup.comm->topology.ranks;
-    struct datagram *own    = memory_allocate(sizeof(*own));
-    double           begin  = clock_seconds();
-    bool             all    = false;
-    responses->slots        = memory_allocate((size_t)ranks * sizeof(*responses->slots));
-    responses->count        = 0;
-    responses->has_answered = memory_allocate((size_t)ranks * sizeof(*responses->has_answered));
-    read_host(watch, own);
-    add_answers(responses, own, ranks);
-    free(own);
+    const struct comm_topology *topology = &watch->setup.comm->topology;
+    int                         ranks    = topology->ranks;
+    double                      begin    = clock_seconds();
+    bool                        all      = false;
+    responses->slots                     = memory_allocate((size_t)ranks * sizeof(*responses->slots));
+    responses->count                     = 0;
+    responses->has_answered              = memory_allocate((size_t)ranks * sizeof(*responses->has_answered));
+    for (int i = 0; i < topology->local_ranks; i++) {
+        struct slot slot;
+        slot_read(&slot, &watch->segment->ranks[i], topology->host);
+        add_answer(responses, &slot, ranks);
+    }
     if (watch->channel == NULL) {
         return;
     }
@@ -210,19 +213,19 @@ static bool await_verdict(struct watch *watch, unsigned extensions, double secon
 // processes exit first, so that the launcher sees their exit code and not the kill.
 static void kill_stopped(const struct watch *watch)
 {
-    struct datagram *own        = memory_allocate(sizeof(*own));
-    bool             has_waited = false;
-    read_host(watch, own);
-    for (int32_t i = 0; i < own->count; i++) {
-        if (own->slots[i].state == 'T' || own->slots[i].state == 't') {
+    const struct comm_topology *topology   = &watch->setup.comm->topology;
+    bool                        has_waited = false;
+    for (int i = 0; i < topology->local_ranks; i++) {
+        struct slot slot;
+        slot_read(&slot, &watch->segment->ranks[i], topology->host);
+        if (slot.state == 'T' || slot.state == 't') {
             if (!has_waited) {
                 pause_for(GRACE_NS);
             }
             has_waited = true;
-            kill(own->slots[i].pid, SIGKILL);
+            kill(slot.pid, SIGKILL);
         }
     }
-    free(own);
 }
 
 static void free_responses(struct responses *responses)
