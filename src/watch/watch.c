@@ -137,12 +137,13 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
     struct watch *watch = memory_allocate(sizeof(*watch));
     *watch              = (struct watch){.setup = *setup, .limit = setup->seconds > 0 ? setup->seconds : MIN_SECONDS};
     *opened             = watch;
-    TRY(segment_open(&watch->segment, setup->comm));
+    status shared       = segment_open(&watch->segment, setup->comm);
+    watch->channel      = setup->comm->topology.nodes > 1 ? channel_open(setup->comm) : NULL;
+    TRY(shared);    // only here, because both calls are collective, and segment_open may fail on one host only
     watch->shown        = &watch->segment->ranks[setup->comm->topology.local_rank];
     watch->shown->rank  = setup->comm->topology.rank;
     watch->shown->pid   = getpid();
     watch->shown->moved = clock_seconds();
-    watch->channel      = setup->comm->topology.nodes > 1 ? channel_open(setup->comm) : NULL;
     pthread_mutex_init(&watch->mutex, NULL);
     clock_open_condition(&watch->closes);
     if (pthread_create(&watch->thread, NULL, run_watchdog, watch) != 0) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tests the alarm of a stalled rank and of the leader of its host. They are two processes with shared memory.
+// Tests the alarm of a stalled rank and of the leader of its host, which are two processes with shared memory. Also
+// tests that the watchdogs of several hosts open or fail together.
 #define _DEFAULT_SOURCE    // MAP_ANONYMOUS
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "gswbench/clock.h"
 #include "meshes.h"
+#include "ranks.h"
 #include "watch/internal.h"
 
 enum { RANKS = 3, LEADER = 1, OTHER = 2, MOMENT_NS = 100000000 };
@@ -166,4 +168,35 @@ Test(alarm, says_why_no_rank_is_to_blame)
         fclose(file);
         cr_expect_not_null(strstr(said, expected[missing]), "%s", said);
     }
+}
+
+static int no_signal(void)
+{
+    return 0;
+}
+
+static bool is_never(void)
+{
+    return false;
+}
+
+// Opens the watchdogs of two hosts. On host 1 no rank creates the shared memory, so opening it fails there.
+static void open_on_host(struct comm *ranks, void *unused)
+{
+    struct watch            *watch = NULL;
+    struct plan              plan  = {.mesh = MESH(.dp = 2)};
+    const struct watch_setup setup = {
+        .comm = ranks, .plan = &plan, .caught = no_signal, .is_asked = is_never, .has_lost_launcher = is_never};
+    (void)unused;
+    ranks->topology.nodes      = 2;
+    ranks->topology.node       = ranks->topology.rank;
+    ranks->topology.local_rank = ranks->topology.rank;
+    status opened              = comm_agree(ranks, watch_open(&watch, &setup));
+    cr_expect_eq(opened.exit_code, EXIT_LAUNCH, "rank %d: %s", ranks->topology.rank, opened.text);
+    watch_close(watch);
+}
+
+Test(watch, fails_on_all_hosts_if_one_has_no_shared_memory, .timeout = 20)
+{
+    ranks_run(2, open_on_host, NULL);
 }
