@@ -33,15 +33,21 @@ static int32_t find_tensor(const struct plan *plan, const char *words)
     return -1;
 }
 
-// Returns whether the elements that the fault can change have a format with NaNs. FP4 has none.
+static bool has_nan(const struct plan *plan, int32_t tensor)
+{
+    enum format format = (enum format)plan->tensors[tensor].format;
+    return format != FORMAT_E2M1 && format != FORMAT_I32;
+}
+
+// Returns whether the elements that the fault can change have a format with NaNs.
 static bool can_be_nan(const struct step_fault *fault, const struct plan *plan)
 {
-    bool can = fault->tensor < 0 || plan->tensors[fault->tensor].format != FORMAT_E2M1;
+    bool can = fault->tensor < 0 || has_nan(plan, fault->tensor);
     if (fault->op >= 0) {
         const struct op *op = &plan->ops[fault->op];
         for (int slot = 0; slot < op->operand_count; slot++) {
             bool is_written = op->operand[slot] >= 0 && (op->access[slot] & ACCESS_WRITE);
-            can             = can && !(is_written && plan->tensors[op->operand[slot]].format == FORMAT_E2M1);
+            can             = can && (!is_written || has_nan(plan, op->operand[slot]));
         }
     }
     return can;
@@ -68,7 +74,7 @@ status step_find_fault(struct step_fault *fault, const struct plan *plan, const 
                     config->at, is_tensor ? "tensor" : "op", config->rank, config->rank);
     }
     if (config->kind == FAULT_NAN && !can_be_nan(fault, plan)) {
-        return fail("[fault] kind = nan, at = %s: FP4 has no NaN; use flip", config->at);
+        return fail("[fault] kind = nan, at = %s: FP4 and integers have no NaN; use flip", config->at);
     }
     fault->kind    = (enum fault_kind)config->kind;
     fault->element = config->element;

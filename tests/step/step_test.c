@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "hand.h"
+#include "meshes.h"
 
 static struct hand      *hand;
 static struct local_hub *hub;
@@ -82,6 +83,25 @@ Test(step, times_the_delay_of_a_fault_as_part_of_its_op)
     step_run(bench.step);
     cr_expect_geq(times[0].end, times[0].begin + 0.070);
     bench_close(&bench);
+}
+
+Test(step, injects_no_nan_into_integers)
+{
+    static const char *const at[]   = {"tensor value, layer 0, microbatch 0", "gemm"};
+    struct fault_config      config = {.kind = FAULT_NAN};
+    struct step_fault        fault;
+    hand_append(hand, OP_GEMM, STREAM_COMPUTE, OPERANDS(-1, -1, 0), -1);
+    hand->plan.mesh        = MESH(.dp = 1);
+    hand->ops[0].access[2] = ACCESS_WRITE;
+    for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        snprintf(config.at, sizeof(config.at), "%s", at[i]);
+        hand->tensors[0].format = FORMAT_F32;
+        status floats           = step_find_fault(&fault, &hand->plan, &config);
+        cr_expect_not(failed(&floats), "%s", floats.text);
+        hand->tensors[0].format = FORMAT_I32;
+        status integers         = step_find_fault(&fault, &hand->plan, &config);
+        cr_expect_not_null(strstr(integers.text, "FP4 and integers have no NaN; use flip"), "%s", integers.text);
+    }
 }
 
 Test(step, executes_each_op_once_and_keeps_waits_in_both_directions_between_streams)
