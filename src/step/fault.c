@@ -83,6 +83,11 @@ status step_find_fault(struct step_fault *fault, const struct plan *plan, const 
     return OK;
 }
 
+static bool is_poke(const struct step_fault *fault)
+{
+    return fault->kind == FAULT_NAN || fault->kind == FAULT_FLIP;
+}
+
 // Damages one element, by flipping a bit or writing a NaN. A NaN has all bits below the sign set; E8M0 has no sign, so
 // all eight bits are set.
 static void poke(const struct step_fault *fault, struct backend *backend, const struct buffer *buffer, int64_t element)
@@ -91,9 +96,6 @@ static void poke(const struct step_fault *fault, struct backend *backend, const 
     int64_t  bit     = element % buffer->elements * width;    // first bit of the element; a byte has two FP4 elements
     char    *address = (char *)buffer->data + bit / 8;
     uint32_t bits    = 0;
-    if (fault->kind != FAULT_NAN && fault->kind != FAULT_FLIP) {
-        return;
-    }
     backend->ops->download(backend, &bits, address, size);
     bits = fault->kind == FAULT_FLIP ? bits ^ (uint32_t)1 << (bit % 8 + fault->bit % width) : 0x7fffffffu;
     if (fault->kind == FAULT_NAN && size < 4) {
@@ -105,7 +107,7 @@ static void poke(const struct step_fault *fault, struct backend *backend, const 
 static void poke_tensor(struct step *step, void *injection)
 {
     const struct step_fault *fault = ((const struct injection *)injection)->fault;
-    if (fault->op < 0 && fault->tensor >= 0) {
+    if (fault->op < 0 && fault->tensor >= 0 && is_poke(fault)) {
         struct buffer buffer = step_buffer(step, fault->tensor);
         poke(fault, step->backend, &buffer, fault->element);
     }
@@ -175,7 +177,7 @@ void fault_after(struct streams *streams, const struct queued_op *queued, void *
         while (clock_seconds() < until) {
         }
     }
-    if (queued == injection->faulty) {
+    if (queued == injection->faulty && is_poke(injection->fault)) {
         poke_output(injection->fault, streams, queued);
     }
 }

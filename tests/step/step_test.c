@@ -3,6 +3,7 @@
 #include "step/internal.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,33 @@ Test(step, times_the_delay_of_a_fault_as_part_of_its_op)
     step_run(bench.step);
     cr_expect_geq(times[0].end, times[0].begin + 0.070);
     bench_close(&bench);
+}
+
+static int synchronized;
+
+static void count_synchronize(struct backend *backend, int stream)
+{
+    (void)backend, (void)stream;
+    synchronized++;
+}
+
+// If one thread issues all ops, waiting for a receive could keep it from issuing the send that the other rank needs.
+Test(step, waits_for_the_faulty_op_only_to_change_its_output)
+{
+    float                        value    = 1;
+    const struct op              op       = {.operand_count = 1, .access = {ACCESS_WRITE}};
+    const struct backend_streams device   = {.synchronize = count_synchronize};
+    const struct queued_op       queued   = {.op = &op, .buffers = {{.data = &value, .elements = 1}}};
+    struct backend               backend  = {.ops = &hand_backend};
+    struct streams               streams  = {.backend = &backend, .device_streams = &device};
+    struct step_fault            fault    = {.kind = FAULT_DELAY, .op = 0, .tensor = -1};
+    struct injection             injected = {.fault = &fault, .faulty = &queued};
+    fault_after(&streams, &queued, &injected);
+    cr_expect_eq(synchronized, 0);
+    fault.kind = FAULT_NAN;
+    fault_after(&streams, &queued, &injected);
+    cr_expect_eq(synchronized, 1);
+    cr_expect(isnan(value));
 }
 
 Test(step, injects_no_nan_into_integers)
