@@ -18,13 +18,14 @@ static const struct checkpoint_config *find_config(const struct steps *steps)
     return &steps->benchmark->job.config.checkpoint;
 }
 
-// Fails if a checkpoint that the run would save exists already.
+// Fails if a checkpoint that the run would save exists already. With run.until, each step from run.steps on may be the
+// last one.
 static status check_saves(const struct config *config, int64_t first_step)
 {
     const struct checkpoint_config *checkpoint = &config->checkpoint;
     int64_t                         count      = run_steps_max(&config->run);
     for (int64_t step = 1; step <= count && checkpoint->save[0] != '\0'; step++) {
-        if (checkpoint_config_saves(checkpoint, first_step + step, step == config->run.steps)) {
+        if (checkpoint_config_saves(checkpoint, first_step + step, step >= config->run.steps)) {
             TRY(checkpoint_check_target(checkpoint->save, first_step + step));
         }
     }

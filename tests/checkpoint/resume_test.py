@@ -183,6 +183,12 @@ class Resume(unittest.TestCase):
         self.assertIn("step-00000002: is a complete checkpoint and is not overwritten", run.error)
         self.assertNotIn("completed step", run.text)
 
+    def test_a_checkpoint_of_any_step_that_may_be_the_last_is_found_before_the_first_step(self):
+        self.run_(7, 1, "checkpoint.save=saved")
+        run = self.run_(2, 1, "checkpoint.save=saved run.until=0.01%", code=OUTPUT)
+        self.assertIn("step-00000007: is a complete checkpoint and is not overwritten", run.error)
+        self.assertNotIn("completed step", run.text)
+
     def test_a_folder_that_cannot_be_written_is_found_before_the_first_step(self):
         (self.place / "file").write_text("")
         run = self.run_(2, 1, "checkpoint.save=file/saved", code=OUTPUT)
