@@ -38,9 +38,8 @@ void sample_take(struct sample *sample, const struct validation_setup *setup);
 void sample_close(struct sample *sample, const struct validation_setup *setup);
 
 // After the step, runs AdamW again on the sample with the step's gradients. It writes the result to other memory, and
-// compares it with the result of the step. Returns the first op that differs, or -1. elements: number of compared
-// elements.
-int32_t sample_compare(struct sample *sample, const struct validation_setup *setup, int64_t *elements);
+// compares it with the result of the step. Returns the first op that differs, or -1.
+int32_t sample_compare(struct sample *sample, const struct validation_setup *setup);
 
 // spread.c: bounds the difference between two runs of a step that has nondeterministic ops. spread_of_op returns the
 // maximum difference that one such op makes, relative to the norm of its output.

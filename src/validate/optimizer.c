@@ -49,14 +49,10 @@ struct piece {
 
 static struct piece find_piece(const struct op *op, double share, int64_t taken)
 {
-    int64_t      all   = op->shape.elements.elements;
-    int64_t      units = (int64_t)((double)all * share) / UNIT, places = all / UNIT - units + 1;
-    struct piece piece = {0, all};
-    if (share < 1) {
-        piece.count = units > 0 ? units * UNIT : all < UNIT ? all : UNIT;
-        piece.first = units > 0 ? taken * units % places * UNIT : 0;
-    }
-    return piece;
+    int64_t all   = op->shape.elements.elements;
+    int64_t count = share < 1 ? number_max((int64_t)((double)all * share) / UNIT, 1) * UNIT : all;
+    int64_t first = taken % ((all + count - 1) / count) * count;    // the last of an op's pieces may be shorter
+    return (struct piece){first, number_min(count, all - first)};
 }
 
 static double find_share(const struct plan *plan, int64_t maximum)
@@ -191,19 +187,16 @@ static bool repeat_op(const struct validation_setup *setup, const struct op *op,
     return is_same;
 }
 
-int32_t sample_compare(struct sample *sample, const struct validation_setup *setup, int64_t *elements)
+int32_t sample_compare(struct sample *sample, const struct validation_setup *setup)
 {
     const struct plan *plan  = setup->plan;
     double             share = find_share(plan, setup->sample_bytes);
     char              *next  = sample->data;
     int32_t            wrong = -1;
-    *elements                = 0;
     for (int32_t i = 0; i < plan->op_count && wrong < 0; i++) {
         const struct op *op = &plan->ops[i];
         if (op->kind == OP_ADAMW) {
-            struct piece piece = find_piece(op, share, sample->taken);
-            wrong              = repeat_op(setup, op, piece, &next) ? -1 : i;
-            *elements += piece.count;
+            wrong = repeat_op(setup, op, find_piece(op, share, sample->taken), &next) ? -1 : i;
         }
     }
     sample->taken++;

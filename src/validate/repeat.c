@@ -260,8 +260,7 @@ static bool check_optimizer(struct validation *validation, int64_t index)
 {
     const struct validation_setup *setup = &validation->setup;
     struct rank_error              found = {.text = ""};
-    int64_t                        elements;
-    int32_t op = sample_compare(&validation->sample, setup, &elements), other = find_wrong_weights(validation);
+    int32_t op = sample_compare(&validation->sample, setup), other = find_wrong_weights(validation);
     if (op >= 0) {
         plan_op_name(setup->plan, op, found.text, sizeof(found.text));
     } else if (other >= 0) {
