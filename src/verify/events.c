@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Reduces a rank's plan to its skeleton, the communication ops and their order (internal.h). Checks each of these ops
 // against its group and operands.
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -233,7 +234,7 @@ uint64_t skeleton_signature(const struct verification *job, struct skeleton *ske
         }
         event.op         = 0;
         event.rendezvous = 0;
-        hash             = XXH3_64bits_withSeed(&event, sizeof(event), hash);
+        hash             = XXH3_64bits_withSeed(&event, offsetof(struct event, wait_count) + 1, hash);
     }
     skeleton->signature_axes = made_for;
     skeleton->signature      = hash;

@@ -7,7 +7,8 @@
 
 enum { EVENT_END = INT32_MAX };
 
-// An event: a communication op of a rank and its dependencies. It has no padding bytes, because it is hashed.
+// An event: a communication op of a rank and its dependencies. Its fields are hashed together, so it has no padding
+// bytes before the last one.
 struct event {
     int64_t elements;
     int32_t op;      // index in the rank's plan
