@@ -136,7 +136,8 @@ static enum order order_of(const struct declarations *declarations, const struct
                                         : ORDER_SHARED;
 }
 
-// Adds an FSDP unit with all declared weights whose order is in the mask `orders`, if there are any.
+// Adds an FSDP unit with all declared weights of the classes in `orders`, a mask of enum order such as LINEARS. Adds
+// none if there are no such weights.
 static void add_unit(struct builder *builder, const struct declarations *declarations, struct plan_unit described,
                      uint32_t orders)
 {

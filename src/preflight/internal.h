@@ -30,9 +30,10 @@ struct flight {
     struct preflight_report report;         // equal on every rank
 };
 
-// pace.c: tell the watchdog the work of this rank. After flight_run, the rank works alone, or runs one step of a plan.
-// Plan and step (NULL: none) must stay valid until flight_meet. A rank calls flight_meet before it waits for all other
-// ranks; all ranks pass the same text.
+// These functions (pace.c) start the watchdog and tell it what this rank does next. A rank calls flight_run before it
+// works alone (plan and step are NULL) or runs ops of `plan`; the format describes this work. Plan and step must stay
+// valid until flight_meet, which a rank calls before it waits for all other ranks. All ranks pass the same `after`, the
+// name of the finished work.
 status flight_open_watch(struct flight *flight);    // collective
 void   flight_run(struct flight *flight, const struct plan *plan, struct step *step, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

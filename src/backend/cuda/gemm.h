@@ -29,7 +29,7 @@ struct gemms {
     float            *factors;      // [2] on the device: alpha and beta of an FP4 GEMM
     char              device[256];
     bool              is_deterministic;
-    int               timed, remembered, taken;    // number of GEMMs with an algorithm of each enum gemm_origin
+    int               timed, remembered, taken;    // GEMMs by origin of the algorithm; taken: from another rank
 };
 
 status gemms_open(struct cuda *cuda, const struct backend_setup *setup);
