@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A suite: a list of jobs (rows) that run one after the other in one allocation. After one preflight for all, each row
-// is accepted or refused.
+// A suite: a list of jobs (rows) that run one after the other in one allocation, after one preflight for all. Each row
+// gets a verdict as from `gswbench accept`: its run decides whether the machine is accepted or refused.
 #pragma once
 
 #include <stdbool.h>
@@ -40,7 +40,8 @@ struct suite {
     const char       *sign_key;
     bool              json;
 
-    int64_t verdict;    // enum acceptance: refused if a row is refused, accepted if all are accepted
+    // enum acceptance: refused if the preflight found outliers or a row is refused, accepted if all rows are accepted
+    int64_t verdict;
     char    drain[1024];
     bool    is_stopped;    // a signal or the time limit ended it before the last row
 };

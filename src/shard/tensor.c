@@ -89,9 +89,10 @@ int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial
 //
 // Before a column-parallel GEMM, a rank starts with its own rows and passes on the blocks that it receives.
 //
-// After a row-parallel GEMM, each rank adds its partial product to the sum of a block and passes the sum on. The sum
-// starts at the two ranks half a ring away from the block's rank, and moves in both directions. A rank alternates
-// between the directions: one sum is sent while the rank adds to the other. The block's rank adds the two sums.
+// A row-parallel GEMM gives partial products, which are reduce-scattered. A block has two partial sums. They start at
+// the two neighboring ranks on the far side of the ring, and move in opposite directions to the rank that keeps the
+// block. Each rank on the way adds its partial product. A rank alternates between the directions: it sends one sum
+// while it computes a product for the other. The rank that keeps the block adds its own product and both sums.
 
 // Returns the rows of the rank that is this number of places after this rank in the ring, or before it if negative.
 static int32_t block_ahead(struct builder *builder, const char *name, int32_t whole, int64_t places)
