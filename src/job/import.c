@@ -363,9 +363,14 @@ static status read_toml(struct reader *reader, char *text)
 // Reads Megatron's arguments, in a shell script or alone: --name value, --name=value, --name.
 static status read_arguments(struct reader *reader, char *text)
 {
-    const char *name = NULL;
+    const char *name  = NULL;
+    char        quote = '\0';                     // the open quote
     for (char *at = text; *at != '\0'; at++) {    // overwrites comments with spaces
-        if (*at == '#' && (at == text || isspace((unsigned char)at[-1]))) {
+        if (quote != '\0') {
+            quote = *at == quote ? '\0' : quote;
+        } else if (*at == '"' || *at == '\'') {
+            quote = *at;
+        } else if (*at == '#' && (at == text || isspace((unsigned char)at[-1]))) {
             memset(at, ' ', strcspn(at, "\n"));
         }
     }

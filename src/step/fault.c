@@ -33,24 +33,48 @@ static int32_t find_tensor(const struct plan *plan, const char *words)
     return -1;
 }
 
+static bool is_output(const struct op *op, int slot)
+{
+    return op->operand[slot] >= 0 && (op->access[slot] & ACCESS_WRITE);
+}
+
 static bool has_nan(const struct plan *plan, int32_t tensor)
 {
     enum format format = (enum format)plan->tensors[tensor].format;
     return format != FORMAT_E2M1 && format != FORMAT_I32;
 }
 
-// Returns whether the elements that the fault can change have a format with NaNs.
-static bool can_be_nan(const struct step_fault *fault, const struct plan *plan)
+// Returns the operand that has this element, and its index in that operand. Elements are counted over all operands;
+// after the last one, counting starts again. -1: there is no element.
+static int find_element(const int64_t elements[OP_OPERANDS], int64_t *element)
 {
-    bool can = fault->tensor < 0 || has_nan(plan, fault->tensor);
-    if (fault->op >= 0) {
-        const struct op *op = &plan->ops[fault->op];
-        for (int slot = 0; slot < op->operand_count; slot++) {
-            bool is_written = op->operand[slot] >= 0 && (op->access[slot] & ACCESS_WRITE);
-            can             = can && (!is_written || has_nan(plan, op->operand[slot]));
-        }
+    int64_t sum = 0;
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        sum += elements[slot];
     }
-    return can;
+    *element = sum > 0 ? *element % sum : 0;
+    for (int slot = 0; slot < OP_OPERANDS; slot++) {
+        if (*element < elements[slot]) {
+            return slot;
+        }
+        *element -= elements[slot];
+    }
+    return -1;
+}
+
+// Returns whether the element that the fault changes has a format with NaNs.
+static bool can_be_nan(const struct step_fault *fault, const struct plan *plan, int64_t element)
+{
+    int64_t elements[OP_OPERANDS] = {0};
+    if (fault->op < 0) {
+        return has_nan(plan, fault->tensor);
+    }
+    const struct op *op = &plan->ops[fault->op];
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        elements[slot] = is_output(op, slot) ? plan->tensors[op->operand[slot]].elements : 0;
+    }
+    int slot = find_element(elements, &element);
+    return slot < 0 || has_nan(plan, op->operand[slot]);
 }
 
 status step_find_fault(struct step_fault *fault, const struct plan *plan, const struct fault_config *config)
@@ -73,8 +97,9 @@ status step_find_fault(struct step_fault *fault, const struct plan *plan, const 
                     " prints them",
                     config->at, is_tensor ? "tensor" : "op", config->rank, config->rank);
     }
-    if (config->kind == FAULT_NAN && !can_be_nan(fault, plan)) {
-        return fail("[fault] kind = nan, at = %s: FP4 and integers have no NaN; use flip", config->at);
+    if (config->kind == FAULT_NAN && !can_be_nan(fault, plan, config->element)) {
+        return fail("[fault] kind = nan, at = %s: FP4 and integers have no NaN: choose another element, or kind = flip",
+                    config->at);
     }
     fault->kind    = (enum fault_kind)config->kind;
     fault->element = config->element;
@@ -144,27 +169,17 @@ bool fault_before(struct streams *streams, const struct queued_op *queued, void 
     return true;
 }
 
-static bool is_output(const struct queued_op *queued, int slot)
-{
-    return (queued->op->access[slot] & ACCESS_WRITE) && queued->buffers[slot].data != NULL;
-}
-
 // Damages an element of the op's output. fault->element is its index over all output tensors, in operand order.
 static void poke_output(const struct step_fault *fault, const struct streams *streams, const struct queued_op *queued)
 {
-    int64_t elements = 0;
+    int64_t elements[OP_OPERANDS] = {0}, element = fault->element;
     for (int slot = 0; slot < queued->op->operand_count; slot++) {
-        elements += is_output(queued, slot) ? queued->buffers[slot].elements : 0;
+        elements[slot] = is_output(queued->op, slot) ? queued->buffers[slot].elements : 0;
     }
-    int64_t element = elements > 0 ? fault->element % elements : 0;
-    for (int slot = 0; slot < queued->op->operand_count; slot++) {
-        const struct buffer *buffer = &queued->buffers[slot];
-        if (is_output(queued, slot) && element < buffer->elements) {
-            streams_synchronize(streams, queued->op->stream);
-            poke(fault, streams->backend, buffer, element);
-            return;
-        }
-        element -= is_output(queued, slot) ? buffer->elements : 0;
+    int slot = find_element(elements, &element);
+    if (slot >= 0 && queued->buffers[slot].data != NULL) {
+        streams_synchronize(streams, queued->op->stream);
+        poke(fault, streams->backend, &queued->buffers[slot], element);
     }
 }
 

@@ -116,6 +116,15 @@ static uint16_t open_socket(struct channel *channel)
                : 0;
 }
 
+// A host with many ranks answers in several datagrams at once. If the kernel grants no larger buffer, they may be lost.
+static void enlarge_buffer(const struct channel *channel)
+{
+    int bytes = 4 << 20;
+    if (channel->socket >= 0) {
+        setsockopt(channel->socket, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+    }
+}
+
 // Gathers every rank's addresses. Each rank sends the same number, so shorter lists are padded.
 static void share_addresses(struct channel *channel, struct comm *comm, const struct in6_addr *own, int32_t count)
 {
@@ -148,8 +157,9 @@ struct channel *channel_open(struct comm *comm)
         memset(channel->key, 0, sizeof(channel->key));    // without a key, no message is accepted
     }
     comm->ops->share(comm, channel->key, sizeof(channel->key), 0);
-    channel->has_key           = memcmp(channel->key, none, sizeof(none)) != 0;
-    own.port                   = open_socket(channel);
+    channel->has_key = memcmp(channel->key, none, sizeof(none)) != 0;
+    own.port         = open_socket(channel);
+    enlarge_buffer(channel);
     struct in6_addr *addresses = find_addresses(&own.count, false);
     if (own.count == 0) {
         addresses = find_addresses(&own.count, true);

@@ -53,6 +53,12 @@ static double tolerance_of(const struct op *op, const struct buffer operands[OP_
     if (op->kind == OP_ATTENTION_BACKWARD) {
         return 1.2e-2;
     }
+    // These gradients are sums over positions and states whose terms cancel. The host sums by chunk, the GPU by
+    // position: in 60 draws of the inputs they differed by up to 3e-4.
+    if (op->kind == OP_SCAN_BACKWARD && slot >= SCAN_GRADIENT_PACKED && slot <= SCAN_GRADIENT_DECAY &&
+        operands[slot].format == FORMAT_F32) {
+        return 1e-3;
+    }
     if ((op->kind >= OP_QUANTIZE && op->kind <= OP_RESCALE) || op_is_fused(op)) {
         return 0;
     }

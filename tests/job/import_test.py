@@ -48,7 +48,7 @@ GPT_ARGS=(
     --num-attention-heads 64 --group-query-attention --num-query-groups 8
     --ffn-hidden-size 28672 --seq-length 4096 --max-position-embeddings 4096 --swiglu --normalization RMSNorm
     --disable-bias-linear --position-embedding-type rope --untie-embeddings-and-output-weights --vocab-size 32000
-    --micro-batch-size 1 --global-batch-size=128 --bf16 --tensor-model-parallel-size 4
+    --micro-batch-size 1 --global-batch-size=128 --bf16 --wandb-exp-name "run #3" --tensor-model-parallel-size 4
     --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 5 --sequence-parallel
     --use-distributed-optimizer --lr 1e-4 --log-interval 1
 )

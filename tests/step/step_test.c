@@ -128,7 +128,24 @@ Test(step, injects_no_nan_into_integers)
         cr_expect_not(failed(&floats), "%s", floats.text);
         hand->tensors[0].format = FORMAT_I32;
         status integers         = step_find_fault(&fault, &hand->plan, &config);
-        cr_expect_not_null(strstr(integers.text, "FP4 and integers have no NaN; use flip"), "%s", integers.text);
+        cr_expect_not_null(strstr(integers.text, "FP4 and integers have no NaN: choose another element"), "%s",
+                           integers.text);
+    }
+}
+
+Test(step, injects_nan_into_the_output_that_has_the_element)
+{
+    struct fault_config config = {.kind = FAULT_NAN, .at = "gemm"};
+    struct step_fault   fault;
+    hand_append(hand, OP_GEMM, STREAM_COMPUTE, OPERANDS(-1, 0, 1), -1);
+    hand->plan.mesh         = MESH(.dp = 1);
+    hand->ops[0].access[1]  = ACCESS_WRITE;
+    hand->ops[0].access[2]  = ACCESS_WRITE;
+    hand->tensors[0].format = FORMAT_I32;
+    for (int output = 0; output < 2; output++) {
+        config.element = output == 0 ? hand->tensors[0].elements - 1 : hand->tensors[0].elements;
+        status found   = step_find_fault(&fault, &hand->plan, &config);
+        cr_expect_eq(failed(&found), output == 0, "%s", found.text);
     }
 }
 
