@@ -73,12 +73,13 @@ bool flight_has_time(struct flight *flight, double share)
     return elapsed < share * flight->preflight->seconds;
 }
 
-// Returns a hash of the outliers without their values, which tells if two batches found the same ones; 0: no outliers.
-static uint64_t find_fingerprint(const struct preflight_outlier *outliers, int64_t count)
+// Returns a hash of the outliers from this one on, without their values, which tells if two batches found the same
+// ones; 0: no outliers.
+static uint64_t find_fingerprint(const struct preflight_report *report, int64_t first)
 {
     uint64_t hash = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const struct preflight_outlier *outlier   = &outliers[i];
+    for (int64_t i = first; i < report->outlier_count; i++) {
+        const struct preflight_outlier *outlier   = &report->outliers[i];
         const int64_t                   numbers[] = {outlier->blame, outlier->rank, outlier->other_rank};
         hash = XXH3_64bits_withSeed(outlier->class_name, sizeof(outlier->class_name),
                                     XXH3_64bits_withSeed(numbers, sizeof(numbers), hash));
@@ -92,7 +93,7 @@ static uint64_t judge(struct preflight_report *report, int64_t first_class, int6
     for (int64_t i = first_class; i < report->class_count; i++) {
         preflight_judge(report, &report->classes[i]);
     }
-    return find_fingerprint(report->outliers + first_outlier, report->outlier_count - first_outlier);
+    return find_fingerprint(report, first_outlier);
 }
 
 bool flight_is_outlier(const struct flight *flight, int64_t first_class, int64_t rank)
