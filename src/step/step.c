@@ -156,10 +156,10 @@ void step_gather_weights(struct step *step)
 
 struct buffer step_buffer(const struct step *step, int32_t tensor)
 {
-    const struct tensor *shape = &step->plan->tensors[tensor];
-    return (struct buffer){.data     = (char *)step->storage[shape->storage] + shape->offset,
-                           .elements = shape->elements,
-                           .format   = shape->format};
+    const struct tensor *shape   = &step->plan->tensors[tensor];
+    char                *storage = step->storage[shape->storage];    // NULL: not allocated yet
+    return (struct buffer){
+        .data = storage != NULL ? storage + shape->offset : NULL, .elements = shape->elements, .format = shape->format};
 }
 
 void step_read(const struct step *step, int32_t tensor, void *to)

@@ -32,7 +32,7 @@ double get(const struct buffer *buffer, int64_t i)
 void set(const struct buffer *buffer, int64_t i, double value)
 {
     if (buffer->format == FORMAT_I32) {
-        ((int32_t *)buffer->data)[i] = (int32_t)value;    // a float cannot hold every int32
+        ((int32_t *)buffer->data)[i] = isnan(value) ? INT32_MIN : (int32_t)value;    // a float cannot hold every int32
     } else {
         element_write(buffer->format, buffer->data, i, (float)value);
     }
