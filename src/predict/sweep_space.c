@@ -205,6 +205,6 @@ void sweep_list(struct sweep_list *list, const struct job *job)
         if (failed(&check)) {
             continue;
         }
-        LIST_APPEND(list->layouts, list->count, layout);
+        *LIST_ADD_DOUBLING(list->layouts, list->count) = layout;
     } while (advance(&space));
 }

@@ -51,13 +51,8 @@ double judge_spread(const struct preflight_class *value_class)
 void judge_add(struct preflight_report *report, const struct preflight_class *value_class,
                const struct preflight_outlier *outlier, const char *format, ...)
 {
-    int64_t count = report->outlier_count;
-    va_list arguments;
-    if ((count & (count - 1)) == 0) {    // full: doubles the array, because a slow switch adds 100,000 links
-        report->outliers =
-            memory_resize(report->outliers, (size_t)(count > 0 ? 2 * count : 1) * sizeof(*report->outliers));
-    }
-    struct preflight_outlier *added = &report->outliers[report->outlier_count++];
+    va_list                   arguments;
+    struct preflight_outlier *added = LIST_ADD_DOUBLING(report->outliers, report->outlier_count);
     *added                          = *outlier;
     text_copy(added->class_name, sizeof(added->class_name), value_class->name);
     if (outlier->rank >= 0) {

@@ -317,7 +317,7 @@ enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op)
 
 void kernel_trace_add(struct kernel_trace *trace, const struct kernel *kernel)
 {
-    LIST_APPEND(trace->kernels, trace->count, *kernel);
+    *LIST_ADD_DOUBLING(trace->kernels, trace->count) = *kernel;
 }
 
 void kernel_trace_free(struct kernel_trace *trace)
