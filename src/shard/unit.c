@@ -164,7 +164,8 @@ int32_t unit_updated_gradient(struct builder *builder, int32_t unit)
                          updated->updated.first - updated->kept.first, DIMS(updated->updated.elements));
 }
 
-// The following functions gather weights of FSDP units before use, a bounded number of units ahead.
+// The next functions, up to unit_leave, gather and release weights of FSDP units. A pass gathers a unit before it uses
+// it, and prefetches a bounded number of units. With ZeRO-1 the optimizer may instead gather units after their update.
 
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
 {

@@ -7,7 +7,8 @@
 #include "gswbench/arena.h"
 #include "internal.h"
 
-static const double DEAF_SECONDS = 3;    // without a poll for 30 periods, the watchdog gets no CPU time
+// A rank's watchdog polls every 0.1 s. If its last poll is older than this, its process gets no CPU time (BLAME_DEAF).
+static const double DEAF_SECONDS = 3;
 
 static bool is_in_step(const struct slot *slot)
 {
