@@ -14,14 +14,18 @@ ranks() { pgrep -f "^$GSWBENCH run .*$folder/results" | sort -n || true; }
 now() { echo "${EPOCHREALTIME/./}"; }
 
 begin() {    # begin SECONDS [ARGUMENT...]: starts a job with these arguments, and waits SECONDS
-    local seconds=$1
+    local seconds=$1 own
     shift
     rm -rf results
     : >output    # the loops below must not see the steps of the job before
     # Each launcher has its own TMPDIR. Otherwise processes that a killed launcher left could remove the session folder
-    # of the next launcher.
-    TMPDIR=$(mktemp -d "$folder/XXX") "${launch[@]}" "${job[@]}" "$@" >output 2>&1 </dev/null &
+    # of the next launcher. Until its exec, a subshell may lose signals and run the exit trap of this script.
+    own=$(mktemp -d "$folder/XXX")
+    (trap - EXIT && exec env TMPDIR="$own" "${launch[@]}" "${job[@]}" "$@") >output 2>&1 </dev/null &
     launcher=$!
+    while [ "$(cat /proc/$launcher/comm 2>/dev/null)" = bash ]; do
+        sleep 0.01
+    done
     sleep "$seconds"
 }
 
@@ -192,6 +196,7 @@ limited '^partial: died: stopped during a step by its time limit; 2 of 100000 st
 disk=$GSWBENCH_BINARY_DIR/tests/libfaulty_disk.so
 [ -f "$disk" ] || finish
 rm -rf results
+: >output
 LD_PRELOAD=$disk FAULTY_NAME=steps.csv FAULTY_CALL=1 FAULTY_ERRNO=28 "$GSWBENCH" run --config tiny-llama --layers 1 --backend host \
     --ranks 2 --steps 100000 --set trace.steps=0 --out results --set fault.kind=delay --set fault.rank=1 --set fault.step=2 \
     --set fault.amount=60 >output 2>&1 </dev/null &
