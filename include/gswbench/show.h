@@ -17,8 +17,10 @@
 #include "gswbench/sweep.h"
 
 // Writes ", a proxy (2 of 64 layers)," to text (", a proxy," with run.layers, "" for a model with all layers). Returns
-// text (show_print.c).
+// text.
 const char *show_proxy(const struct config *config, char *text, size_t bytes);
+// Prints the row of a job's name, ranks and precision.
+void show_job(const struct config *config, int64_t ranks);
 // Prints a label and a text beside it, which is wrapped at 80 columns.
 void show_row(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // Prints a line with an escaped path between two texts.

@@ -39,8 +39,8 @@ struct software_config {
     int64_t         frozen_transposes;        // transposes stored frozen weights in each backward pass
     int64_t         fp8_activation_inputs;    // casts the inputs of MLP activations to FP8 to keep them
     int64_t         adapter_kernels;          // 1 << enum adapter_kernel
-    // With tp_overlap. A GEMM that gathers its input computes the rows of gather_blocks ranks of tp at a time. A GEMM
-    // whose output is reduced is split into reduce_parts GEMMs, none of which accumulates; 0: as in the plan.
+    // With tp_overlap. A GEMM that gathers its input computes the rows of gather_blocks ranks of tp at a time. If a
+    // GEMM's output is reduced, the GEMM is split into reduce_parts GEMMs that do not accumulate; 0: as in the plan.
     int64_t         gather_blocks, reduce_parts;
     int64_t         separate_linears;    // q, k and v are separate GEMMs, and so are gate and up of dense MLPs
     struct quantity fsdp_copies, tensor_copies;    // copies of a collective's buffer that stall compute

@@ -122,7 +122,7 @@ double step_device_seconds(const struct step *step);
 void   step_time_stalls(struct step *step);
 double step_compute_seconds(const struct step *step);
 
-// Computes what the first step reads: runs the ops that compute weights from master weights, and scales from weights.
+// Runs the ops that compute weights from master weights, and scales from weights, because the first step reads both.
 // Call it after a checkpoint is loaded; data_initialise calls it itself. All ranks call it.
 void step_make_weights(struct step *step);
 

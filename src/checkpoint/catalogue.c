@@ -31,7 +31,7 @@ static bool has_file(const char *folder, const char *name)
 }
 
 // Finds the folder of the checkpoint. A path with a manifest or config.json is the checkpoint itself. Any other path is
-// a folder of checkpoints, of which the newest complete one is opened.
+// a folder of checkpoints, and the newest complete one is opened.
 static status find_folder(struct catalogue *catalogue, const char *path)
 {
     int64_t step = folders_newest(path);
@@ -58,8 +58,8 @@ static status add_file(struct catalogue *catalogue, const char *name)
     return OK;
 }
 
-// Sets the tensor and the rectangle of a slice from its entry in the header of the file. Returns NULL, or text that
-// says what is wrong with the entry.
+// Sets the tensor and the rectangle of a slice from its entry in the header of the file. Returns NULL, or the error
+// in the entry.
 static const char *describe(struct stored *stored, bool is_ours)
 {
     const struct safetensor *entry = &stored->entry;

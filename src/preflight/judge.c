@@ -364,7 +364,7 @@ static void drain(struct preflight_report *report, const char *host)
     text_copy(LIST_ADD(report->drain, report->drain_count)->host, sizeof(report->drain->host), host);
 }
 
-// Slow links between two nodes, neither of which is drained.
+// Slow links between nodes that are not drained.
 struct open_links {
     bool    *is_drained;    // [node]
     int64_t *count;         // [node]: number of these links at the node

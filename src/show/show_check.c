@@ -97,11 +97,7 @@ void show_check_details(const struct proved_job *proved)
 {
     const struct config       *config = &proved->job.config;
     const struct model_config *model  = &config->model;
-
-    char proxy[64];
-    show_row("config", "%s%s at %" PRId64 " rank%s, %s", config->name, show_proxy(config, proxy, sizeof(proxy)),
-             proved->job.request.mesh.world, proved->job.request.mesh.world == 1 ? "" : "s",
-             precision_compute_names[config->precision.compute]);
+    show_job(config, proved->job.request.mesh.world);
     show_row("model",
              "%s: %" PRId64 " layers, hidden %" PRId64 ", heads %" PRId64 " (%" PRId64 " KV) of %" PRId64
              ", MLP %" PRId64 " %s, vocabulary %" PRId64,

@@ -64,10 +64,7 @@ void show_prediction(const struct predict_row *row)
 {
     const struct config     *config     = &row->job.config;
     const struct prediction *prediction = &row->prediction;
-    char                     proxy[64];
-    show_row("config", "%s%s at %" PRId64 " rank%s, %s", config->name, show_proxy(config, proxy, sizeof(proxy)),
-             row->job.request.mesh.world, row->job.request.mesh.world == 1 ? "" : "s",
-             precision_compute_names[config->precision.compute]);
+    show_job(config, row->job.request.mesh.world);
     show_row("layout", "%s", row->layout);
     show_row("program", "%s on %s", config->software.profile, config->hardware.profile);
     printf("predicted      %.3f s/step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,

@@ -8,6 +8,18 @@
 #include "gswbench/report.h"
 #include "gswbench/show.h"
 
+void show_row(const char *label, const char *format, ...)
+{
+    enum { LABEL_COLUMNS = 15, COLUMNS = 80 };
+    char    text[1000], margin[LABEL_COLUMNS + 1];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    snprintf(margin, sizeof(margin), "%*s", LABEL_COLUMNS, "");
+    text_print_wrapped(stdout, text, printf("%-*s", LABEL_COLUMNS, label), COLUMNS, margin);
+}
+
 const char *show_proxy(const struct config *config, char *text, size_t bytes)
 {
     text[0] = '\0';
@@ -20,16 +32,11 @@ const char *show_proxy(const struct config *config, char *text, size_t bytes)
     return text;
 }
 
-void show_row(const char *label, const char *format, ...)
+void show_job(const struct config *config, int64_t ranks)
 {
-    enum { LABEL_COLUMNS = 15, COLUMNS = 80 };
-    char    text[1000], margin[LABEL_COLUMNS + 1];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    snprintf(margin, sizeof(margin), "%*s", LABEL_COLUMNS, "");
-    text_print_wrapped(stdout, text, printf("%-*s", LABEL_COLUMNS, label), COLUMNS, margin);
+    char proxy[64];
+    show_row("config", "%s%s at %" PRId64 " rank%s, %s", config->name, show_proxy(config, proxy, sizeof(proxy)), ranks,
+             ranks == 1 ? "" : "s", precision_compute_names[config->precision.compute]);
 }
 
 void show_path(const char *before, const char *path, const char *after)
