@@ -122,7 +122,7 @@ static void write_row(const char *name, print_value *print, double first, double
     if (isnan(first) && isnan(second)) {
         return;
     }
-    fprintf(file, "%-34s %14s %14s", name, isnan(first) ? "-" : print(first), isnan(second) ? "-" : print(second));
+    fprintf(file, "%-34s %14s %14s", name, print(first), print(second));
     if (first > 0 && second > 0) {
         fprintf(file, " %+9.1f%%", 100 * (second / first - 1));
     }
@@ -398,10 +398,10 @@ static void write_one(const struct comparison *comparison, FILE *file)
 static void write_line(const struct result *result, double speedup, const char *name, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
-    double                       share   = figures->utilization[figures->convention];
-    fprintf(file, "%6" PRId64 "  %-4.8s %12s %12.1f %8s %9.3f  %s\n", result->mesh.world, result->precision,
-            report_seconds(figures->step.median), figures->tokens_per_second_per_rank,
-            isnan(share) ? "-" : report_percent(share), speedup, report_safe(name));
+    fprintf(file, "%6" PRId64 "  %-4.8s %12s %12s %8s %9s  %s\n", result->mesh.world, result->precision,
+            report_seconds(figures->step.median), report_number("%.1f", figures->tokens_per_second_per_rank),
+            report_percent(figures->utilization[figures->convention]), report_number("%.3f", speedup),
+            report_safe(name));
 }
 
 void comparison_write_text(const struct comparison *list, int64_t count, FILE *file)

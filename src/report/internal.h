@@ -11,9 +11,9 @@
 
 #include "gswbench/result.h"
 
-// Format values as text (report_value.c). The text stays valid during the thread's next 15 calls of these functions.
-// report_safe replaces control characters in text from files. report_seconds prints enough digits to tell two
-// steps apart.
+// Format values as text (report_value.c); "-" for NaN. The text stays valid during the thread's next 15 calls of these
+// functions. report_safe replaces control characters in text from files. report_seconds prints enough digits to tell
+// two steps apart.
 const char *report_safe(const char *from);
 const char *report_seconds(double seconds);
 

@@ -57,7 +57,8 @@ static void write_row(const struct report_listed *row, double longest, bool has_
     }
     fprintf(file, "</td>");
     html_write_stack(result, longest, file);
-    fprintf(file, "<td class=n data-name=seconds>%s s</td>", report_digits(figures->step.median));
+    fprintf(file, isnan(figures->step.median) ? "<td class=n>&ndash;</td>" : "<td class=n data-name=seconds>%s s</td>",
+            report_digits(figures->step.median));
     html_write_number(file, "tokens/s per device", "%.1f", figures->tokens_per_second_per_rank);
     html_write_number(file, "MFU", "%.2f %%", 100 * figures->utilization[figures->convention]);
     write_memory(result, file);

@@ -27,9 +27,7 @@ const char *report_safe(const char *from)
 
 const char *report_seconds(double seconds)
 {
-    char *text = next_value();
-    snprintf(text, VALUE_BYTES, seconds < 1 ? "%.6f" : "%.3f", seconds);
-    return text;
+    return report_number(seconds < 1 ? "%.6f" : "%.3f", seconds);
 }
 
 int report_decimals(double seconds)
@@ -41,7 +39,7 @@ int report_decimals(double seconds)
 const char *report_digits(double seconds)
 {
     char *text = next_value();
-    snprintf(text, VALUE_BYTES, "%.*f", report_decimals(seconds), seconds);
+    snprintf(text, VALUE_BYTES, isnan(seconds) ? "-" : "%.*f", report_decimals(seconds), seconds);
     return text;
 }
 
@@ -86,16 +84,12 @@ const char *report_count(double count)
 
 const char *report_real(double value)
 {
-    char *text = next_value();
-    snprintf(text, VALUE_BYTES, fabs(value) < 1e4 ? "%.6g" : "%.0f", value);
-    return text;
+    return report_number(fabs(value) < 1e4 ? "%.6g" : "%.0f", value);
 }
 
 const char *report_percent(double share)
 {
-    char *text = next_value();
-    snprintf(text, VALUE_BYTES, "%.2f%%", 100 * share);
-    return text;
+    return report_number("%.2f%%", 100 * share);
 }
 
 const char *report_number(const char *format, double value)

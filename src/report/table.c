@@ -148,8 +148,6 @@ void table_free(struct table *table)
 }
 
 // columns[] lists the columns of the table in text, Markdown, CSV and HTML.
-enum { CELL_BYTES = 128 };
-
 enum cell { CELL_TEXT, CELL_INTEGER, CELL_SECONDS, CELL_RATE, CELL_PERCENT, CELL_RATIO };
 
 // title: column heading; key: column name in CSV.
@@ -179,42 +177,42 @@ static const struct column {
 };
 enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
-static void print_cell(const struct column *column, const struct table_row *row, char cell[CELL_BYTES])
+static void add_cell(struct grid *grid, const struct column *column, const struct table_row *row)
 {
     const void   *field = (const char *)row + column->offset;
     const double *real  = field;
+    char          integer[24];
     switch (column->cell) {
     case CELL_TEXT:
-        text_printable(cell, CELL_BYTES, field);
+        grid_add(grid, field);
         break;
     case CELL_INTEGER:
-        snprintf(cell, CELL_BYTES, "%" PRId64, *(const int64_t *)field);
+        snprintf(integer, sizeof(integer), "%" PRId64, *(const int64_t *)field);
+        grid_add(grid, integer);
         break;
     case CELL_SECONDS:
-        text_copy(cell, CELL_BYTES, report_seconds(*real));
+        grid_add(grid, report_seconds(*real));
         break;
     case CELL_RATE:
-        snprintf(cell, CELL_BYTES, "%.0f", *real);
+        grid_add_real(grid, "%.0f", *real);
         break;
     case CELL_PERCENT:
-        snprintf(cell, CELL_BYTES, isnan(*real) ? "-" : "%.1f", 100.0 * *real);
+        grid_add_real(grid, "%.1f", 100.0 * *real);
         break;
     case CELL_RATIO:
-        snprintf(cell, CELL_BYTES, isnan(*real) ? "-" : "%.3f", *real);
+        grid_add_real(grid, "%.3f", *real);
     }
 }
 
 static void fill(struct grid *grid, struct grid_column titles[COLUMNS], const struct table *table)
 {
-    char cell[CELL_BYTES];
     *grid = (struct grid){.columns = titles, .column_count = COLUMNS};
     for (int c = 0; c < COLUMNS; c++) {
         titles[c] = (struct grid_column){columns[c].title, columns[c].key, columns[c].cell != CELL_TEXT};
     }
     for (int64_t i = 0; i < table->row_count; i++) {
         for (int c = 0; c < COLUMNS; c++) {
-            print_cell(&columns[c], &table->rows[i], cell);
-            grid_add(grid, cell);
+            add_cell(grid, &columns[c], &table->rows[i]);
         }
     }
 }
@@ -235,7 +233,7 @@ static bool is_sound(const struct table_row *row)
 }
 
 // Returns whether a row is better than the other. Whole models come before proxies, then VALID runs and predictions
-// before other results. Then the higher throughput per rank decides.
+// before other results. Then the higher throughput per rank decides; it is NaN in rows without measured steps.
 static bool is_better(const struct table_row *row, const struct table_row *other)
 {
     bool is_proxy = strcmp(row->key.label, row->key.config) != 0;
@@ -245,7 +243,7 @@ static bool is_better(const struct table_row *row, const struct table_row *other
     if (is_sound(row) != is_sound(other)) {
         return is_sound(row);
     }
-    return tokens_a_rank(row) > tokens_a_rank(other);
+    return tokens_a_rank(row) > fmax(0, tokens_a_rank(other));
 }
 
 // Returns the best row, which the page names in its answer.
@@ -265,10 +263,14 @@ void table_write_html(const struct table *table, FILE *file)
     struct grid             grid;
     char                    answer[256], subtitle[96], detail[96] = "";
     fill(&grid, titles, table);
-    snprintf(answer, sizeof(answer),
-             "Fastest per rank: %s at %" PRId64 " rank%s, %s s per step, %.1f tokens/s per rank, %s", best->key.label,
-             best->key.ranks, best->key.ranks == 1 ? "" : "s", report_seconds(best->step_seconds),
-             best->tokens_per_second / (double)best->key.ranks, best->key.verdict);
+    if (isnan(best->step_seconds)) {
+        snprintf(answer, sizeof(answer), "No run has a measured step");
+    } else {
+        snprintf(answer, sizeof(answer),
+                 "Fastest per rank: %s at %" PRId64 " rank%s, %s s per step, %.1f tokens/s per rank, %s",
+                 best->key.label, best->key.ranks, best->key.ranks == 1 ? "" : "s", report_seconds(best->step_seconds),
+                 tokens_a_rank(best), best->key.verdict);
+    }
     if (!isnan(best->mfu)) {
         snprintf(detail, sizeof(detail), "Its MFU is %.1f %%.", 100 * best->mfu);
     }

@@ -153,3 +153,23 @@ Test(table, says_that_its_fastest_row_is_a_degraded_proxy)
     expect_document(table_write_html, " tokens/s per rank, degraded");
     table_free(&table);
 }
+
+// A partial run may have no measured step, so its step time is unknown.
+Test(table, prints_a_dash_for_a_run_without_measured_steps)
+{
+    add_layers(80, false, VERDICT_PARTIAL, NAN);
+    table_finish(&table);
+    expect_line(grid_write_markdown, " | partial | 1 | - | - | - | - | - | - | - |\n");
+    expect_line(grid_write_csv, ",\"partial\",1,,,,,,,\n");
+    expect_document(table_write_html, "<h2>No run has a measured step</h2>");
+    table_free(&table);
+}
+
+Test(table, prefers_a_run_with_measured_steps)
+{
+    add_layers(79, false, VERDICT_PARTIAL, NAN);
+    add_layers(80, false, VERDICT_DEGRADED, 5.0);
+    table_finish(&table);
+    expect_document(table_write_html, "Fastest per rank: llama2-70b at 64 ranks, 5.000 s per step, ");
+    table_free(&table);
+}
