@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,7 @@ static const struct translation {
     {"norm_epsilon layernorm_epsilon rms_norm_eps layer_norm_epsilon", "model.norm_epsilon", NULL},
     {"init_method_std initializer_range", "model.init_deviation", NULL},
     {"position_embedding_type", "model.positions", "rope=rotary learned_absolute=learned none=none"},
+    {"use_rotary_position_embeddings", "model.positions", "true=rotary false="},
     {"max_position_embeddings", NULL, NULL},
     {"rotary_base rope_theta", "model.rope_theta", NULL},
     {"rotary_percent partial_rotary_factor", "model.rope_fraction", NULL},
@@ -92,36 +94,42 @@ static const struct translation {
     {"tensor_model_parallel_size tensor_parallel_degree tensor_parallel_size tensor_parallel", "parallel.tp", NULL},
     {"pipeline_model_parallel_size pipeline_parallel_degree pipeline_parallel_size pipeline_parallel", "parallel.pp",
      NULL},
-    {"virtual_pipeline_model_parallel_size virtual_pipeline_parallel", "parallel.vp", NULL},
+    {"virtual_pipeline_model_parallel_size virtual_pipeline_parallel num_virtual_stages_per_pipeline_rank",
+     "parallel.vp", NULL},
     {"pipeline_parallel_schedule", "parallel.schedule", "1F1B=1f1b Interleaved1F1B=1f1b"},
     {"enable_zero_bubble", "parallel.schedule", "true=zero-bubble false=1f1b"},
     {"zero_bubble_v_schedule enable_optimizer_post_validation", NULL, "false="},
     {"context_parallel_size context_parallel_degree context_parallel", "parallel.cp", NULL},
+    {"cp_comm_type", "parallel.context", "p2p=ring a2a=exchange allgather=gather"},
     {"expert_model_parallel_size expert_parallel_degree expert_parallel", "parallel.ep", NULL},
     {"expert_tensor_parallel_size expert_tensor_parallel_degree", "parallel.etp", NULL},
     {"data_parallel_shard_degree", "parallel.fsdp", "-1=auto *"},
     {"data_parallel_replicate_degree data_parallel_size", "parallel.dp", NULL},
     {"sequence_parallel", "parallel.sequence_parallel", YES_NO},
     {"use_distributed_optimizer", "parallel.zero", "true=1 false=0"},
+    {"overlap_param_gather", "parallel.zero_gather", "true=forward false="},
     {"tp_comm_overlap enable_async_tensor_parallel", "parallel.tp_overlap", YES_NO},
     // Rows for batch, recompute and optimizer.
     {"seq_length seq_len encoder_seq_length sequence_length seq", "train.sequence", NULL},
-    {"micro_batch_size local_batch_size mbs", "train.micro_batch", NULL},
+    {"micro_batch_size local_batch_size training.batch_size mbs", "train.micro_batch", NULL},
     {"global_batch_size", "train.global_batch", "-1=auto *"},
     {"batch_size gbs", "train.global_batch", NULL},
     {"recompute_granularity", "train.recompute", "full=full selective=attention"},
+    {"recompute_activations", "train.recompute", "true=attention false="},
     {"activation_checkpoint.mode", "train.recompute", "none=none full=full selective=selective"},
     {"learning_rate optimizer.lr lr", "train.learning_rate", NULL},
+    {"optimizer", "train.optimizer", "adam=adamw muon=muon dist_muon=muon"},
     {"muon_momentum", "train.muon_momentum", NULL},
     {"muon_extra_scale_factor", "train.muon_scale", NULL},
     {"adam_beta1", "train.beta1", NULL},
     {"adam_beta2", "train.beta2", NULL},
-    {"adam_eps", "train.epsilon", NULL},
+    {"adam_eps optimizer.eps", "train.epsilon", NULL},
     {"weight_decay", "train.weight_decay", NULL},
     {"clip_grad max_norm", "train.clip", NULL},
     {"train_iters training.steps train_steps", "run.steps", NULL},
     // Rows for precision.
     {"bf16", "precision.compute", "true=bf16 false="},
+    {"grad_reduce_in_bf16", "precision.gradients", "true=bf16 false="},
     {"fp8_format", "precision.compute", "hybrid=fp8 e4m3=fp8"},
     {"fp4_format", "precision.compute", "e2m1=fp4"},
     {"fp4_recipe", "precision.recipe", "nvfp4=nvfp4"},
@@ -154,11 +162,17 @@ static const struct translation *find(const char *name)
     return by_last;
 }
 
+// Finds the table row of an argument, such as "--seq-length".
+static const struct translation *find_argument(const char *argument)
+{
+    char name[96];
+    normalise(name, sizeof(name), argument);
+    return find(name);
+}
+
 const char *import_find(const char *name)
 {
-    char word[64];
-    normalise(word, sizeof(word), name);
-    const struct translation *row = find(word);
+    const struct translation *row = find_argument(name);
     return row != NULL ? row->option : NULL;
 }
 
@@ -258,18 +272,51 @@ static status translate_pairs(struct reader *reader)
     return OK;
 }
 
+// Sets the pattern of Megatron's moe_layer_freq: "[0]*3+[1]*58", or N for experts in layers 0, N, 2 N and so on.
+static status derive_pattern(struct reader *reader, const char *frequency)
+{
+    int64_t     every   = 1;
+    const char *pattern = "";
+    if (number_parse_integer(frequency, &every)) {
+        if (every > 1) {
+            set(reader, "model.pattern", arena_format(reader->arena, "(experts, %" PRId64 " x dense)", every - 1));
+        }
+        return OK;
+    }
+    for (const char *at = frequency; *at != '\0';) {
+        char has_experts;
+        int  count, length = 0;
+        if (sscanf(at, "[%c]*%9d%n", &has_experts, &count, &length) != 2 || strchr("01", has_experts) == NULL) {
+            return fail("%s: moe_layer_freq = %s is not read; a number or [0]*3+[1]*58 is", reader->path, frequency);
+        }
+        pattern = arena_format(reader->arena, "%s%s%d x %s", pattern, *pattern != '\0' ? ", " : "", count,
+                               has_experts == '1' ? "experts" : "dense");
+        at += length;
+        at += *at == '+';
+    }
+    set(reader, "model.pattern", pattern);
+    return OK;
+}
+
 // Adds settings that depend on several values of the file, or on a default of the other program.
 static status derive(struct reader *reader)
 {
-    int64_t layers = number_of(reader, "num_layers", 0), per_chunk = 0, stages = 1, dense = 0;
-    per_chunk = number_of(reader, "num_layers_per_virtual_pipeline_stage", 0);
-    stages    = number_of(reader, "pipeline_model_parallel_size", 1);
-    dense     = number_of(reader, "first_k_dense_replace", 0);
+    int64_t layers    = number_of(reader, "num_layers", 0);
+    int64_t per_chunk = number_of(reader, "num_layers_per_virtual_pipeline_stage", 0);
+    int64_t stages    = number_of(reader, "pipeline_model_parallel_size", 1);
+    int64_t dense     = number_of(reader, "first_k_dense_replace", 0);
     if (per_chunk > 0 && stages > 0 && layers > 0) {
         set_number(reader, "parallel.vp", layers / stages / per_chunk);
     }
     if (dense > 0) {
         set(reader, "model.pattern", arena_format(reader->arena, "%" PRId64 " x dense, experts", dense));
+    }
+    const char *frequency = value_of(reader, "moe_layer_freq");
+    TRY(frequency != NULL ? derive_pattern(reader, frequency) : OK);
+    // With latent attention, the head_dim of Hugging Face is the rotary width, and its qk_head_dim is the whole width.
+    const char *key_width = value_of(reader, "qk_nope_head_dim");
+    if (key_width != NULL) {
+        set(reader, "model.head_dim", key_width);
     }
     int64_t shared = number_of(reader, "n_shared_experts", 0);
     if (shared > 0 && value_of(reader, "moe_shared_expert_intermediate_size") == NULL) {
@@ -280,6 +327,10 @@ static status derive(struct reader *reader)
     bool has_two = schedule != NULL && strcmp(schedule, "Interleaved1F1B") == 0;
     if (has_two && number_of(reader, "parallelism.pipeline_parallel_degree", 1) > 1) {
         set(reader, "parallel.vp", "2");
+    }
+    const char *method = value_of(reader, "recompute_method");
+    if (method != NULL && strcmp(method, "block") == 0) {
+        set_number(reader, "train.recompute_layers", number_of(reader, "recompute_num_layers", 0));
     }
     const char *kind = value_of(reader, "rope_scaling.rope_type");
     if (kind != NULL && strcmp(kind, "llama3") == 0) {
@@ -292,31 +343,35 @@ static status derive(struct reader *reader)
     return OK;
 }
 
+// Returns the value that the settings give to an option, or NULL.
+static const char *setting_of(const struct reader *reader, const char *option)
+{
+    const char *value  = NULL;
+    size_t      length = strlen(option);
+    for (int i = 0; i < reader->import->settings.count; i++) {
+        const char *setting = reader->import->settings.items[i] + strlen("--from ");
+        bool        is_it   = strncmp(setting, option, length) == 0 && setting[length] == '=';
+        value               = is_it ? setting + length + 1 : value;
+    }
+    return value;
+}
+
 // Adds options that a file may leave out: kv_heads = heads, and head_dim = hidden / heads.
 static void complete(struct reader *reader)
 {
-    const char *heads = NULL, *hidden = NULL;
-    bool        has_kv = false, has_dim = false;
+    const char *heads = setting_of(reader, "model.heads"), *hidden = setting_of(reader, "model.hidden");
     int64_t     width, count;
-    for (int i = 0; i < reader->import->settings.count; i++) {
-        const char *setting = reader->import->settings.items[i] + strlen("--from ");
-        const char *value   = strchr(setting, '=') + 1;
-        heads               = strncmp(setting, "model.heads=", 12) == 0 ? value : heads;
-        hidden              = strncmp(setting, "model.hidden=", 13) == 0 ? value : hidden;
-        has_kv |= strncmp(setting, "model.kv_heads=", 15) == 0;
-        has_dim |= strncmp(setting, "model.head_dim=", 15) == 0;
-    }
-    if (heads != NULL && !has_kv) {
+    if (heads != NULL && setting_of(reader, "model.kv_heads") == NULL) {
         set(reader, "model.kv_heads", heads);
     }
-    if (heads != NULL && hidden != NULL && !has_dim && number_parse_integer(heads, &count) &&
-        number_parse_integer(hidden, &width) && count > 0) {
+    if (heads != NULL && hidden != NULL && setting_of(reader, "model.head_dim") == NULL &&
+        number_parse_integer(heads, &count) && number_parse_integer(hidden, &width) && count > 0) {
         set_number(reader, "model.head_dim", width / count);
     }
 }
 
 // Reads JSON: all plain values, and the plain values of objects one level down as "object.name". Members of text_config
-// count as members of the file.
+// count as members of the file, and rope_parameters is the newer name of rope_scaling.
 static status read_json(struct reader *reader, json_t *root, const char *prefix)
 {
     const char *name;
@@ -327,7 +382,8 @@ static status read_json(struct reader *reader, json_t *root, const char *prefix)
         char whole[96];
         snprintf(whole, sizeof(whole), "%s%s", prefix, name);
         if (is_model || (json_is_object(value) && *prefix == '\0')) {
-            TRY(read_json(reader, value, is_model ? "" : arena_format(reader->arena, "%s.", name)));
+            const char *object = strcmp(name, "rope_parameters") == 0 ? "rope_scaling" : name;
+            TRY(read_json(reader, value, is_model ? "" : arena_format(reader->arena, "%s.", object)));
         } else if (json_is_string(value)) {
             TRY(add(reader, whole, json_string_value(value)));
         } else if (!json_is_array(value) && !json_is_object(value)) {
@@ -360,6 +416,13 @@ static status read_toml(struct reader *reader, char *text)
     return OK;
 }
 
+// Returns whether an argument of Megatron takes no value, so that the next word of the script is not its value.
+static bool is_flag(const char *argument)
+{
+    const struct translation *row = find_argument(argument);
+    return row != NULL && row->values != NULL && strncmp(row->values, "true=", strlen("true=")) == 0;
+}
+
 // Reads Megatron's arguments, in a shell script or alone: --name value, --name=value, --name.
 static status read_arguments(struct reader *reader, char *text)
 {
@@ -387,7 +450,7 @@ static status read_arguments(struct reader *reader, char *text)
                 name = NULL;
             }
         } else if (*word != '\0' && name != NULL) {
-            TRY(add(reader, name, word));
+            TRY(add(reader, name, is_flag(name) ? "true" : word));
             name = NULL;
         }
     }
@@ -399,13 +462,21 @@ static void set_megatron_defaults(struct reader *reader)
 {
     static const char *const defaults[][2] = {{"model.activation", "gelu"},         {"model.norm", "layernorm"},
                                               {"model.positions", "learned"},       {"model.tied", "yes"},
+                                              {"model.vocab_multiple", "128"},      {"parallel.context", "ring"},
                                               {"parallel.sequence_parallel", "no"}, {"parallel.dp", "auto"}};
     for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
         set(reader, defaults[i][0], defaults[i][1]);
     }
     const char *positions = value_of(reader, "position_embedding_type");
-    if (positions == NULL || strcmp(positions, "learned_absolute") == 0) {
+    bool        is_rotary = value_of(reader, "use_rotary_position_embeddings") != NULL;
+    if (!is_rotary && (positions == NULL || strcmp(positions, "learned_absolute") == 0)) {
         set_number(reader, "model.max_positions", number_of(reader, "max_position_embeddings", 0));
+    }
+    double hidden = (double)number_of(reader, "hidden_size", 0);
+    double ffn    = value_of(reader, "swiglu") != NULL ? 64 * floor(8 * hidden / 3 / 64) : 4 * hidden;
+    set(reader, "model.ffn", arena_format(reader->arena, "%.0f", ffn));
+    if (value_of(reader, "num_experts") != NULL) {
+        set(reader, "model.top_k", "2");
     }
     if (value_of(reader, "disable_bias_linear") == NULL) {
         set(reader, "model.attention_bias", "yes");
@@ -413,16 +484,14 @@ static void set_megatron_defaults(struct reader *reader)
     }
 }
 
-// Sets the model preset and fsdp = auto. torchtitan selects a model by a name and a flavor such as "8B".
+// Sets the model preset and fsdp = auto. torchtitan selects a model by name and flavor, such as "llama3" and "8B".
 static void set_torchtitan_defaults(struct reader *reader)
 {
-    static const char *const presets[][2] = {{"8B", "llama3.1-8b"}, {"70B", "llama3.1-70b"}, {"405B", "llama3.1-405b"}};
-    const char              *flavor       = value_of(reader, "model.flavor");
-    value_of(reader, "model.name");
-    for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]) && flavor != NULL; i++) {
-        if (strcmp(flavor, presets[i][0]) == 0) {
-            set(reader, "model.preset", presets[i][1]);
-        }
+    static const char presets[] = "8B=llama3.1-8b 70B=llama3.1-70b 405B=llama3.1-405b";
+    const char       *flavor = value_of(reader, "model.flavor"), *name = value_of(reader, "model.name"), *preset;
+    bool              is_llama = name == NULL || strcmp(name, "llama3") == 0;
+    if (is_llama && flavor != NULL && translate(reader, presets, flavor, &preset)) {
+        set(reader, "model.preset", preset);
     }
     set(reader, "parallel.fsdp", "auto");
 }

@@ -56,6 +56,24 @@ torchrun pretrain_gpt.py "${GPT_ARGS[@]}"
 """
 GPT3 = """--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048 --ffn-hidden-size 49152
 --max-position-embeddings 2048 --vocab-size 50257 --tensor-model-parallel-size 8 --micro-batch-size 1"""
+# As in Megatron's own scripts, flags are the last words of an array, before the name of the next array.
+MEGATRON_MIXTRAL = """MODEL_ARGS=(
+    --disable-bias-linear --seq-length 4096 --max-position-embeddings 32768 --num-layers 32 --hidden-size 4096
+    --ffn-hidden-size 14336 --num-attention-heads 32 --num-query-groups 8 --normalization RMSNorm --swiglu
+    --use-rotary-position-embeddings --vocab-size 32000 --untie-embeddings-and-output-weights
+)
+MOE_ARGS=(
+    --num-experts 8 --moe-layer-freq 1 --overlap-param-gather
+)
+TRAINING_ARGS=(
+    --micro-batch-size 1 --global-batch-size 256 --grad-reduce-in-bf16 --recompute-activations --bf16
+)
+MODEL_PARALLEL_ARGS=(
+    --pipeline-model-parallel-size 4 --num-virtual-stages-per-pipeline-rank 2 --expert-model-parallel-size 8
+    --context-parallel-size 2 --cp-comm-type a2a --sequence-parallel --use-distributed-optimizer
+)
+torchrun pretrain_gpt.py ${MODEL_ARGS[@]} ${MOE_ARGS[@]}
+"""
 TORCHTITAN = """[job]
 dump_folder = "./outputs"
 [model]
@@ -106,6 +124,15 @@ class Import(unittest.TestCase):
                 self.assertEqual(row["active_parameters"], active)
                 (self.folder / "ours.ini").unlink()
 
+    def test_names_of_hugging_face_with_two_meanings(self):
+        # transformers writes the rotary width as head_dim, and the sum of both widths as qk_head_dim.
+        self.init(json.dumps(DEEPSEEK | {"head_dim": 64, "qk_head_dim": 192}), "--ranks", "8")
+        self.assertEqual(self.settings("head_dim", "rope_dim"), ["128", "64"])
+        (self.folder / "ours.ini").unlink()
+        newer = {name: value for name, value in LLAMA.items() if not name.startswith("rope_")}
+        self.init(json.dumps(newer | {"rope_parameters": {"rope_theta": 5e5, "rope_type": "llama3", "factor": 8.0}}))
+        self.assertEqual(self.settings("rope_theta", "rope_scaling"), ["500000", "8"])
+
     def test_megatron(self):
         row, passed = self.check(MEGATRON, 64)
         self.assertEqual(row["parameters"], 68976648192)    # parameters of Llama 2 70B
@@ -113,8 +140,33 @@ class Import(unittest.TestCase):
         self.assertIn(" log_interval", passed)
         self.assertNotIn("num_layers", passed)
 
+    def settings(self, *names):
+        """Returns the values of these options in the written configuration."""
+        lines = dict(line.split(" = ", 1) for line in (self.folder / "ours.ini").read_text().splitlines()
+                     if " = " in line and line[0] not in ";#")
+        return [lines.get(name) for name in names]
+
+    def test_flags_of_megatron_take_no_word(self):
+        row, _ = self.check(MEGATRON_MIXTRAL, 64)
+        self.assertEqual(row["parameters"], 46702792704)
+        self.assertEqual(row["layout"], "dp 8 cp 2 ep 8 pp 4 vp 2 zero 1")
+        self.assertEqual(self.settings("top_k", "vocab_multiple", "context", "zero_gather", "recompute", "gradients"),
+                         ["2", "128", "exchange", "forward", "attention", "bf16"])
+
+    def test_layers_with_experts_of_megatron(self):
+        layers = MEGATRON_MIXTRAL.replace("--moe-layer-freq 1", "--moe-layer-freq ([0]*3+[1]*29)")
+        self.check(layers, 64)
+        self.assertEqual(self.settings("pattern"), ["3 x dense, 29 x experts"])
+        (self.folder / "ours.ini").unlink()
+        self.check(MEGATRON_MIXTRAL.replace("--moe-layer-freq 1", "--moe-layer-freq 2"), 64)
+        self.assertEqual(self.settings("pattern"), ["(experts, 1 x dense)"])
+
+    def test_recomputed_layers_of_megatron(self):
+        self.check(MEGATRON + "--recompute-granularity full --recompute-method block --recompute-num-layers 3", 64)
+        self.assertEqual(self.settings("recompute", "recompute_layers"), ["full", "3"])
+
     def test_megatron_without_arguments_is_gpt(self):
-        row, _ = self.check(GPT3, 8)
+        row, _ = self.check(GPT3.replace("--ffn-hidden-size 49152", ""), 8)
         # For h = 12288, each of the 96 layers has 12 h^2 + 13 h parameters with biases and norms. The final norm has 2
         # h, the embedding 50,257 rows of h, and the positions 2,048 rows of h.
         self.assertEqual(row["parameters"], 96 * (12 * 12288**2 + 13 * 12288) + 2 * 12288 + (50257 + 2048) * 12288)
@@ -123,6 +175,9 @@ class Import(unittest.TestCase):
         row, _ = self.check(TORCHTITAN, 64)
         self.assertEqual(row["parameters"], 8030261248)
         self.assertEqual(row["layout"], "fsdp 32 tp 2")
+        (self.folder / "ours.ini").unlink()
+        self.check(TORCHTITAN.replace("local_batch_size = 1", "batch_size = 2"), 64)    # the name until May 2025
+        self.assertEqual(self.settings("micro_batch", "global_batch"), ["2", None])
 
     def test_schedules(self):
         stages = "--pipeline-model-parallel-size 4 --use-distributed-optimizer"
@@ -142,6 +197,9 @@ class Import(unittest.TestCase):
                 ("{\n\"a\": }", "theirs:2: "),
                 (TORCHTITAN.replace("[parallelism]", '[parallelism]\npipeline_parallel_schedule = "ZBVZeroBubble"'),
                  "pipeline_parallel_schedule = ZBVZeroBubble has no counterpart here (1F1B, Interleaved1F1B have)"),
+                (TORCHTITAN.replace("llama3", "qwen3"), "[model] layers is missing"),
+                (MEGATRON_MIXTRAL.replace("--moe-layer-freq 1", "--moe-layer-freq [0,1]*16"),
+                 "moe_layer_freq = [0,1]*16 is not read; a number or [0]*3+[1]*58 is"),
                 (MEGATRON + "--zero-bubble-v-schedule", "zero_bubble_v_schedule = true has no counterpart here"),
                 (MEGATRON.replace("--num-layers 80", "--num-layers $LAYERS"), "$LAYERS is a shell variable"),
                 ("--log-interval 5\n--save here", "no name that means something here"),
