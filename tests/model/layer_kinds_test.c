@@ -6,66 +6,34 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gswbench/plan_build.h"
-
-static void expect_error(const struct model_config *model, const char *text)
-{
-    status result = layers_check(model);
-    cr_expect_str_eq(result.text, text);
-    cr_expect_eq(result.exit_code, text[0] == '\0' ? EXIT_VALID : EXIT_CONFIG);
-}
-
-// This model has the sizes of DeepSeek-V3, but plain multi-head attention.
-// clang-format off
-static const struct model_config wide = {
-    .pattern = "3 x dense, 58 x experts", .family = "gswbench", .layers = 61, .hidden = 7168, .heads = 128,
-    .kv_heads = 128, .head_dim = 128, .rope_fraction = 1, .ffn = 18432, .expert_ffn = 2048, .experts = 256,
-    .top_k = 8, .router_score = ROUTER_SIGMOID, .router_groups = 8, .router_top_groups = 4, .vocab = 129280,
-};
-// clang-format on
+#include "models.h"
 
 // The shared expert is as wide as a routed one. Every token uses its 3 x 7168 x 2048 weights in each of 58 layers.
 Test(experts_model, counts_a_shared_expert_as_one_that_every_token_uses)
 {
     const struct published_config none   = {.convention = FLOPS_PUBLISHED};
-    struct model_config           shared = wide;
+    struct model_config           shared = wide_experts;
     shared.shared_ffn                    = 2048;
-    cr_expect_eq(layers_parameters(&shared) - layers_parameters(&wide), 2554331136);
-    cr_expect_eq(layers_active_parameters(&shared) - layers_active_parameters(&wide), 2554331136);
-    cr_expect_float_eq(layers_flops(&shared, &none, FLOPS_FULL, 4096) - layers_flops(&wide, &none, FLOPS_FULL, 4096),
+    cr_expect_eq(layers_parameters(&shared) - layers_parameters(&wide_experts), 2554331136);
+    cr_expect_eq(layers_active_parameters(&shared) - layers_active_parameters(&wide_experts), 2554331136);
+    cr_expect_float_eq(layers_flops(&shared, &none, FLOPS_FULL, 4096) -
+                           layers_flops(&wide_experts, &none, FLOPS_FULL, 4096),
                        4096.0 * 6 * 2554331136.0, 1e3);
 }
 
 Test(experts_model, says_what_is_wrong_with_groups_of_experts)
 {
-    struct model_config model = wide;
-    expect_error(&model, "");
-    model.router_groups = 0;
-    expect_error(&model, "[model] router_top_groups = 4 needs router_groups");
-    model.router_groups = 5;
-    expect_error(&model, "[model] router_groups = 5 does not divide experts = 256");
-    model.router_groups     = 128;
-    model.router_top_groups = 3;
-    expect_error(&model, "[model] router_top_groups = 3 of router_groups = 128 have fewer than top_k = 8 experts, with "
-                         "2 per group: raise router_top_groups");
+    static const struct model_error rows[] = {
+        {&wide_experts, "", ""},
+        {&wide_experts, "router_groups 0", "[model] router_top_groups = 4 needs router_groups"},
+        {&wide_experts, "router_groups 5", "[model] router_groups = 5 does not divide experts = 256"},
+        {&wide_experts, "experts 64; router_groups 32; router_top_groups 3",
+         "[model] router_top_groups = 3 of router_groups = 32 have fewer than top_k = 8 experts, with "
+         "2 per group: raise router_top_groups"},
+        {NULL, NULL, NULL},
+    };
+    expect_model_errors(rows);
 }
-
-// The models are DeepSeek-V3 (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024) without its MTP module, and Moonlight
-// (Moonshot AI, 2025), which does not compress queries.
-// clang-format off
-static const struct model_config deepseek = {
-    .pattern = "3 x dense, 58 x experts", .family = "gswbench", .layers = 61, .hidden = 7168, .heads = 128,
-    .kv_heads = 128, .head_dim = 128, .q_rank = 1536, .kv_rank = 512, .rope_dim = 64, .value_dim = 128,
-    .rope_fraction = 1, .ffn = 18432, .expert_ffn = 2048, .shared_ffn = 2048, .experts = 256, .top_k = 8,
-    .router_score = ROUTER_SIGMOID, .router_normalise = 1, .vocab = 129280, .vocab_multiple = 1,
-};
-static const struct model_config moonlight = {
-    .pattern = "dense, 26 x experts", .family = "gswbench", .layers = 27, .hidden = 2048, .heads = 16, .kv_heads = 16,
-    .head_dim = 128, .kv_rank = 512, .rope_dim = 64, .value_dim = 128, .rope_fraction = 1, .ffn = 11264,
-    .expert_ffn = 1408, .shared_ffn = 2816, .experts = 64, .top_k = 6, .router_score = ROUTER_SIGMOID,
-    .router_normalise = 1, .vocab = 163840, .vocab_multiple = 1,
-};
-// clang-format on
 
 Test(latent_model, counts_what_is_compressed_and_what_is_made_of_it)
 {
@@ -119,19 +87,17 @@ Test(latent_model, counts_scores_and_values_by_their_own_widths)
 
 Test(latent_model, says_what_is_wrong)
 {
-    struct model_config model = deepseek;
-    expect_error(&model, "");
-    model.qk_norm = 1;
-    expect_error(&model, "[model] qk_norm = yes: latent attention does not support it: set qk_norm = no");
-    model         = deepseek;
-    model.kv_rank = model.q_rank = model.value_dim = 0;
-    expect_error(&model, "[model] rope_dim = 64 applies to latent attention only: set kv_rank, or leave it out");
-    model = deepseek;
-    snprintf(model.pattern, sizeof(model.pattern), "attention + mlp");
-    model.experts = model.top_k = model.expert_ffn = model.shared_ffn = 0;
-    model.router_score                                                = ROUTER_SOFTMAX;
-    expect_error(&model, "[model] pattern = attention + mlp mixes attention and latent attention, which this version "
-                         "does not support: remove attention from pattern, or kv_rank");
+    static const struct model_error rows[] = {
+        {&deepseek, "", ""},
+        {&deepseek, "qk_norm yes", "[model] qk_norm = yes: latent attention does not support it: set qk_norm = no"},
+        {&deepseek, "kv_rank 0; q_rank 0; value_dim 0",
+         "[model] rope_dim = 64 applies to latent attention only: set kv_rank, or leave it out"},
+        {&deepseek, "pattern attention + mlp; experts 0; top_k 0; expert_ffn 0; shared_ffn 0; router_score softmax",
+         "[model] pattern = attention + mlp mixes attention and latent attention, which this version "
+         "does not support: remove attention from pattern, or kv_rank"},
+        {NULL, NULL, NULL},
+    };
+    expect_model_errors(rows);
 }
 
 static struct model_config predicting(int64_t tokens)
@@ -190,21 +156,6 @@ Test(latent_model, is_of_no_family_that_predicts_one_token)
         "%s", error.text);
 }
 
-// clang-format off
-static const struct model_config mixed = {
-    .pattern = "dense, 2 x experts", .family = "gswbench", .layers = 3, .hidden = 4, .heads = 2, .kv_heads = 1,
-    .head_dim = 2, .ffn = 6, .vocab = 10, .experts = 3, .expert_ffn = 5, .top_k = 2, .embedding_scale = 1,
-    .logit_scale = 1, .rope_fraction = 1, .router_normalise = 1, .router_scale = 1,
-};
-// clang-format on
-
-static void expect_pattern_error(const char *pattern, const char *text)
-{
-    struct model_config model = mixed;
-    snprintf(model.pattern, sizeof(model.pattern), "%s", pattern);
-    expect_error(&model, text);
-}
-
 // A pattern can repeat a group of layers, as in GPT-OSS, and ends after model.layers layers. FLOPs count the keys
 // inside the window only.
 Test(windows_model, counts_what_windows_show)
@@ -243,36 +194,27 @@ Test(windows_model, counts_biases_and_sinks)
 
 Test(windows_model, says_what_is_wrong_with_windows_sinks_and_biases)
 {
-    struct model_config model = mixed;
-    memcpy(model.family, "mixtral", sizeof("mixtral"));
-    model.pattern[0]      = '\0';
-    model.attention_sinks = 1;
-    expect_error(&model, "[model] family = mixtral supports no windows, sinks or biases (window, attention_sinks, "
-                         "attention_bias, mlp_bias, router_offset): use family = gswbench");
-    expect_pattern_error(
-        "2 x (dense, experts",
-        "[model] pattern = 2 x (dense, experts: \"\" is not a layer: use dense, experts, or kinds "
-        "joined by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x "
-        "dense, 58 x experts or 2 x (dense, experts)");
-    expect_pattern_error("window_attention + mlp, 2 x experts",
-                         "[model] pattern = window_attention + mlp, 2 x experts has window_attention, which needs a "
-                         "window: set window to a number of positions");
-    expect_pattern_error("window_attention + attention, 2 x experts",
-                         "[model] pattern = window_attention + attention, 2 x experts: a layer has window_attention or "
-                         "attention, not both");
-    model        = mixed;
-    model.window = 3;
-    expect_error(&model, "[model] window = 3, but pattern = dense, 2 x experts has no window_attention: add it to "
-                         "pattern, or leave window out");
+    static const struct model_error rows[] = {
+        {&mixed, "family mixtral; pattern ; attention_sinks yes",
+         "[model] family = mixtral supports no windows, sinks or biases (window, attention_sinks, "
+         "attention_bias, mlp_bias, router_offset): use family = gswbench"},
+        {&mixed, "pattern 2 x (dense, experts",
+         "[model] pattern = 2 x (dense, experts: \"\" is not a layer: use dense, experts, or kinds "
+         "joined by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x "
+         "dense, 58 x experts or 2 x (dense, experts)"},
+        {&mixed, "pattern window_attention + mlp, 2 x experts",
+         "[model] pattern = window_attention + mlp, 2 x experts has window_attention, which needs a "
+         "window: set window to a number of positions"},
+        {&mixed, "pattern window_attention + attention, 2 x experts",
+         "[model] pattern = window_attention + attention, 2 x experts: a layer has window_attention or "
+         "attention, not both"},
+        {&mixed, "window 3",
+         "[model] window = 3, but pattern = dense, 2 x experts has no window_attention: add it to "
+         "pattern, or leave window out"},
+        {NULL, NULL, NULL},
+    };
+    expect_model_errors(rows);
 }
-
-// clang-format off
-static const struct model_config gpt3 = {
-    .family = "gswbench", .layers = 96, .hidden = 12288, .heads = 96, .kv_heads = 96, .head_dim = 128, .ffn = 49152,
-    .vocab = 51200, .vocab_multiple = 1, .activation = ACTIVATION_GELU, .norm = NORM_LAYER,
-    .positions = POSITIONS_LEARNED, .max_positions = 2048, .rope_fraction = 1, .attention_bias = 1, .mlp_bias = 1, .tied = 1,
-};
-// clang-format on
 
 static struct model_config mpt(int64_t layers, int64_t hidden, int64_t head_dim, int64_t positions)
 {
@@ -351,23 +293,17 @@ Test(positions_model, rotates_only_where_positions_rotate)
 
 Test(positions_model, says_what_does_not_go_together)
 {
-    struct model_config model = gpt3;
-    expect_error(&model, "");
-    model.max_positions = 0;
-    expect_error(&model, "[model] positions = learned needs a table: set max_positions to its number of rows");
-    model.positions     = POSITIONS_ALIBI;
-    model.max_positions = 2048;
-    expect_error(
-        &model,
-        "[model] max_positions = 2048 applies to learned positions only: set positions = learned, or leave it out");
-    model                = gpt3;
-    model.positions      = POSITIONS_NONE;
-    model.max_positions  = 0;
-    model.norm           = NORM_RMS;
-    model.attention_bias = 0;
-    model.kv_rank        = 64;
-    model.rope_dim       = 32;
-    expect_error(&model, "[model] positions = none: latent attention supports rotary only: set positions = rotary");
+    static const struct model_error rows[] = {
+        {&gpt3, "", ""},
+        {&gpt3, "max_positions 0",
+         "[model] positions = learned needs a table: set max_positions to its number of rows"},
+        {&gpt3, "positions alibi; max_positions 2048",
+         "[model] max_positions = 2048 applies to learned positions only: set positions = learned, or leave it out"},
+        {&gpt3, "positions none; max_positions 0; norm rmsnorm; attention_bias no; kv_rank 64; rope_dim 32",
+         "[model] positions = none: latent attention supports rotary only: set positions = rotary"},
+        {NULL, NULL, NULL},
+    };
+    expect_model_errors(rows);
     struct train_config train = {.sequence = 2048};
     status              fits  = layers_check_train(&gpt3, &train);
     cr_expect_str_empty(fits.text);

@@ -1,44 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Tests the shapes, rules and families of models, and compares parameter and FLOP counts with published numbers.
-#include "gswbench/plan_build.h"
-
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-// clang-format off
-static const struct model_config llama2_70b = {
-    .family = "llama", .layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .ffn = 28672,
-    .vocab = 32000, .vocab_multiple = 1, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
-};
-static const struct model_config grok1 = {
-    .family = "gswbench", .layers = 64, .hidden = 6144, .heads = 48, .kv_heads = 8, .head_dim = 128, .ffn = 32768,
-    .vocab = 128256, .vocab_multiple = 128, .activation = ACTIVATION_GEGLU, .rope_fraction = 1, .experts = 8, .top_k = 2,
-};
-static const struct model_config nemotron4 = {
-    .family = "gswbench", .layers = 96, .hidden = 18432, .heads = 96, .kv_heads = 8, .head_dim = 192, .ffn = 73728,
-    .vocab = 256000, .vocab_multiple = 128, .activation = ACTIVATION_RELU2, .norm = NORM_LAYER_1P, .rope_fraction = 0.5,
-};
-static const struct model_config llama3_8b = {
-    .family = "llama", .layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 8, .head_dim = 128, .ffn = 14336,
-    .vocab = 128256, .vocab_multiple = 128, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
-    .router_normalise = 1, .router_scale = 1,
-};
-static const struct model_config llama3_70b = {
-    .family = "llama", .layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .ffn = 28672,
-    .vocab = 128256, .vocab_multiple = 128, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
-};
-static const struct model_config llama3_405b = {
-    .family = "llama", .layers = 126, .hidden = 16384, .heads = 128, .kv_heads = 8, .head_dim = 128, .ffn = 53248,
-    .vocab = 128256, .vocab_multiple = 128, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
-};
-static const struct model_config qwen3_30b = {
-    .family = "qwen3_moe", .layers = 48, .hidden = 2048, .heads = 32, .kv_heads = 4, .head_dim = 128, .ffn = 6144,
-    .vocab = 151936, .vocab_multiple = 1, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1, .qk_norm = 1,
-    .experts = 128, .expert_ffn = 768, .top_k = 8, .router_normalise = 1, .router_scale = 1,
-};
-// clang-format on
+#include "models.h"
 
 static struct model_config with_layers(const struct model_config *model, int64_t layers)
 {
@@ -105,35 +72,14 @@ Test(model, counts_the_experts_that_a_token_uses)
     cr_expect_eq(layers_active_parameters(&llama3_8b), 8030261248);
 }
 
-// This model has one dense layer and two MoE layers. An expert is narrower than the MLP of the dense layer.
-// clang-format off
-static const struct model_config mixed = {
-    .pattern = "dense, 2 x experts", .family = "gswbench", .layers = 3, .hidden = 4, .heads = 2, .kv_heads = 1,
-    .head_dim = 2, .ffn = 6, .vocab = 10, .experts = 3, .expert_ffn = 5, .top_k = 2, .embedding_scale = 1,
-    .logit_scale = 1, .rope_fraction = 1, .router_normalise = 1, .router_scale = 1,
-};
-// clang-format on
-
 Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
 {
     // Parameters: embedding and head 40 each, final norm 4; per layer attention 48 and norms 8; MLP 72; experts 60
     // each, router 12.
     cr_expect_eq(layers_parameters(&mixed), 40 + 40 + 4 + 3 * (48 + 8) + 72 + 2 * (3 * 60 + 12));
     cr_expect_eq(layers_active_parameters(&mixed), 40 + 40 + 4 + 3 * (48 + 8) + 72 + 2 * (2 * 60 + 12));
-    // This model has the sizes of DeepSeek-V3, but plain multi-head attention.
-    struct model_config wide = {.pattern    = "3 x dense, 58 x experts",
-                                .layers     = 61,
-                                .hidden     = 7168,
-                                .heads      = 128,
-                                .kv_heads   = 128,
-                                .head_dim   = 128,
-                                .ffn        = 18432,
-                                .expert_ffn = 2048,
-                                .experts    = 256,
-                                .top_k      = 8,
-                                .vocab      = 129280};
-    cr_expect_eq(layers_parameters(&wide), 685714011136);
-    cr_expect_eq(layers_active_parameters(&wide), 52239889408);
+    cr_expect_eq(layers_parameters(&wide_experts), 685714011136);
+    cr_expect_eq(layers_active_parameters(&wide_experts), 52239889408);
 }
 
 Test(model, counts_the_flops_of_each_layer_of_a_mixed_model)
@@ -276,21 +222,6 @@ Test(model, accepts_the_published_shapes)
     }
 }
 
-static void expect_error(const struct model_config *model, const char *text)
-{
-    status result = layers_check(model);
-    cr_expect_str_eq(result.text, text);
-    cr_expect_eq(result.exit_code, EXIT_CONFIG);
-}
-
-Test(model, names_every_size_that_is_missing)
-{
-    struct model_config model = llama3_8b;
-    model.hidden = model.vocab = 0;
-    expect_error(&model,
-                 "[model] hidden is missing: set it, or set preset\n[model] vocab is missing: set it, or set preset");
-}
-
 // Experts have over 99 % of the parameters of the largest model.
 Test(model, counts_the_parameters_of_the_largest_model)
 {
@@ -306,71 +237,61 @@ Test(model, counts_the_parameters_of_the_largest_model)
     cr_expect_float_eq((double)layers_parameters(&largest), experts, 0.01 * experts);
 }
 
-static void expect_pattern_error(const char *pattern, const char *text)
+Test(model, says_what_is_wrong_with_sizes)
 {
-    struct model_config model = mixed;
-    snprintf(model.pattern, sizeof(model.pattern), "%s", pattern);
-    expect_error(&model, text);
+    static const struct model_error rows[] = {
+        {&llama3_8b, "hidden 0; vocab 0",
+         "[model] hidden is missing: set it, or set preset\n[model] vocab is missing: set it, or set preset"},
+        {&grok1, "top_k 9", "[model] top_k = 9 with experts = 8: expected 1 to 8"},
+        {&llama3_8b, "kv_heads 5; rope_fraction 0.2578125; top_k 2",
+         "[model] kv_heads = 5 does not divide heads = 32\n[model] rope_fraction = 0.257812 of head_dim = 128 is 33 "
+         "elements, not an even number\n[model] top_k, shared_ffn, router options, capacity_factor and auxiliary_loss "
+         "need experts: set experts, or leave them out\n[model] family = llama needs norm = rmsnorm, activation = "
+         "swiglu, positions = rotary and rope_fraction = 1; family = gswbench supports every shape"},
+        {NULL, NULL, NULL},
+    };
+    expect_model_errors(rows);
 }
 
 Test(model, says_what_is_wrong_with_a_pattern)
 {
-    status result = layers_check(&mixed);
-    cr_expect_str_empty(result.text);
-    expect_pattern_error("dense, 3 x experts",
-                         "[model] pattern = dense, 3 x experts does not fit layers = 3: its counts add up to 4; "
-                         "without its count, the last kind fills the remaining layers");
-    expect_pattern_error("3 x dense, experts",
-                         "[model] pattern = 3 x dense, experts does not fit layers = 3: its counts add up to 4; "
-                         "without its count, the last kind fills the remaining layers");
-    expect_pattern_error("(3 x dense, experts)",
-                         "[model] pattern = (3 x dense, experts) does not fit layers = 3: its counts add up to 4; "
-                         "without its count, the last kind fills the remaining layers");
-    expect_pattern_error(
-        "dense, 2 x expert",
-        "[model] pattern = dense, 2 x expert: \"expert\" is not a layer: use dense, experts, or kinds "
-        "joined by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x "
-        "dense, 58 x experts or 2 x (dense, experts)");
-    expect_pattern_error(
-        "dense; experts",
-        "[model] pattern = dense; experts: \";\" is not a layer: use dense, experts, or kinds joined "
-        "by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x dense, "
-        "58 x experts or 2 x (dense, experts)");
-    expect_pattern_error("attention + mlp + experts",
-                         "[model] pattern = attention + mlp + experts: a layer has mlp or experts, not both");
-    expect_pattern_error("3 x dense", "[model] experts = 3, but pattern = 3 x dense has no experts layer: add experts "
-                                      "to pattern, or leave experts out");
-    struct model_config model = mixed;
-    model.experts = model.top_k = 0;
-    expect_error(&model, "[model] pattern = dense, 2 x experts has experts: set experts to their number, and top_k to "
-                         "the experts per token");
-    model = mixed;
-    memcpy(model.family, "mixtral", sizeof("mixtral"));
-    expect_error(&model, "[model] family = mixtral needs layers of one kind: use family = gswbench");
-    model.shared_ffn = 8;
-    model.pattern[0] = '\0';
-    expect_error(&model, "[model] family = mixtral has no shared experts (shared_ffn): use family = gswbench");
-}
-
-Test(model, reports_all_broken_rules_together)
-{
-    struct model_config model = llama3_8b;
-    model.kv_heads            = 5;
-    model.rope_fraction       = 0.2578125;
-    model.top_k               = 2;
-    expect_error(
-        &model,
-        "[model] kv_heads = 5 does not divide heads = 32\n[model] rope_fraction = 0.257812 of head_dim = 128 is 33 "
-        "elements, not an even number\n[model] top_k, shared_ffn, router options, capacity_factor and auxiliary_loss "
-        "need experts: set experts, or leave them out\n[model] family = llama needs norm = rmsnorm, activation = "
-        "swiglu, positions = rotary and rope_fraction = 1; family = gswbench supports every shape");
-}
-
-Test(model, rejects_more_used_experts_than_there_are)
-{
-    struct model_config model = grok1;
-    model.top_k               = 9;
-    expect_error(&model, "[model] top_k = 9 with experts = 8: expected 1 to 8");
+    static const struct model_error rows[] = {
+        {&mixed, "", ""},
+        {&mixed, "pattern dense, 3 x experts",
+         "[model] pattern = dense, 3 x experts does not fit layers = 3: its counts add up to 4; "
+         "without its count, the last kind fills the remaining layers"},
+        {&mixed, "pattern 3 x dense, experts",
+         "[model] pattern = 3 x dense, experts does not fit layers = 3: its counts add up to 4; "
+         "without its count, the last kind fills the remaining layers"},
+        {&mixed, "pattern (3 x dense, experts)",
+         "[model] pattern = (3 x dense, experts) does not fit layers = 3: its counts add up to 4; "
+         "without its count, the last kind fills the remaining layers"},
+        {&mixed, "pattern dense, 2 x expert",
+         "[model] pattern = dense, 2 x expert: \"expert\" is not a layer: use dense, experts, or kinds "
+         "joined by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x "
+         "dense, 58 x experts or 2 x (dense, experts)"},
+        {&mixed, "pattern attention + mlp + experts",
+         "[model] pattern = attention + mlp + experts: a layer has mlp or experts, not both"},
+        {&mixed, "pattern 3 x dense",
+         "[model] experts = 3, but pattern = 3 x dense has no experts layer: add experts "
+         "to pattern, or leave experts out"},
+        {&mixed, "experts 0; top_k 0",
+         "[model] pattern = dense, 2 x experts has experts: set experts to their number, and top_k to "
+         "the experts per token"},
+        {&mixed, "family mixtral", "[model] family = mixtral needs layers of one kind: use family = gswbench"},
+        {&mixed, "family mixtral; shared_ffn 8; pattern ",
+         "[model] family = mixtral has no shared experts (shared_ffn): use family = gswbench"},
+        {NULL, NULL, NULL},
+    };
+    expect_model_errors(rows);
+    struct model_config other = mixed;
+    strcpy(other.pattern, "dense; experts");
+    expect_model_errors((const struct model_error[]){
+        {&other, "",
+         "[model] pattern = dense; experts: \";\" is not a layer: use dense, experts, or kinds joined "
+         "by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x dense, "
+         "58 x experts or 2 x (dense, experts)"},
+        {NULL, NULL, NULL}});
 }
 
 // The published counts include the QK norms, 2 x 128 parameters per layer.
@@ -384,39 +305,28 @@ Test(family, counts_the_parameters_of_a_published_qwen3)
 
 Test(family, is_refused_where_it_does_not_fit_the_block)
 {
+    static const struct model_error rows[] = {
+        {&llama3_8b, "family gpt",
+         "[model] family = gpt: expected llama, mixtral, qwen3, qwen3_moe, deepseek_v3 or gswbench"},
+        {&llama3_8b, "family mixtral", "[model] family = mixtral needs experts: use family = llama"},
+        {&llama3_8b, "family llama; experts 2; top_k 2", "[model] family = llama has no experts: use family = mixtral"},
+        {&llama3_8b, "family llama; experts 2; top_k 2; qk_norm yes",
+         "[model] family = llama has no experts: use family = qwen3_moe"},
+        {&llama3_8b, "family mixtral; experts 2; top_k 2; qk_norm yes",
+         "[model] family = mixtral has no qk_norm: use family = qwen3_moe"},
+        {&llama3_8b, "family qwen3_moe; experts 2; top_k 2",
+         "[model] family = qwen3_moe needs qk_norm = yes: use family = mixtral"},
+        {&llama3_8b, "family qwen3_moe", "[model] family = qwen3_moe needs experts: use family = llama"},
+        {&llama3_8b, "logit_scale 0.5",
+         "[model] family = llama supports no scaled embeddings or logits (embedding_scale, "
+         "logit_scale): use family = gswbench"},
+        {NULL, NULL, NULL},
+    };
+    expect_model_errors(rows);
     struct model_config model = llama3_8b;
-    strcpy(model.family, "gpt");
-    expect_error(&model, "[model] family = gpt: expected llama, mixtral, qwen3, qwen3_moe, deepseek_v3 or gswbench");
-
-    strcpy(model.family, "mixtral");
-    expect_error(&model, "[model] family = mixtral needs experts: use family = llama");
-
-    model.experts = model.top_k = 2;
-    strcpy(model.family, "llama");
-    expect_error(&model, "[model] family = llama has no experts: use family = mixtral");
-
-    model.qk_norm = 1;
-    expect_error(&model, "[model] family = llama has no experts: use family = qwen3_moe");
-
-    strcpy(model.family, "mixtral");
-    expect_error(&model, "[model] family = mixtral has no qk_norm: use family = qwen3_moe");
-
-    model.qk_norm = 0;
-    strcpy(model.family, "qwen3_moe");
-    expect_error(&model, "[model] family = qwen3_moe needs qk_norm = yes: use family = mixtral");
-
-    model.experts = model.top_k = 0;
-    expect_error(&model, "[model] family = qwen3_moe needs experts: use family = llama");
-
-    model = llama3_8b;
     strcpy(model.family, "deepseek_v3");
     status result = layers_check(&model);
     cr_expect_not_null(strstr(
         result.text,
         "[model] family = deepseek_v3 needs latent attention (kv_rank); family = gswbench supports every shape"));
-
-    model             = llama3_8b;
-    model.logit_scale = 0.5;
-    expect_error(&model, "[model] family = llama supports no scaled embeddings or logits (embedding_scale, "
-                         "logit_scale): use family = gswbench");
 }

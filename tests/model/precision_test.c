@@ -14,95 +14,72 @@ static struct precision init(const struct precision_config *config)
     return precision;
 }
 
-static struct precision_config defaults(void)
+// Returns the precision of a job in BF16 with these options.
+static struct precision precision_of(const char *options)
 {
-    struct precision_config config;
-    option_set_defaults(precision_options, &config);
-    return config;
+    struct tiny tiny;
+    option_set_defaults(precision_options, &tiny.precision);
+    layout_apply(&tiny, options);
+    return init(&tiny.precision);
 }
 
 Test(precision, defaults_to_bf16_with_fp32_gradients_and_masters)
 {
-    struct precision_config config    = defaults();
-    struct precision        precision = init(&config);
+    struct precision precision = precision_of("");
     cr_expect_eq(precision.weight, FORMAT_BF16);
     cr_expect_eq(precision.activation, FORMAT_BF16);
     cr_expect_eq(precision.gradient, FORMAT_F32);
     cr_expect_eq(precision.reduce, FORMAT_F32);
     cr_expect_eq(precision.moment, FORMAT_F32);
+    cr_expect_eq(precision.low_precision_linears, 0);
     cr_expect(precision.has_master);
 }
 
 Test(precision, communications_gradients_as_they_are_unless_told)
 {
-    struct precision_config config = defaults();
-    config.gradients               = FORMAT_BF16;
-    cr_expect_eq(init(&config).reduce, FORMAT_BF16);
-
-    config.gradients = FORMAT_F32;
-    config.reduce    = FORMAT_BF16;
-    cr_expect_eq(init(&config).gradient, FORMAT_F32);
-    cr_expect_eq(init(&config).reduce, FORMAT_BF16);
-}
-
-Test(precision, keeps_bf16_roles_beside_gemms_in_fp8)
-{
-    struct precision_config config = defaults();
-    cr_expect_eq(init(&config).low_precision_linears, 0);
-    config.compute             = COMPUTE_FP8;
-    struct precision precision = init(&config);
-    cr_expect_eq(precision.low_precision_linears, 0xf);
-    cr_expect_eq(precision.weight, FORMAT_BF16);
-    cr_expect_eq(precision.activation, FORMAT_BF16);
+    cr_expect_eq(precision_of("gradients bf16").reduce, FORMAT_BF16);
+    struct precision precision = precision_of("gradients fp32; reduce bf16");
+    cr_expect_eq(precision.gradient, FORMAT_F32);
+    cr_expect_eq(precision.reduce, FORMAT_BF16);
 }
 
 Test(precision, takes_formats_and_targets_of_fp8_by_role)
 {
-    struct precision_config config = defaults();
-    config.compute                 = COMPUTE_FP8;
-    config.fp8_margin              = 2;
-    struct precision precision     = init(&config);
+    struct precision precision = precision_of("compute fp8; fp8_margin 2");
+    cr_expect_eq(precision.low_precision_linears, 0xf);
+    cr_expect_eq(precision.weight, FORMAT_BF16);
+    cr_expect_eq(precision.activation, FORMAT_BF16);
     cr_expect_eq(precision.low_precision_format[ROLE_WEIGHT], FORMAT_E4M3);
     cr_expect_eq(precision.low_precision_format[ROLE_GRADIENT], FORMAT_E5M2);
     cr_expect_eq(precision.low_precision_target[ROLE_INPUT], 112);
     cr_expect_eq(precision.low_precision_target[ROLE_GRADIENT], 14336);
 
-    config.fp8_format = FP8_E4M3;
-    precision         = init(&config);
+    precision = precision_of("compute fp8; fp8_margin 2; fp8_format e4m3");
     cr_expect_eq(precision.low_precision_format[ROLE_GRADIENT], FORMAT_E4M3);
     cr_expect_eq(precision.low_precision_target[ROLE_GRADIENT], 112);
 }
 
 Test(precision, chooses_the_recipe_of_its_formats)
 {
-    struct precision_config config = defaults();
-    config.compute                 = COMPUTE_FP8;
-    cr_expect_eq(init(&config).recipe, RECIPE_DELAYED);
-    config.compute             = COMPUTE_FP4;
-    struct precision precision = init(&config);
+    cr_expect_eq(precision_of("compute fp8").recipe, RECIPE_DELAYED);
+    cr_expect_eq(precision_of("compute fp4; recipe nvfp4").recipe, RECIPE_NVFP4);
+    struct precision precision = precision_of("compute fp4");
     cr_expect_eq(precision.recipe, RECIPE_NVFP4);
     cr_expect_eq(precision.low_precision_format[ROLE_GRADIENT], FORMAT_E2M1);
     cr_expect_eq(precision.fast_sums, FAST_SUMS_NONE);
     cr_expect(precision.scales_squares && precision.rounds_gradients_stochastically && precision.transforms);
     cr_expect_not(precision.fuses_copies);
-    config.recipe = RECIPE_NVFP4;
-    cr_expect_eq(init(&config).recipe, RECIPE_NVFP4);
 }
 
 Test(precision, covers_all_layers_but_the_last)
 {
-    struct precision_config config = defaults();
-    config.compute                 = COMPUTE_FP8;
-    config.bf16_last_layers        = 14;
-    struct precision precision     = init(&config);
+    struct precision precision = precision_of("compute fp8; bf16_last_layers 14");
     cr_expect(precision_covers(&precision, 88, 0) && precision_covers(&precision, 88, 73));
     cr_expect_not(precision_covers(&precision, 88, 74));
     cr_expect_not(precision_covers(&precision, 88, 88));    // an MTP module
-    config.bf16_last_layers = 0;
-    precision               = init(&config);
+    precision = precision_of("compute fp8; bf16_last_layers 0");
     cr_expect(precision_covers(&precision, 88, 87) && precision_covers(&precision, 88, 88));
-    config.bf16_prediction = 1;
-    precision              = init(&config);
+    precision = precision_of("compute fp8; bf16_last_layers 0; bf16_prediction yes");
     cr_expect(precision_covers(&precision, 88, 87) && !precision_covers(&precision, 88, 88));
 }
 
@@ -157,34 +134,24 @@ Test(precision, refuses_what_does_not_go_together)
         cr_expect_eq(result.exit_code, EXIT_CONFIG);
     }
     // Frozen weights are not gathered over ranks, so layouts of scales that cannot be gathered are allowed for them.
-    struct precision_config stored = tiny_of("compute fp4; fp8_weights yes").precision;
-    struct precision        frozen = init(&stored);
-    status                  result = precision_check_weights(&frozen, true);
+    struct precision frozen = precision_of("compute fp4; fp8_weights yes");
+    status           result = precision_check_weights(&frozen, true);
     cr_expect_not(failed(&result));
     // With compute in BF16, fp8_weights has no effect.
-    struct precision_config both = tiny_of("compute bf16; fp8_weights yes").precision;
-    cr_expect_not(init(&both).has_low_precision_weights);
+    cr_expect_not(precision_of("compute bf16; fp8_weights yes").has_low_precision_weights);
 }
 
 Test(precision, sums_fp8_gemms_fast_only_where_one_factor_is_for_all)
 {
-    struct precision_config config = defaults();
-    config.compute                 = COMPUTE_FP8;
-    config.fp8_fast_accumulation   = FAST_SUMS_ALL;
-    cr_expect_eq(init(&config).fast_sums, FAST_SUMS_ALL);
-    config.recipe = RECIPE_BLOCK;
-    cr_expect_eq(init(&config).fast_sums, FAST_SUMS_NONE);
-    config.recipe = RECIPE_MXFP8;
-    cr_expect_eq(init(&config).fast_sums, FAST_SUMS_NONE);
-    config.recipe = RECIPE_ROWS;
-    cr_expect_eq(init(&config).fast_sums, FAST_SUMS_ALL);
+    cr_expect_eq(precision_of("compute fp8; fp8_fast_accumulation all").fast_sums, FAST_SUMS_ALL);
+    cr_expect_eq(precision_of("compute fp8; fp8_fast_accumulation all; recipe block").fast_sums, FAST_SUMS_NONE);
+    cr_expect_eq(precision_of("compute fp8; fp8_fast_accumulation all; recipe mxfp8").fast_sums, FAST_SUMS_NONE);
+    cr_expect_eq(precision_of("compute fp8; fp8_fast_accumulation all; recipe rows").fast_sums, FAST_SUMS_ALL);
 }
 
 Test(precision, is_fp32_everywhere_in_the_reference_mode)
 {
-    struct precision_config config = defaults();
-    config.compute                 = COMPUTE_FP32;
-    struct precision precision     = init(&config);
+    struct precision precision = precision_of("compute fp32");
     cr_expect_eq(precision.weight, FORMAT_F32);
     cr_expect_eq(precision.activation, FORMAT_F32);
     cr_expect_eq(precision.gradient, FORMAT_F32);
@@ -193,20 +160,18 @@ Test(precision, is_fp32_everywhere_in_the_reference_mode)
 
 Test(precision, multiplies_at_the_rates_of_its_formats)
 {
-    struct precision_config config = defaults();
-    cr_expect_eq(precision_rate(COMPUTE_FP32), RATE_FP32);
-    cr_expect_eq(precision_rate(COMPUTE_BF16), RATE_BF16);
-    cr_expect_eq(precision_rate(COMPUTE_FP8), RATE_FP8);
-    cr_expect_eq(precision_rate(COMPUTE_FP4), RATE_FP4);
-    struct precision precision = init(&config);
-    cr_expect_eq(precision_rates(&precision), 1 << RATE_BF16);
-    config.compute = COMPUTE_FP8;
-    precision      = init(&config);
-    cr_expect_eq(precision_rates(&precision), 1 << RATE_BF16 | 1 << RATE_FP8);
-    config.compute = COMPUTE_FP4;
-    precision      = init(&config);
-    cr_expect_eq(precision_rates(&precision), 1 << RATE_BF16 | 1 << RATE_FP4);
-    config.compute = COMPUTE_FP32;
-    precision      = init(&config);
-    cr_expect_eq(precision_rates(&precision), 1 << RATE_FP32);
+    static const struct {
+        const char *options;
+        int64_t     compute;
+        enum rate   rate;
+        uint32_t    rates;
+    } rows[] = {{"compute fp32", COMPUTE_FP32, RATE_FP32, 1 << RATE_FP32},
+                {"", COMPUTE_BF16, RATE_BF16, 1 << RATE_BF16},
+                {"compute fp8", COMPUTE_FP8, RATE_FP8, 1 << RATE_BF16 | 1 << RATE_FP8},
+                {"compute fp4", COMPUTE_FP4, RATE_FP4, 1 << RATE_BF16 | 1 << RATE_FP4}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct precision precision = precision_of(rows[i].options);
+        cr_expect_eq(precision_rate(rows[i].compute), rows[i].rate, "%s", rows[i].options);
+        cr_expect_eq(precision_rates(&precision), rows[i].rates, "%s", rows[i].options);
+    }
 }
