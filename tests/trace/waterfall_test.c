@@ -17,16 +17,18 @@ static const uint32_t group_axes[GROUPS] = {
     [ALL]               = (1u << AXIS_COUNT) - 1,
 };
 
+struct timed_op {
+    struct op      op;
+    struct op_time time;
+    double         cost, launch;
+};
+
 struct sample {
-    struct op      ops[OPS_MAX];
-    struct op_time times[OPS_MAX];
-    double         costs[OPS_MAX];
-    int32_t        count;
-    int64_t        stages;
-    bool           is_simulated;    // has predicted times, and launch times of the host
-    double         launches[OPS_MAX], launch_alone;
-    double         step_seconds, ideal_seconds, attention_share;
-    double         expected[WATERFALL_PARTS];
+    struct timed_op ops[OPS_MAX];
+    int64_t         stages;
+    bool            is_simulated;    // has costs, and launch times of the host
+    double          launch_alone, step_seconds, ideal_seconds, attention_share;
+    double          expected[WATERFALL_PARTS];
 };
 
 #define COMPUTE(what, when)         .kind = what, .stream = STREAM_COMPUTE, .tag = {.phase = when}
@@ -39,24 +41,28 @@ static void expect_waterfall(const struct sample *sample)
     for (int i = 0; i < GROUPS; i++) {
         groups[i] = (struct plan_group){.axes = group_axes[i], .size = 2};
     }
-    struct tensor    tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_F32}};
-    struct sample    copy      = *sample;
-    struct plan      plan      = {.ops          = copy.ops,
-                                  .op_count     = copy.count,
-                                  .groups       = groups,
-                                  .group_count  = GROUPS,
-                                  .tensors      = tensors,
-                                  .tensor_count = 2};
+    struct tensor  tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_F32}};
+    struct op      ops[OPS_MAX];
+    struct op_time times[OPS_MAX];
+    double         costs[OPS_MAX], launches[OPS_MAX];
+    struct plan    plan = {.ops = ops, .groups = groups, .group_count = GROUPS, .tensors = tensors, .tensor_count = 2};
     struct waterfall waterfall;
-    plan.mesh.size[AXIS_PP] = copy.stages > 0 ? copy.stages : 1;
+    for (; plan.op_count < OPS_MAX && sample->ops[plan.op_count].time.end > 0; plan.op_count++) {
+        const struct timed_op *from = &sample->ops[plan.op_count];
+        ops[plan.op_count]          = from->op;
+        times[plan.op_count]        = from->time;
+        costs[plan.op_count]        = from->cost;
+        launches[plan.op_count]     = from->launch;
+    }
+    plan.mesh.size[AXIS_PP] = sample->stages > 0 ? sample->stages : 1;
     waterfall_compute(&waterfall, &(struct waterfall_step){.plan            = &plan,
-                                                           .times           = copy.times,
-                                                           .costs           = copy.is_simulated ? copy.costs : NULL,
-                                                           .launches        = copy.is_simulated ? copy.launches : NULL,
-                                                           .launch_alone    = copy.launch_alone,
-                                                           .step_seconds    = copy.step_seconds,
-                                                           .ideal_seconds   = copy.ideal_seconds,
-                                                           .attention_share = copy.attention_share});
+                                                           .times           = times,
+                                                           .costs           = sample->is_simulated ? costs : NULL,
+                                                           .launches        = sample->is_simulated ? launches : NULL,
+                                                           .launch_alone    = sample->launch_alone,
+                                                           .step_seconds    = sample->step_seconds,
+                                                           .ideal_seconds   = sample->ideal_seconds,
+                                                           .attention_share = sample->attention_share});
     double sum = 0.0;
     for (int part = 0; part < WATERFALL_PARTS; part++) {
         cr_expect_eq(waterfall.seconds[part], sample->expected[part], "%s is %g instead of %g",
@@ -68,52 +74,46 @@ static void expect_waterfall(const struct sample *sample)
 
 Test(waterfall, tells_kinds_of_compute_apart)
 {
-    expect_waterfall(&(struct sample){
-        .ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                {COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)},
-                {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)},
-                {COMPUTE(OP_QUANTIZE, PHASE_FORWARD)},
-                {COMPUTE(OP_CAST, PHASE_BACKWARD), .operand = {0, 1}, .accumulates = true},
-                {COMPUTE(OP_GEMM, PHASE_RECOMPUTE)},
-                {COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)},
-                {COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)},
-                {COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {0, 1}},
-                {COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {1, 1}},
-                {COMPUTE(OP_TRANSPOSE, PHASE_BACKWARD)}},
-        .times =
-            {{0, 1}, {1, 3}, {3, 7}, {7, 7.5}, {8, 16}, {16, 32}, {32, 33}, {33, 35}, {35, 36}, {36, 68}, {68, 132}},
-        .count        = 11,
-        .step_seconds = 132,
-        .expected     = {[WATERFALL_GEMM]        = 1,
-                         [WATERFALL_ATTENTION]   = 2,
-                         [WATERFALL_MEMORY]      = 4 + 8 + 32,
-                         [WATERFALL_CAST]        = 0.5 + 1 + 64,
-                         [WATERFALL_RECOMPUTE]   = 16,
-                         [WATERFALL_OPTIMIZER]   = 1 + 2,
-                         [WATERFALL_UNEXPLAINED] = 0.5}});
+    expect_waterfall(
+        &(struct sample){.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 1}},
+                                          {{COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)}, {1, 3}},
+                                          {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)}, {3, 7}},
+                                          {{COMPUTE(OP_QUANTIZE, PHASE_FORWARD)}, {7, 7.5}},
+                                          {{COMPUTE(OP_CAST, PHASE_BACKWARD), .operand = {0, 1}, .accumulates = true}, {8, 16}},
+                                          {{COMPUTE(OP_GEMM, PHASE_RECOMPUTE)}, {16, 32}},
+                                          {{COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)}, {32, 33}},
+                                          {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {33, 35}},
+                                          {{COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {0, 1}}, {35, 36}},
+                                          {{COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {1, 1}}, {36, 68}},
+                                          {{COMPUTE(OP_TRANSPOSE, PHASE_BACKWARD)}, {68, 132}}},
+                         .step_seconds = 132,
+                         .expected     = {[WATERFALL_GEMM]        = 1,
+                                          [WATERFALL_ATTENTION]   = 2,
+                                          [WATERFALL_MEMORY]      = 4 + 8 + 32,
+                                          [WATERFALL_CAST]        = 0.5 + 1 + 64,
+                                          [WATERFALL_RECOMPUTE]   = 16,
+                                          [WATERFALL_OPTIMIZER]   = 1 + 2,
+                                          [WATERFALL_UNEXPLAINED] = 0.5}});
 }
 
 // At peak the step would take 4 s, a quarter of it in attention. So 1 s of attention's 3 s and 3 s of the GEMMs' 8 s
 // are ideal.
 Test(waterfall, takes_the_ideal_out_of_gemms_and_attention)
 {
-    expect_waterfall(
-        &(struct sample){.ops   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}},
-                         .times = {{0, 8}, {8, 11}},
-                         .count = 2,
-                         .step_seconds    = 11,
-                         .ideal_seconds   = 4,
-                         .attention_share = 0.25,
-                         .expected        = {[WATERFALL_IDEAL] = 4, [WATERFALL_GEMM] = 5, [WATERFALL_ATTENTION] = 2}});
+    expect_waterfall(&(struct sample){
+        .ops = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 8}}, {{COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}, {8, 11}}},
+        .step_seconds    = 11,
+        .ideal_seconds   = 4,
+        .attention_share = 0.25,
+        .expected        = {[WATERFALL_IDEAL] = 4, [WATERFALL_GEMM] = 5, [WATERFALL_ATTENTION] = 2}});
 }
 
 // The ideal time of a part is at most its measured time. First, the convention counts the full square of attention: 1 s
 // ideal, but the executed half took 0.5 s. Then a wrong peak makes the ideal of GEMMs 12 s, but they took 8 s.
 Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
 {
-    struct sample sample = {.ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}},
-                            .times           = {{0, 8}, {8, 8.5}},
-                            .count           = 2,
+    struct sample sample = {.ops             = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 8}},
+                                                {{COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}, {8, 8.5}}},
                             .step_seconds    = 9,
                             .ideal_seconds   = 4,
                             .attention_share = 0.25,
@@ -128,58 +128,52 @@ Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
 // The clock of the step says that it ended half a second before its last op. No part may become negative.
 Test(waterfall, has_no_part_below_zero_where_clocks_differ)
 {
-    expect_waterfall(&(struct sample){.ops = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}},
-                                      .times        = {{0, 6}, {6, 8.5}},
-                                      .count        = 2,
-                                      .step_seconds = 8,
-                                      .expected     = {[WATERFALL_GEMM] = 6, [WATERFALL_OPTIMIZER] = 2}});
+    expect_waterfall(&(struct sample){
+        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 6}}, {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {6, 8.5}}},
+        .step_seconds = 8,
+        .expected     = {[WATERFALL_GEMM] = 6, [WATERFALL_OPTIMIZER] = 2}});
 }
 
 // The first GEMM hides one gather except for its last 2 s. Another gather starts after that GEMM and is fully exposed.
 Test(waterfall, counts_only_what_compute_waits_for)
 {
-    expect_waterfall(
-        &(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                                          {COMMUNICATION(OP_ALL_GATHER, STREAM_WEIGHT_GATHER, SHARDS)},
-                                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)},
-                                          {COMMUNICATION(OP_REDUCE_SCATTER, STREAM_TENSOR, TENSOR), AFTER(0)},
-                                          {COMMUNICATION(OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, REPLICAS), AFTER(3)},
-                                          {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(4)}},
-                         .times        = {{0, 4}, {0, 6}, {6, 7}, {4, 9}, {9, 13}, {13, 14}},
-                         .count        = 6,
-                         .step_seconds = 14,
-                         .expected     = {[WATERFALL_GEMM]         = 4 + 1,
-                                          [WATERFALL_EXPOSED_FSDP] = 2,
-                                          [WATERFALL_EXPOSED_TP]   = 2,    // from 7 s to 9 s
-                                          [WATERFALL_EXPOSED_DP]   = 4,
-                                          [WATERFALL_MEMORY]       = 1}});
+    expect_waterfall(&(struct sample){
+        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 4}},
+                         {{COMMUNICATION(OP_ALL_GATHER, STREAM_WEIGHT_GATHER, SHARDS)}, {0, 6}},
+                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}, {6, 7}},
+                         {{COMMUNICATION(OP_REDUCE_SCATTER, STREAM_TENSOR, TENSOR), AFTER(0)}, {4, 9}},
+                         {{COMMUNICATION(OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, REPLICAS), AFTER(3)}, {9, 13}},
+                         {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(4)}, {13, 14}}},
+        .step_seconds = 14,
+        .expected     = {[WATERFALL_GEMM]         = 4 + 1,
+                         [WATERFALL_EXPOSED_FSDP] = 2,
+                         [WATERFALL_EXPOSED_TP]   = 2,    // from 7 s to 9 s
+                         [WATERFALL_EXPOSED_DP]   = 4,
+                         [WATERFALL_MEMORY]       = 1}});
 }
 
 // Two collectives run one after the other on a stream, and compute waits for both. The gap between the second one and
 // the next compute op belongs to no collective.
 Test(waterfall, goes_back_along_a_stream)
 {
-    expect_waterfall(&(struct sample){.ops          = {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)},
-                                                       {COMMUNICATION(OP_ALL_GATHER, STREAM_EXPERT, SHARDS)},
-                                                       {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}},
-                                      .times        = {{1, 3}, {3, 7}, {8, 10}},
-                                      .count        = 3,
-                                      .step_seconds = 12,
-                                      .expected     = {[WATERFALL_EXPOSED_FSDP] = 2 + 4,
-                                                       [WATERFALL_GEMM]         = 2,
-                                                       [WATERFALL_STRAGGLERS]   = 2,
-                                                       [WATERFALL_UNEXPLAINED]  = 2}});
+    expect_waterfall(
+        &(struct sample){.ops          = {{{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)}, {1, 3}},
+                                          {{COMMUNICATION(OP_ALL_GATHER, STREAM_EXPERT, SHARDS)}, {3, 7}},
+                                          {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}, {8, 10}}},
+                         .step_seconds = 12,
+                         .expected     = {[WATERFALL_EXPOSED_FSDP] = 2 + 4,
+                                          [WATERFALL_GEMM]         = 2,
+                                          [WATERFALL_STRAGGLERS]   = 2,
+                                          [WATERFALL_UNEXPLAINED]  = 2}});
 }
 
 Test(waterfall, counts_exchanges_between_experts_on_ranks_of_tp_for_ep)
 {
     expect_waterfall(
-        &(struct sample){.ops          = {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, TENSOR)},
-                                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
-                                          {COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(1)},
-                                          {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}},
-                         .times        = {{0, 2}, {2, 3}, {3, 7}, {7, 8}},
-                         .count        = 4,
+        &(struct sample){.ops          = {{{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, TENSOR)}, {0, 2}},
+                                          {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, {2, 3}},
+                                          {{COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(1)}, {3, 7}},
+                                          {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}, {7, 8}}},
                          .step_seconds = 8,
                          .expected = {[WATERFALL_GEMM] = 2, [WATERFALL_EXPOSED_EP] = 2, [WATERFALL_EXPOSED_TP] = 4}});
 }
@@ -188,12 +182,9 @@ Test(waterfall, counts_exchanges_between_experts_on_ranks_of_tp_for_ep)
 Test(waterfall, tells_a_bubble_from_a_communication_between_stages)
 {
     expect_waterfall(&(struct sample){
-        .ops          = {{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)},
-                         {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
-                         {COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(1)}},
-        .times        = {{5, 6}, {6, 8}, {10, 11}},
-        .costs        = {1, 2, 1},
-        .count        = 3,
+        .ops          = {{{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)}, {5, 6}, 1},
+                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, {6, 8}, 2},
+                         {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(1)}, {10, 11}, 1}},
         .stages       = 2,
         .is_simulated = true,
         .step_seconds = 16,
@@ -205,16 +196,15 @@ Test(waterfall, tells_a_bubble_from_a_communication_between_stages)
 Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_communication)
 {
     expect_waterfall(&(struct sample){
-        .ops          = {{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)},
-                         {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)},
-                         {COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES), AFTER(0)},
-                         {COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)},
-                         {COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES)},
-                         {.kind                = OP_RECEIVE,
-                          .stream              = STREAM_PIPELINE_RECEIVE,
-                          .shape.communication = {.group = STAGES, .elements = 32}}},
-        .times        = {{0, 6}, {6, 8}, {8, 9}, {9, 10}, {8, 8.5}, {9, 9.5}},
-        .count        = 6,
+        .ops          = {{{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)}, {0, 6}},
+                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, {6, 8}},
+                         {{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES), AFTER(0)}, {8, 9}},
+                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}, {9, 10}},
+                         {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES)}, {8, 8.5}},
+                         {{.kind                = OP_RECEIVE,
+                           .stream              = STREAM_PIPELINE_RECEIVE,
+                           .shape.communication = {.group = STAGES, .elements = 32}},
+                          {9, 9.5}}},
         .stages       = 2,
         .step_seconds = 10,
         .expected     = {[WATERFALL_BUBBLE] = 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2 + 1}});
@@ -222,10 +212,8 @@ Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_communication)
 
 Test(waterfall, knows_contention_where_costs_are_known)
 {
-    struct sample sample = {.ops   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMPUTE(OP_NORM_FORWARD, PHASE_RECOMPUTE)}},
-                            .times = {{0, 5}, {5, 8}},
-                            .costs = {4, 1},
-                            .count = 2,
+    struct sample sample = {.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 5}, 4},
+                                             {{COMPUTE(OP_NORM_FORWARD, PHASE_RECOMPUTE)}, {5, 8}, 1}},
                             .is_simulated = true,
                             .step_seconds = 8,
                             .expected = {[WATERFALL_GEMM] = 4, [WATERFALL_RECOMPUTE] = 1, [WATERFALL_CONTENTION] = 3}};
@@ -242,13 +230,9 @@ Test(waterfall, knows_contention_where_costs_are_known)
 Test(waterfall, knows_gaps_of_the_host_where_it_is_simulated)
 {
     struct sample sample = {
-        .ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                         {COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                         {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)}},
-        .times        = {{1, 3}, {3.5, 4}, {8, 9}},
-        .costs        = {2, 0.5, 1},
-        .launches     = {1, 0, 7},
-        .count        = 3,
+        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {1, 3}, 2, 1},
+                         {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {3.5, 4}, 0.5, 0},
+                         {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)}, {8, 9}, 1, 7}},
         .is_simulated = true,
         .step_seconds = 9,
         .expected     = {
@@ -264,70 +248,59 @@ Test(waterfall, knows_gaps_of_the_host_where_it_is_simulated)
 // s. The tp gather and the norm after it are launched in time.
 Test(waterfall, tells_the_host_from_the_communications_that_compute_waits_for)
 {
-    expect_waterfall(
-        &(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                                          {COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS), AFTER(0)},
-                                          {COMPUTE(OP_DISPATCH, PHASE_FORWARD), AFTER(1)},
-                                          {COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(2)},
-                                          {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(3)}},
-                         .times        = {{0, 2}, {3, 7}, {8, 10}, {10, 12}, {12, 13}},
-                         .costs        = {2, 4, 2, 2, 1},
-                         .launches     = {0, 1, 1, 0.5, 0},
-                         .count        = 5,
-                         .is_simulated = true,
-                         .step_seconds = 13,
-                         .expected     = {[WATERFALL_GEMM]         = 2,
-                                          [WATERFALL_EXPOSED_FSDP] = 4,
-                                          [WATERFALL_MEMORY]       = 2 + 1,
-                                          [WATERFALL_EXPOSED_TP]   = 2,
-                                          [WATERFALL_LAUNCH]       = 1 + 1}});
+    expect_waterfall(&(struct sample){
+        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 2}, 2, 0},
+                         {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS), AFTER(0)}, {3, 7}, 4, 1},
+                         {{COMPUTE(OP_DISPATCH, PHASE_FORWARD), AFTER(1)}, {8, 10}, 2, 1},
+                         {{COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(2)}, {10, 12}, 2, 0.5},
+                         {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(3)}, {12, 13}, 1, 0}},
+        .is_simulated = true,
+        .step_seconds = 13,
+        .expected     = {[WATERFALL_GEMM]         = 2,
+                         [WATERFALL_EXPOSED_FSDP] = 4,
+                         [WATERFALL_MEMORY]       = 2 + 1,
+                         [WATERFALL_EXPOSED_TP]   = 2,
+                         [WATERFALL_LAUNCH]       = 1 + 1}});
 }
 
 // The host needs 2 s to launch the GEMM and 4 s to launch the all-to-all. Half of each launch (launch_alone) is part of
 // the cost of the op, which has started and waits for the host. The GEMM hides 1 s of the 2 s of the all-to-all.
 Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
 {
-    expect_waterfall(&(struct sample){.ops          = {{COMPUTE(OP_GEMM, PHASE_FORWARD)},
-                                                       {COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)},
-                                                       {COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(1)}},
-                                      .times        = {{0, 4}, {3, 9}, {9, 10}},
-                                      .costs        = {3, 6, 1},
-                                      .launches     = {2, 4, 0},
-                                      .launch_alone = 0.5,
-                                      .count        = 3,
-                                      .is_simulated = true,
-                                      .step_seconds = 10,
-                                      .expected     = {[WATERFALL_GEMM]         = 2,
-                                                       [WATERFALL_LAUNCH]       = 1 + 1,
-                                                       [WATERFALL_EXPOSED_FSDP] = 4,
-                                                       [WATERFALL_MEMORY]       = 1,
-                                                       [WATERFALL_CONTENTION]   = 1}});
+    expect_waterfall(
+        &(struct sample){.ops = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 4}, 3, 2},
+                                 {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)}, {3, 9}, 6, 4},
+                                 {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(1)}, {9, 10}, 1, 0}},
+
+                         .launch_alone = 0.5,
+                         .is_simulated = true,
+                         .step_seconds = 10,
+                         .expected     = {[WATERFALL_GEMM]         = 2,
+                                          [WATERFALL_LAUNCH]       = 1 + 1,
+                                          [WATERFALL_EXPOSED_FSDP] = 4,
+                                          [WATERFALL_MEMORY]       = 1,
+                                          [WATERFALL_CONTENTION]   = 1}});
 }
 
 // A send waits for the next stage to receive. This is a bubble, even if the host also launches late.
 Test(waterfall, counts_no_bubble_for_the_host)
 {
-    expect_waterfall(&(struct sample){
-        .ops   = {{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(0)}},
-        .times = {{0, 2}, {5, 6}},
-        .costs = {2, 1},
-        .launches     = {0, 1},
-        .count        = 2,
-        .stages       = 2,
-        .is_simulated = true,
-        .step_seconds = 6,
-        .expected     = {[WATERFALL_GEMM] = 2, [WATERFALL_BUBBLE] = 3, [WATERFALL_EXPOSED_PP] = 1}});
+    expect_waterfall(
+        &(struct sample){.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 2}, 2, 0},
+                                          {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(0)}, {5, 6}, 1, 1}},
+                         .stages       = 2,
+                         .is_simulated = true,
+                         .step_seconds = 6,
+                         .expected     = {[WATERFALL_GEMM] = 2, [WATERFALL_BUBBLE] = 3, [WATERFALL_EXPOSED_PP] = 1}});
 }
 
 // Collectives over all axes count as fsdp. Time after the last compute op is exposed, too.
 Test(waterfall, explains_the_time_after_the_last_gemm)
 {
-    expect_waterfall(&(struct sample){
-        .ops   = {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {COMMUNICATION(OP_ALL_REDUCE, STREAM_TENSOR, ALL), AFTER(0)}},
-        .times = {{0, 2}, {2, 6}},
-        .count = 2,
-        .step_seconds = 6,
-        .expected     = {[WATERFALL_OPTIMIZER] = 2, [WATERFALL_EXPOSED_FSDP] = 4}});
+    expect_waterfall(&(struct sample){.ops          = {{{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {0, 2}},
+                                                       {{COMMUNICATION(OP_ALL_REDUCE, STREAM_TENSOR, ALL), AFTER(0)}, {2, 6}}},
+                                      .step_seconds = 6,
+                                      .expected     = {[WATERFALL_OPTIMIZER] = 2, [WATERFALL_EXPOSED_FSDP] = 4}});
 }
 
 Test(waterfall, finds_a_rank_busy_while_its_compute_stream_is)
