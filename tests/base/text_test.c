@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Tests bounded copies, edit distance, growing buffers and printable text.
-#include "gswbench/text.h"
-
+// Tests bounded copies, edit distance, growing buffers and printable text. Also tests that error messages quote text
+// from users without control characters.
 #include <criterion/criterion.h>
 #include <string.h>
+
+#include "gswbench/status.h"
+#include "gswbench/text.h"
 
 Test(text, copies_what_fits_and_says_when_it_cut)
 {
@@ -144,4 +146,22 @@ Test(text, cuts_printable_text_between_characters)
     cr_assert_str_eq(to, "ab");
     text_printable(to, sizeof(to), "a\xc3\xa9z");
     cr_assert_str_eq(to, "a\xc3\xa9");
+}
+
+Test(status, quotes_nothing_that_a_terminal_would_obey)
+{
+    status result = fail_as(EXIT_USAGE, "unknown command %s: try another", "\x1b[31mx\xe2\x80\xaey\ngswbench: forged");
+
+    cr_expect_eq(result.exit_code, EXIT_USAGE);
+    cr_expect_str_eq(result.text, "unknown command ?[31mx?y?gswbench: forged: try another");
+}
+
+Test(status, joins_errors_by_lines)
+{
+    status errors = OK;
+    status_add(&errors, fail_as(EXIT_LAUNCH, "one"));
+    status_add(&errors, fail("two"));
+
+    cr_expect_eq(errors.exit_code, EXIT_LAUNCH);
+    cr_expect_str_eq(errors.text, "one\ntwo");
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Tests that recompute changes no bit of a training, needs less memory, and allocates exactly the planned bytes.
+// Tests that recompute changes no bit of a training, needs less memory, and allocates exactly the planned bytes. Also
+// tests that results do not depend on the layout: the same global batch trains the same on one rank and on several,
+// with and without gradient accumulation.
 #include <criterion/criterion.h>
+#include <math.h>
 
-#include "training.h"
+#include "equivalence.h"
 #include "layouts.h"
+#include "training.h"
 
 static void init(struct training *training)
 {
@@ -58,4 +62,28 @@ Test(recompute, allocates_exactly_what_the_plan_says_and_nothing_during_steps)
         cr_expect_arr_eq(training.storage_bytes, training.planned_bytes, sizeof(training.planned_bytes));
         cr_expect_eq(training.allocations_in_steps, 0);
     }
+}
+
+Test(equivalence, ranks_and_microbatches_do_not_change_loss_or_gradient, .timeout = 120)
+{
+    static const struct {
+        int64_t ranks, accumulation;
+    } cuts[] = {{1, 2}, {1, 4}, {2, 1}, {2, 4}, {4, 1}, {4, 2}};
+
+    struct training one = equivalence_train(1, 1);
+    cr_expect_float_eq(one.loss[0], logf(40.0f), 1.0f);
+    cr_expect_neq(one.loss[1], one.loss[0]);
+
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+        struct training cut = equivalence_train(cuts[i].ranks, cuts[i].accumulation);
+        cr_expect_eq(equivalence_count_differences(&cut, &one), 0, "%d ranks, accumulation %d", (int)cuts[i].ranks,
+                     (int)cuts[i].accumulation);
+    }
+}
+
+Test(equivalence, the_same_run_twice_gives_the_same_bits, .timeout = 120)
+{
+    struct training first = equivalence_train(4, 2), second = equivalence_train(4, 2);
+
+    cr_expect(equivalence_same_bits(&first, &second));
 }
