@@ -18,6 +18,14 @@ done
 run 0 bash -c "limited 4000000"
 expect '^RESULT DEGRADED'
 
+# A repeated run uses the buffers that OpenBLAS mapped for the first run.
+repeated() {
+    (ulimit -v 950000 && exec "$GSWBENCH" run --config tiny-llama --backend host --comm local --ranks 2 --steps 2 --repeat 2 \
+        --set run.warmup=1 --set run.threads=2 --set run.verify=light --set precision.compute=fp32 --out results)
+}
+export -f repeated
+run 0 bash -c repeated
+
 # Shared memory is a file as well. The message must name the limit of file sizes and not /dev/shm.
 small_files() { (ulimit -f 0 && exec "$GSWBENCH" run --config tiny-llama --backend host --comm local --ranks 2 --out results); }
 export -f small_files

@@ -16,9 +16,10 @@
 
 enum { BUFFER_BYTES = 128 << 20 };
 
-// Sum of host_blas_reserve minus host_blas_release. Ranks that are threads of one process share this sum.
+// promised: sum of host_blas_reserve minus host_blas_release. reused: bytes of buffers that OpenBLAS has mapped for
+// earlier jobs. Ranks that are threads of one process share both.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static int64_t         promised;
+static int64_t         promised, reused;
 
 static bool is_limited(struct rlimit *limit)
 {
@@ -103,7 +104,7 @@ int64_t host_blas_reserve(int threads)
     }
     pthread_mutex_lock(&mutex);
     promised += bytes;
-    int64_t left = (int64_t)limit.rlim_cur - mapped_bytes() - promised;
+    int64_t left = (int64_t)limit.rlim_cur - mapped_bytes() - (promised > reused ? promised - reused : 0);
     pthread_mutex_unlock(&mutex);
     if (left < 0) {
         FATAL(EXIT_MEMORY,
@@ -118,6 +119,7 @@ int64_t host_blas_reserve(int threads)
 void host_blas_release(int64_t bytes)
 {
     pthread_mutex_lock(&mutex);
+    reused = promised > reused ? promised : reused;
     promised -= bytes;
     pthread_mutex_unlock(&mutex);
 }
