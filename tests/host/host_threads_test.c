@@ -60,6 +60,8 @@ Test(host_threads, change_no_bit_of_any_routing)
 {
     struct routing_shape shape = {401, 33, 401, 1203, 3, 401, 8, 2, 2, 120, 0, 40, .auxiliary = 0.1f, .scale = 1};
     expect_same_bits((struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = shape}, "fiififf", FORMAT_F32);
+    shape.groups = 4, shape.top_groups = 2;    // experts chosen apart from the scores that are counted
+    expect_same_bits((struct op){.kind = OP_ROUTE_FORWARD, .shape.routing = shape}, "fiififf", FORMAT_F32);
     for (int i = 0; i < TYPES; i++) {
         struct op     combine = {.kind = OP_COMBINE_BACKWARD, .shape.routing = shape};
         struct buffer buffers[OP_OPERANDS];

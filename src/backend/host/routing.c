@@ -201,16 +201,14 @@ static void choose_rows(const struct loop *loop, int64_t first, int64_t last, in
 
 // Lists the choices of one expert in one sequence in row order, and returns their number. index: sequence * experts +
 // expert.
-static int64_t list_candidates(const struct routing_shape *shape, const int32_t *experts, const float *probabilities,
-                               int64_t index, struct route_candidate *candidates)
+static int64_t list_candidates(const struct routing_shape *shape, const int32_t *experts, int64_t index,
+                               struct route_candidate *candidates)
 {
     int64_t run = shape->sequence_rows * shape->top_k, sequence = index / shape->experts, count = 0;
     for (int64_t begin = sequence * run; begin < shape->total * shape->top_k; begin += shape->sequences * run) {
         for (int64_t choice = begin; choice < begin + run; choice++) {
             if (experts[choice] == index % shape->experts) {
-                candidates[count].choice = (int32_t)choice;
-                memcpy(&candidates[count].probability_bits, &probabilities[choice], sizeof(float));
-                count++;
+                candidates[count++].choice = (int32_t)choice;
             }
         }
     }
@@ -228,10 +226,13 @@ static int64_t count_from(const struct route_candidate *candidates, int64_t coun
 
 // Drops all but the `taken` most probable candidates; of equal ones, the first are kept. A binary search over the bits
 // of the probability finds the threshold: the largest value that at least `taken` candidates reach.
-static void drop_least_probable(struct choices *choices, const struct route_candidate *candidates, int64_t count,
+static void drop_least_probable(struct choices *choices, struct route_candidate *candidates, int64_t count,
                                 int64_t taken)
 {
     uint32_t last = 0;
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(&candidates[i].probability_bits, &choices->probabilities[candidates[i].choice], sizeof(float));
+    }
     for (uint32_t bit = 1u << 30; bit > 0; bit >>= 1) {
         last |= count_from(candidates, count, last | bit) >= taken ? bit : 0;
     }
@@ -255,8 +256,8 @@ static void drop_choices(const struct loop *loop, int64_t first, int64_t last, i
         (struct route_candidate *)(void *)host_scratch(loop, thread, thread_floats(shape));
     for (int64_t i = first; i < last; i++) {
         const int32_t *scored = is_chosen_apart(loop) ? choices.scored : choices.experts;
-        counts[i]             = (float)list_candidates(shape, scored, choices.probabilities, i, candidates);
-        int64_t count         = list_candidates(shape, choices.experts, choices.probabilities, i, candidates);
+        counts[i]             = (float)list_candidates(shape, scored, i, candidates);
+        int64_t count         = list_candidates(shape, choices.experts, i, candidates);
         if (count > shape->taken) {
             drop_least_probable(&choices, candidates, count, shape->taken);
         }
