@@ -22,7 +22,7 @@ static int64_t count_chunks(const struct op *op)
 static int64_t floats(const struct op *op)
 {
     (void)op;
-    return ADAMW_ROWS * CHUNK + 2 * HOST_PARTS;
+    return ADAMW_ROWS * CHUNK;
 }
 
 static void cast_chunks(const struct loop *loop, int64_t first, int64_t last, int thread)
@@ -47,12 +47,12 @@ static void clear(struct backend *backend, const struct op *op, const struct buf
 
 const struct host_op host_clear = {.run = clear};
 
-// Writes the amax of each of HOST_PARTS parts to the start of scratch.
+// Writes the amax of each of HOST_PARTS parts to shared scratch.
 static void magnitude_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct buffer *in    = loop->buffers;
     int64_t              total = in->elements, chunks = chunks_of(total);
-    float               *space = loop->host->scratch + HOST_PARTS + (int64_t)thread * CHUNK;
+    float               *space = host_space(loop, thread), *maxima = host_shared(loop->host, loop->op);
     for (int64_t part = first; part < last; part++) {
         float   largest = 0;
         int64_t end     = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
@@ -60,15 +60,14 @@ static void magnitude_parts(const struct loop *loop, int64_t first, int64_t last
             int64_t count = host_minimum(CHUNK, end - at);
             largest       = fmaxf(largest, row_magnitude(row_read(in, at, count, space), count));
         }
-        loop->host->scratch[part] = largest;
+        maxima[part] = largest;
     }
 }
 
 float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in)
 {
-    const struct host *host = backend->state;
     host_run_loop(backend, op, in, magnitude_parts, HOST_PARTS);
-    return row_maximum(host->scratch, HOST_PARTS);
+    return row_maximum(host_shared(backend->state, op), HOST_PARTS);
 }
 
 static void raise_magnitude(struct backend *backend, const struct op *op, const struct buffer *in, float *magnitude)
@@ -81,15 +80,15 @@ static void find_magnitude(struct backend *backend, const struct op *op, const s
     raise_magnitude(backend, op, &buffers[MAGNITUDE_IN], buffers[MAGNITUDE_AMAX].data);
 }
 
-const struct host_op host_magnitude = {.run = find_magnitude, .each = floats};
+const struct host_op host_magnitude = {.run = find_magnitude, .each = floats, .shared = host_part_floats};
 
-// Writes the sum of squares of each of HOST_PARTS parts to the start of scratch, in double.
+// Writes the sum of squares of each of HOST_PARTS parts to shared scratch, in double.
 static void square_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct buffer *in    = &loop->buffers[SQUARE_SUM_IN];
     int64_t              total = loop->op->shape.elements.elements, chunks = chunks_of(total);
-    double              *sums  = (double *)(void *)loop->host->scratch;
-    float               *space = loop->host->scratch + 2 * HOST_PARTS + (int64_t)thread * CHUNK;
+    double              *sums  = host_shared(loop->host, loop->op);
+    float               *space = host_space(loop, thread);
     for (int64_t part = first; part < last; part++) {
         sums[part]  = 0;
         int64_t end = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
@@ -102,9 +101,8 @@ static void square_parts(const struct loop *loop, int64_t first, int64_t last, i
 
 static void square_sum(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    const struct host *host = backend->state;
     host_run_loop(backend, op, buffers, square_parts, HOST_PARTS);
-    const double *sums = (const double *)(const void *)host->scratch;
+    const double *sums = host_shared(backend->state, op);
     float        *out  = buffers[SQUARE_SUM_OUT].data;
     double        sum  = op->accumulates ? (double)*out : 0;
     for (int part = 0; part < HOST_PARTS; part++) {
@@ -113,7 +111,7 @@ static void square_sum(struct backend *backend, const struct op *op, const struc
     *out = (float)sum;
 }
 
-const struct host_op host_square_sum = {.run = square_sum, .each = floats};
+const struct host_op host_square_sum = {.run = square_sum, .each = floats, .shared = host_part_floats};
 
 static void clip(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
@@ -184,7 +182,7 @@ static void adamw(struct backend *backend, const struct op *op, const struct buf
     }
 }
 
-const struct host_op host_adamw = {.run = adamw, .each = floats};
+const struct host_op host_adamw = {.run = adamw, .each = floats, .shared = host_part_floats};
 
 static void momentum_chunks(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
@@ -264,7 +262,7 @@ static void sum_columns(const struct loop *loop, int64_t first, int64_t last, in
 {
     const struct rows_shape *shape = &loop->op->shape.rows;
     int64_t                  count = last - first;
-    double                  *sums  = (double *)(void *)host_space(loop, thread);
+    double                  *sums  = host_space(loop, thread);
     float                   *space = (float *)(sums + count);
     memset(sums, 0, (size_t)count * sizeof(*sums));
     for (int64_t row = 0; row < shape->rows; row++) {

@@ -64,23 +64,17 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
 
 const struct host_op host_embedding_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
-// Returns the floats of scratch per thread: the sum of a table row in double, and one row in fp32. After these, the
-// threads share a linked list per table row, of the places (indices in TOKENS) that have its token: int32 first [table
-// rows], then int32 next [places]; -1: none.
-static int64_t row_floats(const struct op *op)
+// Returns the floats of scratch per thread: the sum of a table row in double, and one row in fp32.
+static int64_t backward_floats(const struct op *op)
 {
-    return 3 * op->shape.rows.columns + 16;
+    return 3 * op->shape.rows.columns;
 }
 
-static int64_t backward_floats(const struct op *op, int threads)
+// Returns the floats of shared scratch: a linked list per table row, of the places (indices in TOKENS) that have its
+// token: int32 first [table rows], then int32 next [places]; -1: none.
+static int64_t list_floats(const struct op *op)
 {
-    return row_floats(op) + (op->shape.rows.valid_columns + op->shape.rows.rows) / threads + 32;
-}
-
-static int32_t *first_places(const struct loop *loop)
-{
-    int64_t threads = pool_threads(loop->host->pool);
-    return (int32_t *)(void *)host_scratch(loop, (int)threads, row_floats(loop->op));
+    return op->shape.rows.valid_columns + op->shape.rows.rows;
 }
 
 static void sum_places(const struct loop *loop, int32_t place, const int32_t *next, double *sums, float *row)
@@ -103,9 +97,9 @@ static void backward_table_rows(const struct loop *loop, int64_t first, int64_t 
 {
     const struct buffer *table   = &loop->buffers[EMBEDDING_GRADIENT_TABLE];
     int64_t              columns = loop->op->shape.rows.columns;
-    const int32_t       *places  = first_places(loop);
+    const int32_t       *places  = host_shared(loop->host, loop->op);
     const int32_t       *next    = places + loop->op->shape.rows.valid_columns;
-    double              *sums    = (double *)(void *)host_scratch(loop, thread, row_floats(loop->op));
+    double              *sums    = host_space(loop, thread);
     float               *row     = (float *)(sums + columns);
     size_t               bytes   = (size_t)format_bytes(table->format, columns);
     for (int64_t token = first; token < last; token++) {
@@ -122,9 +116,8 @@ static void backward_table_rows(const struct loop *loop, int64_t first, int64_t 
 // results do not depend on the number of threads.
 static void run_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct loop    loop   = {.op = op, .buffers = buffers, .host = backend->state};
     const int32_t *tokens = buffers[EMBEDDING_GRADIENT_TOKENS].data;
-    int32_t       *places = first_places(&loop);
+    int32_t       *places = host_shared(backend->state, op);
     int32_t       *next   = places + op->shape.rows.valid_columns;
     memset(places, -1, sizeof(*places) * (size_t)op->shape.rows.valid_columns);
     for (int64_t place = op->shape.rows.rows - 1; place >= 0; place--) {
@@ -137,4 +130,4 @@ static void run_backward(struct backend *backend, const struct op *op, const str
     host_run_loop(backend, op, buffers, backward_table_rows, op->shape.rows.valid_columns);
 }
 
-const struct host_op host_embedding_backward = {.run = run_backward, .all = backward_floats};
+const struct host_op host_embedding_backward = {.run = run_backward, .each = backward_floats, .shared = list_floats};

@@ -89,7 +89,7 @@ static void backward_groups(const struct loop *loop, int64_t first, int64_t last
 {
     const struct mamba_shape *shape = &loop->op->shape.mamba;
     int64_t                   width = width_of(shape);
-    double                   *sums  = (double *)(void *)host_space(loop, thread);
+    double                   *sums  = host_space(loop, thread);
     float                    *own   = (float *)(void *)(sums + width) + 4 * width;
     for (int64_t group = first; group < last; group++) {
         const float *weight = row_read(&loop->buffers[GATED_NORM_GRADIENT_WEIGHT_IN], group * width, width, own);

@@ -24,14 +24,14 @@ struct loop {
 };
 
 // How the host computes a kind of op. An op that is one loop sets body and count; other ops set run.
-// OP_READ_TOKEN_COUNTS sets neither, because it does nothing. `each` returns the floats of scratch per thread. If
-// threads also share scratch, `all` replaces `each`: it returns a thread's own floats plus its part of the shared ones.
+// OP_READ_TOKEN_COUNTS sets neither, because it does nothing. `each` returns the floats of scratch per thread, and
+// `shared` those that all threads share; NULL: none.
 struct host_op {
     op_run    *run;
     host_body *body;
     int64_t (*count)(const struct op *op);
     int64_t (*each)(const struct op *op);
-    int64_t (*all)(const struct op *op, int threads);
+    int64_t (*shared)(const struct op *op);
 };
 #define HOST_OP(kind, name) extern const struct host_op host_##name;
 OP_COMPUTE_KINDS(HOST_OP)
@@ -41,17 +41,18 @@ extern const struct host_op *const host_ops[OP_COUNT];
 op_run  host_run;
 int64_t host_scratch_bytes(struct backend *backend, const struct op *op);
 
-// Functions for host_op.count that several ops use.
+// Functions for host_op.count and host_op.shared that several ops use.
 int64_t host_count_rows(const struct op *op);
 int64_t host_count_tokens(const struct op *op);    // batch * sequence of shape.attention
+int64_t host_part_floats(const struct op *op);     // HOST_PARTS results in fp32 or double
 
 // Runs body for indices 0 .. count - 1, divided among the threads of the rank.
 void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], host_body *body,
                    int64_t count);
 
-// Returns a thread's scratch, aligned to a cache line. Its size is host_op.each of the op, or floats_per_thread.
-float *host_space(const struct loop *loop, int thread);
-float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread);
+// Return scratch, aligned to a cache line: host_op.each floats of a thread, and host_op.shared floats of all threads.
+void *host_space(const struct loop *loop, int thread);
+void *host_shared(const struct host *host, const struct op *op);
 
 // Checks that the limit on address space leaves room for the buffers that OpenBLAS maps when this number of threads
 // call it at the same time. Counts their bytes until host_blas_release, and returns them. Returns 0 if address space is
@@ -101,11 +102,11 @@ void panel_multiply(const struct panel *out, const struct panel *a, const struct
 
 int64_t host_minimum(int64_t a, int64_t b);
 
-// Returns the amax of a buffer. Overwrites HOST_PARTS floats at the start of scratch, and after them CHUNK (elements.c)
-// floats per thread.
+// Returns the amax of a buffer. Overwrites HOST_PARTS floats of shared scratch, and CHUNK (elements.c) floats of each
+// thread.
 float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in);
 
-// Executes OP_QUANTIZE to NVFP4, in the scratch that host_quantize.each reserves.
+// Executes OP_QUANTIZE to NVFP4, in the scratch of host_quantize.
 op_run host_quantize_nv;
 
 // A part of a matrix: first row and column, number of rows and columns. host_gemm_rectangle returns the part of a

@@ -71,29 +71,27 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
 
 const struct host_op host_norm_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
-// Scratch per thread: the rows of struct gradient_rows. Shared scratch: partial sums of the weight and bias gradients
-// in double, [HOST_PARTS, 2, columns].
 enum { BACKWARD_ROWS = 8 };
 // Number of rows that are summed in fp32 before the sum is added in double. Adding every row in double would be much
 // slower.
 enum { GROUP_ROWS = 16 };
 
+// Returns the floats of scratch per thread: the rows of struct gradient_rows.
+static int64_t backward_floats(const struct op *op)
+{
+    return BACKWARD_ROWS * op->shape.rows.columns;
+}
+
+// Returns the floats of shared scratch: partial sums of the weight and bias gradients in double, [HOST_PARTS, 2,
+// columns].
 static int64_t part_floats(const struct op *op)
 {
     return 2 * 2 * op->shape.rows.columns * HOST_PARTS;
 }
 
-static int64_t backward_floats(const struct op *op, int threads)
-{
-    return BACKWARD_ROWS * op->shape.rows.columns + part_floats(op) / threads + 32;
-}
-
 static double *part_sums(const struct loop *loop, int64_t part)
 {
-    int64_t columns = loop->op->shape.rows.columns;
-    int     threads = pool_threads(loop->host->pool);
-    float  *shared  = host_scratch(loop, threads, BACKWARD_ROWS * columns);
-    return (double *)(void *)shared + part * 2 * columns;
+    return (double *)host_shared(loop->host, loop->op) + part * 2 * loop->op->shape.rows.columns;
 }
 
 struct gradient_rows {
@@ -146,7 +144,7 @@ static void flush_sums(double *part, float *sums, int64_t count)
 static void backward_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     int64_t              columns = loop->op->shape.rows.columns, total = loop->op->shape.rows.rows;
-    float               *space  = host_scratch(loop, thread, BACKWARD_ROWS * columns);
+    float               *space  = host_space(loop, thread);
     struct gradient_rows rows   = {.factors    = space,
                                    .normalised = space + columns,
                                    .product    = space + 2 * columns,
@@ -187,7 +185,7 @@ static void add_parts(const struct loop *loop, int64_t first, int64_t last, int6
 static void finish_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     int64_t columns = loop->op->shape.rows.columns;
-    float  *sums    = host_scratch(loop, thread, BACKWARD_ROWS * columns);
+    float  *sums    = host_space(loop, thread);
     if (loop->buffers[NORM_GRADIENT_WEIGHT].data != NULL) {
         add_parts(loop, first, last, 0, sums);
     }
@@ -202,4 +200,4 @@ static void run_backward(struct backend *backend, const struct op *op, const str
     host_run_loop(backend, op, buffers, finish_columns, op->shape.rows.columns);
 }
 
-const struct host_op host_norm_backward = {.run = run_backward, .all = backward_floats};
+const struct host_op host_norm_backward = {.run = run_backward, .each = backward_floats, .shared = part_floats};

@@ -170,27 +170,39 @@ int64_t host_count_tokens(const struct op *op)
     return op->shape.attention.batch * op->shape.attention.sequence;
 }
 
+int64_t host_part_floats(const struct op *op)
+{
+    (void)op;
+    return 2 * HOST_PARTS;
+}
+
 static int64_t whole_lines(int64_t count)
 {
     return (count + FLOATS_PER_LINE - 1) / FLOATS_PER_LINE * FLOATS_PER_LINE;
 }
 
-float *host_scratch(const struct loop *loop, int thread, int64_t floats_per_thread)
+// Returns the floats of scratch of this number of threads.
+static int64_t thread_floats(const struct op *op, int threads)
 {
-    return loop->host->scratch + thread * whole_lines(floats_per_thread);
+    const struct host_op *row = host_ops[op->kind];
+    return row->each != NULL ? threads * whole_lines(row->each(op)) : 0;
 }
 
-float *host_space(const struct loop *loop, int thread)
+void *host_space(const struct loop *loop, int thread)
 {
-    return host_scratch(loop, thread, host_ops[loop->op->kind]->each(loop->op));
+    return loop->host->scratch + thread_floats(loop->op, thread);
+}
+
+void *host_shared(const struct host *host, const struct op *op)
+{
+    return host->scratch + thread_floats(op, pool_threads(host->pool));
 }
 
 static int64_t scratch_floats(const struct host *host, const struct op *op)
 {
-    const struct host_op *row     = host_ops[op->kind];
-    int                   threads = pool_threads(host->pool);
-    int64_t               floats  = row->all != NULL ? row->all(op, threads) : row->each != NULL ? row->each(op) : 0;
-    return whole_lines(floats) * threads;
+    const struct host_op *row    = host_ops[op->kind];
+    int64_t               shared = row->shared != NULL ? whole_lines(row->shared(op)) : 0;
+    return thread_floats(op, pool_threads(host->pool)) + shared;
 }
 
 // Returns the offset in scratch of the output of an op with a fused quantization, if the output is not stored

@@ -20,13 +20,7 @@ static int64_t tiles_of(int64_t count, int64_t tile)
 static int64_t floats(const struct op *op)
 {
     (void)op;
-    return HOST_PARTS + 2 * TILE;
-}
-
-// Returns a thread's scratch of two tiles. Scratch starts with HOST_PARTS floats that all threads share.
-static float *space_of_thread(const struct loop *loop, int thread)
-{
-    return loop->host->scratch + HOST_PARTS + (int64_t)thread * 2 * TILE;
+    return 2 * TILE;
 }
 
 // Transposes a tile. Works on groups of rows, so that the lines that it reads stay in the cache.
@@ -61,7 +55,7 @@ static struct copy copy_of(const struct loop *loop, bool is_transposed)
         .rows    = is_transposed ? shape->columns : shape->rows,
         .columns = is_transposed ? shape->rows : shape->columns,
         .scaling = (enum scaling)shape->scaling,
-        .scale   = loop->host->scratch[0],
+        .scale   = *(const float *)host_shared(loop->host, loop->op),
     };
 }
 
@@ -112,7 +106,7 @@ static void store_factor(const struct copy *copy, int64_t row, float magnitude)
 static void scale_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct copy copy  = copy_of(loop, false);
-    float            *space = space_of_thread(loop, thread);
+    float            *space = host_space(loop, thread);
     for (int64_t row = first; row < last; row++) {
         float largest = 0;
         for (int64_t column = 0; column < copy.columns; column += TILE) {
@@ -127,7 +121,7 @@ static void scale_rows(const struct loop *loop, int64_t first, int64_t last, int
 static void scale_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct copy copy  = copy_of(loop, true);
-    float            *space = space_of_thread(loop, thread);
+    float            *space = host_space(loop, thread);
     for (int64_t strip = first; strip < last; strip++) {
         float   largest[SCALING_SIDE] = {0};
         int64_t column = strip * SCALING_SIDE, count = host_minimum(SCALING_SIDE, copy.rows - column);
@@ -169,12 +163,12 @@ static void store_tile(const struct copy *copy, const struct panel *tile, int64_
     }
 }
 
-// Quantizes tiles for both copies. The per-tensor scale is the first float of scratch.
+// Quantizes tiles for both copies. The per-tensor scale is the first float of shared scratch.
 static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct quantize_shape *shape = &loop->op->shape.quantize;
     const struct copy            copy = copy_of(loop, false), transposed = copy_of(loop, true);
-    float                       *space = space_of_thread(loop, thread);
+    float                       *space = host_space(loop, thread);
     for (int64_t i = first; i < last; i++) {
         int64_t row       = i / scaling_sides(shape->columns) * SCALING_SIDE,
                 column    = i % scaling_sides(shape->columns) * SCALING_SIDE;
@@ -212,14 +206,13 @@ static float choose_scale(struct backend *backend, const struct op *op, const st
 
 static void quantize(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    const struct host           *host  = backend->state;
     const struct quantize_shape *shape = &op->shape.quantize;
     if (scaling_is_nv((enum scaling)shape->scaling)) {
         host_quantize_nv(backend, op, buffers);
         return;
     }
     if (shape->scaling == SCALING_WHOLE) {
-        host->scratch[0] = choose_scale(backend, op, buffers);
+        *(float *)host_shared(backend->state, op) = choose_scale(backend, op, buffers);
     }
     if (shape->scaling == SCALING_ROWS && buffers[QUANTIZE_OUT].data != NULL) {
         host_run_loop(backend, op, buffers, scale_rows, shape->rows);
@@ -230,7 +223,7 @@ static void quantize(struct backend *backend, const struct op *op, const struct 
     host_run_loop(backend, op, buffers, quantize_tiles, scaling_sides(shape->rows) * scaling_sides(shape->columns));
 }
 
-const struct host_op host_quantize = {.run = quantize, .each = floats};
+const struct host_op host_quantize = {.run = quantize, .each = floats, .shared = host_part_floats};
 
 static void transpose_tiles(const struct loop *loop, int64_t first, int64_t last, int thread)
 {

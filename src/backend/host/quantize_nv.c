@@ -108,16 +108,11 @@ static struct panel read_tile(const struct loop *loop, int64_t index, int64_t *r
     return panel_read(&loop->buffers[QUANTIZE_IN], &view, space);
 }
 
-static float *space_of_thread(const struct loop *loop, int thread)
-{
-    return loop->host->scratch + HOST_PARTS + (int64_t)thread * STRIP * STRIP;
-}
-
 static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     for (int64_t i = first; i < last; i++) {
         int64_t      row, column;
-        struct panel tile = read_tile(loop, i, &row, &column, space_of_thread(loop, thread));
+        struct panel tile = read_tile(loop, i, &row, &column, host_space(loop, thread));
         for (int transposed = 0; transposed < 2; transposed++) {
             struct copy copy = copy_of(loop->op, loop->buffers, transposed != 0);
             int64_t     rows = transposed ? tile.columns : tile.rows;
@@ -131,14 +126,15 @@ static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last,
 // Computes the amax of the Hadamard-transformed matrix for each of HOST_PARTS parts, which are sets of tiles.
 static void find_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct quantize_shape *shape = &loop->op->shape.quantize;
-    const struct copy            copy  = copy_of(loop->op, loop->buffers, true);
-    int64_t                      tiles = scaling_sides(shape->rows) * scaling_sides(shape->columns);
+    const struct quantize_shape *shape  = &loop->op->shape.quantize;
+    const struct copy            copy   = copy_of(loop->op, loop->buffers, true);
+    int64_t                      tiles  = scaling_sides(shape->rows) * scaling_sides(shape->columns);
+    float                       *maxima = host_shared(loop->host, loop->op);
     for (int64_t part = first; part < last; part++) {
         float largest = 0;
         for (int64_t i = part; i < tiles; i += HOST_PARTS) {
             int64_t      tile_row, tile_column;
-            struct panel tile = read_tile(loop, i, &tile_row, &tile_column, space_of_thread(loop, thread));
+            struct panel tile = read_tile(loop, i, &tile_row, &tile_column, host_space(loop, thread));
             for (int64_t row = 0; row < tile.columns; row++) {
                 for (int64_t column = 0; column < tile.rows; column += BLOCK) {
                     float values[BLOCK];
@@ -147,15 +143,14 @@ static void find_parts(const struct loop *loop, int64_t first, int64_t last, int
                 }
             }
         }
-        loop->host->scratch[part] = largest;
+        maxima[part] = largest;
     }
 }
 
 static float find_transformed(struct backend *backend, const struct op *op, const struct buffer buffers[])
 {
-    const struct host *host = backend->state;
     host_run_loop(backend, op, buffers, find_parts, HOST_PARTS);
-    return row_maximum(host->scratch, HOST_PARTS);
+    return row_maximum(host_shared(backend->state, op), HOST_PARTS);
 }
 
 // Quantizes a matrix to NVFP4. The buffers of the per-tensor scales hold the amax until all tiles are quantized, then

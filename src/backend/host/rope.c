@@ -56,7 +56,7 @@ static void rotate_tokens(const struct loop *loop, int64_t first, int64_t last, 
     const struct buffer          *packed  = &loop->buffers[ROPE_PACKED];
     const float                  *table   = loop->buffers[ROPE_TABLE].data;
     int64_t                       heads = shape->heads + 2 * shape->kv_heads, head_dim = shape->head_dim;
-    float                        *space  = host_scratch(loop, thread, floats(loop->op));
+    float                        *space  = host_space(loop, thread);
     float                        *normed = space + 2 * head_dim;
     const float *scales = norms ? row_read(&loop->buffers[ROPE_SCALE], 0, 2 * head_dim, space + 3 * head_dim) : NULL;
     for (int64_t token = first; token < last; token++) {
@@ -89,26 +89,22 @@ static void rotate_tokens(const struct loop *loop, int64_t first, int64_t last, 
 
 const struct host_op host_rope_forward = {.body = rotate_tokens, .count = host_count_tokens, .each = floats};
 
-// Scratch per thread: the rows of struct head_rows. Shared scratch: partial sums of the weight gradients in double,
-// [HOST_PARTS, 2, head_dim].
-enum { BACKWARD_ROWS = 8 };
+// Returns the floats of scratch per thread: the rows of struct head_rows, or fewer without norms.
+static int64_t backward_floats(const struct op *op)
+{
+    enum { BACKWARD_ROWS = 8 };
+    return BACKWARD_ROWS * op->shape.attention.head_dim;
+}
 
+// Returns the floats of shared scratch: partial sums of the weight gradients in double, [HOST_PARTS, 2, head_dim].
 static int64_t part_floats(const struct op *op)
 {
     return 2 * 2 * op->shape.attention.head_dim * HOST_PARTS;
 }
 
-static int64_t backward_floats(const struct op *op, int threads)
-{
-    int64_t rows = BACKWARD_ROWS * op->shape.attention.head_dim;
-    return op->operand[ROPE_SCALE] >= 0 ? rows + part_floats(op) / threads + 32 : floats(op);
-}
-
 static double *part_sums(const struct loop *loop, int64_t part)
 {
-    int64_t head_dim = loop->op->shape.attention.head_dim;
-    float  *shared   = host_scratch(loop, pool_threads(loop->host->pool), BACKWARD_ROWS * head_dim);
-    return (double *)(void *)shared + part * 2 * head_dim;
+    return (double *)host_shared(loop->host, loop->op) + part * 2 * loop->op->shape.attention.head_dim;
 }
 
 struct head_rows {
@@ -149,7 +145,7 @@ static void backward_parts(const struct loop *loop, int64_t first, int64_t last,
 {
     const struct attention_shape *shape  = &loop->op->shape.attention;
     int64_t                       tokens = shape->batch * shape->sequence, head_dim = shape->head_dim;
-    float                        *space = host_scratch(loop, thread, BACKWARD_ROWS * head_dim);
+    float                        *space = host_space(loop, thread);
     struct head_rows              rows  = {.scales     = row_read(&loop->buffers[ROPE_SCALE], 0, 2 * head_dim, space),
                                            .sums       = space + 2 * head_dim,
                                            .in         = space + 4 * head_dim,
@@ -173,8 +169,7 @@ static void backward_parts(const struct loop *loop, int64_t first, int64_t last,
 
 static void finish_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    int64_t head_dim = loop->op->shape.attention.head_dim;
-    float  *sums     = host_scratch(loop, thread, BACKWARD_ROWS * head_dim);
+    float *sums = host_space(loop, thread);
     for (int64_t i = first; i < last; i++) {
         double total = 0;
         for (int64_t part = 0; part < HOST_PARTS; part++) {
@@ -197,4 +192,4 @@ static void run_backward(struct backend *backend, const struct op *op, const str
     }
 }
 
-const struct host_op host_rope_backward = {.run = run_backward, .all = backward_floats};
+const struct host_op host_rope_backward = {.run = run_backward, .each = backward_floats, .shared = part_floats};

@@ -140,22 +140,22 @@ struct choices {
 static const float DROPPED = -1.0f;
 
 // Returns the floats of scratch per thread: a row of scores, a row of the values that rank experts, and the candidates
-// of one expert in one sequence. After these, the threads share the arrays of struct choices.
-static int64_t thread_floats(const struct routing_shape *shape)
+// of one expert in one sequence.
+static int64_t floats(const struct op *op)
 {
-    return 2 * shape->experts + 2 * rows_per_sequence(shape);
+    return 2 * op->shape.routing.experts + 2 * rows_per_sequence(&op->shape.routing);
 }
 
-static int64_t floats(const struct op *op, int threads)
+// Returns the floats of shared scratch: the arrays of struct choices.
+static int64_t choice_floats(const struct op *op)
 {
-    const struct routing_shape *shape = &op->shape.routing;
-    return thread_floats(shape) + (3 * shape->total * shape->top_k + shape->rows) / threads + 32;
+    return 3 * op->shape.routing.total * op->shape.routing.top_k + op->shape.routing.rows;
 }
 
 static struct choices all_choices(const struct loop *loop)
 {
     const struct routing_shape *shape  = &loop->op->shape.routing;
-    float                      *shared = host_scratch(loop, pool_threads(loop->host->pool), thread_floats(shape));
+    float                      *shared = host_shared(loop->host, loop->op);
     int64_t                     count  = shape->total * shape->top_k;
     return (struct choices){(int32_t *)(void *)shared, shared + count, (int32_t *)(void *)(shared + 2 * count),
                             shared + 3 * count};
@@ -178,7 +178,7 @@ static void choose_rows(const struct loop *loop, int64_t first, int64_t last, in
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
     struct choices              choices = all_choices(loop);
-    float                      *scores  = host_scratch(loop, thread, thread_floats(shape));
+    float                      *scores  = host_space(loop, thread);
     for (int64_t row = first; row < last; row++) {
         const float *logits  = (const float *)loop->buffers[ROUTE_LOGITS].data + row * shape->experts;
         int32_t     *experts = choices.experts + row * shape->top_k;
@@ -249,11 +249,10 @@ static void drop_least_probable(struct choices *choices, struct route_candidate 
 // threads write the same choice.
 static void drop_choices(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct routing_shape *shape   = &loop->op->shape.routing;
-    struct choices              choices = all_choices(loop);
-    float                      *counts  = loop->buffers[ROUTE_COUNTS].data;
-    struct route_candidate     *candidates =
-        (struct route_candidate *)(void *)host_scratch(loop, thread, thread_floats(shape));
+    const struct routing_shape *shape      = &loop->op->shape.routing;
+    struct choices              choices    = all_choices(loop);
+    float                      *counts     = loop->buffers[ROUTE_COUNTS].data;
+    struct route_candidate     *candidates = host_space(loop, thread);
     for (int64_t i = first; i < last; i++) {
         const int32_t *scored = is_chosen_apart(loop) ? choices.scored : choices.experts;
         counts[i]             = (float)list_candidates(shape, scored, i, candidates);
@@ -331,7 +330,7 @@ static void gate_rows(const struct loop *loop, int64_t first, int64_t last, int 
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
     struct choices              choices = all_choices(loop);
-    float                      *scores  = host_scratch(loop, thread, thread_floats(shape));
+    float                      *scores  = host_space(loop, thread);
     for (int64_t row = first; row < last; row++) {
         const float   *logits = (const float *)loop->buffers[ROUTE_LOGITS].data + (shape->first + row) * shape->experts;
         const int32_t *experts = choices.experts + (shape->first + row) * shape->top_k;
@@ -379,7 +378,7 @@ static void run_forward(struct backend *backend, const struct op *op, const stru
     }
 }
 
-const struct host_op host_route_forward = {.run = run_forward, .all = floats};
+const struct host_op host_route_forward = {.run = run_forward, .each = floats, .shared = choice_floats};
 
 static int64_t backward_floats(const struct op *op)
 {

@@ -430,7 +430,7 @@ static void backward_groups(const struct loop *loop, int64_t first, int64_t last
     const struct mamba_shape *shape = &loop->op->shape.mamba;
     struct head               head  = {.convolved = &loop->buffers[SCAN_GRADIENT_CONVOLVED_IN],
                                        .packed    = &loop->buffers[SCAN_GRADIENT_PACKED_IN],
-                                       .slope_sum = (double *)(void *)host_space(loop, thread)};
+                                       .slope_sum = host_space(loop, thread)};
     struct head_sums         *sums  = (struct head_sums *)(void *)(head.slope_sum + chunk_of(shape));
     float                    *space = (float *)(void *)(sums + shape->heads / shape->groups);
     take_forward(&head, shape, &space);
