@@ -246,21 +246,21 @@ static status to_entry(const struct json_field *field, char *to, const json_t *v
     return text_copy(to, bytes, number) ? OK : fail("%s has a number that is too long", field->key);
 }
 
-// Appends the members of `map` to a list. section: name of the nested object, "" at the top level.
+// Appends the members of `map` to a list. section: name of the nested object; NULL at the top level.
 static status to_elements(const struct json_field *field, char **element, const char *section, json_t *map)
 {
     const char *name;
     json_t     *value;
     json_object_foreach(map, name, value)
     {
-        if (json_is_object(value) && section[0] == '\0') {
+        if (json_is_object(value) && section == NULL) {
             TRY(to_elements(field, element, name, value));
             continue;
         }
-        const char *dot = section[0] == '\0' ? "" : ".";
-        char        whole[NAME_BYTES];
-        size_t      room = field->value_offset < NAME_BYTES ? field->value_offset : NAME_BYTES;
-        if (snprintf(whole, sizeof(whole), "%s%s%s", section, dot, name) >= (int)room) {
+        char   whole[NAME_BYTES];
+        size_t room = field->value_offset < NAME_BYTES ? field->value_offset : NAME_BYTES;
+        if (snprintf(whole, sizeof(whole), "%s%s%s", section != NULL ? section : "", section != NULL ? "." : "",
+                     name) >= (int)room) {
             return fail("%s must be an object with shorter names", field->key);
         }
         text_printable(*element, field->value_offset, whole);
@@ -279,7 +279,7 @@ static status to_map(const struct json_field *field, void *to, json_t *value)
     char *element                                  = memory_allocate(count * field->size);
     *(void **)((char *)to + field->offset)         = element;
     *(int64_t *)((char *)to + field->count_offset) = (int64_t)count;
-    return to_elements(field, &element, "", value);
+    return to_elements(field, &element, NULL, value);
 }
 
 static status to_real(const struct json_field *field, double *to, const json_t *value)

@@ -187,6 +187,24 @@ Test(result_read, refuses_a_large_file_before_it_is_parsed)
     cr_expect_str_eq(read.text, expected);
 }
 
+// Memory is allocated for the members of one nested object. Its name may be empty.
+Test(result_read, refuses_objects_within_a_section_without_a_name)
+{
+    struct result result;
+    json_t       *document = write_document(), *innermost = json_object();
+    for (int i = 0; i < 1000; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "key%d", i);
+        json_object_set_new(innermost, name, json_string("value"));
+    }
+    json_object_set_new(document, "environment", json_pack("{s:{s:o}}", "", "", innermost));
+
+    status read = read_document(&result, document);
+
+    cr_expect_not_null(strstr(read.text, "environment must be a text of at most "), "%s", read.text);
+    result_free(&result);
+}
+
 Test(result_read, waits_for_no_writer_of_a_pipe, .timeout = 10)
 {
     struct result result = {0};
