@@ -74,12 +74,9 @@ static const char *resolve_path(struct document *document, const struct assignme
 }
 
 // Returns the name of the installed hardware profile for a name that people write: "H100" is h100-sxm.
-static const char *canonical_device(struct document *document, const struct assignment *assignment, const char *value)
+static const char *canonical_device(struct document *document, const char *value)
 {
     static const char *const aliases[][2] = {{"h100", "h100-sxm"}, {"h100-80gb", "h100-sxm"}, {"a100", "a100-80gb"}};
-    if (assignment->option != option_find(hardware_options, "profile") || strchr(value, '/') != NULL) {
-        return value;
-    }
     for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
         if (strcasecmp(value, aliases[i][0]) == 0) {
             return aliases[i][1];
@@ -134,7 +131,8 @@ static void add(struct document *document, struct assignment assignment, const c
         document_error(document, "%s%s: already set in line %d", assignment.place, value, earlier);
         return;
     }
-    value = canonical_device(document, &assignment, resolve_path(document, &assignment, value));
+    bool is_device = assignment.option == option_find(hardware_options, "profile");
+    value          = resolve_path(document, &assignment, is_device ? canonical_device(document, value) : value);
     struct config scratch;
     status        result = option_set(assignment.option, (char *)&scratch + assignment.section->offset, value);
     if (failed(&result)) {
@@ -260,7 +258,7 @@ static bool add_term(struct document *document, struct condition *condition, con
 {
     int64_t ranks;
     if (strncmp(term, "gpu=", 4) == 0) {
-        return add_name(document, &condition->gpu, term + 4);
+        return add_name(document, &condition->gpu, canonical_device(document, term + 4));
     }
     if (strncmp(term, "variant=", 8) == 0) {
         return add_name(document, &condition->variant, term + 8);

@@ -67,7 +67,8 @@ static void add_condition(struct rows *rows, const struct condition *condition, 
     add_selection(rows, selection);
 }
 
-// Adds a row for each section with a published step time. Returns false if no section names a gpu or a variant.
+// Adds a row for each section with a published step time, if any section names a gpu or a variant. Returns whether rows
+// were added.
 static bool add_published(struct rows *rows)
 {
     const struct document *document = rows->document;
@@ -83,7 +84,7 @@ static bool add_published(struct rows *rows)
             add_condition(rows, &document->conditions[assignment->condition], &own);
         }
     }
-    return any;
+    return rows->count > 0;
 }
 
 // Sorts rows by ranks and keeps the order of equal ones.

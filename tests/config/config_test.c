@@ -243,6 +243,9 @@ Test(config, lists_rows_by_gpu_and_variant)
     check_rows(text, "hardware.profile=box", 1, rows);
     check_rows(text, "published.variant=compiled", 1, rows + 1);
     check_rows(text, "precision.compute=fp8", 1, rows + 2);
+    // Without a published time, rows are as in a config whose sections name no GPU.
+    const struct config_row plain[] = {{4, "bf16", 0, 0, "", ""}, {4, "fp8", 0, 0, "", ""}};
+    check_rows("[when gpu=box]\ntrain.micro_batch = 2\n[when ranks=4]\n[when precision=fp8]\n", NULL, 2, plain);
 }
 
 // A published time of one GPU or variant must not be used for another one.
@@ -260,6 +263,8 @@ Test(config, takes_sections_of_the_gpu_and_the_variant_in_force)
     cr_expect_eq(read_text(text, 4, "hardware.profile=none").published.step_seconds, 0);
     cr_expect_eq(read_text(text, 4, "hardware.profile=none").hardware.gpus_per_node, 8);
     cr_expect_eq(read_text(text, 4, "hardware.profile=none|published.variant=compiled").published.step_seconds, 3);
+    // The name of a GPU may be written in other letters, as in [hardware] profile.
+    cr_expect_eq(read_text("[hardware]\nprofile = Box\n[when gpu=BOX]\nrun.steps = 9\n", 4, "").run.steps, 9);
 }
 
 Test(config, writes_what_it_reads_back)
