@@ -119,31 +119,31 @@ static double unfused_seconds(const struct hardware_config *hardware, enum forma
 }
 
 // Returns the seconds of FP8 attention. Here the GEMMs are not dominant. The exponentials, and the casts between the
-// two GEMMs, take a time per query-key pair that does not depend on the head size. The FP8 backward pass also computes
-// the pairs outside a sliding window.
+// two GEMMs, take a time per query-key pair that does not depend on the head size.
 static double low_precision_seconds(const struct machine *machine, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
-    struct op                     computed = *op;
-    computed.shape.attention.window        = is_backward(op) ? 0 : op->shape.attention.window;
     double rate = is_backward(op) ? hardware->attention_fp8_backward.value : hardware->attention_fp8_forward.value;
-    return length_factor(hardware, &computed.shape.attention) * fill_factor(hardware, &computed) *
-           count_pairs(&computed) *
+    return length_factor(hardware, &op->shape.attention) * fill_factor(hardware, op) * count_pairs(op) *
            (pair_flops(op) / predict_sustained_peak(hardware, &format_table[FORMAT_E4M3]) +
             1.0 / (rate * predict_sustained_clock(hardware)));
 }
 
 // If a sequence packs several texts, a token attends only to its own text. In a text of L tokens (text_tokens) it
-// attends to L / 2 tokens on average. The op then has the cost of attention with a sliding window of L / 2.
-static struct op within_texts(const struct software_config *software, const struct op *op)
+// attends to L / 2 tokens on average. The op then has the cost of attention with a sliding window of L / 2. The FP8
+// backward pass computes the pairs outside the window of the op, but none of different texts.
+static struct op computed_op(const struct software_config *software, bool is_fp8, const struct op *op)
 {
-    struct op               within = *op;
-    struct attention_shape *shape  = &within.shape.attention;
-    int64_t                 keys = software == NULL ? 0 : (software->text_tokens + 1) / 2, window = shape->window;
-    if (keys > 0 && keys < (shape->sequence + shape->earlier + 1) / 2 && (window == 0 || keys < window)) {
+    struct op               computed = *op;
+    struct attention_shape *shape    = &computed.shape.attention;
+    int64_t                 keys     = software == NULL ? 0 : (software->text_tokens + 1) / 2;
+    if (is_fp8 && is_backward(op)) {
+        shape->window = 0;
+    }
+    if (keys > 0 && keys < (shape->sequence + shape->earlier + 1) / 2 && (shape->window == 0 || keys < shape->window)) {
         shape->window = keys;
     }
-    return within;
+    return computed;
 }
 
 // Returns the seconds of an attention op. In addition to the time of its GEMMs, the backward pass of fused attention
@@ -160,7 +160,7 @@ double predict_attention_seconds(const struct machine *machine, const struct pla
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
     double around =
         is_backward(op) ? predict_memory_seconds(machine->hardware, (double)format_bytes(format, 6) * queries) : 0.0;
-    const struct op within = within_texts(machine->software, op);
-    return around + (is_low_precision(machine->software, plan) ? low_precision_seconds(machine, &within)
-                                                               : wide_seconds(machine, format, &within));
+    bool            is_fp8   = is_low_precision(machine->software, plan);
+    const struct op computed = computed_op(machine->software, is_fp8, op);
+    return around + (is_fp8 ? low_precision_seconds(machine, &computed) : wide_seconds(machine, format, &computed));
 }

@@ -152,6 +152,9 @@ Test(cost_attention, makes_no_use_of_a_window_in_the_backward_pass)
     op.kind = OP_ATTENTION_BACKWARD;
     expect_cost(round, &op,
                 (8192.0 + 512) / 8192 * 200 * all * (1280 / 2e15 + 1 / 5e11) + 12.0 * 200 * 8192 * 128 / 1e12);
+    round->software.text_tokens = 768;    // no pass computes pairs of different texts
+    expect_cost(round, &op,
+                200.0 * 2 * seen * (512.0 / 384) * (1280 / 2e15 + 1 / 5e11) + 12.0 * 200 * 8192 * 128 / 1e12);
 }
 
 // There are 1,024 queries in 8 heads of 192, 1,536 keys and values in 2 heads of 192 and 128, and 1,024 output
