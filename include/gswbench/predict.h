@@ -173,7 +173,8 @@ struct machine predict_machine(const struct config *config, const struct measure
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine);
 
-// Finds only the footprint that predict() would return. It runs no simulation, so [hardware] needs no rates.
+// Finds only the footprint that predict() would return, for machine->software. It runs no simulation, so [hardware]
+// needs no rates.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine);
 
 // Returns the same as predict(). If explanation is not NULL, also explains the step: computes the waterfall of the

@@ -210,18 +210,19 @@ static void take_larger(struct footprint *largest, const struct plan *plan, cons
     }
 }
 
-// Finds the largest footprint of the first, second and last pipeline stage. Stages between the second and the last need
-// at most the memory of the second. Enough microbatches to fill the pipeline suffice, unless the framework has a buffer
-// per microbatch.
+// Finds the largest footprint of the pipeline stages. If all layers need the same memory, stages between the second and
+// the last need at most the memory of the second. Enough microbatches to fill the pipeline suffice, unless the
+// framework has a buffer per microbatch.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine)
 {
-    bool                needs_all = machine->software != NULL && machine->software->pipeline_buffers != 0;
-    int64_t             enough    = needs_all ? request->train.accumulation : sweep_enough_microbatches(request, true);
-    struct plan_request shorter   = plan_shorten(request, enough);
-    int64_t             last      = request->mesh.size[AXIS_PP] - 1;
-    *largest                      = (struct footprint){.allocated = 0};
-    shorter.is_unplaced           = true;
-    for (int64_t stage = 0; stage <= last; stage = stage == 1 && last > 2 ? last : stage + 1) {
+    bool                needs_all       = machine->software->pipeline_buffers != 0;
+    bool                has_like_layers = request->model.pattern[0] == '\0' && machine->software->offloaded_layers == 0;
+    int64_t             enough  = needs_all ? request->train.accumulation : sweep_enough_microbatches(request, true);
+    struct plan_request shorter = plan_shorten(request, enough);
+    int64_t             last    = request->mesh.size[AXIS_PP] - 1;
+    *largest                    = (struct footprint){.allocated = 0};
+    shorter.is_unplaced         = true;
+    for (int64_t stage = 0; stage <= last; stage = has_like_layers && stage == 1 && last > 2 ? last : stage + 1) {
         struct plan plan;
         status      built = plan_build_stage(&plan, &shorter, stage);
         if (!failed(&built)) {

@@ -7,6 +7,7 @@
 
 #include "gswbench/predict.h"
 #include "layouts.h"
+#include "success.h"
 
 enum { TOKENS = 16, HIDDEN = 16, KV = 8, FFN = 24, VOCAB = 4096, LAYERS = 2 };
 
@@ -224,6 +225,20 @@ Test(footprint, keeps_the_inputs_of_activations_in_fp8_where_the_program_does)
     int64_t wide                   = find("")[FOOTPRINT_ACTIVATIONS];
     software.fp8_activation_inputs = 1;
     cr_expect_eq(wide - find("")[FOOTPRINT_ACTIVATIONS], LAYERS * TOKENS * 2 * FFN);
+}
+
+// Of four stages only the third has experts.
+Test(footprint, of_a_job_is_that_of_its_largest_stage)
+{
+    const char *row =
+        "layers 16; pp 4; accumulation 4; compute bf16; pattern *-*-*-*-*E*E*-*-; experts 8; top_k 2; expert_ffn 512";
+    struct hardware_config hardware = {.gpus_per_node = 8};
+    struct tiny            tiny     = tiny_of(row);
+    struct plan_request    request  = tiny_request(&tiny, 4, 0);
+    struct footprint       third;
+    footprint_find(&third, tiny_plan_of(row, 2), &software, &hardware, 8);
+    REQUIRE(predict_footprint(&footprint, &request, &(struct machine){.hardware = &hardware, .software = &software}));
+    cr_expect_eq(footprint.reserved, third.reserved);
 }
 
 Test(footprint, has_a_cuda_context_only_on_a_gpu)
