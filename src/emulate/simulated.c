@@ -328,13 +328,17 @@ static status run(struct emulated_job *emulated)
 {
     const struct job      *job      = &emulated->benchmark->job;
     struct hardware_config hardware = known_machine(job, emulated->emulation.stages);
+    struct machine         machine;
     TRY(predict_supports(&job->request, &hardware));
     TRY(environment_share_devices(&emulated->devices, &emulated->comm, &emulated->backend, 1));
     TRY(open_result(emulated));
     TRY(emulate(&emulated->emulation));
     TRY(add_communications(&emulated->emulation, job));
     emulate_list(&emulated->emulation, &emulated->list);
-    TRY(simulate_job(emulated, &(struct machine){.hardware = &hardware, .measured = &emulated->list}));
+    machine          = predict_machine(&job->config, &emulated->list);
+    machine.hardware = &hardware;
+    machine.software = NULL;
+    TRY(simulate_job(emulated, &machine));
     close_result(emulated);
     return write_result(emulated);
 }

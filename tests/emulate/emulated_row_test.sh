@@ -14,4 +14,11 @@ expect '^RESULT EMULATED 1024 ranks emulated on one device: [2-8] of 8 stages ex
 expect '([0-9]+) of \1 ops of the busiest stage are measured'
 expect '^  bubble +[0-9.]+ s'
 expect '^  exposed-cp +[0-9.]+ s'    # tp communication may be hidden by slow GEMMs, so no line is expected for it
+
+# GEMMs leave 16 SMs free, so collectives on these SMs do not slow them down.
+run 0 "$GSWBENCH" run --verbose --config tiny-llama --emulate 4 --backend host --repeat 1 --gpu h100-sxm \
+    --set run.threads=1 --set run.sm_margin=16 --set hardware.contention=0 --set hardware.node_bandwidth=1e8 \
+    --set parallel.fsdp=4 --out results
+expect '^  exposed-fsdp +[0-9.]+ s'
+unexpected '^  contention'
 finish
