@@ -50,7 +50,7 @@ struct calibrate_setup {
     struct backend            *backend;
     struct comm               *comm;
     int64_t                    cores, core_ranks;    // cores of this rank, and ranks that share them
-    bool                       has_cores;            // CPU ranks: every thread of this rank has its own core
+    bool                       has_cores;            // CPU ranks: no thread of an earlier rank is on this rank's cores
     int64_t                    working_bytes;    // bytes of operands through which repeats cycle, to miss the caches
     int                        steps;            // number of measured steps of the job
     int                        passes;           // number of passes over all microbenchmarks

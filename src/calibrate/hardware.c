@@ -152,7 +152,7 @@ static status measure_links(struct hardware_config *hardware, const struct group
                  lasting->spread_percent);
         hardware->network_latency = *brief;
         hardware->network_latency.value =
-            fmax(brief->value - hardware->collective_latency.value, 0.0) / (double)group_span->nodes;
+            fmax(brief->value - hardware->collective_latency.value, 0.0) / (double)(group_span->nodes - 1);
     }
     return OK;
 }

@@ -45,18 +45,22 @@ static struct hardware_config describe_machine(const struct rank *rank)
     return hardware;
 }
 
+// Whether no thread of a rank with a lower index is on the same cores.
+static bool has_own_cores(const struct environment_cores *cores)
+{
+    return cores->index == 0 || (cores->index + 1) * cores->threads <= cores->cores;
+}
+
 static status measure(struct rank *rank)
 {
     const struct job      *job   = &rank->calibration->benchmark.job;
-    struct calibrate_setup setup = {.request    = &job->request,
-                                    .run        = &job->config.run,
-                                    .backend    = &rank->environment.backend,
-                                    .comm       = rank->environment.comm,
-                                    .cores      = rank->environment.cores.cores,
-                                    .core_ranks = rank->environment.cores.sharers,
-                                    .has_cores =
-                                        (rank->environment.cores.index + 1) * rank->environment.cores.threads <=
-                                        rank->environment.cores.cores,
+    struct calibrate_setup setup = {.request       = &job->request,
+                                    .run           = &job->config.run,
+                                    .backend       = &rank->environment.backend,
+                                    .comm          = rank->environment.comm,
+                                    .cores         = rank->environment.cores.cores,
+                                    .core_ranks    = rank->environment.cores.sharers,
+                                    .has_cores     = has_own_cores(&rank->environment.cores),
                                     .steps         = STEPS,
                                     .passes        = PASSES,
                                     .round_seconds = round_seconds};

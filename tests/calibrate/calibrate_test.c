@@ -12,6 +12,7 @@
 
 #include "calibrate/internal.h"
 #include "command.h"
+#include "gswbench/clock.h"
 #include "gswbench/config.h"
 #include "gswbench/fatal.h"
 #include "tiny.h"
@@ -25,8 +26,9 @@ struct subject {
     struct run_config      run;
     struct local_hub      *hub;
     struct hardware_config hardware;
-    bool                   of_machine;    // also measures the values of section [hardware]
-    bool                   is_slow;       // collectives are delayed by slow_run
+    bool                   of_machine;        // also measures the values of section [hardware]
+    bool                   is_slow;           // collectives are delayed by slow_run
+    int                    ranks_per_node;    // 0: all ranks are on one node
     char                   path[64];
 };
 
@@ -73,6 +75,9 @@ static void *calibrate(void *argument)
     comm_open_local(&comm, calibration->hub, self->rank);
     if (calibration->is_slow) {
         comm.ops = &slow_ops;
+    }
+    if (calibration->ranks_per_node > 0) {
+        comm.topology.local_ranks = calibration->ranks_per_node;
     }
     require(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
     struct calibrate_setup setup = {.request    = &calibration->request,
@@ -206,6 +211,19 @@ Test(calibrate, takes_no_time_of_communications_for_that_of_ops_that_compute)
     unlink(calibration.path);
 }
 
+// Reads the config of a job on 4 ranks with this hardware profile.
+static void read_profile(struct config *config, const char *path)
+{
+    char               line[512];
+    struct text_buffer found = {.text = NULL};
+    snprintf(line, sizeof(line), "hardware.profile=%s", path);
+    setenv("GSWBENCH_CONFIGS", configs, 1);
+    require(config_read(config,
+                        &(struct config_request){
+                            .name = "tiny-llama", .overrides = (const char *[]){line}, .override_count = 1, .ranks = 4},
+                        &found));
+}
+
 Test(calibrate, leaves_a_profile_that_a_prediction_reads)
 {
     struct subject calibration = {.of_machine = true};
@@ -215,14 +233,8 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     calibration.tiny.train.global_batch = 8;
     calibrate_job(&calibration, 4);
 
-    struct config      config;
-    struct text_buffer found = {.text = NULL};
-    snprintf(line, sizeof(line), "hardware.profile=%s", calibration.path);
-    setenv("GSWBENCH_CONFIGS", configs, 1);
-    require(config_read(&config,
-                        &(struct config_request){
-                            .name = "tiny-llama", .overrides = (const char *[]){line}, .override_count = 1, .ranks = 4},
-                        &found));
+    struct config config;
+    read_profile(&config, calibration.path);
     cr_expect_eq(config.hardware.gpus_per_node, 4);
     cr_expect_eq(config.hardware.cores, 2);
     cr_expect_eq(config.hardware.peak[RATE_BF16].origin, QUANTITY_MEASURED);
@@ -237,6 +249,37 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     status result = run(line);
     cr_expect(!failed(&result), "%s", result.text);
     expect_output("predicted ");
+    unlink(calibration.path);
+}
+
+Test(calibrate, times_ops_of_more_threads_than_cores)
+{
+    char                path[64];
+    struct measured_ops measured;
+    snprintf(path, sizeof(path), "/tmp/gswbench-profile-%d.ini", getpid());
+    require(run(line_of("calibrate --config tiny-llama --layers 1 --backend host --set run.threads=%d -o %s",
+                        cores_usable() + 1, path)));
+    require(measured_read(&measured, path));
+    for (int32_t i = 0; i < measured.count; i++) {
+        char key[OP_KEY_BYTES];
+        cr_expect_gt(measured.ops[i].seconds.value, 0.0, "%s", op_key_print(&measured.ops[i].key, key));
+    }
+    measured_free(&measured);
+    unlink(path);
+}
+
+// Two nodes have two ranks each, and no group is within a node. The time of a tiny all-gather has one hop between
+// nodes.
+Test(calibrate, predicts_the_collectives_that_it_measured)
+{
+    struct subject calibration = {.of_machine = true, .is_slow = true, .ranks_per_node = 2};
+    struct config  config;
+    tiny_init(&calibration.tiny);
+    calibration.tiny.parallel.fsdp      = 4;
+    calibration.tiny.train.global_batch = 8;
+    calibrate_job(&calibration, 4);
+    read_profile(&config, calibration.path);
+    cr_expect_gt(config.hardware.network_latency.value, 0.9e-9 * SLOW_NS);
     unlink(calibration.path);
 }
 
