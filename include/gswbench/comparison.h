@@ -62,7 +62,8 @@ struct comparison {
     struct comparison_row *parts, *families;
     int64_t                part_count, family_count;
 
-    double pace;    // peak FLOP/s, second over first: the speed-up of GEMMs at equal efficiency
+    // Expected speed-up of GEMMs by the second precision: its peak FLOP/s over the first's; 1 for different GPU models.
+    double pace;
 };
 
 // Both results must outlive the comparison. threshold: relative changes of the step time below it count as no change.

@@ -290,10 +290,14 @@ static void add_ops(struct comparison *comparison, const struct result *result)
     }
 }
 
-// Returns the expected speed-up of GEMMs from the first precision to the second: the ratio of their peak FLOP/s if
-// known. Otherwise every precision from BF16 on is assumed twice as fast as the one before it in rate_names.
+// Returns the expected speed-up of GEMMs on the same GPU from the first precision to the second: the ratio of their
+// peak FLOP/s if known. Otherwise every precision from BF16 on is assumed twice as fast as the one before it in
+// rate_names.
 static double pace_of(const struct result *first, const struct result *second)
 {
+    if (strcmp(first->precision, second->precision) == 0 || !is_same_device(first, second)) {
+        return 1.0;
+    }
     if (!isnan(first->peak) && !isnan(second->peak)) {
         return second->peak / first->peak;
     }

@@ -150,6 +150,23 @@ Test(comparison_parts, has_nothing_to_explain_where_fp8_is_twice_as_fast)
     expect_no_line("why fp8");
 }
 
+// A faster GPU is no lower precision: its GEMMs have a higher peak, but no cast or kept precision explains a shortfall.
+Test(comparison_parts, explains_a_faster_device_by_its_gains)
+{
+    for (int i = 0; i < 2; i++) {
+        open_fp8();
+        strcpy(second.precision, i == 0 ? "bf16" : "fp8");
+        strcpy(second.device, "NVIDIA B200, 148 multiprocessors");
+
+        compare();
+        cr_expect(comparison.pace == 1);
+        expect_line("where the second gains 2.099700 s\n   87.6%  ideal\n");
+        expect_no_line("beyond");
+        expect_no_line("why ");
+        close_pair();
+    }
+}
+
 Test(comparison_parts, explains_nothing_without_traced_steps)
 {
     open_pair(0.7);
