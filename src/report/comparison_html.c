@@ -52,23 +52,18 @@ static void write_repeats(const struct comparison_repeats *repeats, const char *
     }
 }
 
-// Says how certain the change of the step time is: by the errors of two predictions, or by the confidence interval.
+// Says how certain the change of the step time is: by the errors of two predictions, and by the interval.
 static void write_certainty(const struct comparison *comparison, FILE *file)
 {
-    const struct statistics_change *step  = &comparison->step;
-    const struct result            *first = comparison->first, *second = comparison->second;
-    if (result_is_predicted(first) && result_is_predicted(second)) {
-        html_print(file, "Both are predictions, with errors of +-%.1f %% and +-%.1f %%.%s", first->expectation.percent,
-                   second->expectation.percent,
-                   fabs(step->relative) < fmax(first->expectation.percent, second->expectation.percent) / 100
-                       ? " The difference is within this error: a run may order them differently."
-                       : "");
-    } else if (isnan(step->low)) {
-        fprintf(file, "There are too few steps for an interval.");
-    } else {
-        fprintf(file, "95 %% interval of the speed-up: %.3f to %.3f; noise limit %.1f %%.", step->low, step->high,
-                100 * step->margin);
+    const struct statistics_change *step = &comparison->step;
+    double first = comparison->first->expectation.percent, second = comparison->second->expectation.percent;
+    if (result_is_predicted(comparison->first) && result_is_predicted(comparison->second) && !isnan(first + second)) {
+        fprintf(file, "Both are predictions, with errors of +-%.1f %% and +-%.1f %%%s. ", first, second,
+                comparison_shares_errors(comparison) ? ", mostly shared" : "");
     }
+    fprintf(file, isnan(step->low) ? "Speed-up: %s." : "Interval of the speed-up, %s: %.3f to %.3f.",
+            comparison_interval(comparison), step->low, step->high);
+    fprintf(file, " Noise limit: %.1f %%.", 100 * step->margin);
 }
 
 static void write_answer(const struct comparison *comparison, FILE *file)
@@ -102,13 +97,8 @@ static void write_figures(const struct comparison *comparison, FILE *file)
         return;
     }
     fprintf(file, "<section class=figures>\n");
-    if (result_is_predicted(comparison->first) && result_is_predicted(comparison->second)) {
-        html_write_figure(file, speedup, "&times;", "Speed-up", "of two predictions");
-    } else if (isnan(step->low)) {
-        html_write_figure(file, speedup, "&times;", "Speed-up", "no confidence interval");
-    } else {
-        html_write_figure(file, speedup, "&times;", "Speed-up", "%.3f to %.3f", step->low, step->high);
-    }
+    html_write_figure(file, speedup, "&times;", "Speed-up", isnan(step->low) ? "%s" : "%s: %.3f to %.3f",
+                      comparison_interval(comparison), step->low, step->high);
     html_write_figure(file, report_number("%+.1f", 100 * step->relative), "%",
                       comparison->work != 1 ? "Time for equal tokens per device" : "Step time", "noise limit %.1f %%",
                       100 * step->margin);

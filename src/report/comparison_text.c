@@ -65,13 +65,17 @@ const char *comparison_verdict(const struct comparison *comparison)
 {
     bool is_predicted = result_is_predicted(comparison->first) && result_is_predicted(comparison->second);
     bool is_equal     = comparison->step.verdict == CHANGE_AMBIGUOUS || comparison->step.verdict == CHANGE_SAME;
-    return is_predicted && is_equal ? "equal within error" : statistics_change_names[comparison->step.verdict];
+    bool is_known     = !isnan(comparison->step.low);
+    return is_predicted && is_equal && is_known ? "equal within error"
+                                                : statistics_change_names[comparison->step.verdict];
 }
 
-// Names the source of the interval around the speed-up.
-static const char *name_interval(const struct comparison *comparison)
+const char *comparison_interval(const struct comparison *comparison)
 {
     bool first = result_is_predicted(comparison->first), second = result_is_predicted(comparison->second);
+    if (isnan(comparison->step.low)) {
+        return first || second ? "no prediction interval" : "too few steps for an interval";
+    }
     return first && second   ? "by the predictions"
            : first || second ? "by the prediction's range"
                              : "95% CI of the medians";
@@ -98,12 +102,8 @@ static void write_verdict(const struct comparison *comparison, FILE *file)
         return;
     }
     fprintf(file, "  speed-up %.3f", step->speedup);
-    if (isnan(step->low)) {
-        bool is_predicted = result_is_predicted(comparison->first) || result_is_predicted(comparison->second);
-        fprintf(file, "  (%s)", is_predicted ? "no prediction interval" : "too few steps for an interval");
-    } else {
-        fprintf(file, "  [%s: %.3f to %.3f]", name_interval(comparison), step->low, step->high);
-    }
+    fprintf(file, isnan(step->low) ? "  (%s)" : "  [%s: %.3f to %.3f]", comparison_interval(comparison), step->low,
+            step->high);
     fprintf(file, "  step time %+.1f%%; ", 100 * step->relative);
     if (step->is_short) {
         fprintf(file, "a verdict needs %d measured steps of each\n", CHANGE_COUNT_MIN);

@@ -83,9 +83,11 @@ double report_token_dollars(const struct result *result);
 void report_name_family(const char *kind, char *name, size_t bytes);
 bool report_computes(const char *kind);
 
-// comparison_verdict returns the verdict about the step time in words (comparison_text.c).
+// comparison_verdict returns the verdict about the step time in words. comparison_interval names the source of the
+// speed-up's interval, or the reason why there is none (comparison_text.c).
 struct comparison;
 const char *comparison_verdict(const struct comparison *comparison);
+const char *comparison_interval(const struct comparison *comparison);
 // Returns whether both results are predictions with the same profiles.
 bool comparison_shares_errors(const struct comparison *comparison);
 

@@ -206,6 +206,26 @@ Test(comparison, sets_predictions_against_each_other)
     }
 }
 
+// Predictions without an error estimate have no interval, so nothing is known to be equal or different.
+Test(comparison, decides_nothing_between_predictions_without_error)
+{
+    static char  *page;
+    static size_t bytes;
+    open_pair(1);
+    predict(&first, "h100-sxm", 7.2, NAN);
+    predict(&second, "h200", 2.4, NAN);
+
+    compare();
+    expect_line("\nAMBIGUOUS  speed-up 3.000  (no prediction interval)  step time -66.7%;");
+    FILE *file = open_memstream(&page, &bytes);
+    comparison_write_html(&comparison, 1, file);
+    fclose(file);
+    cr_expect_not_null(strstr(page, "<div class=\"verdict degraded\">ambiguous</div>"));
+    cr_expect_not_null(strstr(page, "<p>Speed-up: no prediction interval. Noise limit: 1.0 %.</p>"), "%s", page);
+    cr_expect_null(strstr(page, "nan %"));
+    free(page);
+}
+
 // Three repeats of a run are compared as one result. It has the median of the middle repeat, and an interval that
 // covers the three intervals.
 Test(comparison, takes_repeats_for_one_result)
