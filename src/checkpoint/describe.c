@@ -68,9 +68,6 @@ static void describe_own(json_t *json, const struct model_config *model)
     set_text(json, "activation", model_activation_names[model->activation]);
     set_text(json, "norm", model_norm_names[model->norm]);
     set_text(json, "positions", model_position_names[model->positions]);
-    if (model->positions == POSITIONS_LEARNED) {
-        set_count(json, "max_position_embeddings", model->max_positions);
-    }
     json_object_set_new(json, "embedding_multiplier", json_real(model->embedding_scale));
     json_object_set_new(json, "logit_scale", json_real(model->logit_scale));
     json_object_set_new(json, "rope_fraction", json_real(model->rope_fraction));
@@ -82,8 +79,6 @@ static void describe_own(json_t *json, const struct model_config *model)
         set_count(json, "sliding_window", model->window);
     }
     json_object_set_new(json, "attention_sinks", json_boolean(model->attention_sinks != 0));
-    json_object_set_new(json, "attention_bias", json_boolean(model->attention_bias != 0));
-    json_object_set_new(json, "mlp_bias", json_boolean(model->mlp_bias != 0));
     if (model->kv_rank > 0) {
         describe_latent(json, model);
     }
@@ -147,7 +142,7 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
     const int64_t original_context = 8192;    // constant of Llama 3.1's RoPE scaling
 
     json_t *json    = json_object();
-    int64_t context = sequence;
+    int64_t context = model->positions == POSITIONS_LEARNED ? model->max_positions : sequence;
     describe_family(json, model);
     set_count(json, "vocab_size", model->vocab);
     set_count(json, "hidden_size", model->hidden);
@@ -169,8 +164,8 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
         context = (int64_t)(model->rope_scaling * (double)original_context);
     }
     set_count(json, "max_position_embeddings", context);
-    json_object_set_new(json, "attention_bias", json_false());
-    json_object_set_new(json, "mlp_bias", json_false());
+    json_object_set_new(json, "attention_bias", json_boolean(model->attention_bias != 0));
+    json_object_set_new(json, "mlp_bias", json_boolean(model->mlp_bias != 0));
     json_object_set_new(json, "tie_word_embeddings", json_boolean(model->tied != 0));
     set_text(json, "torch_dtype", format == FORMAT_BF16 ? "bfloat16" : "float32");
     return json;

@@ -314,6 +314,8 @@ Test(checkpoint, describes_models_with_experts_and_other_families)
          " embedding_scale 78.5; logit_scale 0.25",
          "{\"architectures\": [\"GswbenchForCausalLM\"], \"activation\": \"relu2\", \"norm\": \"layernorm1p\","
          " \"rope_fraction\": 0.5, \"embedding_multiplier\": 78.5, \"logit_scale\": 0.25, \"num_experts_per_tok\": 2}"},
+        {"family gswbench; positions learned; max_positions 32; attention_bias yes; mlp_bias yes",
+         "{\"positions\": \"learned\", \"max_position_embeddings\": 32, \"attention_bias\": true, \"mlp_bias\": true}"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tiny tiny = tiny_of(cases[i].model);
