@@ -439,7 +439,7 @@ void document_parse(struct document *document, const char *path, const char *tex
     if (bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
         text += 3;
     }
-    const char *format = foreign_format(document, text, bytes);
+    const char *format = foreign_format(document, text, (size_t)(end - text));
     if (format != NULL) {
         if (strcmp(format, "YAML") == 0) {
             document_error(document,
