@@ -72,7 +72,7 @@ void comparison_init(struct comparison *comparison, const struct result *first, 
 void comparison_free(struct comparison *comparison);
 
 // Merges repeated runs of one configuration: returns the run with the middle median step time, with its confidence
-// interval and noise widened to cover all runs.
+// interval and noise widened to cover all runs, and the worst of their verdicts.
 struct result *comparison_join(struct result *runs, int64_t count, struct comparison_repeats *repeats);
 
 // Returns EXIT_COMPARE if the results are not comparable, with the settings that prevent it, else OK.

@@ -384,6 +384,7 @@ struct result *comparison_join(struct result *runs, int64_t count, struct compar
         step->error                    = fmax(step->error, other->error);
         step->swing                    = fmax(step->swing, other->swing);
         step->count                    = step->count < other->count ? step->count : other->count;
+        middle->verdict                = middle->verdict > runs[i].verdict ? middle->verdict : runs[i].verdict;
     }
     return middle;
 }

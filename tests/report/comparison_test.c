@@ -239,10 +239,12 @@ Test(comparison, takes_repeats_for_one_result)
             runs[i].steps[step].seconds *= shares[i];
         }
         result_derive(&runs[i]);
+        runs[i].verdict = i == 0 ? VERDICT_DEGRADED : VERDICT_VALID;
     }
 
     const struct result *middle = comparison_join(runs, 3, &repeats);
 
+    cr_expect_eq(middle->verdict, VERDICT_DEGRADED);    // compare refuses it without --force
     cr_expect_float_eq(middle->figures.step.median, 6.999, 1e-9);
     cr_expect_float_eq(middle->figures.step.low, 0.98 * 6.999, 5e-3);
     cr_expect_float_eq(middle->figures.step.high, 1.02 * 6.999, 5e-3);
