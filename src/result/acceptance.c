@@ -75,7 +75,7 @@ void result_accept(struct result *result)
         bool is_invalid = result->verdict == VERDICT_INVALID;
         decide(result, is_invalid ? ACCEPTANCE_REFUSE : ACCEPTANCE_CANNOT_TELL, "the run is %s: %.400s",
                is_invalid ? "INVALID" : result_verdict_names[result->verdict], find_message(result));
-    } else if (isnan(acceptance->expected_seconds)) {
+    } else if (isnan(acceptance->expected_seconds + acceptance->percent)) {
         decide(result, ACCEPTANCE_CANNOT_TELL, "no published or predicted step time for this job on this machine");
     } else if (acceptance->percent > percent_max) {
         decide(result, ACCEPTANCE_CANNOT_TELL, "the %s step time is uncertain by %.1f %%, more than %.0f %%",

@@ -79,6 +79,9 @@ Test(acceptance, cannot_tell_without_a_row_with_a_wide_one_or_with_few_steps)
     few.figures.step.low = few.figures.step.high = NAN;
 
     expect(unknown, ACCEPTANCE_CANNOT_TELL, 15, "no published or predicted step time for this job on this machine");
+    unknown                    = run_of(10.0);
+    unknown.acceptance.percent = NAN;
+    expect(unknown, ACCEPTANCE_CANNOT_TELL, 15, "no published or predicted step time for this job on this machine");
     expect(wide, ACCEPTANCE_CANNOT_TELL, 15, "the predicted step time is uncertain by 15.5 %, more than 15 %");
     expect(few, ACCEPTANCE_CANNOT_TELL, 15, "fewer than 6 steps were measured");
 }
