@@ -45,6 +45,9 @@ Test(report_end, has_the_figures_in_the_order_of_their_worth)
     expect_in(report_write_end, "expected        6.500 s    +-2.4 %: we take 7.7 % longer\n");
     result.ranks[1].excess_low = 0.05;
     expect_in(report_write_end, "slowest rank    1 (dgx-02), computes 6.2 % longer than the median\n");
+    result.published_peak = 989.5e12;
+    result_derive(&result);
+    expect_in(report_write_end, "convention, of 989.5 TFLOP/s\n");
 }
 
 // 64 GPUs at $3.6 per hour cost $0.064 per second, and a million tokens take 13.3495 seconds.
