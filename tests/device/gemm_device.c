@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/cuda/gemm.h"
 #include "buffers.h"
 #include "device.h"
 #include "op_compare.h"
@@ -125,9 +126,26 @@ static void count_descriptions(void)
     emulator_descriptions(&made, &kept);
     report(kept == 0, "none is left");
 }
-#else
-static void count_descriptions(void)
+
+// Prepares a GEMM twice. The first time cuBLASLt has no algorithm for it. The second time an algorithm must be
+// selected.
+static void prepare_again(void)
 {
+    struct backend         device;
+    const struct prepared *prepared;
+    const struct op_case  *test = &cases[GEMMS - 1];
+    struct op              op   = complete_op(test);
+    struct buffer          operands[OP_OPERANDS];
+    make_operands(NULL, test, &op, 1, operands);
+    device_check(backend_open(&device, "cuda", &device_setup));
+    setenv("FAKE_CUBLASLT", "refuse", 1);
+    status refused = backend_prepare(&device, &op, operands, &prepared);
+    unsetenv("FAKE_CUBLASLT");
+    report(failed(&refused) && prepared == NULL, "a GEMM without an algorithm is refused");
+    device_check(backend_prepare(&device, &op, operands, &prepared));
+    report(((const struct gemm *)prepared)->algorithm.data[0] == 1, "another attempt selects an algorithm");
+    free_buffers(operands);
+    backend_close(&device);
 }
 #endif
 
@@ -156,7 +174,10 @@ int main(void)
         free(timed[i].data);
         free(remembered[i].data);
     }
+#ifdef GSWBENCH_EMULATED
     count_descriptions();
+    prepare_again();
+#endif
     snprintf(path, sizeof(path), "%s/gemm.txt", folder);
     unlink(path);
     rmdir(folder);

@@ -429,11 +429,15 @@ status cuda_gemm_prepare(struct backend *backend, const struct op *op, const str
     struct gemm    *gemm = find(cuda, &key);
     if (gemm == NULL) {
         TRY(check_device(cuda, &key));
-        gemm               = gemm_create(cuda, &key);
+        gemm          = gemm_create(cuda, &key);
+        status chosen = choose_algorithm(cuda, gemm);
+        if (failed(&chosen)) {
+            gemm_free(&cuda->gemms->blas, gemm);
+            return chosen;
+        }
         gemm->prepared.run = run_prepared;
         gemm->next         = cuda->gemms->list;
         cuda->gemms->list  = gemm;
-        TRY(choose_algorithm(cuda, gemm));
     }
     *prepared = &gemm->prepared;
     return OK;
