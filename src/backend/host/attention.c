@@ -45,7 +45,7 @@ static int64_t width_of_pair(const struct attention_shape *shape)
 
 static int64_t larger_width(const struct attention_shape *shape)
 {
-    return width_of_pair(shape) - host_minimum(shape->head_dim, attention_value_dim(shape));
+    return width_of_pair(shape) - number_min(shape->head_dim, attention_value_dim(shape));
 }
 
 static int64_t forward_floats(const struct op *op)
@@ -101,7 +101,7 @@ static struct view rows_of_head(const struct attention_shape *shape, int64_t tok
 static struct block open_block(const struct head *head, int64_t query_head, int64_t first)
 {
     const struct attention_shape *shape = head->shape;
-    int64_t      rows = host_minimum(BLOCK, shape->sequence - first), token = head->batch * shape->sequence + first;
+    int64_t      rows = number_min(BLOCK, shape->sequence - first), token = head->batch * shape->sequence + first;
     struct block block = {.first = first, .keys = shape->causal ? shape->earlier + first + rows : keys_of(shape)};
     int64_t      begin = shape->earlier + first + 1 - shape->window;
     if (shape->sloped_heads > 0) {

@@ -104,7 +104,7 @@ int64_t host_blas_reserve(int threads)
     }
     pthread_mutex_lock(&mutex);
     promised += bytes;
-    int64_t left = (int64_t)limit.rlim_cur - mapped_bytes() - (promised > reused ? promised - reused : 0);
+    int64_t left = (int64_t)limit.rlim_cur - mapped_bytes() - number_max(promised - reused, 0);
     pthread_mutex_unlock(&mutex);
     if (left < 0) {
         FATAL(EXIT_MEMORY,
@@ -119,7 +119,7 @@ int64_t host_blas_reserve(int threads)
 void host_blas_release(int64_t bytes)
 {
     pthread_mutex_lock(&mutex);
-    reused = promised > reused ? promised : reused;
+    reused = number_max(reused, promised);
     promised -= bytes;
     pthread_mutex_unlock(&mutex);
 }

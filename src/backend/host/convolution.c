@@ -27,7 +27,7 @@ static void block_open(struct block *block, const struct mamba_shape *shape, int
                        const struct buffer *bias)
 {
     *block             = (struct block){.shape = shape, .channel = index * BLOCK};
-    block->count       = host_minimum(BLOCK, mamba_channels(shape) - block->channel);
+    block->count       = number_min(BLOCK, mamba_channels(shape) - block->channel);
     int64_t      count = block->count * shape->taps;
     const float *w     = row_read(weight, block->channel * shape->taps, count, block->weight);
     const float *b     = row_read(bias, block->channel, block->count, block->bias);

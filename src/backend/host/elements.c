@@ -31,7 +31,7 @@ static void cast_chunks(const struct loop *loop, int64_t first, int64_t last, in
     float               *space = host_space(loop, thread);
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t at    = chunk * CHUNK;
-        int64_t count = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
+        int64_t count = number_min(CHUNK, loop->op->shape.elements.elements - at);
         row_store(out, at, count, row_read(in, at, count, space), loop->op->accumulates);
     }
 }
@@ -55,9 +55,9 @@ static void magnitude_parts(const struct loop *loop, int64_t first, int64_t last
     float               *space = host_space(loop, thread), *maxima = host_shared(loop->host, loop->op);
     for (int64_t part = first; part < last; part++) {
         float   largest = 0;
-        int64_t end     = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
+        int64_t end     = number_min(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
         for (int64_t at = chunks * part / HOST_PARTS * CHUNK; at < end; at += CHUNK) {
-            int64_t count = host_minimum(CHUNK, end - at);
+            int64_t count = number_min(CHUNK, end - at);
             largest       = fmaxf(largest, row_magnitude(row_read(in, at, count, space), count));
         }
         maxima[part] = largest;
@@ -91,9 +91,9 @@ static void square_parts(const struct loop *loop, int64_t first, int64_t last, i
     float               *space = host_space(loop, thread);
     for (int64_t part = first; part < last; part++) {
         sums[part]  = 0;
-        int64_t end = host_minimum(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
+        int64_t end = number_min(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
         for (int64_t at = chunks * part / HOST_PARTS * CHUNK; at < end; at += CHUNK) {
-            int64_t count = host_minimum(CHUNK, end - at);
+            int64_t count = number_min(CHUNK, end - at);
             sums[part] += row_deviation(row_read(in, at, count, space), 0, count);
         }
     }
@@ -155,7 +155,7 @@ static void adamw_chunks(const struct loop *loop, int64_t first, int64_t last, i
     float                  *space     = host_space(loop, thread);
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t      at       = chunk * CHUNK;
-        int64_t      count    = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
+        int64_t      count    = number_min(CHUNK, loop->op->shape.elements.elements - at);
         const float *gradient = row_read(&loop->buffers[ADAMW_GRADIENT], at, count, space);
         float       *values   = read_for_update(master, at, count, space + CHUNK);
         float       *m        = read_for_update(first_moment, at, count, space + 2 * CHUNK);
@@ -192,7 +192,7 @@ static void momentum_chunks(const struct loop *loop, int64_t first, int64_t last
     float                decay = loop->op->shape.elements.factor;
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t      at       = chunk * CHUNK;
-        int64_t      count    = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
+        int64_t      count    = number_min(CHUNK, loop->op->shape.elements.elements - at);
         const float *gradient = row_read(&loop->buffers[MOMENTUM_GRADIENT], at, count, space);
         float       *m        = read_for_update(momentum, at, count, space + CHUNK);
         for (int64_t i = 0; i < count; i++) {
@@ -211,7 +211,7 @@ static void normalize_chunks(const struct loop *loop, int64_t first, int64_t las
     float  factor = arithmetic_normal_factor(*(const float *)loop->buffers[NORMALIZE_SUM].data);
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t at    = chunk * CHUNK;
-        int64_t count = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
+        int64_t count = number_min(CHUNK, loop->op->shape.elements.elements - at);
         memcpy(space + CHUNK, row_read(&loop->buffers[NORMALIZE_IN], at, count, space), (size_t)count * sizeof(*space));
         row_scale(space + CHUNK, count, factor);
         row_store(&loop->buffers[NORMALIZE_OUT], at, count, space + CHUNK, false);
@@ -229,7 +229,7 @@ static void muon_chunks(const struct loop *loop, int64_t first, int64_t last, in
     float  step = hyper[HYPER_LEARNING_RATE] * loop->op->shape.elements.factor;
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t      at     = chunk * CHUNK;
-        int64_t      count  = host_minimum(CHUNK, loop->op->shape.elements.elements - at);
+        int64_t      count  = number_min(CHUNK, loop->op->shape.elements.elements - at);
         const float *update = row_read(&loop->buffers[MUON_UPDATE], at, count, space);
         float       *values = read_for_update(kept, at, count, space + CHUNK);
         for (int64_t i = 0; i < count; i++) {

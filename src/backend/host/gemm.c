@@ -15,7 +15,7 @@ enum { MULTIPLE = 32, PARTS = 2 };
 static int64_t share(int64_t size, int64_t parts, int64_t part)
 {
     int64_t multiples = (size + MULTIPLE - 1) / MULTIPLE;
-    return host_minimum(size, multiples * part / parts * MULTIPLE);
+    return number_min(size, multiples * part / parts * MULTIPLE);
 }
 
 struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads, int64_t index)
@@ -44,8 +44,7 @@ static int64_t floats(const struct op *op)
 {
     (void)op;
     int64_t blocks = BLOCK_ROWS * BLOCK_DEPTH + BLOCK_DEPTH * BLOCK_COLUMNS + 2 * BLOCK_ROWS * BLOCK_COLUMNS;
-    int64_t tiled  = host_packed_floats();
-    return blocks > tiled ? blocks : tiled;
+    return number_max(blocks, host_packed_floats());
 }
 
 // Reads a block of an operand. block: rows and columns as the GEMM uses them. stored: row length in the buffer, where
@@ -96,7 +95,7 @@ static void scale_blocks(const struct loop *loop, bool is_a, const struct panel 
     for (int64_t i = 0; i < panel->rows && is_nv(loop); i++) {
         for (int64_t j = 0; j < panel->columns; j += SCALING_NV_BLOCK) {
             int64_t at    = scaling_inverse_at(SCALING_NV, is_a ? shape->m : shape->n, shape->k, row + i, k + j);
-            int64_t count = host_minimum(SCALING_NV_BLOCK, panel->columns - j);
+            int64_t count = number_min(SCALING_NV_BLOCK, panel->columns - j);
             row_scale(panel->data + i * panel->leading + j, count, factor_at(factors, at));
         }
     }
@@ -131,7 +130,7 @@ static void add_addend(const struct loop *loop, const struct rectangle *place, f
     for (int64_t row = 0; addend->data != NULL && row < place->rows; row++) {
         for (int64_t first = 0; first < place->columns; first += BLOCK_COLUMNS) {
             float        space[BLOCK_COLUMNS];
-            int64_t      count  = host_minimum(BLOCK_COLUMNS, place->columns - first);
+            int64_t      count  = number_min(BLOCK_COLUMNS, place->columns - first);
             int64_t      at     = (place->row + row) * shape->n + place->column + first;
             const float *values = row_read(addend, at, count, space);
             for (int64_t i = 0; i < count; i++) {
@@ -146,7 +145,7 @@ void host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, 
     const struct buffer *bias = &loop->buffers[GEMM_BIAS];
     for (int64_t first = 0; bias->data != NULL && first < place->columns; first += BLOCK_COLUMNS) {
         float        space[BLOCK_COLUMNS];
-        int64_t      count  = host_minimum(BLOCK_COLUMNS, place->columns - first);
+        int64_t      count  = number_min(BLOCK_COLUMNS, place->columns - first);
         const float *values = row_read(bias, place->column + first, count, space);
         for (int64_t row = 0; row < place->rows; row++) {
             for (int64_t i = 0; i < count; i++) {
@@ -168,7 +167,7 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
     struct panel to       = in_place ? panel_read(c, &place, c_space)
                                      : (struct panel){c_space, BLOCK_COLUMNS, block->rows, block->columns, false};
     for (int64_t k = 0; k < shape->k; k += depth) {
-        int64_t          length = host_minimum(depth, shape->k - k);
+        int64_t          length = number_min(depth, shape->k - k);
         float            keep   = k > 0 || (in_place && loop->op->accumulates) ? 1.0f : 0.0f;
         struct rectangle of_a = {block->row, k, block->rows, length}, of_b = {k, block->column, length, block->columns};
         struct panel     a =
@@ -193,7 +192,7 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
 static int64_t block_side(int64_t size, int64_t minimum, int64_t maximum)
 {
     int64_t half = (size + PARTS * MULTIPLE - 1) / (PARTS * MULTIPLE) * MULTIPLE;
-    return half < minimum ? minimum : host_minimum(maximum, half);
+    return half < minimum ? minimum : number_min(maximum, half);
 }
 
 // Returns the size of a block of C: half of each side of C, so that several threads get a block, within limits. Below
@@ -231,8 +230,8 @@ static void multiply_blocks(const struct loop *loop, int64_t first, int64_t last
     int64_t                  across  = count_blocks(shape->n, whole.columns);
     for (int64_t index = first; index < last; index++) {
         struct rectangle block = {.row = index / across * whole.rows, .column = index % across * whole.columns};
-        block.rows             = host_minimum(whole.rows, shape->m - block.row);
-        block.columns          = host_minimum(whole.columns, shape->n - block.column);
+        block.rows             = number_min(whole.rows, shape->m - block.row);
+        block.columns          = number_min(whole.columns, shape->n - block.column);
         multiply_block(loop, &block, depth, space);
     }
 }

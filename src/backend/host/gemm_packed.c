@@ -122,7 +122,7 @@ static uint32_t mask_of(int64_t elements)
 // Rounds a number of rows of A, or columns of B, up to pairs of panels, because the inner kernel uses two.
 static int64_t round_up(int64_t size)
 {
-    return (size + 2 * SIDE - 1) / (2 * SIDE) * (2 * SIDE);
+    return number_round_up(size, 2 * SIDE);
 }
 
 // Loads 16 words, from element `at` on, as fp32 or bf16. Elements that are not in the mask become zero.
@@ -406,9 +406,9 @@ static void multiply_packed(const struct work *work, const struct rectangle *par
         for (int64_t row = 0; row < part->rows; row += 2 * SIDE) {
             struct panel_pairs pairs = {work->packed_a + row / SIDE * stride, work->packed_b + column / SIDE * stride,
                                         range->tiles, stride, work->a.is_strided && !work->a.is_transposed};
-            struct rectangle place = {part->row + row, part->column + column, host_minimum(2 * SIDE, part->rows - row),
-                                      host_minimum(2 * SIDE, part->columns - column)};
-            float           *to    = c + row * BLOCK_COLUMNS + column;
+            struct rectangle   place = {part->row + row, part->column + column, number_min(2 * SIDE, part->rows - row),
+                                        number_min(2 * SIDE, part->columns - column)};
+            float             *to    = c + row * BLOCK_COLUMNS + column;
             if (has_parts) {
                 multiply_scaled(work, &place, range->k, &pairs, to);
             } else {
@@ -425,10 +425,10 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
     int64_t                  depth = tile_depth(work->a.buffer);
     int64_t step = host_gemm_scales_parts(loop) ? scaling_depth((enum scaling)shape->scaling_a) : DEPTH_TILES * depth;
     for (int64_t k = 0; k < shape->k; k += step) {
-        int64_t tiles = (host_minimum(step, shape->k - k) + depth - 1) / depth;
+        int64_t tiles = (number_min(step, shape->k - k) + depth - 1) / depth;
         pack(work->packed_b, &work->b, &(struct range){block->column, block->columns, k, tiles});
         for (int64_t row = 0; row < block->rows; row += PACKED_ROWS) {
-            struct range     range = {block->row + row, host_minimum(PACKED_ROWS, block->rows - row), k, tiles};
+            struct range     range = {block->row + row, number_min(PACKED_ROWS, block->rows - row), k, tiles};
             struct rectangle part  = {range.start, block->column, range.size, block->columns};
             pack(work->packed_a, &work->a, &range);
             multiply_packed(work, &part, &range, work->c + row * BLOCK_COLUMNS);
@@ -460,8 +460,8 @@ static void multiply_rectangles(const struct loop *loop, int64_t first, int64_t 
         for (int64_t row = 0; row < whole.rows; row += BLOCK_ROWS) {
             for (int64_t column = 0; column < whole.columns; column += BLOCK_COLUMNS) {
                 struct rectangle block = {whole.row + row, whole.column + column,
-                                          host_minimum(BLOCK_ROWS, whole.rows - row),
-                                          host_minimum(BLOCK_COLUMNS, whole.columns - column)};
+                                          number_min(BLOCK_ROWS, whole.rows - row),
+                                          number_min(BLOCK_COLUMNS, whole.columns - column)};
                 multiply_block(&work, &block);
             }
         }

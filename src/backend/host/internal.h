@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gswbench/backend.h"
+#include "gswbench/number.h"
 #include "pool.h"
 
 struct host {
@@ -99,8 +100,6 @@ struct panel panel_read(const struct buffer *buffer, const struct view *view, fl
 void panel_write(const struct buffer *buffer, const struct view *view, const struct panel *panel, bool accumulates);
 // Computes out = factor * a * b + keep * out with BLAS. If keep is 0, out is not read.
 void panel_multiply(const struct panel *out, const struct panel *a, const struct panel *b, float factor, float keep);
-
-int64_t host_minimum(int64_t a, int64_t b);
 
 // Returns the amax of a buffer. Overwrites HOST_PARTS floats of shared scratch, and CHUNK (elements.c) floats of each
 // thread.

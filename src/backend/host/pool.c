@@ -176,16 +176,11 @@ int64_t host_part_floats(const struct op *op)
     return 2 * HOST_PARTS;
 }
 
-static int64_t whole_lines(int64_t count)
-{
-    return (count + FLOATS_PER_LINE - 1) / FLOATS_PER_LINE * FLOATS_PER_LINE;
-}
-
 // Returns the floats of scratch of this number of threads.
 static int64_t thread_floats(const struct op *op, int threads)
 {
     const struct host_op *row = host_ops[op->kind];
-    return row->each != NULL ? threads * whole_lines(row->each(op)) : 0;
+    return row->each != NULL ? threads * number_round_up(row->each(op), FLOATS_PER_LINE) : 0;
 }
 
 void *host_space(const struct loop *loop, int thread)
@@ -201,7 +196,7 @@ void *host_shared(const struct host *host, const struct op *op)
 static int64_t scratch_floats(const struct host *host, const struct op *op)
 {
     const struct host_op *row    = host_ops[op->kind];
-    int64_t               shared = row->shared != NULL ? whole_lines(row->shared(op)) : 0;
+    int64_t               shared = row->shared != NULL ? number_round_up(row->shared(op), FLOATS_PER_LINE) : 0;
     return thread_floats(op, pool_threads(host->pool)) + shared;
 }
 
@@ -210,8 +205,7 @@ static int64_t scratch_floats(const struct host *host, const struct op *op)
 static int64_t floats_before_output(const struct host *host, const struct op *op)
 {
     struct op quantize = op_quantize_of(op);
-    int64_t   own = scratch_floats(host, op), others = scratch_floats(host, &quantize);
-    return own > others ? own : others;
+    return number_max(scratch_floats(host, op), scratch_floats(host, &quantize));
 }
 
 int64_t host_scratch_bytes(struct backend *backend, const struct op *op)

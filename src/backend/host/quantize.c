@@ -28,7 +28,7 @@ static struct panel transpose(const struct panel *tile, float *space)
 {
     enum { GROUP = 16 };
     for (int64_t group = 0; group < tile->rows; group += GROUP) {
-        int64_t end = host_minimum(group + GROUP, tile->rows);
+        int64_t end = number_min(group + GROUP, tile->rows);
         for (int64_t column = 0; column < tile->columns; column++) {
             for (int64_t row = group; row < end; row++) {
                 space[column * tile->rows + row] = tile->data[row * tile->leading + column];
@@ -89,7 +89,7 @@ static void store_blocks(const struct copy *copy, const struct panel *tile, int6
     for (int64_t i = 0; i < tile->rows; i++) {
         for (int64_t j = 0; j < tile->columns; j += SCALING_BLOCK) {
             const float *values = tile->data + i * tile->leading + j;
-            int64_t      count  = host_minimum(SCALING_BLOCK, tile->columns - j);
+            int64_t      count  = number_min(SCALING_BLOCK, tile->columns - j);
             float        scale  = scale_part(copy, row + i, column + j, row_magnitude(values, count));
             store_codes(&copy->codes, (row + i) * copy->columns + column + j, values, count, scale);
         }
@@ -110,7 +110,7 @@ static void scale_rows(const struct loop *loop, int64_t first, int64_t last, int
     for (int64_t row = first; row < last; row++) {
         float largest = 0;
         for (int64_t column = 0; column < copy.columns; column += TILE) {
-            int64_t      count = host_minimum(TILE, copy.columns - column);
+            int64_t      count = number_min(TILE, copy.columns - column);
             const float *chunk = row_read(&loop->buffers[QUANTIZE_IN], row * copy.columns + column, count, space);
             largest            = fmaxf(largest, row_magnitude(chunk, count));
         }
@@ -124,7 +124,7 @@ static void scale_columns(const struct loop *loop, int64_t first, int64_t last, 
     float            *space = host_space(loop, thread);
     for (int64_t strip = first; strip < last; strip++) {
         float   largest[SCALING_SIDE] = {0};
-        int64_t column = strip * SCALING_SIDE, count = host_minimum(SCALING_SIDE, copy.rows - column);
+        int64_t column = strip * SCALING_SIDE, count = number_min(SCALING_SIDE, copy.rows - column);
         for (int64_t row = 0; row < copy.columns; row++) {
             const float *values = row_read(&loop->buffers[QUANTIZE_IN], row * copy.rows + column, count, space);
             for (int64_t i = 0; i < count; i++) {
@@ -172,9 +172,8 @@ static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last,
     for (int64_t i = first; i < last; i++) {
         int64_t row       = i / scaling_sides(shape->columns) * SCALING_SIDE,
                 column    = i % scaling_sides(shape->columns) * SCALING_SIDE;
-        struct view  view = {row * shape->columns + column, shape->columns,
-                             host_minimum(SCALING_SIDE, shape->rows - row),
-                             host_minimum(SCALING_SIDE, shape->columns - column)};
+        struct view  view = {row * shape->columns + column, shape->columns, number_min(SCALING_SIDE, shape->rows - row),
+                             number_min(SCALING_SIDE, shape->columns - column)};
         struct panel tile = panel_read(&loop->buffers[QUANTIZE_IN], &view, space);
         if (copy.codes.data != NULL) {
             store_tile(&copy, &tile, row, column);
@@ -233,8 +232,8 @@ static void transpose_tiles(const struct loop *loop, int64_t first, int64_t last
     int64_t                  columns = tiles_of(shape->columns, TILE_COLUMNS);
     (void)thread;
     for (int64_t tile = first; tile < last; tile++) {
-        int64_t begin = tile / columns * TILE_ROWS, end = host_minimum(begin + TILE_ROWS, shape->rows);
-        int64_t left = tile % columns * TILE_COLUMNS, right = host_minimum(left + TILE_COLUMNS, shape->columns);
+        int64_t begin = tile / columns * TILE_ROWS, end = number_min(begin + TILE_ROWS, shape->rows);
+        int64_t left = tile % columns * TILE_COLUMNS, right = number_min(left + TILE_COLUMNS, shape->columns);
         for (int64_t row = begin; row < end; row++) {
             for (int64_t column = left; column < right; column++) {
                 out[column * shape->rows + row] = in[row * shape->columns + column];

@@ -45,7 +45,7 @@ static struct copy copy_of(const struct op *op, const struct buffer buffers[], b
 // Returns the number of values within the matrix.
 static int64_t read_block(const struct copy *copy, const struct panel *tile, int64_t row, int64_t column, float *values)
 {
-    int64_t end = copy->is_transposed ? tile->rows : tile->columns, count = host_minimum(BLOCK, end - column);
+    int64_t end = copy->is_transposed ? tile->rows : tile->columns, count = number_min(BLOCK, end - column);
     for (int64_t i = 0; i < BLOCK; i++) {
         int64_t at = copy->is_transposed ? (column + i) * tile->leading + row : row * tile->leading + column + i;
         values[i]  = i < count ? tile->data[at] : 0;
@@ -58,8 +58,8 @@ static int64_t read_block(const struct copy *copy, const struct panel *tile, int
 
 static void store_codes(const struct copy *copy, int64_t row, int64_t column, const float *values, float scale)
 {
-    int64_t  blocks = (copy->columns + BLOCK - 1) / BLOCK, count = host_minimum(BLOCK, copy->columns - column);
-    uint8_t *to               = (uint8_t *)copy->codes.data + (row * copy->columns + column) / 2;
+    int64_t             blocks = (copy->columns + BLOCK - 1) / BLOCK, count = number_min(BLOCK, copy->columns - column);
+    uint8_t            *to    = (uint8_t *)copy->codes.data + (row * copy->columns + column) / 2;
     struct random_block drawn = {{0}};
     uint8_t             codes[BLOCK];
     if (copy->is_stochastic) {
@@ -79,7 +79,7 @@ static void store_blocks(const struct copy *copy, const struct panel *tile, int6
                          int64_t first)
 {
     int64_t rows    = copy->is_transposed ? tile->columns : tile->rows,
-            columns = copy->is_transposed ? tile->rows : tile->columns, end = host_minimum(first + BLOCK, rows);
+            columns = copy->is_transposed ? tile->rows : tile->columns, end = number_min(first + BLOCK, rows);
     for (int64_t column = 0; column < columns; column += BLOCK) {
         float values[BLOCK][BLOCK], largest[BLOCK], all = 0;
         for (int64_t row = first; row < end; row++) {
@@ -103,8 +103,8 @@ static struct panel read_tile(const struct loop *loop, int64_t index, int64_t *r
     const struct quantize_shape *shape = &loop->op->shape.quantize;
     *row                               = index / scaling_sides(shape->columns) * STRIP;
     *column                            = index % scaling_sides(shape->columns) * STRIP;
-    struct view view = {*row * shape->columns + *column, shape->columns, host_minimum(STRIP, shape->rows - *row),
-                        host_minimum(STRIP, shape->columns - *column)};
+    struct view view = {*row * shape->columns + *column, shape->columns, number_min(STRIP, shape->rows - *row),
+                        number_min(STRIP, shape->columns - *column)};
     return panel_read(&loop->buffers[QUANTIZE_IN], &view, space);
 }
 

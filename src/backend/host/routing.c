@@ -51,7 +51,7 @@ static float scores_of(const struct routing_shape *shape, const float *logits, f
 static void find_largest(const float *values, int64_t count, int64_t wanted, int32_t *places)
 {
     for (int64_t at = 0; at < count; at++) {
-        int64_t place = host_minimum(at, wanted);
+        int64_t place = number_min(at, wanted);
         for (; place > 0 && values[at] > values[places[place - 1]]; place--) {
             if (place < wanted) {
                 places[place] = places[place - 1];
@@ -67,7 +67,7 @@ static void find_largest(const float *values, int64_t count, int64_t wanted, int
 // experts.
 static void keep_best_groups(const struct routing_shape *shape, float *values)
 {
-    int64_t experts = shape->experts / shape->groups, best_count = host_minimum(BEST_OF_GROUP, experts);
+    int64_t experts = shape->experts / shape->groups, best_count = number_min(BEST_OF_GROUP, experts);
     float   sums[GROUPS_MAX];
     int32_t kept[GROUPS_MAX], best[BEST_OF_GROUP];
     for (int64_t group = 0; group < shape->groups; group++) {

@@ -12,11 +12,6 @@ typedef float  lanes_float __attribute__((vector_size(32)));
 typedef double lanes_double __attribute__((vector_size(64)));
 enum { LANES = 8 };
 
-int64_t host_minimum(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 // Converts elements in bf16, FP8 or FP4 to fp32.
 static void widen(float *to, const struct buffer *from, int64_t at, int64_t count)
 {

@@ -36,7 +36,7 @@ enum { SUMS = sizeof(struct head_sums) / sizeof(float) };
 
 static int64_t chunk_of(const struct mamba_shape *shape)
 {
-    return host_minimum(shape->chunk, shape->sequence);
+    return number_min(shape->chunk, shape->sequence);
 }
 
 static int64_t count_chunks(const struct mamba_shape *shape)
@@ -174,7 +174,7 @@ static void open_chunk(struct head *head, int64_t chunk)
     double                    sum   = 0;
     head->chunk                     = chunk;
     head->first                     = chunk * shape->chunk;
-    set_count(head, host_minimum(shape->chunk, shape->sequence - head->first));
+    set_count(head, number_min(shape->chunk, shape->sequence - head->first));
     read_columns(head, &head->x, head->head * shape->head_dim);
     read_columns(head, &head->b, column_of_b(head));
     read_columns(head, &head->c, column_of_c(head));
