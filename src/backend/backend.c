@@ -202,43 +202,26 @@ static status check_device_op(const struct op *op, const struct buffer buffers[O
     return op->kind == OP_GEMM ? check_gemm(op, buffers) : OK;
 }
 
-// Limits of a backend. A backend that is not in `refusals` supports every op.
-struct refusal {
-    const char           *name;
-    bool                  lacks_fp32;    // attention in bf16 only
-    struct backend_widths widths;
-    status (*check)(const struct op *op, const struct buffer buffers[OP_OPERANDS]);    // NULL: supports every op
-};
-// cuDNN has the same maximum head dimension, ATTENTION_HEAD_MAX (https://docs.nvidia.com/cudnn/operations/Attention).
-// Its frontend refuses head dimensions that are not multiples of 8 (https://github.com/NVIDIA/cudnn-frontend).
-static const struct refusal refusals[] = {
-    {"cuda", true, {ATTENTION_HEAD_MAX, NORM_COLUMNS_MAX, SCAN_HEAD_MAX, SCAN_STATE_MAX, true}, check_device_op}};
-
-static const struct refusal *find(const char *name)
+static bool is_cuda(const char *name)
 {
-    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
-        if (strcmp(name, refusals[i].name) == 0) {
-            return &refusals[i];
-        }
-    }
-    return NULL;
+    return strcmp(name, "cuda") == 0;
 }
 
 bool backend_lacks_fp32(const char *name)
 {
-    const struct refusal *refusal = find(name);
-    return refusal != NULL && refusal->lacks_fp32;
+    return is_cuda(name);
 }
 
+// cuDNN has the same maximum head dimension, ATTENTION_HEAD_MAX (https://docs.nvidia.com/cudnn/operations/Attention).
+// Its frontend refuses head dimensions that are not multiples of 8 (https://github.com/NVIDIA/cudnn-frontend).
 struct backend_widths backend_widths(const char *name)
 {
-    const struct refusal *refusal = find(name);
-    return refusal != NULL ? refusal->widths
-                           : (struct backend_widths){INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, false};
+    return is_cuda(name)
+               ? (struct backend_widths){ATTENTION_HEAD_MAX, NORM_COLUMNS_MAX, SCAN_HEAD_MAX, SCAN_STATE_MAX, true}
+               : (struct backend_widths){INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, false};
 }
 
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    const struct refusal *refusal = find(name);
-    return refusal != NULL && refusal->check != NULL ? refusal->check(op, buffers) : OK;
+    return is_cuda(name) ? check_device_op(op, buffers) : OK;
 }
