@@ -89,7 +89,7 @@ void open_block(struct device_block *bench, struct device *device, const struct 
     data_initialise(bench->step, &bench->plan, 1);
     data_fill(bench->step, &bench->plan, DATA_UNIFORM, 1, 0);
     find_ops(bench);
-    device->backend.ops->choices->keep(&device->backend);    // so that a killed benchmark keeps its tuning
+    gemm_cache_keep(device->backend.ops->choices->cache(&device->backend));    // a killed benchmark keeps its tuning
 }
 
 void close_block(struct device_block *bench)

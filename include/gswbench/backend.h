@@ -109,18 +109,15 @@ struct backend_activity {
     void (*close)(struct backend *backend);
 };
 
-// Shares autotuning results between ranks. A problem is an op with its shape and formats. One rank times the candidate
-// algorithms of a problem, and the other ranks use its choice. The name of a problem contains the library version and
-// the device model.
+// For sharing autotuning results between ranks. A problem is an op with its shape and formats. One rank times the
+// candidate algorithms of a problem, and the other ranks use its choice. The name of a problem contains the library
+// version and the device model.
 struct backend_choices {
     // Writes the name of the problem that backend_prepare times for this op; "" if it times none.
     void (*name)(struct backend *backend, const struct op *op, const struct buffer *buffers,
                  char problem[GEMM_PROBLEM_BYTES]);
-    const struct gemm_choice *(*find)(struct backend *backend, const char *problem);    // NULL: not selected yet
-    // Receives another rank's choice. Call it before the op is prepared.
-    void (*take)(struct backend *backend, const struct gemm_choice *choice);
-    // Writes the cache file for later runs.
-    void (*keep)(struct backend *backend);
+    // Returns the choices so far. Add another rank's choice before the op is prepared.
+    struct gemm_cache *(*cache)(struct backend *backend);
 };
 
 // Name and version of a library or driver that a backend uses. A result notes if they differ between ranks.

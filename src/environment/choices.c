@@ -26,6 +26,11 @@ struct choices {
     int64_t                  width;
 };
 
+static struct gemm_cache *cache_of(const struct choices *choices)
+{
+    return choices->backend->ops->choices->cache(choices->backend);
+}
+
 static const struct problem *find_problem(const struct choices *choices, uint64_t hash)
 {
     for (int64_t i = 0; i < choices->count; i++) {
@@ -96,8 +101,7 @@ static struct answer *gather_answers(const struct choices *choices, uint64_t has
 {
     struct answer             own;
     const struct problem     *problem = find_problem(choices, hash);
-    const struct gemm_choice *chosen =
-        problem == NULL ? NULL : choices->backend->ops->choices->find(choices->backend, problem->name);
+    const struct gemm_choice *chosen  = problem == NULL ? NULL : gemm_cache_find(cache_of(choices), problem->name);
     memset(&own, 0, sizeof(own));
     if (chosen != NULL) {
         own.is_chosen = true;
@@ -127,7 +131,7 @@ static void take_choice(struct choices *choices, uint64_t hash, int owner)
 {
     struct answer *answers = gather_answers(choices, hash);
     if (owner != choices->comm->topology.rank && answers[owner].is_chosen) {
-        choices->backend->ops->choices->take(choices->backend, &answers[owner].choice);
+        gemm_cache_take(cache_of(choices), &answers[owner].choice);
     }
     free(answers);
 }
@@ -177,7 +181,7 @@ static void conclude(struct choices *choices)
     if (comm->topology.rank > 0) {
         comm->ops->barrier(comm);
     }
-    choices->backend->ops->choices->keep(choices->backend);
+    gemm_cache_keep(cache_of(choices));
     if (comm->topology.rank == 0) {
         comm->ops->barrier(comm);
     }

@@ -305,8 +305,6 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
              cuda->gemms->remembered, taken, cuda->gemms->cache.note[0] != '\0' ? "; " : "", cuda->gemms->cache.note);
 }
 
-// The following functions name, find and store autotuning results (GEMM algorithms and attention engines), which ranks
-// share. Ops without autotuning get an empty name.
 static void name_choice(struct backend *backend, const struct op *op, const struct buffer *buffers,
                         char problem[GEMM_PROBLEM_BYTES])
 {
@@ -322,26 +320,14 @@ static void name_choice(struct backend *backend, const struct op *op, const stru
     }
 }
 
-static const struct gemm_choice *find_choice(struct backend *backend, const char *problem)
+// Returns the cache of GEMM algorithms and attention engines.
+static struct gemm_cache *cache_of(struct backend *backend)
 {
     const struct cuda *cuda = backend->state;
-    return gemm_cache_find(&cuda->gemms->cache, problem);
+    return &cuda->gemms->cache;
 }
 
-static void take_choice(struct backend *backend, const struct gemm_choice *choice)
-{
-    const struct cuda *cuda = backend->state;
-    gemm_cache_take(&cuda->gemms->cache, choice);
-}
-
-static void keep_choice(struct backend *backend)
-{
-    const struct cuda *cuda = backend->state;
-    gemm_cache_keep(&cuda->gemms->cache);
-}
-
-static const struct backend_choices choices = {
-    .name = name_choice, .find = find_choice, .take = take_choice, .keep = keep_choice};
+static const struct backend_choices choices = {.name = name_choice, .cache = cache_of};
 
 const struct backend_ops backend_cuda = {
     .name            = "cuda",
