@@ -58,8 +58,7 @@ static int64_t max_scratch(struct cudnn_entry *entry)
     int64_t maximum = 0;
     for (int plan = 0; plan < cudnn_attention_plans(entry); plan++) {
         cudnn_attention_take(entry, plan);
-        int64_t bytes = cudnn_attention_scratch(entry);
-        maximum       = bytes > maximum ? bytes : maximum;
+        maximum = number_max(maximum, cudnn_attention_scratch(entry));
     }
     return maximum;
 }

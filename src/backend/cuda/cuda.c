@@ -6,7 +6,6 @@
 #include <cuda_profiler_api.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/number.h"
 #include "gemm.h"
 
 // Device memory that stays free. The CUDA runtime and libraries need it for kernels and workspaces that they load at
@@ -133,9 +132,11 @@ static void open_streams(struct cuda *cuda)
 
 static status cuda_open(struct backend *backend, const struct backend_setup *setup)
 {
-    int device = 0;
+    int         device = 0;
+    struct blas blas;
     TRY(check_queues());
     TRY(choose_device(setup->local_rank, &device));
+    TRY(blas_open(&blas));
     struct cuda *cuda = memory_allocate(sizeof(*cuda));
     backend->state    = cuda;
     cuda->number      = device;
@@ -147,7 +148,8 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
     cuda->device.check        = cuda_check;
     open_streams(cuda);
     cuda_attention_open(cuda, setup);
-    return gemms_open(cuda, setup);
+    gemms_open(cuda, setup, &blas);
+    return OK;
 }
 
 static void cuda_close(struct backend *backend)
@@ -195,7 +197,7 @@ static int64_t cuda_available_bytes(struct backend *backend)
     (void)backend;
     size_t available, total;
     CUDA_CHECK(cudaMemGetInfo(&available, &total));
-    return (int64_t)available > reserve_bytes ? (int64_t)available - reserve_bytes : 0;
+    return number_max((int64_t)available - reserve_bytes, 0);
 }
 
 // Copies and waits. The driver stages pageable host memory. A plain cudaMemcpy may return before the copy is complete,

@@ -14,12 +14,6 @@
 // Values that headers before CUDA 12.8 lack: an enumerator of cudaDataType_t, and a scale mode of cuBLASLt.
 enum { TYPE_E2M1 = 33, SCALE_VEC16_UE4M3 = 1 };
 
-// Returns the number of SMs for GEMMs, at least 1, after sm_margin SMs are left to communication.
-static int leave_processors(const struct cuda *cuda, int sm_margin)
-{
-    return sm_margin < cuda->device.processors ? cuda->device.processors - sm_margin : 1;
-}
-
 static void set_attribute(const struct blas *blas, const struct gemm *gemm, cublasLtMatmulDescAttributes_t attribute,
                           const void *value, size_t bytes)
 {
@@ -75,9 +69,9 @@ static void fill_bias(struct backend *backend, const struct op *op, const struct
 
 static struct gemm_key key_of(const struct backend *backend, const struct op *op, const struct buffer buffers[])
 {
-    const struct cuda *cuda      = backend->state;
-    int                sm_margin = backend->sm_margin;
-    bool               fills     = fills_bias(buffers);
+    const struct cuda *cuda  = backend->state;
+    int64_t            left  = number_max(cuda->device.processors - backend->sm_margin, 1);
+    bool               fills = fills_bias(buffers);
     return (struct gemm_key){.shape       = op->shape.gemm,
                              .a           = buffers[GEMM_A].format,
                              .b           = buffers[GEMM_B].format,
@@ -87,7 +81,7 @@ static struct gemm_key key_of(const struct backend *backend, const struct op *op
                              .sums_fast   = op->sums_fast,
                              .alignment   = {gemm_alignment(buffers[GEMM_A].data), gemm_alignment(buffers[GEMM_B].data),
                                              gemm_alignment(buffers[GEMM_C].data)},
-                             .processors  = sm_margin > 0 ? leave_processors(cuda, sm_margin) : 0};
+                             .processors  = backend->sm_margin > 0 ? (int)left : 0};
 }
 
 static struct gemm *find(const struct cuda *cuda, const struct gemm_key *key)
@@ -449,21 +443,20 @@ void device_gemm(struct backend *backend, const struct op *op, const struct buff
     FATAL(EXIT_INTERNAL, "the GEMM of %s was not prepared", op->tag.role);
 }
 
-status gemms_open(struct cuda *cuda, const struct backend_setup *setup)
+void gemms_open(struct cuda *cuda, const struct backend_setup *setup, const struct blas *blas)
 {
     struct cudaDeviceProp properties;
     CUDA_CHECK(cudaGetDeviceProperties(&properties, cuda->number));
     struct gemms *gemms     = memory_allocate(sizeof(*gemms));
     cuda->gemms             = gemms;
     gemms->is_deterministic = setup->is_deterministic;
+    gemms->blas             = *blas;
     memcpy(gemms->device, properties.name, sizeof(gemms->device));
-    TRY(blas_open(&gemms->blas));
     if (!setup->is_deterministic) {
         gemm_cache_open(&gemms->cache, setup->cache, setup->local_rank == 0);
     }
     CUDA_CHECK(cudaMalloc(&gemms->workspace, GEMM_WORKSPACE_BYTES + CUDA_ALIGNMENT));
     gemms->factors = (float *)(void *)((char *)gemms->workspace + GEMM_WORKSPACE_BYTES);
-    return OK;
 }
 
 void gemms_close(struct cuda *cuda)

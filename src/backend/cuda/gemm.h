@@ -32,8 +32,9 @@ struct gemms {
     int               timed, remembered, taken;    // GEMMs by origin of the algorithm; taken: from another rank
 };
 
-status gemms_open(struct cuda *cuda, const struct backend_setup *setup);
-void   gemms_close(struct cuda *cuda);
+// blas: an open library, which gemms_close closes.
+void gemms_open(struct cuda *cuda, const struct backend_setup *setup, const struct blas *blas);
+void gemms_close(struct cuda *cuda);
 
 // Operands of one run of a GEMM: device addresses of A, B, C and of the inverse scales of low-precision operands.
 struct gemm_operands {

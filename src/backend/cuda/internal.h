@@ -6,6 +6,7 @@
 
 #include "../device/internal.h"
 #include "gswbench/backend.h"
+#include "gswbench/number.h"
 
 struct cuda {
     struct device     device;        // state for the built-in kernels
@@ -23,7 +24,7 @@ enum { CUDA_ALIGNMENT = 256 };    // alignment of cudaMalloc
 // Rounds a size up to CUDA_ALIGNMENT, so that the next piece of a buffer is aligned.
 static inline int64_t cuda_align(int64_t bytes)
 {
-    return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
+    return number_round_up(bytes, CUDA_ALIGNMENT);
 }
 
 // Allocates device memory for trial runs before the first step; cudaFree frees it. If it does not fit, fails with

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Helpers of the cuda backend: error checks, capture state, memory for trials, and digests.
 #include "gswbench/fatal.h"
-#include "gswbench/number.h"
 #include "internal.h"
 #include "kernels/elements.h"
 

@@ -29,13 +29,6 @@ struct timing {
     float              times[GEMM_CANDIDATES][ROUNDS];    // milliseconds per run; NaN: does not run
 };
 
-static float milliseconds_between(cudaEvent_t begin, cudaEvent_t end)
-{
-    float milliseconds;
-    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, begin, end));
-    return milliseconds;
-}
-
 static int compare_times(const void *left, const void *right)
 {
     float a = *(const float *)left, b = *(const float *)right;
@@ -57,6 +50,7 @@ static void warm_up(const struct tune *tune, int candidate)
 static float time_runs(const struct timing *timing, int candidate)
 {
     const struct tune *tune = timing->tune;
+    float              milliseconds;
     CUDA_CHECK(cudaEventRecord(timing->begin, tune->stream));
     for (int i = 0; i < timing->runs; i++) {
         if (!tune->run(tune->work, candidate)) {
@@ -65,7 +59,8 @@ static float time_runs(const struct timing *timing, int candidate)
     }
     CUDA_CHECK(cudaEventRecord(timing->end, tune->stream));
     CUDA_CHECK(cudaStreamSynchronize(tune->stream));
-    return milliseconds_between(timing->begin, timing->end) / (float)timing->runs;
+    CUDA_CHECK(cudaEventElapsedTime(&milliseconds, timing->begin, timing->end));
+    return milliseconds / (float)timing->runs;
 }
 
 // Returns the number of runs of a candidate between two events: 1, or for a short run the number that takes about four
