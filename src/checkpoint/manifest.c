@@ -159,6 +159,9 @@ static status check(const struct manifest *manifest, const char *path)
         manifest->origin.samples > maximum) {
         return fail_as(EXIT_CHECKPOINT, "%.600s: a step or number of samples below 0 or above %" PRId64, path, maximum);
     }
+    if (manifest->sequence < 1) {
+        return fail_as(EXIT_CHECKPOINT, "%.600s: a sequence of %" PRId64 " tokens", path, manifest->sequence);
+    }
     for (int64_t i = 0; i < manifest->file_count; i++) {
         TRY(check_file(&manifest->files[i], path));
     }

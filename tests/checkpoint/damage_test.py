@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 PROGRAM = os.environ["GSWBENCH"]
+XXH3 = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests/xxh3"
 FAULTY = pathlib.Path(os.environ["GSWBENCH_BINARY_DIR"]) / "tests/libfaulty_disk.so"
 ALL = "--all" in sys.argv
 UNUSABLE = 10
@@ -171,6 +172,16 @@ class Damage(unittest.TestCase):
             # The flipped bits above test the checksum of manifest.json, which covers its whole length.
             if name != "manifest.json":
                 self.damage(self.folder / name, [("cut off", raw[:place], "") for place in places])
+
+    def test_sequences_without_tokens_are_refused(self):
+        path = self.folder / "manifest.json"
+        raw = path.read_text()
+        for sequence in (0, -5):
+            changed = raw.replace(json.loads(raw)["xxh3"], "0" * 16).replace('"sequence":16', f'"sequence":{sequence}')
+            checksum = subprocess.run([XXH3], input=changed, capture_output=True, text=True, check=True).stdout.strip()
+            path.write_text(changed.replace("0" * 16, checksum, 1))
+            self.verify(self.folder, f"sequence {sequence}", f"manifest.json: a sequence of {sequence} tokens")
+        path.write_text(raw)
 
     def test_shards_that_are_exchanged_or_missing_are_found(self):
         one, two = sorted(self.folder.glob("rank-*"))
