@@ -189,6 +189,8 @@ static void write_repeat(const struct result *result, FILE *file)
             "<section class=card><h2>Repeat it <span class=soft>in the folder of this page</span></h2>\n<p><code>");
     if (result_is_predicted(result)) {
         html_print(file, "gswbench predict --config config.merged.ini --ranks %" PRId64, result->mesh.world);
+    } else if (result_is_simulated(result)) {
+        html_print(file, "gswbench run --config config.merged.ini --emulate %" PRId64, result->mesh.world);
     } else if (strcmp(result->communicator, "local") == 0) {
         html_print(file, "gswbench --config config.merged.ini --ranks %" PRId64 " --comm local", result->mesh.world);
     } else {

@@ -114,6 +114,7 @@ Test(report, says_that_an_emulation_is_one)
     expect_not_in(report_write_html, "<h2>Loss</h2>");
     expect_not_in(report_write_html, "<svg");
     expect_not_in(report_write_html, "<summary>Ranks</summary>");
+    expect_in(report_write_html, "<code>gswbench run --config config.merged.ini --emulate 64</code>");
 }
 
 Test(report, says_that_a_proxy_is_one)
