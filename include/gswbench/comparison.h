@@ -82,7 +82,7 @@ status comparison_check(const struct comparison *comparison);
 // decide, else OK. threshold: the same as in comparison_init.
 status comparison_gate(const struct comparison *comparison, double threshold);
 
-// Names the second result by the settings that differ from the first, truncated to `bytes`. Returns text.
+// Names the second result by the settings of the job that differ from the first, in at most `bytes`.
 const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes);
 
 // Write one comparison, or several with the same first result. For several, they add a table with a line per
@@ -97,8 +97,8 @@ extern const struct json_field comparison_fields[], comparisons_fields[];
 
 // Identifies a row; runs with equal keys are repeats.
 struct table_key {
-    char    config[64], precision[64], layout[96], device[64];
-    char    label[96];      // config; for a proxy model also its number of layers
+    char    config[128], precision[64], layout[96], device[64];
+    char    label[160];     // config; for a proxy model also its number of layers
     char    verdict[16];    // as in result_verdict_names
     char    variant[24];    // hash of the configuration, which is equal in repeats
     int64_t ranks, layers, sequence, global_batch;
@@ -138,7 +138,7 @@ extern const struct json_field table_fields[];
 // One run. A job is a config, a number of ranks and a precision. The change is relative to the previous run of the job.
 // If there is none, or it is not comparable, the change is NaN, and change_verdict says why.
 struct history_row {
-    char    config[64], precision[64], started[24], run_id[32], verdict[16];
+    char    config[128], precision[64], started[24], run_id[32], verdict[16];
     int64_t ranks;
     double  step_seconds, low, high;                      // median and its 95 % interval
     double  change, change_low, change_high;              // step time relative to the earlier run, minus 1

@@ -345,20 +345,29 @@ void comparison_free(struct comparison *comparison)
     *comparison = (struct comparison){0};
 }
 
-// Lists the settings of the job that differ, with the values of the second result: "parallel.tp 8, ranks 16". These are
-// the number of ranks, and all names with a dot. Names without a dot are facts of the machine.
-const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes)
+// Settings of the job are the number of ranks, and all names with a dot. Names without a dot are facts of the machine.
+void comparison_list_settings(const struct comparison *comparison, bool has_machine, char *text, size_t bytes)
 {
-    size_t used = 0;
-    text_copy(text, bytes, "no other setting");
+    static const char cut[] = "...";
+    size_t            used  = 0;
+    text[0]                 = '\0';
     for (int64_t i = 0; i < comparison->setting_count && used < bytes; i++) {
         const struct comparison_setting *setting = &comparison->settings[i];
-        if (strchr(setting->name, '.') != NULL || strcmp(setting->name, "ranks") == 0) {
+        bool is_of_job = strchr(setting->name, '.') != NULL || strcmp(setting->name, "ranks") == 0;
+        if (is_of_job || (has_machine && strcmp(setting->name, "verdict") != 0)) {
             used += (size_t)snprintf(text + used, bytes - used, "%s%s %s", used > 0 ? ", " : "", setting->name,
-                                     setting->second);
+                                     setting->second[0] != '\0' ? setting->second : "unset");
         }
     }
-    return text;
+    if (used >= bytes) {
+        text_copy(text + bytes - sizeof(cut), sizeof(cut), cut);
+    }
+}
+
+const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes)
+{
+    comparison_list_settings(comparison, false, text, bytes);
+    return text[0] != '\0' ? text : "no other setting";
 }
 
 static int by_median(const void *a, const void *b)

@@ -38,19 +38,6 @@ static int by_job_and_time(const void *a, const void *b)
     return order != 0 ? order : strcmp((*one)->run_id, (*other)->run_id);
 }
 
-// Lists the settings that changed, with their new values: "parallel.tp 4, version 0.2.0".
-static void list_settings(const struct comparison *comparison, char *text, size_t bytes)
-{
-    size_t used = 0;
-    for (int64_t i = 0; i < comparison->setting_count && used < bytes; i++) {
-        const struct comparison_setting *setting = &comparison->settings[i];
-        if (strcmp(setting->name, "verdict") != 0) {
-            used += (size_t)snprintf(text + used, bytes - used, "%s%s %s", used > 0 ? ", " : "", setting->name,
-                                     setting->second[0] != '\0' ? setting->second : "unset");
-        }
-    }
-}
-
 static void compare_runs(struct history_row *row, const struct result *earlier, const struct result *later, bool force)
 {
     struct comparison               comparison;
@@ -64,7 +51,7 @@ static void compare_runs(struct history_row *row, const struct result *earlier, 
         row->change_low  = 1.0 / step->high - 1.0;
         row->change_high = 1.0 / step->low - 1.0;
     }
-    list_settings(&comparison, row->changed_settings, sizeof(row->changed_settings));
+    comparison_list_settings(&comparison, true, row->changed_settings, sizeof(row->changed_settings));
     comparison_free(&comparison);
 }
 

@@ -88,6 +88,9 @@ bool report_computes(const char *kind);
 struct comparison;
 const char *comparison_verdict(const struct comparison *comparison);
 const char *comparison_interval(const struct comparison *comparison);
+// Lists the settings of the job that differ, with the values of the second result: "parallel.tp 8, ranks 16". With
+// has_machine, lists versions and facts of the machine, too. A list that does not fit ends with "..." (comparison.c).
+void comparison_list_settings(const struct comparison *comparison, bool has_machine, char *text, size_t bytes);
 // Returns whether both results are predictions with the same profiles.
 bool comparison_shares_errors(const struct comparison *comparison);
 

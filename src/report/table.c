@@ -261,7 +261,7 @@ void table_write_html(const struct table *table, FILE *file)
     const struct table_row *best = find_best(table);
     struct grid_column      titles[COLUMNS];
     struct grid             grid;
-    char                    answer[256], subtitle[96], detail[96] = "";
+    char                    answer[320], subtitle[96], detail[96] = "";
     fill(&grid, titles, table);
     if (isnan(best->step_seconds)) {
         snprintf(answer, sizeof(answer), "No run has a measured step");

@@ -206,6 +206,18 @@ Test(comparison, sets_predictions_against_each_other)
     }
 }
 
+Test(comparison, names_the_second_result_by_settings_that_fit)
+{
+    char name[40];
+    open_pair(1);
+    set_both("parallel.tp", "1", "8");
+    result_add_entry(&first.config, &first.config_count, "run.sm_margin", "4");
+
+    compare();
+    cr_expect_str_eq(comparison_name(&comparison, name, sizeof(name)), "parallel.tp 8, run.sm_margin unset");
+    cr_expect_str_eq(comparison_name(&comparison, name, 30), "parallel.tp 8, run.sm_marg...");
+}
+
 // Predictions without an error estimate have no interval, so nothing is known to be equal or different.
 Test(comparison, decides_nothing_between_predictions_without_error)
 {

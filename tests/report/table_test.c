@@ -94,6 +94,27 @@ Test(table, keeps_machines_precisions_and_options_apart)
     table_free(&table);
 }
 
+// Configurations may have names of 127 bytes. They are different jobs, even if they differ only in the last byte.
+Test(table, keeps_configurations_with_long_names_apart)
+{
+    struct result result;
+    char          name[128];
+    fixture_open(&result);
+    memset(name, 'n', sizeof(name));
+    name[127] = '\0';
+    for (int i = 0; i < 2; i++) {
+        name[126] = i == 0 ? 'a' : 'b';
+        text_copy(result.config_name, sizeof(result.config_name), name);
+        result.mesh.world = 64 << i;
+        table_add(&table, &result);
+    }
+    result_free(&result);
+    table_finish(&table);
+    cr_expect(isnan(table.rows[1].efficiency));
+    expect_line(grid_write_csv, name);
+    table_free(&table);
+}
+
 Test(table, says_nothing_of_what_is_not_known)
 {
     add(128, 10.0);
