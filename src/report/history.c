@@ -177,9 +177,9 @@ static const struct json_field rows[] = {
     ROW_TEXT(history_row, "run_id", run_id),
     ROW_TEXT(history_row, "verdict", verdict),
     ROW_REAL(history_row, "step_s", step_seconds),
-    JSON_FIELD(history_row, JSON_FIELD_INTERVAL, "ci95", low),
+    ROW_INTERVAL(history_row, "ci95", low),
     ROW_REAL(history_row, "change", change),
-    JSON_FIELD(history_row, JSON_FIELD_INTERVAL, "change_ci95", change_low),
+    ROW_INTERVAL(history_row, "change_ci95", change_low),
     ROW_TEXT(history_row, "change_verdict", change_verdict),
     ROW_TEXT(history_row, "changed_settings", changed_settings),
     JSON_END

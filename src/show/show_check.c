@@ -158,16 +158,12 @@ struct described_check {
 };
 
 // clang-format off
-#define FIELD(kind, key, field)    JSON_FIELD(described_check, kind, key, field)
-#define OF_PLAN(kind, key, field)  JSON_FIELD(proved_job, kind, key, field)
-#define VERIFIED(key, field)       OF_PLAN(JSON_FIELD_INTEGER, key, proof.field)
-
 static const struct json_field verified[] = {
-    VERIFIED("ranks", world),
-    VERIFIED("built", built),
-    VERIFIED("distinct", distinct),
-    VERIFIED("ops", ops),
-    VERIFIED("transfers", communications),
+    ROW_INTEGER(proved_job, "ranks", proof.world),
+    ROW_INTEGER(proved_job, "built", proof.built),
+    ROW_INTEGER(proved_job, "distinct", proof.distinct),
+    ROW_INTEGER(proved_job, "ops", proof.ops),
+    ROW_INTEGER(proved_job, "transfers", proof.communications),
     JSON_END
 };
 static const struct json_field fits[] = {
@@ -176,45 +172,45 @@ static const struct json_field fits[] = {
     JSON_END
 };
 static const struct json_field plan[] = {
-    OF_PLAN(JSON_FIELD_INTEGER, "ops", proof.largest_ops),
-    OF_PLAN(JSON_FIELD_INTEGER, "total_bytes", proof.largest_bytes),
+    ROW_INTEGER(proved_job, "ops", proof.largest_ops),
+    ROW_INTEGER(proved_job, "total_bytes", proof.largest_bytes),
     JSON_MEMBER(proved_job, "storage_bytes", proof.largest_storage_bytes, plan_storage_fields),
-    OF_PLAN(JSON_FIELD_INTEGER, "quantized_bytes", proof.largest_quantized_bytes),
-    OF_PLAN(JSON_FIELD_INTEGER, "connection_bytes", connection_bytes),
-    OF_PLAN(JSON_FIELD_TEXT, "ctas_warning", excess),
-    OF_PLAN(JSON_FIELD_INTEGER, "program_bytes", program_bytes),
+    ROW_INTEGER(proved_job, "quantized_bytes", proof.largest_quantized_bytes),
+    ROW_INTEGER(proved_job, "connection_bytes", connection_bytes),
+    ROW_TEXT(proved_job, "ctas_warning", excess),
+    ROW_INTEGER(proved_job, "program_bytes", program_bytes),
     JSON_OBJECT("fits", fits),
     JSON_OBJECT("verified", verified),
     JSON_END
 };
 static const struct json_field batch[] = {
-    FIELD(JSON_FIELD_INTEGER, "sequence", row.job.config.train.sequence),
-    FIELD(JSON_FIELD_INTEGER, "micro_batch", row.job.config.train.micro_batch),
-    FIELD(JSON_FIELD_INTEGER, "accumulation", row.job.config.train.accumulation),
-    FIELD(JSON_FIELD_INTEGER, "global_batch", row.job.config.train.global_batch),
+    ROW_INTEGER(described_check, "sequence", row.job.config.train.sequence),
+    ROW_INTEGER(described_check, "micro_batch", row.job.config.train.micro_batch),
+    ROW_INTEGER(described_check, "accumulation", row.job.config.train.accumulation),
+    ROW_INTEGER(described_check, "global_batch", row.job.config.train.global_batch),
     JSON_END
 };
 static const struct json_field published[] = {
-    FIELD(JSON_FIELD_TEXT, "source", row.job.config.published.source),
-    FIELD(JSON_FIELD_REAL, "step_s", step_seconds),
-    FIELD(JSON_FIELD_REAL, "mfu", mfu),
-    FIELD(JSON_FIELD_REAL, "derived_mfu", row.published_mfu),
-    FIELD(JSON_FIELD_REAL, "derived_tokens_per_s", row.published_tokens),
+    ROW_TEXT(described_check, "source", row.job.config.published.source),
+    ROW_REAL(described_check, "step_s", step_seconds),
+    ROW_REAL(described_check, "mfu", mfu),
+    ROW_REAL(described_check, "derived_mfu", row.published_mfu),
+    ROW_REAL(described_check, "derived_tokens_per_s", row.published_tokens),
     JSON_END
 };
 static const struct json_field row_fields[] = {
-    FIELD(JSON_FIELD_INTEGER, "ranks", row.job.request.mesh.world),
+    ROW_INTEGER(described_check, "ranks", row.job.request.mesh.world),
     JSON_CHOICE(described_check, "precision", row.job.config.precision.compute, precision_compute_names),
-    FIELD(JSON_FIELD_INTEGER, "layers", row.job.config.model.layers),
-    FIELD(JSON_FIELD_INTEGER, "parameters", parameters),
-    FIELD(JSON_FIELD_INTEGER, "active_parameters", active_parameters),
+    ROW_INTEGER(described_check, "layers", row.job.config.model.layers),
+    ROW_INTEGER(described_check, "parameters", parameters),
+    ROW_INTEGER(described_check, "active_parameters", active_parameters),
     JSON_MEMBER(described_check, "flops_per_sequence", row.flops, model_flop_fields),
-    FIELD(JSON_FIELD_TEXT, "layout", row.layout),
+    ROW_TEXT(described_check, "layout", row.layout),
     JSON_OBJECT("batch", batch),
     JSON_OBJECT("published", published),
     JSON_REFERENCE(described_check, JSON_FIELD_TEXT, "warning", row.warning, NULL),
-    FIELD(JSON_FIELD_BOOLEAN, "supported", is_supported),
-    FIELD(JSON_FIELD_TEXT, "reason", row.job.support.text),
+    ROW_BOOLEAN(described_check, "supported", is_supported),
+    ROW_TEXT(described_check, "reason", row.job.support.text),
     JSON_REFERENCE(described_check, JSON_FIELD_OBJECT, "plan", plan, plan),
     JSON_END
 };

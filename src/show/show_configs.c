@@ -16,19 +16,19 @@ struct configs_document {
 static const struct json_field row_fields[] = {
     JSON_REFERENCE(shown_row, JSON_FIELD_INTEGER, "ranks", ranks, NULL),
     JSON_CHOICE(shown_row, "precision", job.config.precision.compute, precision_compute_names),
-    JSON_FIELD(shown_row, JSON_FIELD_TEXT, "gpu", job.config.hardware.profile),
-    JSON_FIELD(shown_row, JSON_FIELD_TEXT, "model", job.config.model.preset),
-    JSON_FIELD(shown_row, JSON_FIELD_TEXT, "variant", job.config.published.variant),
-    JSON_FIELD(shown_row, JSON_FIELD_INTEGER, "layers", job.config.model.layers),
-    JSON_FIELD(shown_row, JSON_FIELD_TEXT, "layout", layout),
-    JSON_FIELD(shown_row, JSON_FIELD_REAL, "published_step_s", published_seconds),
-    JSON_FIELD(shown_row, JSON_FIELD_BOOLEAN, "supported", is_supported),
-    JSON_FIELD(shown_row, JSON_FIELD_TEXT, "reason", job.support.text),
+    ROW_TEXT(shown_row, "gpu", job.config.hardware.profile),
+    ROW_TEXT(shown_row, "model", job.config.model.preset),
+    ROW_TEXT(shown_row, "variant", job.config.published.variant),
+    ROW_INTEGER(shown_row, "layers", job.config.model.layers),
+    ROW_TEXT(shown_row, "layout", layout),
+    ROW_REAL(shown_row, "published_step_s", published_seconds),
+    ROW_BOOLEAN(shown_row, "supported", is_supported),
+    ROW_TEXT(shown_row, "reason", job.support.text),
     JSON_END
 };
 static const struct json_field config_fields[] = {
     JSON_REFERENCE(shown_config, JSON_FIELD_TEXT, "name", name, NULL),
-    JSON_FIELD(shown_config, JSON_FIELD_BOOLEAN, "atlas", is_atlas),
+    ROW_BOOLEAN(shown_config, "atlas", is_atlas),
     JSON_LIST(shown_config, "rows", rows, row_count, sizeof(struct shown_row), row_fields),
     JSON_END
 };

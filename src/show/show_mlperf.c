@@ -100,36 +100,32 @@ void show_mlperf(const struct shown_mlperf *shown)
 }
 
 // clang-format off
-#define RUN(kind, key, field)   JSON_FIELD(described_run, JSON_FIELD_##kind, key, run.field)
-#define SHOWN(kind, key, field) JSON_FIELD(described, JSON_FIELD_##kind, key, shown.field)
-#define FIRST(kind, key, field) JSON_FIELD(described, JSON_FIELD_##kind, key, first.field)
-
 struct described_run {
     struct mlperf_log run;
     char              path[OUTPUT_PATH_BYTES];
 };
 static const struct json_field run_fields[] = {
     ROW_TEXT(described_run, "file", path),
-    RUN(TEXT, "status", status),
-    RUN(REAL, "step_s", step_seconds),
-    RUN(INTEGER, "steps", steps),
-    RUN(INTEGER, "intervals", intervals),
-    RUN(INTEGER, "steps_per_interval", steps_each),
-    RUN(BOOLEAN, "has_evaluations", has_evaluations),
-    RUN(REAL, "p95_over_median", spread),
-    RUN(INTEGER, "slow_phases", slow_phases),
-    RUN(INTEGER, "slow_after_starts", slow_after_starts),
-    RUN(INTEGER, "slow_steps", slow_steps),
-    RUN(REAL, "slow_s", slow_seconds),
-    RUN(REAL, "run_s", run_seconds),
+    ROW_TEXT(described_run, "status", run.status),
+    ROW_REAL(described_run, "step_s", run.step_seconds),
+    ROW_INTEGER(described_run, "steps", run.steps),
+    ROW_INTEGER(described_run, "intervals", run.intervals),
+    ROW_INTEGER(described_run, "steps_per_interval", run.steps_each),
+    ROW_BOOLEAN(described_run, "has_evaluations", run.has_evaluations),
+    ROW_REAL(described_run, "p95_over_median", run.spread),
+    ROW_INTEGER(described_run, "slow_phases", run.slow_phases),
+    ROW_INTEGER(described_run, "slow_after_starts", run.slow_after_starts),
+    ROW_INTEGER(described_run, "slow_steps", run.slow_steps),
+    ROW_REAL(described_run, "slow_s", run.slow_seconds),
+    ROW_REAL(described_run, "run_s", run.run_seconds),
     JSON_END
 };
 static const struct json_field predicted_fields[] = {
-    JSON_FIELD(predict_row, JSON_FIELD_TEXT, "config", job.config.name),
-    JSON_FIELD(predict_row, JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
-    JSON_FIELD(predict_row, JSON_FIELD_REAL, "step_s", prediction.step_seconds),
-    JSON_FIELD(predict_row, JSON_FIELD_REAL, "range_percent", range.percent),
-    JSON_FIELD(predict_row, JSON_FIELD_REAL, "published_step_s", published_seconds),
+    ROW_TEXT(predict_row, "config", job.config.name),
+    ROW_INTEGER(predict_row, "ranks", job.request.mesh.world),
+    ROW_REAL(predict_row, "step_s", prediction.step_seconds),
+    ROW_REAL(predict_row, "range_percent", range.percent),
+    ROW_REAL(predict_row, "published_step_s", published_seconds),
     JSON_END
 };
 struct described {
@@ -140,23 +136,23 @@ struct described {
 };
 const struct json_field show_mlperf_fields[] = {
     JSON_SCHEMA("gswbench.mlperf/1"),
-    FIRST(TEXT, "benchmark", benchmark),
-    FIRST(TEXT, "submitter", submitter),
-    FIRST(TEXT, "platform", platform),
-    SHOWN(INTEGER, "accelerators", accelerators),
-    FIRST(INTEGER, "global_batch", batch),
-    FIRST(INTEGER, "sequence", sequence),
-    FIRST(INTEGER, "accumulation", accumulation),
+    ROW_TEXT(described, "benchmark", first.benchmark),
+    ROW_TEXT(described, "submitter", first.submitter),
+    ROW_TEXT(described, "platform", first.platform),
+    ROW_INTEGER(described, "accelerators", shown.accelerators),
+    ROW_INTEGER(described, "global_batch", first.batch),
+    ROW_INTEGER(described, "sequence", first.sequence),
+    ROW_INTEGER(described, "accumulation", first.accumulation),
     JSON_LIST(described, "runs", runs, count, sizeof(struct described_run), run_fields),
-    SHOWN(REAL, "step_s", step_seconds),
-    SHOWN(REAL, "p95_over_median", spread),
-    SHOWN(REAL, "runs_percent", runs_percent),
-    SHOWN(REAL, "samples_per_s", samples_per_second),
-    SHOWN(REAL, "sequence_flops", flops),
-    SHOWN(REAL, "teraflops_per_accelerator", teraflops),
+    ROW_REAL(described, "step_s", shown.step_seconds),
+    ROW_REAL(described, "p95_over_median", shown.spread),
+    ROW_REAL(described, "runs_percent", shown.runs_percent),
+    ROW_REAL(described, "samples_per_s", shown.samples_per_second),
+    ROW_REAL(described, "sequence_flops", shown.flops),
+    ROW_REAL(described, "teraflops_per_accelerator", shown.teraflops),
     JSON_REFERENCE(described, JSON_FIELD_OBJECT, "predicted", shown.predicted, predicted_fields),
-    SHOWN(REAL, "predicted_percent", predicted_percent),
-    SHOWN(REAL, "published_percent", published_percent),
+    ROW_REAL(described, "predicted_percent", shown.predicted_percent),
+    ROW_REAL(described, "published_percent", shown.published_percent),
     JSON_END
 };
 // clang-format on

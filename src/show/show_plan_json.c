@@ -45,10 +45,6 @@ struct document {
 };
 
 // clang-format off
-#define OF_OP(kind, key, field)         JSON_FIELD(described_op, kind, key, field)
-#define OF_TENSOR(kind, key, field)     JSON_FIELD(described_tensor, kind, key, tensor.field)
-#define OF_CONNECTION(key, field)       JSON_FIELD(described_connection, JSON_FIELD_INTEGER, key, connection.field)
-#define OF_PLAN(key, field)             JSON_FIELD(document, JSON_FIELD_INTEGER, key, plan.field)
 #define NAME(owner, key, field)         JSON_REFERENCE(owner, JSON_FIELD_TEXT, key, field, NULL)
 
 static const struct json_field wait[] = { JSON_PLACE(JSON_FIELD_INTEGER, "", 0, sizeof(int32_t)), JSON_END };
@@ -62,12 +58,12 @@ static const struct json_field op_fields[] = {
     NAME(described_op, "kind", kind),
     NAME(described_op, "lane", stream),
     NAME(described_op, "phase", phase),
-    OF_OP(JSON_FIELD_INTEGER, "layer", op.tag.layer),
-    OF_OP(JSON_FIELD_INTEGER, "microbatch", op.tag.microbatch),
-    OF_OP(JSON_FIELD_INTEGER, "chunk", op.tag.chunk),
+    ROW_INTEGER(described_op, "layer", op.tag.layer),
+    ROW_INTEGER(described_op, "microbatch", op.tag.microbatch),
+    ROW_INTEGER(described_op, "chunk", op.tag.chunk),
     NAME(described_op, "role", op.tag.role),
-    OF_OP(JSON_FIELD_BOOLEAN, "accumulates", op.accumulates),
-    OF_OP(JSON_FIELD_REAL, "flops", flops),
+    ROW_BOOLEAN(described_op, "accumulates", op.accumulates),
+    ROW_REAL(described_op, "flops", flops),
     JSON_COUNTS(described_op, "shape", shape, shape_count),
     JSON_LIST(described_op, "operands", operands, operand_count, sizeof(struct operand), operand),
     JSON_LIST(described_op, "waits", waits, wait_count, sizeof(int32_t), wait),
@@ -75,41 +71,41 @@ static const struct json_field op_fields[] = {
 };
 static const struct json_field tensor_fields[] = {
     NAME(described_tensor, "name", tensor.name),
-    OF_TENSOR(JSON_FIELD_INTEGER, "layer", layer),
-    OF_TENSOR(JSON_FIELD_INTEGER, "microbatch", microbatch),
+    ROW_INTEGER(described_tensor, "layer", tensor.layer),
+    ROW_INTEGER(described_tensor, "microbatch", tensor.microbatch),
     NAME(described_tensor, "dtype", format),
     NAME(described_tensor, "storage", storage),
     JSON_LIST(described_tensor, "dims", dims, dim_count, sizeof(int64_t), size),
-    OF_TENSOR(JSON_FIELD_INTEGER, "offset", offset),
-    OF_TENSOR(JSON_FIELD_INTEGER, "bytes", bytes),
-    OF_TENSOR(JSON_FIELD_INTEGER, "first_op", first_op),
-    OF_TENSOR(JSON_FIELD_INTEGER, "last_op", last_op),
+    ROW_INTEGER(described_tensor, "offset", tensor.offset),
+    ROW_INTEGER(described_tensor, "bytes", tensor.bytes),
+    ROW_INTEGER(described_tensor, "first_op", tensor.first_op),
+    ROW_INTEGER(described_tensor, "last_op", tensor.last_op),
     JSON_END
 };
 static const struct json_field group_fields[] = {
-    JSON_FIELD(plan_group, JSON_FIELD_INTEGER, "axes", axes),
-    JSON_FIELD(plan_group, JSON_FIELD_INTEGER, "index", index),
+    ROW_INTEGER(plan_group, "axes", axes),
+    ROW_INTEGER(plan_group, "index", index),
     JSON_LIST(plan_group, "ranks", ranks, size, sizeof(int64_t), size),
     JSON_END
 };
 static const struct json_field connection_fields[] = {
     NAME(described_connection, "lane", stream),
-    OF_CONNECTION("group", group),
-    OF_CONNECTION("peer", peer),
-    OF_CONNECTION("ranks", members),
-    OF_CONNECTION("nodes", nodes),
-    OF_CONNECTION("largest_bytes", largest_bytes),
-    OF_CONNECTION("ctas", processors),
-    OF_CONNECTION("memory_bytes", bytes),
+    ROW_INTEGER(described_connection, "group", connection.group),
+    ROW_INTEGER(described_connection, "peer", connection.peer),
+    ROW_INTEGER(described_connection, "ranks", connection.members),
+    ROW_INTEGER(described_connection, "nodes", connection.nodes),
+    ROW_INTEGER(described_connection, "largest_bytes", connection.largest_bytes),
+    ROW_INTEGER(described_connection, "ctas", connection.processors),
+    ROW_INTEGER(described_connection, "memory_bytes", connection.bytes),
     JSON_END
 };
 const struct json_field show_plan_fields[] = {
     JSON_SCHEMA("gswbench.plan/2"),
-    JSON_FIELD(document, JSON_FIELD_TEXT, "config", job.config.name),
-    OF_PLAN("rank", rank),
-    OF_PLAN("ranks", mesh.world),
+    ROW_TEXT(document, "config", job.config.name),
+    ROW_INTEGER(document, "rank", plan.rank),
+    ROW_INTEGER(document, "ranks", plan.mesh.world),
     JSON_MEMBER(document, "storage_bytes", plan.storage_bytes, plan_storage_fields),
-    OF_PLAN("activation_live_bytes", activation_live_bytes),
+    ROW_INTEGER(document, "activation_live_bytes", plan.activation_live_bytes),
     JSON_LIST(document, "connections", connections, connection_count, sizeof(struct described_connection), connection_fields),
     JSON_LIST(document, "groups", groups, group_count, sizeof(struct plan_group), group_fields),
     JSON_ARRAY(document, "tensors", tensors, tensor_fields),

@@ -161,28 +161,25 @@ struct described_prediction {
 };
 
 // clang-format off
-#define FIELD(kind, key, field) JSON_FIELD(described_prediction, kind, key, row.field)
-#define OF_PREDICTED(kind, key, field) JSON_FIELD(predict_row, kind, key, field)
-
 static const struct json_field fits_fields[] = {
-    OF_PREDICTED(JSON_FIELD_BOOLEAN, "gswbench", fits),
+    ROW_BOOLEAN(predict_row, "gswbench", fits),
     JSON_REFERENCE(predict_row, JSON_FIELD_BOOLEAN, "program", program_fits, NULL),
     JSON_END
 };
 static const struct json_field predicted_fields[] = {
-    OF_PREDICTED(JSON_FIELD_REAL, "step_s", prediction.step_seconds),
-    OF_PREDICTED(JSON_FIELD_REAL, "range_percent", range.percent),
-    OF_PREDICTED(JSON_FIELD_REAL, "tokens_per_s", tokens_per_second),
-    OF_PREDICTED(JSON_FIELD_REAL, "dollars_per_million_tokens", token_dollars),
-    OF_PREDICTED(JSON_FIELD_REAL, "mfu", mfu),
-    OF_PREDICTED(JSON_FIELD_REAL, "error_percent", error_percent),
-    OF_PREDICTED(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
+    ROW_REAL(predict_row, "step_s", prediction.step_seconds),
+    ROW_REAL(predict_row, "range_percent", range.percent),
+    ROW_REAL(predict_row, "tokens_per_s", tokens_per_second),
+    ROW_REAL(predict_row, "dollars_per_million_tokens", token_dollars),
+    ROW_REAL(predict_row, "mfu", mfu),
+    ROW_REAL(predict_row, "error_percent", error_percent),
+    ROW_INTEGER(predict_row, "largest_bytes", prediction.largest_bytes),
     JSON_MEMBER(predict_row, "footprint_bytes", prediction.footprint, footprint_fields),
-    OF_PREDICTED(JSON_FIELD_REAL, "memory_error_percent", memory_error_percent),
+    ROW_REAL(predict_row, "memory_error_percent", memory_error_percent),
     JSON_OBJECT("fits", fits_fields),
-    OF_PREDICTED(JSON_FIELD_INTEGER, "busiest_stage", prediction.busiest_stage),
+    ROW_INTEGER(predict_row, "busiest_stage", prediction.busiest_stage),
     JSON_MEMBER(predict_row, "parts_s", explanation.waterfall, waterfall_fields),
-    OF_PREDICTED(JSON_FIELD_LINES, "warnings", warnings.text),
+    JSON_FIELD(predict_row, JSON_FIELD_LINES, "warnings", warnings.text),
     JSON_END
 };
 static const struct json_field spread_fields[] = {
@@ -191,15 +188,15 @@ static const struct json_field spread_fields[] = {
     JSON_END
 };
 static const struct json_field row_fields[] = {
-    FIELD(JSON_FIELD_TEXT, "config", job.config.name),
-    FIELD(JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
+    ROW_TEXT(described_prediction, "config", row.job.config.name),
+    ROW_INTEGER(described_prediction, "ranks", row.job.request.mesh.world),
     JSON_CHOICE(described_prediction, "precision", row.job.config.precision.compute, precision_compute_names),
-    FIELD(JSON_FIELD_TEXT, "layout", layout),
-    FIELD(JSON_FIELD_TEXT, "profile", job.config.hardware.profile),
-    FIELD(JSON_FIELD_TEXT, "software", job.config.software.profile),
-    FIELD(JSON_FIELD_REAL, "published_step_s", published_seconds),
-    FIELD(JSON_FIELD_BOOLEAN, "fitted", job.config.published.fitted),
-    FIELD(JSON_FIELD_TEXT, "reason", support.text),
+    ROW_TEXT(described_prediction, "layout", row.layout),
+    ROW_TEXT(described_prediction, "profile", row.job.config.hardware.profile),
+    ROW_TEXT(described_prediction, "software", row.job.config.software.profile),
+    ROW_REAL(described_prediction, "published_step_s", row.published_seconds),
+    ROW_BOOLEAN(described_prediction, "fitted", row.job.config.published.fitted),
+    ROW_TEXT(described_prediction, "reason", row.support.text),
     JSON_REFERENCE(described_prediction, JSON_FIELD_OBJECT, "predicted", predicted, predicted_fields),
     JSON_MEMBER(described_prediction, "public_p95_over_median", spread, spread_fields),
     JSON_END

@@ -103,33 +103,32 @@ struct described_choice {
 };
 
 // clang-format off
-#define CHOSEN(kind, key, field)   JSON_FIELD(described_choice, kind, key, field)
-#define CHOSEN_AXIS(NAME, key, ...) CHOSEN(JSON_FIELD_INTEGER, #key, axes[AXIS_##NAME]),
+#define CHOSEN_AXIS(NAME, key, ...) ROW_INTEGER(described_choice, #key, axes[AXIS_##NAME]),
 static const struct json_field fits_fields[] = {
-    CHOSEN(JSON_FIELD_BOOLEAN, "gswbench", is_fit),
+    ROW_BOOLEAN(described_choice, "gswbench", is_fit),
     JSON_REFERENCE(described_choice, JSON_FIELD_BOOLEAN, "program", program_fits, NULL),
     JSON_END
 };
 static const struct json_field choice_fields[] = {
     AXES(CHOSEN_AXIS)
-    CHOSEN(JSON_FIELD_INTEGER, "etp", job.request.mesh.etp),
-    CHOSEN(JSON_FIELD_INTEGER, "vp", job.config.parallel.vp),
-    CHOSEN(JSON_FIELD_INTEGER, "zero", job.config.parallel.zero),
-    CHOSEN(JSON_FIELD_INTEGER, "micro_batch", job.config.train.micro_batch),
-    CHOSEN(JSON_FIELD_INTEGER, "accumulation", job.config.train.accumulation),
+    ROW_INTEGER(described_choice, "etp", job.request.mesh.etp),
+    ROW_INTEGER(described_choice, "vp", job.config.parallel.vp),
+    ROW_INTEGER(described_choice, "zero", job.config.parallel.zero),
+    ROW_INTEGER(described_choice, "micro_batch", job.config.train.micro_batch),
+    ROW_INTEGER(described_choice, "accumulation", job.config.train.accumulation),
     JSON_CHOICE(described_choice, "recompute", job.config.train.recompute, train_recompute_names),
-    CHOSEN(JSON_FIELD_REAL, "step_s", prediction.step_seconds),
-    CHOSEN(JSON_FIELD_REAL, "tokens_per_s", tokens_per_second),
-    CHOSEN(JSON_FIELD_REAL, "mfu", mfu),
-    CHOSEN(JSON_FIELD_INTEGER, "largest_bytes", prediction.largest_bytes),
-    CHOSEN(JSON_FIELD_INTEGER, "program_bytes", prediction.footprint.device),
+    ROW_REAL(described_choice, "step_s", prediction.step_seconds),
+    ROW_REAL(described_choice, "tokens_per_s", tokens_per_second),
+    ROW_REAL(described_choice, "mfu", mfu),
+    ROW_INTEGER(described_choice, "largest_bytes", prediction.largest_bytes),
+    ROW_INTEGER(described_choice, "program_bytes", prediction.footprint.device),
     JSON_OBJECT("fits", fits_fields),
     JSON_REFERENCE(described_choice, JSON_FIELD_OBJECT, "parts_s", parts, waterfall_fields),
     JSON_END
 };
 static const struct json_field refusal_fields[] = {
-    JSON_FIELD(sweep_refusal, JSON_FIELD_TEXT, "reason", text),
-    JSON_FIELD(sweep_refusal, JSON_FIELD_INTEGER, "layouts", layouts),
+    ROW_TEXT(sweep_refusal, "reason", text),
+    ROW_INTEGER(sweep_refusal, "layouts", layouts),
     JSON_END
 };
 struct sweep_document {
@@ -141,18 +140,17 @@ struct sweep_document {
     struct described_choice *best, *own;
     int64_t                  refusal_count, best_count;
 };
-#define FIELD(kind, key, field) JSON_FIELD(sweep_document, kind, key, field)
 const struct json_field show_sweep_fields[] = {
     JSON_SCHEMA("gswbench.sweep/4"),
-    FIELD(JSON_FIELD_TEXT, "config", job.config.name),
-    FIELD(JSON_FIELD_INTEGER, "ranks", job.request.mesh.world),
-    FIELD(JSON_FIELD_INTEGER, "legal", sweep.layout_count),
-    FIELD(JSON_FIELD_INTEGER, "refused", sweep.refused),
-    FIELD(JSON_FIELD_INTEGER, "too_large", sweep.too_large),
-    FIELD(JSON_FIELD_INTEGER, "fit", sweep.fit),
-    FIELD(JSON_FIELD_INTEGER, "priced", sweep.predicted),
-    FIELD(JSON_FIELD_BOOLEAN, "is_stopped", sweep.is_stopped),
-    FIELD(JSON_FIELD_REAL, "range_percent", range_percent),
+    ROW_TEXT(sweep_document, "config", job.config.name),
+    ROW_INTEGER(sweep_document, "ranks", job.request.mesh.world),
+    ROW_INTEGER(sweep_document, "legal", sweep.layout_count),
+    ROW_INTEGER(sweep_document, "refused", sweep.refused),
+    ROW_INTEGER(sweep_document, "too_large", sweep.too_large),
+    ROW_INTEGER(sweep_document, "fit", sweep.fit),
+    ROW_INTEGER(sweep_document, "priced", sweep.predicted),
+    ROW_BOOLEAN(sweep_document, "is_stopped", sweep.is_stopped),
+    ROW_REAL(sweep_document, "range_percent", range_percent),
     JSON_REFERENCE(sweep_document, JSON_FIELD_TEXT, "advice", advice, NULL),
     JSON_LIST(sweep_document, "refusals", refusals, refusal_count, sizeof(struct sweep_refusal), refusal_fields),
     JSON_LIST(sweep_document, "best", best, best_count, sizeof(struct described_choice), choice_fields),
