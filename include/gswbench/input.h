@@ -14,11 +14,8 @@ status input_open(const char *path, int *file, struct stat *about);
 // Opens a regular file like input_open, as a stream for reading.
 status input_open_stream(const char *path, FILE **stream, struct stat *about);
 
-// Reads an open file in full; the caller frees the text. Returns NULL with errno on failure.
-char *input_read(int file, size_t bytes);
-
-// Opens and reads a whole file; the caller frees the text. If the file has more than bytes_max bytes, returns OK, and
-// the text is NULL.
+// Opens and reads a whole file; the caller frees the text. Fails if the file has more than bytes_max bytes. After an
+// error the text is NULL.
 status input_load(const char *path, size_t bytes_max, char **text, size_t *bytes);
 
 // Fails unless only this user and root can write the file.

@@ -52,7 +52,8 @@ status input_open_stream(const char *path, FILE **stream, struct stat *about)
     return OK;
 }
 
-char *input_read(int file, size_t bytes)
+// Reads an open file in full; the caller frees the text. Returns NULL with errno on failure.
+static char *read_all(int file, size_t bytes)
 {
     char *text = memory_allocate(bytes + 1);
     for (size_t done = 0; done < bytes;) {
@@ -73,10 +74,13 @@ status input_load(const char *path, size_t bytes_max, char **text, size_t *bytes
     int         file;
     *text = NULL;
     TRY(input_open(path, &file, &about));
+    status result = OK;
     *bytes        = (size_t)about.st_size;
-    bool fits     = *bytes <= bytes_max;
-    *text         = fits ? input_read(file, *bytes) : NULL;
-    status result = fits && *text == NULL ? fail("cannot be read: %s", strerror(errno)) : OK;
+    if (*bytes > bytes_max) {
+        result = fail("has %zu bytes: the limit is %zu", *bytes, bytes_max);
+    } else if ((*text = read_all(file, *bytes)) == NULL) {
+        result = fail("cannot be read: %s", strerror(errno));
+    }
     close(file);
     return result;
 }

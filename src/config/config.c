@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "gswbench/input.h"
 #include "gswbench/library.h"
 
 // clang-format off
@@ -174,7 +175,7 @@ void document_parse_file(struct document *document, const char *path)
 {
     char  *text;
     size_t bytes;
-    status result = file_read(path, &text, &bytes);
+    status result = input_load(path, FILE_BYTES_MAX, &text, &bytes);
     if (failed(&result)) {
         document_error(document, "%s: %s", path, result.text);
     } else {

@@ -1,53 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Finds and reads config files. Time and memory are limited, because users name the paths.
+// Finds config files.
 #include "internal.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include "gswbench/input.h"
-
-enum { FILE_BYTES_MAX = 1 << 20 };
-
-// Reads a whole file. st_size may be wrong (growing file, /proc), so this reads up to one byte more than the limit.
-static status read_whole(int file, char **text, size_t *bytes)
-{
-    size_t used = 0;
-    char  *data = memory_allocate(FILE_BYTES_MAX + 1);
-    for (ssize_t added = 1; added != 0 && used <= FILE_BYTES_MAX;) {
-        added = read(file, data + used, FILE_BYTES_MAX + 1 - used);
-        if (added < 0 && errno != EINTR) {
-            status error = fail("cannot be read: %s", strerror(errno));
-            free(data);
-            return error;
-        }
-        used += added > 0 ? (size_t)added : 0;
-    }
-    if (used > FILE_BYTES_MAX) {
-        free(data);
-        return fail("is larger than %d bytes, the limit for a config", FILE_BYTES_MAX);
-    }
-    *text  = data;
-    *bytes = used;
-    return OK;
-}
-
-status file_read(const char *path, char **text, size_t *bytes)
-{
-    int         file;
-    struct stat about;
-    TRY(input_open(path, &file, &about));
-    status result = about.st_size > FILE_BYTES_MAX
-                        ? fail("has %" PRId64 " bytes: a config has at most %d", (int64_t)about.st_size, FILE_BYTES_MAX)
-                        : read_whole(file, text, bytes);
-    close(file);
-    return result;
-}
 
 bool file_find(const char *folder, const char *name, char *path, size_t bytes)
 {

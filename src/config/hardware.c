@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/input.h"
 #include "gswbench/text.h"
 #include "internal.h"
 
@@ -147,7 +148,7 @@ void collectives_read(struct hardware_config *hardware, struct document *documen
         return;
     }
     snprintf(path, sizeof(path), "%s/hardware/collectives.csv", config_folder());
-    status result = file_read(path, &text, &bytes);
+    status result = input_load(path, FILE_BYTES_MAX, &text, &bytes);
     if (failed(&result)) {
         document_error(document, "[hardware] collectives = %s: %s: %s (collectives = none needs no file)",
                        hardware->collectives, path, result.text);

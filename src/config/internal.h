@@ -64,8 +64,7 @@ const char *document_hint(struct document *document, const char *before, const c
 void document_parse(struct document *document, const char *path, const char *text, size_t bytes);
 void document_override(struct document *document, const char *text);
 
-// Reads a whole regular file into memory (file.c). The caller frees text.
-status file_read(const char *path, char **text, size_t *bytes);
+enum { FILE_BYTES_MAX = 1 << 20 };    // of a config, preset or table
 
 // Returns the name of the .ini file in the folder that is closest to a misspelt name, or NULL. The arena holds it.
 const char *file_suggest(struct arena *arena, const char *folder, const char *name);

@@ -591,8 +591,8 @@ status import_read(struct import *import, const char *path, struct arena *arena)
     *import       = (struct import){.format = ""};
     *reader       = (struct reader){.import = import, .arena = arena, .path = path};
     status result = input_load(path, FILE_BYTES_MAX, &text, &bytes);
-    if (text == NULL) {
-        return fail("%s: %s", path, failed(&result) ? result.text : "more than 4 MiB are no config");
+    if (failed(&result)) {
+        return fail("%s: %s", path, result.text);
     }
     result = translate_file(reader, text);
     free(text);

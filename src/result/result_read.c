@@ -282,9 +282,6 @@ status result_load_document(const char *path, json_t **document)
     if (failed(&read)) {
         return fail("%s: %s", path, read.text);
     }
-    if (text == NULL) {
-        return fail("%s: has %zu bytes: a result has at most %d MiB", path, bytes, FILE_BYTES_MAX >> 20);
-    }
     *document = json_parse(text, bytes, &error);
     free(text);
     text_printable(reason, sizeof(reason), error.text);

@@ -57,8 +57,8 @@ Test(bad_config_file, refuses_huge_files_at_once)
     make_file("huge.ini", "[run]\n", 1 << 30);
     make_file("large.ini", "[run]\n", (1 << 20) + 1);
     make_file("full.ini", "[run]\n", 1 << 20);
-    check_file("huge.ini", "E-CONFIG huge.ini: has 1073741824 bytes: a config has at most 1048576\n");
-    check_file("large.ini", "E-CONFIG large.ini: has 1048577 bytes: a config has at most 1048576\n");
+    check_file("huge.ini", "E-CONFIG huge.ini: has 1073741824 bytes: the limit is 1048576\n");
+    check_file("large.ini", "E-CONFIG large.ini: has 1048577 bytes: the limit is 1048576\n");
     check_file("full.ini", "E-CONFIG full.ini:2: a NUL byte: a config must be a text file\n");
 }
 

@@ -183,7 +183,7 @@ Test(result_read, refuses_a_large_file_before_it_is_parsed)
 
     status read = result_read_json(&result, path);
 
-    snprintf(expected, sizeof(expected), "%s: has 33554433 bytes: a result has at most 32 MiB", path);
+    snprintf(expected, sizeof(expected), "%s: has 33554433 bytes: the limit is 33554432", path);
     cr_expect_str_eq(read.text, expected);
 }
 
