@@ -11,8 +11,6 @@
 enum { RANKS = 4, SHARDS = 1 << AXIS_FSDP, REPLICAS = 1 << AXIS_DP };
 
 static struct slot slots[RANKS];
-static int64_t     index_found, waiting;
-
 enum { POSITION = 15 };    // of every rank, unless a test sets another
 
 // Sets all ranks to compute in step 7. None waits.
@@ -32,18 +30,20 @@ static void put_in(int rank, int stream, int op, uint32_t axes, uint32_t mark)
     slots[rank].streams[stream] = (struct stream_slot){.op = op, .axes = axes, .mark = mark, .peer = -1};
 }
 
-static enum blame find(void)
+static void expect_blame(enum blame blame, int64_t rank, int64_t waiting)
 {
     const struct mesh mesh = MESH(.dp = 2, .fsdp = 2);
-    return blame_find(slots, RANKS, &mesh, &index_found, &waiting);
+    int64_t           found, seen;
+    cr_expect_eq(blame_find(slots, RANKS, &mesh, &found, &seen), blame);
+    cr_expect(blame == BLAME_NOBODY || found == rank, "rank %d", (int)found);
+    cr_expect_eq(seen, waiting, "%d wait", (int)seen);
 }
 
 TestSuite(blame, .init = show_ranks);
 
 Test(blame, falls_on_nobody_where_nobody_waits)
 {
-    cr_expect_eq(find(), BLAME_NOBODY);
-    cr_expect_eq(waiting, 0);
+    expect_blame(BLAME_NOBODY, -1, 0);
 }
 
 // Rank 3 has not reached the gradient reduction over its replicas. Ranks 1 and 2 wait for it in
@@ -55,9 +55,7 @@ Test(blame, falls_on_the_rank_that_all_wait_for_in_the_end)
     put_in(2, STREAM_GRADIENT_REDUCE, 12, SHARDS, 5);
     slots[3].streams[STREAM_COMPUTE].op = 9;
 
-    cr_expect_eq(find(), BLAME_AWAITED);
-    cr_expect_eq(index_found, 3);
-    cr_expect_eq(waiting, 3);
+    expect_blame(BLAME_AWAITED, 3, 3);
 }
 
 Test(blame, falls_on_a_rank_that_is_still_in_the_step)
@@ -66,8 +64,7 @@ Test(blame, falls_on_a_rank_that_is_still_in_the_step)
         slots[rank].phase = rank == 1 ? WATCH_STEP : WATCH_BETWEEN;
         slots[rank].position += rank != 1;
     }
-    cr_expect_eq(find(), BLAME_AWAITED);
-    cr_expect_eq(index_found, 1);
+    expect_blame(BLAME_AWAITED, 1, 3);
 }
 
 // The others wait for rank 1 before the first op of step 7.
@@ -76,9 +73,7 @@ Test(blame, falls_on_a_rank_that_does_not_come_to_the_step)
     slots[1].phase = WATCH_BETWEEN;
     slots[1].step  = 6;
     slots[1].position--;
-    cr_expect_eq(find(), BLAME_AWAITED);
-    cr_expect_eq(index_found, 1);
-    cr_expect_eq(waiting, 3);
+    expect_blame(BLAME_AWAITED, 1, 3);
 }
 
 // Ranks 0, 2 and 3 have written their checkpoint files and wait for the file of rank 1.
@@ -88,9 +83,7 @@ Test(blame, falls_on_a_rank_that_is_still_at_a_file)
         slots[rank].phase = rank == 1 ? WATCH_FILE : WATCH_FILES;
         slots[rank].position += rank != 1;
     }
-    cr_expect_eq(find(), BLAME_AWAITED);
-    cr_expect_eq(index_found, 1);
-    cr_expect_eq(waiting, 3);
+    expect_blame(BLAME_AWAITED, 1, 3);
 }
 
 // Rank 2 hangs in the save after step 7, before it opens a file. The others have finished a file and wait for rank 2.
@@ -100,9 +93,7 @@ Test(blame, falls_on_a_rank_that_hangs_in_a_save_before_its_file)
         slots[rank].phase = rank == 2 ? WATCH_SAVING : WATCH_FILES;
         slots[rank].position += rank == 2 ? 2 : 3;
     }
-    cr_expect_eq(find(), BLAME_AWAITED);
-    cr_expect_eq(index_found, 2);
-    cr_expect_eq(waiting, 3);
+    expect_blame(BLAME_AWAITED, 2, 3);
 }
 
 // Rank 3 hangs between its step and the save in which the others are. Then rank 0 hangs at the end of a save that the
@@ -113,16 +104,14 @@ Test(blame, falls_on_a_rank_that_hangs_before_a_save_or_after_it)
         slots[rank].phase = rank == 3 ? WATCH_BETWEEN : WATCH_SAVING;
         slots[rank].position += rank == 3 ? 1 : 2;
     }
-    cr_expect_eq(find(), BLAME_AWAITED);
-    cr_expect_eq(index_found, 3);
+    expect_blame(BLAME_AWAITED, 3, 3);
 
     show_ranks();
     for (int rank = 0; rank < RANKS; rank++) {
         slots[rank].phase = rank == 0 ? WATCH_FILES : WATCH_BETWEEN;
         slots[rank].position += rank == 0 ? 6 : 7;
     }
-    cr_expect_eq(find(), BLAME_AWAITED);
-    cr_expect_eq(index_found, 0);
+    expect_blame(BLAME_AWAITED, 0, 3);
 }
 
 // Rank 2 skipped the collective in which rank 3 waits, and waits in the next one. So ranks wait for each other in a
@@ -134,9 +123,7 @@ Test(blame, falls_on_the_one_of_a_circle_that_is_further)
     put_in(2, STREAM_GRADIENT_REDUCE, 12, SHARDS, 8);
     put_in(3, STREAM_GRADIENT_REDUCE, 10, SHARDS, 5);
 
-    cr_expect_eq(find(), BLAME_AWAITED);
-    cr_expect_eq(index_found, 2);
-    cr_expect_eq(waiting, 3);    // rank 2 itself waits as well
+    expect_blame(BLAME_AWAITED, 2, 3);    // rank 2 itself waits as well
 }
 
 Test(blame, falls_on_a_process_that_is_stopped_or_gone_whatever_it_did)
@@ -158,8 +145,7 @@ Test(blame, falls_on_a_process_that_is_stopped_or_gone_whatever_it_did)
         slots[1].state = rows[i].state;
         slots[1].age   = rows[i].age;
 
-        cr_expect_eq(find(), rows[i].blame);
-        cr_expect_eq(index_found, 1);
+        expect_blame(rows[i].blame, 1, 0);
     }
 }
 
@@ -168,23 +154,20 @@ Test(blame, falls_on_the_rank_that_does_not_receive)
 {
     slots[0].streams[STREAM_PIPELINE_SEND] = (struct stream_slot){.op = 3, .axes = SHARDS, .mark = 40, .peer = 1};
     slots[1].streams[STREAM_PIPELINE_SEND] = (struct stream_slot){.op = -1, .peer = -1};
-    cr_expect_eq(find(), BLAME_AWAITED);
-    cr_expect_eq(index_found, 1);
+    expect_blame(BLAME_AWAITED, 1, 1);
 
     slots[1].streams[STREAM_PIPELINE_RECEIVE] = (struct stream_slot){.op = 4, .axes = SHARDS, .mark = 41, .peer = 0};
-    cr_expect_eq(find(), BLAME_NOBODY);
+    expect_blame(BLAME_NOBODY, -1, 0);
 }
 
 // No rank is in a collective, and only rank 2 is still in an op. The others have finished their ops and wait for it.
 Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
 {
     slots[2].streams[STREAM_COMPUTE].op = 4;
-    cr_expect_eq(find(), BLAME_AWAITED);
-    cr_expect_eq(index_found, 2);
-    cr_expect_eq(waiting, 3);
+    expect_blame(BLAME_AWAITED, 2, 3);
 
     slots[2].position++;
-    cr_expect_eq(find(), BLAME_NOBODY);
+    expect_blame(BLAME_NOBODY, -1, 0);
 }
 
 // Ranks 2 and 3 are on another host, and rank 3 does not arrive. On this host, rank 0 waits for rank 1, which waits for
@@ -192,6 +175,7 @@ Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
 Test(blame, falls_on_nobody_of_a_host_whose_ranks_wait_for_those_of_another)
 {
     const struct mesh mesh = MESH(.dp = 2, .fsdp = 2);
+    int64_t           index_found, waiting;
     put_in(0, STREAM_GRADIENT_REDUCE, 12, SHARDS, 5);
     put_in(1, STREAM_GRADIENT_REDUCE, 11, REPLICAS, 6);
     cr_expect_eq(blame_find(slots, 2, &mesh, &index_found, &waiting), BLAME_NOBODY);

@@ -26,36 +26,21 @@ void make_base(void)
 // The one parameter group has 32 elements: a norm of 4, and from element 8 on a matrix. Its rows are q [3, 4], k [2, 4]
 // and a row of padding.
 struct tensor small_tensors[] = {{.format = FORMAT_F32, .elements = 32}, {.format = FORMAT_F32, .elements = 32}};
+#define PART(name_, rows_, ...)                                                                                        \
+    {                                                                                                                  \
+        .name = name_, .rows = rows_, .columns = 4, .local_rows = rows_, .local_columns = 4, __VA_ARGS__               \
+    }
 struct weight small_weights[] = {
     {.rows       = 1,
      .columns    = 4,
      .part_count = 1,
-     .part       = {{.name          = "model.norm.weight",
-                     .rows          = 1,
-                     .columns       = 4,
-                     .local_rows    = 1,
-                     .local_columns = 4,
-                     .is_vector     = true,
-                     .constant      = 1}}},
+     .part       = {PART("model.norm.weight", 1, .is_vector = true, .constant = 1)}},
     {.first      = 8,
      .rows       = 6,
      .columns    = 4,
      .part_count = 2,
-     .part       = {{.name          = "q_proj.weight",
-                     .stream        = 5,
-                     .rows          = 3,
-                     .columns       = 4,
-                     .local_rows    = 3,
-                     .local_columns = 4,
-                     .deviation     = 0.02f},
-                    {.name          = "k_proj.weight",
-                     .stream        = 6,
-                     .rows          = 2,
-                     .columns       = 4,
-                     .local_rows    = 2,
-                     .local_columns = 4,
-                     .offset        = 12,
-                     .deviation     = 0.02f}}},
+     .part       = {PART("q_proj.weight", 3, .stream = 5, .deviation = 0.02f),
+                    PART("k_proj.weight", 2, .stream = 6, .deviation = 0.02f, .offset = 12)}},
 };
 struct plan_unit small_unit = {
     .elements = 32, .weight_count = 2, .kept = {0, 32}, .updated = {0, 32}, .weight = 0, .master = -1};
