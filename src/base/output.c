@@ -105,11 +105,18 @@ static status begin(struct output *output, const char *name)
     return result;
 }
 
+// Refuses "-", which other programs take for standard output.
+static status check_path(const char *path)
+{
+    return strcmp(path, "-") == 0 ? fail_as(EXIT_OUTPUT, "cannot write to -: name a file or folder, such as ./-") : OK;
+}
+
 static status begin_at(struct output *output, const char *path, bool replaces)
 {
     const char *slash = strrchr(path, '/');
     char        folder[OUTPUT_PATH_BYTES];
     *output = (struct output){.replaces = replaces};
+    TRY(check_path(path));
     if (!text_copy(output->path, OUTPUT_PATH_BYTES, path)) {
         errno = ENAMETOOLONG;
         return output_cannot("write", path);
@@ -286,6 +293,7 @@ status output_open_log(const struct output_folder *folder, const char *name, int
 status output_create_folders(const char *path)
 {
     char part[OUTPUT_PATH_BYTES];
+    TRY(check_path(path));
     if (!text_copy(part, sizeof(part), path)) {
         errno = ENAMETOOLONG;
         return output_cannot("create", path);
@@ -340,6 +348,7 @@ static status check_claimed(const struct output_folder *folder)
 
 status output_claim_folder(struct output_folder *folder, const char *path)
 {
+    TRY(check_path(path));
     if (strlen(path) >= sizeof(folder->path)) {
         errno = ENAMETOOLONG;
         return output_cannot("create", path);
