@@ -197,6 +197,11 @@ class Doctor(unittest.TestCase):
         _, answer = ask(self.folder)
         self.assertEqual([line.split()[:2] for line in text[:-2]],
                          [[line["name"], line["state"]] for line in answer["checks"]])
+        states = [line["state"] for line in answer["checks"]]
+        if "wrong" not in states:
+            warnings = states.count("warning")
+            self.assertTrue(text[-1].startswith("nothing is wrong"), text[-1])
+            self.assertEqual(f"{warnings} warning" in text[-1], warnings > 0, text[-1])
 
 
 if __name__ == "__main__":
