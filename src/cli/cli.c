@@ -193,7 +193,8 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
         return OK;
     }
     if (strcmp(argv[1], "help") == 0) {
-        return explain(argc > 2 ? argv[2] : NULL);
+        bool is_of_itself = argc < 3 || argv[2][0] == '-' || strcmp(argv[2], "help") == 0;
+        return explain(is_of_itself ? NULL : argv[2]);
     }
     if (strcmp(argv[1], "complete") == 0) {    // called by shell completion
         completion_print_words(argc - 2, argv + 2, stdout);

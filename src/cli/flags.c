@@ -176,6 +176,9 @@ static status set_integer(const struct flag *flag, const char *text, int64_t *va
 // Sets the configuration from --config or an operand. Fails if there are two.
 static status set_config(const struct parser *parser, const char *value, const char **name)
 {
+    if (value[0] == '\0') {
+        return fail_as(EXIT_USAGE, "the name of the config is empty: gswbench configs lists the installed ones");
+    }
     if (*name != NULL) {
         return fail_as(EXIT_USAGE, "two configs, %s and %s: name one", *name, value);
     }

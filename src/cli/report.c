@@ -369,7 +369,7 @@ status command_report(const struct arguments *chosen, struct text_buffer *errors
                        chosen->words.count);
     }
     if (format == NULL) {
-        return fail_as(EXIT_USAGE, "--format %s: %s", chosen->format, REPORT_FORMAT_NAMES);
+        return fail_as(EXIT_USAGE, "--format %s: expected %s", chosen->format, REPORT_FORMAT_NAMES);
     }
     return chosen->recovers ? recover_result(chosen, format) : show_result(chosen, format);
 }
