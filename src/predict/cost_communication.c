@@ -82,7 +82,7 @@ static void send_tokens_once(struct span *span, const struct machine *machine, d
     double local = span->members / span->nodes, bandwidth = machine->hardware->node_bandwidth.value;
     // The option expert_bandwidth counts also the tokens that a rank sends to itself, which do not cross a link.
     double limit = machine->software->expert_bandwidth.value * (local - 1.0) / local;
-    span->inside = local > 1.0 ? span->nodes * expect_places(span->members, choices) / choices : 1.0;
+    span->inside = span->nodes * expect_places(span->members, choices) / choices;
     span->node   = fmin(span->node, (span->nodes > 1.0 ? forwarded : linked) * bandwidth);
     span->node   = limit > 0.0 ? fmin(span->node, limit) : span->node;
     if (span->nodes > 1.0) {

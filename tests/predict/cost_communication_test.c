@@ -144,6 +144,21 @@ Test(cost_communication, forwards_tokens_at_a_share_of_the_links)
     expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
 }
 
+// 8 experts are on 6.45 of 16 ranks on average, however many ranks a node has.
+Test(cost_communication, reorders_the_tokens_that_a_rank_receives)
+{
+    double reached = 16 * (1 - pow(15.0 / 16, 8)), bytes = 2.0 * 100 * ELEMENTS;
+    for (int64_t distance = 1; distance <= 8; distance *= 8) {
+        struct fixture fixture;
+        set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 16, distance);
+        fixture.op.shape.communication.elements = 100 * ELEMENTS;
+        fixture.software.expert_nodes           = true;
+        double sent                             = cost_of(&fixture).seconds;
+        fixture.software.expert_exchange.value  = 1e-9;
+        expect_seconds(cost_of(&fixture).seconds, sent + reached / 8 * bytes * 1e-9);
+    }
+}
+
 // Returns the bandwidth in DeepEP's convention (table of normal kernels, docs/legacy.md). It counts a token once per
 // node, or once per rank on a single node. 4,096 tokens of 7,168 elements go to 8 experts. Nodes have 8 devices with
 // this link bandwidth (H800: 200 GB/s) and 50 GB/s of network per device.
