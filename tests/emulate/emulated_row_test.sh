@@ -18,7 +18,7 @@ expect '^  exposed-cp +[0-9.]+ s'    # tp communication may be hidden by slow GE
 # GEMMs leave 16 SMs free, so collectives on these SMs do not slow them down.
 run 0 "$GSWBENCH" run --verbose --config tiny-llama --emulate 4 --backend host --repeat 1 --gpu h100-sxm \
     --set run.threads=1 --set run.sm_margin=16 --set hardware.contention=0 --set hardware.node_bandwidth=1e8 \
-    --set parallel.fsdp=4 --out results
-expect '^  exposed-fsdp +[0-9.]+ s'
+    --set parallel.dp=4 --out results
+expect '^  exposed-dp +[0-9.]+ s'
 unexpected '^  contention'
 finish
