@@ -29,6 +29,7 @@ struct grid {
 // grid_add appends a cell with a printable copy of the text; "-" means an unknown value. grid_add_real appends a
 // number, or "-" if it is not finite.
 void grid_add(struct grid *grid, const char *cell);
+void grid_add_integer(struct grid *grid, int64_t value);
 void grid_add_real(struct grid *grid, const char *format, double value) __attribute__((format(printf, 2, 0)));
 void grid_free(struct grid *grid);
 

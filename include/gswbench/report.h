@@ -96,8 +96,6 @@ void report_write_styled_step(const struct result *result, const struct result_s
 // Creates OUTPUT/<config>/<precision>/<ranks>/<run id>/ and keeps it open. If the run id already exists, the result
 // gets the next one. This function and the next ones fail with EXIT_OUTPUT, path and reason.
 status report_create_folder(struct output_folder *folder, struct result *result, const char *output);
-status report_write_file(const struct output_folder *folder, const char *name, report_writer *write,
-                         const struct result *result);
 
 // Prints to stdout and flushes.
 status report_print(report_writer *write, const struct result *result);

@@ -81,10 +81,6 @@ struct shown_sweep {
 // Returns the job with layout number `layout` of the sweep, or with its own layout (SWEEP_OWN).
 struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t layout);
 
-// Returns the number of layouts that differ from the best by less than the prediction error, including the best; 0 if
-// the error is unknown.
-int show_sweep_equals(const struct shown_sweep *shown);
-
 // Print a sweep as a table and as a JSON document (show_sweep.c). show_sweep_folder writes sweep.html, and a folder
 // with the prediction of each of the best layouts and of the job's own layout. The best is written last, so that the
 // link "latest" points to it.

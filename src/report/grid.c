@@ -2,6 +2,7 @@
 // Prints a grid (a table of text cells) as text, Markdown, CSV and HTML.
 #include "gswbench/grid.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,13 @@ void grid_add(struct grid *grid, const char *cell)
     char  *copy  = arena_allocate(&grid->arena, bytes);
     text_printable(copy, bytes, cell);
     LIST_APPEND(grid->cells, grid->cell_count, copy);
+}
+
+void grid_add_integer(struct grid *grid, int64_t value)
+{
+    char cell[24];
+    snprintf(cell, sizeof(cell), "%" PRId64, value);
+    grid_add(grid, cell);
 }
 
 void grid_add_real(struct grid *grid, const char *format, double value)

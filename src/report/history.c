@@ -107,27 +107,23 @@ static const struct grid_column columns[] = {
 
 static void fill(struct grid *grid, const struct history *history)
 {
-    *grid = (struct grid){.columns = columns, .column_count = sizeof(columns) / sizeof(columns[0])};
+    *grid = GRID_OF(columns);
     for (int64_t i = 0; i < history->row_count; i++) {
-        const struct history_row *row       = &history->rows[i];
-        char                      ranks[24] = "", interval[64] = "-";
-        snprintf(ranks, sizeof(ranks), "%" PRId64, row->ranks);
+        const struct history_row *row          = &history->rows[i];
+        char                      interval[64] = "-";
         if (!isnan(row->change_low)) {
             snprintf(interval, sizeof(interval), "%+.2f to %+.2f", 100 * row->change_low, 100 * row->change_high);
         }
-        const char *cells[] = {row->config,
-                               ranks,
-                               row->precision,
-                               row->run_id,
-                               row->verdict,
-                               report_seconds(row->step_seconds),
-                               report_number("%+.2f", 100 * row->change),
-                               interval,
-                               row->change_verdict,
-                               row->changed_settings[0] != '\0' ? row->changed_settings : "-"};
-        for (size_t c = 0; c < sizeof(cells) / sizeof(cells[0]); c++) {
-            grid_add(grid, cells[c]);
-        }
+        grid_add(grid, row->config);
+        grid_add_integer(grid, row->ranks);
+        grid_add(grid, row->precision);
+        grid_add(grid, row->run_id);
+        grid_add(grid, row->verdict);
+        grid_add(grid, report_seconds(row->step_seconds));
+        grid_add_real(grid, "%+.2f", 100 * row->change);
+        grid_add(grid, interval);
+        grid_add(grid, row->change_verdict);
+        grid_add(grid, row->changed_settings[0] != '\0' ? row->changed_settings : "-");
     }
 }
 

@@ -48,9 +48,6 @@ void report_write_axes(const struct result *result, const char *before, const ch
 // Writes the line "precision bf16  sequence 128 ...".
 void report_write_layout(const struct result *result, FILE *file);
 
-// Returns the planned memory in bytes: weights, gradients, optimizer state, activations and all other storages.
-double report_total_bytes(const struct result *result);
-
 // Write the recorded GPU values as a text line and as tables (report_devices.c). Without GPUs they write nothing.
 void report_write_devices(const struct result *result, FILE *file);
 void html_write_devices(const struct result *result, FILE *file);

@@ -52,9 +52,7 @@ static void put_words(struct end *end, const char *text, int column, int indent)
     }
 }
 
-static void put(struct end *end, const char *label, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static void put(struct end *end, const char *label, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void put(struct end *end, const char *label, const char *format, ...)
 {
     char    text[1024];
     va_list arguments;

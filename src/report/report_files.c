@@ -47,12 +47,6 @@ static status put_report(file_writer *write_file, const struct output_folder *fo
     return written;
 }
 
-status report_write_file(const struct output_folder *folder, const char *name, report_writer *write,
-                         const struct result *result)
-{
-    return put_report(output_write, folder, name, write, result);
-}
-
 static enum colour colour_of(enum verdict verdict)
 {
     return verdict == VERDICT_VALID ? COLOUR_GOOD : verdict == VERDICT_INVALID ? COLOUR_BAD : COLOUR_DOUBTFUL;

@@ -10,7 +10,10 @@
 
 static void write_memory(const struct result *result, FILE *file)
 {
-    double total = report_total_bytes(result), from = 0;
+    double total = 0, from = 0;
+    for (int i = 0; i < STORAGE_COUNT; i++) {
+        total += (double)result->storage_bytes[i];
+    }
     fprintf(file, "<section class=card><h2>Memory <span class=soft>of one rank</span></h2><table>\n");
     for (int i = 0; i < STORAGE_COUNT; i++) {
         double bytes = (double)result->storage_bytes[i], share = total > 0 ? bytes / total : 0;

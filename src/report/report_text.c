@@ -14,15 +14,6 @@ const char *report_name_timing(const struct result_trace *trace)
     return is_cupti ? ", ops timed by CUPTI" : is_events ? ", ops timed by events" : "";
 }
 
-double report_total_bytes(const struct result *result)
-{
-    double total = 0;
-    for (int i = 0; i < STORAGE_COUNT; i++) {
-        total += (double)result->storage_bytes[i];
-    }
-    return total;
-}
-
 void report_write_axes(const struct result *result, const char *before, const char *between, FILE *file)
 {
     for (int axis = 0; axis < AXIS_COUNT; axis++) {

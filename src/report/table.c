@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,81 +146,49 @@ void table_free(struct table *table)
     free(table->runs);
 }
 
-// columns[] lists the columns of the table in text, Markdown, CSV and HTML.
-enum cell { CELL_TEXT, CELL_INTEGER, CELL_SECONDS, CELL_RATE, CELL_PERCENT, CELL_RATIO };
-
-// title: column heading; key: column name in CSV.
-#define COLUMN(title, key, cell, field)                                                                                \
-    {                                                                                                                  \
-        title, key, cell, offsetof(struct table_row, field)                                                            \
-    }
-static const struct column {
-    const char *title, *key;
-    enum cell   cell;
-    size_t      offset;
-} columns[] = {
-    COLUMN("config", "config", CELL_TEXT, key.label),
-    COLUMN("ranks", "ranks", CELL_INTEGER, key.ranks),
-    COLUMN("type", "precision", CELL_TEXT, key.precision),
-    COLUMN("layout", "layout", CELL_TEXT, key.layout),
-    COLUMN("device", "device", CELL_TEXT, key.device),
-    COLUMN("verdict", "verdict", CELL_TEXT, key.verdict),
-    COLUMN("runs", "runs", CELL_INTEGER, runs),
-    COLUMN("s/step", "step_s", CELL_SECONDS, step_seconds),
-    COLUMN("spread %", "spread_percent", CELL_PERCENT, spread),
-    COLUMN("tokens/s", "tokens_per_s", CELL_RATE, tokens_per_second),
-    COLUMN("MFU %", "mfu_percent", CELL_PERCENT, mfu),
-    COLUMN("scaling %", "scaling_percent", CELL_PERCENT, efficiency),
-    COLUMN("to published", "published_ratio", CELL_RATIO, published_ratio),
-    COLUMN("to expected", "expected_ratio", CELL_RATIO, expected_ratio),
+static const struct grid_column columns[] = {
+    {"config", "config", false},
+    {"ranks", "ranks", true},
+    {"type", "precision", false},
+    {"layout", "layout", false},
+    {"device", "device", false},
+    {"verdict", "verdict", false},
+    {"runs", "runs", true},
+    {"s/step", "step_s", true},
+    {"spread %", "spread_percent", true},
+    {"tokens/s", "tokens_per_s", true},
+    {"MFU %", "mfu_percent", true},
+    {"scaling %", "scaling_percent", true},
+    {"to published", "published_ratio", true},
+    {"to expected", "expected_ratio", true},
 };
-enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
-static void add_cell(struct grid *grid, const struct column *column, const struct table_row *row)
+static void fill(struct grid *grid, const struct table *table)
 {
-    const void   *field = (const char *)row + column->offset;
-    const double *real  = field;
-    char          integer[24];
-    switch (column->cell) {
-    case CELL_TEXT:
-        grid_add(grid, field);
-        break;
-    case CELL_INTEGER:
-        snprintf(integer, sizeof(integer), "%" PRId64, *(const int64_t *)field);
-        grid_add(grid, integer);
-        break;
-    case CELL_SECONDS:
-        grid_add(grid, report_seconds(*real));
-        break;
-    case CELL_RATE:
-        grid_add_real(grid, "%.0f", *real);
-        break;
-    case CELL_PERCENT:
-        grid_add_real(grid, "%.1f", 100.0 * *real);
-        break;
-    case CELL_RATIO:
-        grid_add_real(grid, "%.3f", *real);
-    }
-}
-
-static void fill(struct grid *grid, struct grid_column titles[COLUMNS], const struct table *table)
-{
-    *grid = (struct grid){.columns = titles, .column_count = COLUMNS};
-    for (int c = 0; c < COLUMNS; c++) {
-        titles[c] = (struct grid_column){columns[c].title, columns[c].key, columns[c].cell != CELL_TEXT};
-    }
+    *grid = GRID_OF(columns);
     for (int64_t i = 0; i < table->row_count; i++) {
-        for (int c = 0; c < COLUMNS; c++) {
-            add_cell(grid, &columns[c], &table->rows[i]);
-        }
+        const struct table_row *row = &table->rows[i];
+        grid_add(grid, row->key.label);
+        grid_add_integer(grid, row->key.ranks);
+        grid_add(grid, row->key.precision);
+        grid_add(grid, row->key.layout);
+        grid_add(grid, row->key.device);
+        grid_add(grid, row->key.verdict);
+        grid_add_integer(grid, row->runs);
+        grid_add(grid, report_seconds(row->step_seconds));
+        grid_add_real(grid, "%.1f", 100 * row->spread);
+        grid_add_real(grid, "%.0f", row->tokens_per_second);
+        grid_add_real(grid, "%.1f", 100 * row->mfu);
+        grid_add_real(grid, "%.1f", 100 * row->efficiency);
+        grid_add_real(grid, "%.3f", row->published_ratio);
+        grid_add_real(grid, "%.3f", row->expected_ratio);
     }
 }
 
 void table_write(const struct table *table, grid_writer *write, FILE *file)
 {
-    struct grid_column titles[COLUMNS];
-    struct grid        grid;
-    fill(&grid, titles, table);
+    struct grid grid;
+    fill(&grid, table);
     write(&grid, file);
     grid_free(&grid);
 }
@@ -259,10 +226,9 @@ static const struct table_row *find_best(const struct table *table)
 void table_write_html(const struct table *table, FILE *file)
 {
     const struct table_row *best = find_best(table);
-    struct grid_column      titles[COLUMNS];
     struct grid             grid;
     char                    answer[320], subtitle[96], detail[96] = "";
-    fill(&grid, titles, table);
+    fill(&grid, table);
     if (isnan(best->step_seconds)) {
         snprintf(answer, sizeof(answer), "No run has a measured step");
     } else {

@@ -37,7 +37,9 @@ static void print_choice(const struct shown_sweep *shown, const char *name, cons
            is_modelled && !hardware_holds(shown->sweep->machine->hardware, prediction->footprint.device) ? "!" : "");
 }
 
-int show_sweep_equals(const struct shown_sweep *shown)
+// Returns the number of layouts that differ from the best by less than the prediction error, including the best; 0 if
+// the error is unknown.
+static int count_equals(const struct shown_sweep *shown)
 {
     const struct sweep_choice *best  = shown->sweep->best;
     int                        count = 0;
@@ -50,7 +52,7 @@ int show_sweep_equals(const struct shown_sweep *shown)
 
 static void print_equals(const struct shown_sweep *shown)
 {
-    int count = show_sweep_equals(shown);
+    int count = count_equals(shown);
     if (count > 1) {
         printf("equal          1 to %d: differences are within the prediction error of %.1f %%\n", count,
                shown->range_percent);
@@ -248,7 +250,7 @@ static void set_fact(struct report_list *list, int64_t value, const char *name, 
 static void write_answer(char *text, size_t bytes, const struct shown_sweep *shown)
 {
     const struct sweep *sweep  = shown->sweep;
-    int                 equals = show_sweep_equals(shown), length;
+    int                 equals = count_equals(shown), length;
     if (sweep->best_count == 0) {
         snprintf(text, bytes, "No layout fits and can be predicted");
         return;

@@ -57,7 +57,7 @@ Test(report_files, fills_a_new_folder_once)
 
     status created = report_create_folder(&held, &result, folder);
     status written = report_write_files(&held, &result);
-    status over    = report_write_file(&held, "steps.csv", report_write_csv, &result);
+    status over    = report_write_files(&held, &result);
 
     cr_expect(!failed(&created), "%s", created.text);
     cr_expect(!failed(&written), "%s", written.text);
@@ -116,7 +116,7 @@ Test(report_files, names_path_and_reason_of_a_target_that_cannot_be_written)
 {
     status no_folder = report_create_folder(&held, &result, "/dev/null/results");
     status opened    = output_open_folder(&held, "/proc");
-    status no_file   = report_write_file(&held, "steps.csv", report_write_csv, &result);
+    status no_file   = report_write_files(&held, &result);
 
     cr_expect_str_eq(no_folder.text, "cannot create /dev/null/results: Not a directory");
     cr_expect(no_folder.exit_code == EXIT_OUTPUT);
@@ -130,12 +130,12 @@ Test(report_files, leaves_nothing_half_written)
 {
     char expected[128];
     REQUIRE(output_open_folder(&held, folder));
-    snprintf(expected, sizeof(expected), "cannot write %s/result.json: File too large", folder);
+    snprintf(expected, sizeof(expected), "cannot write %s/steps.csv: File too large", folder);
     struct rlimit limit = {.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
     signal(SIGXFSZ, SIG_IGN);
     cr_assert(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 
-    status written = report_write_file(&held, "result.json", report_write_json, &result);
+    status written = report_write_files(&held, &result);
 
     limit.rlim_cur = RLIM_INFINITY;
     setrlimit(RLIMIT_FSIZE, &limit);
