@@ -6,13 +6,13 @@
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-static bool run_has_experts(const struct layer_run *run)
+static bool run_has(const struct layer_run *run, const struct layer_kind *kind)
 {
-    bool has_experts = false;
+    bool is_found = false;
     for (int32_t i = 0; i < run->count; i++) {
-        has_experts |= run->kinds[i]->has_experts;
+        is_found |= run->kinds[i] == kind;
     }
-    return has_experts;
+    return is_found;
 }
 
 // Returns the number of layers with experts. Sets *layer to the layer number of the index-th of them, if it exists.
@@ -23,7 +23,7 @@ static int64_t count_experts(const struct model_config *model, int64_t index, in
     int64_t              sparse = 0, first = 0;
     for (int i = 0; i <= pattern.count && !failed(&result); i++) {
         const struct layer_run *run = i < pattern.count ? &pattern.runs[i] : &pattern.prediction;
-        if (run_has_experts(run)) {
+        if (run_has(run, &experts_kind)) {
             if (index >= sparse && index < sparse + run->layers) {
                 *layer = first + index - sparse;
             }
@@ -64,13 +64,13 @@ static status check_sizes(const struct model_config *model)
     return errors;
 }
 
+// Returns whether a layer or an MTP module has a sublayer of this kind. A pattern of letters can name kinds that only
+// MTP modules have.
 static bool is_used(const struct layer_pattern *pattern, const struct layer_kind *kind)
 {
-    bool is_found = false;
+    bool is_found = pattern->prediction.layers > 0 && run_has(&pattern->prediction, kind);
     for (int run = 0; run < pattern->count; run++) {
-        for (int32_t i = 0; i < pattern->runs[run].count; i++) {
-            is_found |= pattern->runs[run].kinds[i] == kind;
-        }
+        is_found |= run_has(&pattern->runs[run], kind);
     }
     return is_found;
 }

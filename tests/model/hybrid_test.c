@@ -88,6 +88,12 @@ Test(hybrid_model, says_what_is_wrong)
         {&nano, "pattern MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME/*E/ME",
          "[model] pattern = MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME/*E/ME: after each / "
          "come the layers of an MTP module, which are the same in all modules, e.g. /*E/*E"},
+        // Only the MTP modules have experts, or Mamba-2 layers.
+        {&super, "layers 2; pattern M*/*E/*E", ""},
+        {&super, "layers 2; pattern M*/*E/*E; top_k 513", "[model] top_k = 513 with experts = 512: expected 1 to 512"},
+        {&super, "layers 2; pattern *E/ME/ME", ""},
+        {&super, "layers 2; pattern *E/ME/ME; mamba_groups 5",
+         "[model] mamba_groups = 5 does not divide mamba_heads = 128"},
         {NULL, NULL, NULL},
     };
     expect_model_errors(rows);
