@@ -81,8 +81,10 @@ static double linear_flops(const struct model_config *model, double parameters)
 // activations do not count.
 static double matrix_flops(const struct model_config *model, double square, int64_t sequence)
 {
-    struct layer_count sum = sum_of(model);
-    return (double)sequence * (linear_flops(model, (double)sum.multiplied) + 3.0 * (double)sum.scanned) +
+    struct model_config unshared = *model;
+    unshared.repeat_prediction   = 0;    // every MTP module multiplies by the adapters that they share
+    struct layer_count sum       = sum_of(&unshared);
+    return (double)sequence * (linear_flops(&unshared, (double)sum.multiplied) + 3.0 * (double)sum.scanned) +
            attention_flops(model, square, sequence);
 }
 

@@ -68,6 +68,22 @@ Test(hybrid_model, is_close_to_the_flops_of_the_recipe)
     cr_expect_float_eq(layers_flops(&nemotron_h, &none, FLOPS_FULL, 8192), 2.816e15, 0.005e15);
 }
 
+// MTP modules that share weights, and with them adapters, each multiply by these weights.
+Test(hybrid_model, counts_the_flops_of_adapters_in_every_module)
+{
+    const struct published_config none     = {.convention = FLOPS_PUBLISHED};
+    struct model_config           repeated = super, separate;
+    strcpy(repeated.pattern, "*E/*E/*E");
+    repeated.layers            = 2;
+    repeated.adapters          = (struct adapters_config){.rank = 8, .alpha = 16, .targets = (1 << LINEAR_KINDS) - 1};
+    separate                   = repeated;
+    separate.repeat_prediction = 0;
+    const int64_t h = 4096, attention = 8 * (h + 36 * 128 + 32 * 128 + h), shared = 2 * 8 * (h + 5376);
+    cr_expect_eq(layers_trained_parameters(&repeated), 2 * (attention + shared));
+    cr_expect_eq(layers_trained_parameters(&separate), 3 * (attention + shared));
+    cr_expect_eq(layers_flops(&repeated, &none, FLOPS_FULL, 8192), layers_flops(&separate, &none, FLOPS_FULL, 8192));
+}
+
 Test(hybrid_model, says_what_is_wrong)
 {
     static const struct model_error rows[] = {
