@@ -43,9 +43,8 @@ struct job_proof {
 // - all members of a group issue the same collectives on each stream in the same order: kind, elements, format, root;
 // - sends pair with receives in order per (group, sender, receiver, stream pair, channel), with equal elements and
 //   format;
-// - all ranks reach the end with streams as queues, even if a send blocks until its receive starts, and if the host
-//   enqueues the ops after OP_READ_TOKEN_COUNTS only when the counts are there. Receives on a stream therefore match the
-//   send order across channels, so a communicator may ignore channels.
+// - all ranks reach the end with streams as queues, even if a send blocks until its receive starts. Receives on a
+//   stream therefore match the send order across channels, so a communicator may ignore channels.
 //
 // All plans are built and compared in jobs of up to 8 ranks or 2^20 ops (ops of rank 0 times ranks). A larger job
 // compares one rank of each class. On the first and last pipeline stage it also compares the second and the last rank

@@ -134,15 +134,13 @@ static void add_waits(struct event *event, const struct ended *begin, const stru
 
 // Creates an event per communication op. Compute ops involve no other rank and end once their dependencies have ended,
 // so they have no event. If a communication op waits for a compute op, its event depends on the events that the compute
-// op waits for. The host waits for token counts before it enqueues any later op.
+// op waits for.
 static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
 {
     struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op], at its end
-    struct ended enqueued;                // events that have ended when the host enqueues the next op
     struct ended before[STREAM_COUNT];    // [stream]: events that had ended when the stream's latest event started
     int32_t      last[STREAM_COUNT], *end[STREAM_COUNT];
     memset(&none, 0xff, sizeof(none));
-    enqueued = none;
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         skeleton->first[stream] = EVENT_END;
         end[stream]             = &skeleton->first[stream];
@@ -157,10 +155,6 @@ static void create_events(struct verification *job, struct skeleton *skeleton, c
         skeleton->flops += op_flops(op);
         for (int w = 0; w < op->wait_count; w++) {
             add_ended(&ended[i], &ended[op->wait[w]]);
-        }
-        add_ended(&ended[i], &enqueued);
-        if (op->kind == OP_READ_TOKEN_COUNTS) {
-            enqueued = ended[i];
         }
         if (!op_is_communication((enum op_kind)op->kind)) {
             continue;
