@@ -76,8 +76,7 @@ static void name_numbers(const struct result *result, const struct result_commun
 // Sums over the communication ops whose groups span the same axes of the mesh, such as tp.
 struct axes_sum {
     const char *axes;
-    int64_t     count;
-    double      bytes, seconds, moving_seconds, bus_bytes;    // bus_bytes: bus bandwidth times moving_seconds
+    double      count, bytes, seconds, moving_seconds, bus_bytes;    // bus_bytes: bus bandwidth times moving_seconds
 };
 enum { SUMS = 16 };
 
@@ -97,7 +96,7 @@ static int sum_axes(const struct result *result, struct axes_sum sums[SUMS])
         if (at == count) {
             sums[count++] = (struct axes_sum){.axes = time->axes};
         }
-        sums[at].count += time->count;
+        sums[at].count += number;
         sums[at].bytes += number * time->bytes;
         sums[at].seconds += number * time->seconds;
         sums[at].moving_seconds += number * time->moving_seconds;
@@ -144,7 +143,7 @@ void report_write_communications(const struct result *result, FILE *file)
     for (int i = 0; i < count; i++) {
         struct numbers text;
         name_sum(&sums[i], &text);
-        fprintf(file, "  %-18s %-10s %5s %5" PRId64 " %10s %9s %9s %8s\n", "all over", report_safe(sums[i].axes), "",
+        fprintf(file, "  %-18s %-10s %5s %5.0f %10s %9s %9s %8s\n", "all over", report_safe(sums[i].axes), "",
                 sums[i].count, report_bytes(sums[i].bytes), text.seconds, text.moving, text.bandwidth);
     }
     free(times);
@@ -160,7 +159,7 @@ static void html_write_sums(const struct result *result, FILE *file)
         struct numbers text;
         name_sum(&sums[i], &text);
         html_print(file,
-                   "<tr><td>%s</td><td class=n>%" PRId64 "</td><td class=n>%s</td><td class=n>%s</td><td class=n>%s"
+                   "<tr><td>%s</td><td class=n>%.0f</td><td class=n>%s</td><td class=n>%s</td><td class=n>%s"
                    "</td><td class=n>%s</td></tr>\n",
                    sums[i].axes, sums[i].count, report_bytes(sums[i].bytes), text.seconds, text.moving, text.bandwidth);
     }

@@ -28,7 +28,7 @@ static int64_t last(const struct result *result)
 // Returns tokens per second and device.
 static double tokens(const struct result *result, const struct result_step *step)
 {
-    return (double)(result->global_batch * result->sequence) / step->seconds / (double)result->mesh.world;
+    return result->figures.tokens_per_step / step->seconds / (double)result->mesh.world;
 }
 
 // Returns the model TFLOP/s per device, by the FLOP convention of the result's headline figures.

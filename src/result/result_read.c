@@ -88,6 +88,10 @@ static status check_steps(const struct result *result)
     if (result->step_count > result->planned_steps) {
         return fail("steps has %" PRId64 " of config.steps %" PRId64, result->step_count, result->planned_steps);
     }
+    int64_t first_step = result->checkpoint.first_step;
+    if (first_step < 0 || first_step > INT64_MAX - result->planned_steps) {
+        return fail("checkpoint.first_step is %" PRId64 ", which no run has", first_step);
+    }
     double seconds = 0;
     for (int64_t i = 0; i < result->step_count; i++) {
         const struct result_step *step  = &result->steps[i];
@@ -168,6 +172,9 @@ static void judge(struct result *result, const struct result_reason *reasons, in
     }
     if (result->step_count < result->planned_steps) {
         raise(result, VERDICT_PARTIAL);
+    }
+    if (result->repeated_equal != result->repeated_steps) {
+        raise(result, VERDICT_INVALID);
     }
     result_check(result);
 }
