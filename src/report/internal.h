@@ -153,14 +153,15 @@ extern const struct page_key page_waterfall_keys[];
 void html_write_gridline(double y, const char *label, FILE *file);
 void html_write_seconds_axis(double seconds, double y, FILE *file);
 
-// A chart of a value over the steps. The first `warmup` steps are shaded. With a median, the chart covers the values of
-// the measured steps, and draws other values at its edge. low and high are the interval of the median; NaN: none.
+// A chart of a value over the steps. Warm-up steps are shaded; a NaN is a gap. With a median, the chart covers the
+// values of the measured steps, and draws other values at its edge. low and high are the interval of the median; NaN:
+// none.
 struct chart {
-    const char   *title, *unit;
-    const double *values;    // [count]; NaN: a gap
-    const bool   *marks;     // [count], drawn as outliers; NULL: none
-    int64_t       count, warmup;
-    double        median, low, high;
+    const struct result *result;
+    const char          *title, *unit;
+    size_t               offset;            // of the value, a double in struct result_step
+    bool                 marks_outliers;    // draws outliers of the step time as such
+    double               median, low, high;
 };
 void chart_write(const struct chart *chart, FILE *file);
 void chart_write_histogram(const double *values, int64_t count, FILE *file);

@@ -26,14 +26,24 @@ static void set_ticks(struct range *range)
     range->decimals  = range->tick_step < 1 ? (int)ceil(-log10(range->tick_step) - 1e-9) : 0;
 }
 
+static int64_t count_of(const struct chart *chart)
+{
+    return chart->result->step_count;
+}
+
+static double value_of(const struct chart *chart, int64_t step)
+{
+    return *(const double *)((const char *)&chart->result->steps[step] + chart->offset);
+}
+
 // Returns the vertical range of a chart. It is at least 2 % of the value, so that noise looks small.
 static struct range range_of(const struct chart *chart)
 {
     struct range range = {.low = INFINITY, .high = -INFINITY};
-    for (int64_t i = isnan(chart->median) ? 0 : chart->warmup; i < chart->count; i++) {
-        if (isfinite(chart->values[i])) {
-            range.low  = fmin(range.low, chart->values[i]);
-            range.high = fmax(range.high, chart->values[i]);
+    for (int64_t i = isnan(chart->median) ? 0 : chart->result->figures.warmup_steps; i < count_of(chart); i++) {
+        if (isfinite(value_of(chart, i))) {
+            range.low  = fmin(range.low, value_of(chart, i));
+            range.high = fmax(range.high, value_of(chart, i));
         }
     }
     if (!(range.low <= range.high)) {
@@ -50,8 +60,7 @@ static struct range range_of(const struct chart *chart)
 // Returns the horizontal position of a step in percent of the width.
 static double x_of(const struct chart *chart, double step)
 {
-    double steps = chart->count > 1 ? (double)(chart->count - 1) : 1;
-    return 1 + 98 * step / steps;
+    return 1 + 98 * step / fmax(1, (double)(count_of(chart) - 1));
 }
 
 static double y_of(const struct range *range, double value)
@@ -76,10 +85,10 @@ static void write_axes(const struct chart *chart, const struct range *range, FIL
         html_write_gridline(y_of(range, tick), name_tick(text, sizeof(text), tick, range->decimals), file);
     }
     int64_t stride = 1;
-    for (int i = 0; (chart->count - 1) / stride > LABELS; i++) {
+    for (int i = 0; (count_of(chart) - 1) / stride > LABELS; i++) {
         stride = stride * (i % 3 == 1 ? 5 : 4) / 2;    // 1, 2, 5, 10, 20, 50, ...
     }
-    for (int64_t step = 0; step < chart->count; step += stride) {
+    for (int64_t step = 0; step < count_of(chart); step += stride) {
         fprintf(file, "<text%s x=%.2f%% y=%d text-anchor=middle>%" PRId64 "</text>",
                 step / stride % 2 == 1 ? " class=second" : "", x_of(chart, (double)step), HEIGHT - 8, step);
     }
@@ -87,8 +96,9 @@ static void write_axes(const struct chart *chart, const struct range *range, FIL
 
 static void write_background(const struct chart *chart, const struct range *range, FILE *file)
 {
-    if (chart->warmup > 0) {
-        double right = chart->warmup < chart->count ? x_of(chart, (double)chart->warmup - 0.5) : 100;
+    int64_t warmup = chart->result->figures.warmup_steps;
+    if (warmup > 0) {
+        double right = warmup < count_of(chart) ? x_of(chart, (double)warmup - 0.5) : 100;
         fprintf(file, "<rect class=warm x=0 y=%d width=%.2f%% height=%d><title>warm-up</title></rect>", TOP, right,
                 HEIGHT - TOP - BOTTOM);
     }
@@ -110,28 +120,28 @@ static void write_line(const struct chart *chart, const struct range *range, FIL
 {
     bool pen_is_down = false;
     fprintf(file, "<svg viewBox=\"0 0 100 %d\" preserveAspectRatio=none><path class=series d=\"", HEIGHT);
-    for (int64_t i = 0; i < chart->count; i++) {
-        if (isfinite(chart->values[i])) {
-            fprintf(file, "%c%.2f %.1f", pen_is_down ? 'L' : 'M', x_of(chart, (double)i),
-                    y_of(range, chart->values[i]));
+    for (int64_t i = 0; i < count_of(chart); i++) {
+        double value = value_of(chart, i);
+        if (isfinite(value)) {
+            fprintf(file, "%c%.2f %.1f", pen_is_down ? 'L' : 'M', x_of(chart, (double)i), y_of(range, value));
         }
-        pen_is_down = isfinite(chart->values[i]);
+        pen_is_down = isfinite(value);
     }
     fprintf(file, "\"/></svg>");
 }
 
 static void write_dots(const struct chart *chart, const struct range *range, FILE *file)
 {
-    for (int64_t i = 0; i < chart->count; i++) {
-        bool is_odd = chart->marks != NULL && chart->marks[i];
-        if (isfinite(chart->values[i]) && (is_odd || chart->count <= DOTS_MAX)) {
+    for (int64_t i = 0; i < count_of(chart); i++) {
+        double value  = value_of(chart, i);
+        bool   is_odd = chart->marks_outliers && chart->result->steps[i].is_outlier;
+        if (isfinite(value) && (is_odd || count_of(chart) <= DOTS_MAX)) {
             fprintf(file,
                     "<circle class=\"dot%s\" cx=%.2f%% cy=%.1f r=%s><title>step %" PRId64 ": %.6g %s</title></circle>",
-                    is_odd              ? " odd"
-                    : i < chart->warmup ? " cold"
-                                        : "",
-                    x_of(chart, (double)i), y_of(range, chart->values[i]), is_odd ? "4" : "2.4", i, chart->values[i],
-                    chart->unit);
+                    is_odd                                    ? " odd"
+                    : i < chart->result->figures.warmup_steps ? " cold"
+                                                              : "",
+                    x_of(chart, (double)i), y_of(range, value), is_odd ? "4" : "2.4", i, value, chart->unit);
         }
     }
 }

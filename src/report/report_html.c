@@ -78,22 +78,17 @@ static void write_expectation(const struct result *result, FILE *file)
     }
 }
 
-static void write_simulated(const struct result *result, const char *seconds, FILE *file)
-{
-    if (result_is_predicted(result) && !isnan(result->expectation.percent)) {
-        html_write_figure(file, seconds, "s", "Step time", "predicted, +-%.1f %%", result->expectation.percent);
-    } else {
-        html_write_figure(file, seconds, "s", "Step time", result_is_predicted(result) ? "predicted" : "simulated");
-    }
-}
-
 static void write_figures(const struct result *result, FILE *file)
 {
     const struct result_figures *figures = &result->figures;
     const char                  *median  = report_digits(figures->step.median);
     fprintf(file, "<section class=figures>\n");
-    if (result_is_simulated(result)) {
-        write_simulated(result, median, file);
+    if (result_is_predicted(result)) {
+        double percent = result->expectation.percent;
+        html_write_figure(file, median, "s", "Step time", isnan(percent) ? "predicted" : "predicted, +-%.1f %%",
+                          percent);
+    } else if (result_is_simulated(result)) {
+        html_write_figure(file, median, "s", "Step time", "simulated");
     } else if (isnan(figures->step.low)) {
         html_write_figure(file, median, "s", "Step time, median", "%" PRId64 " measured step%s",
                           figures->measured_steps, figures->measured_steps == 1 ? "" : "s");
@@ -150,20 +145,6 @@ static void write_statistics(const struct result *result, FILE *file)
             figures->measured_steps);
 }
 
-// Draws a chart of one value of the steps. offset: offset of the value in struct result_step.
-static void write_chart(const struct result *result, struct chart chart, size_t offset, FILE *file)
-{
-    double *values = memory_allocate((size_t)result->step_count * sizeof(*values));
-    for (int64_t i = 0; i < result->step_count; i++) {
-        values[i] = *(const double *)((const char *)&result->steps[i] + offset);
-    }
-    chart.values = values;
-    chart.count  = result->step_count;
-    chart.warmup = result->figures.warmup_steps;
-    chart_write(&chart, file);
-    free(values);
-}
-
 static void write_histogram(const struct result *result, FILE *file)
 {
     enum { STEPS_MIN = 10 };
@@ -182,20 +163,18 @@ static void write_histogram(const struct result *result, FILE *file)
 
 static void write_step_times(const struct result *result, FILE *file)
 {
-    bool *marks = memory_allocate((size_t)result->step_count * sizeof(*marks));
-    for (int64_t i = 0; i < result->step_count; i++) {
-        marks[i] = result->steps[i].is_outlier;
-    }
     const struct statistics *step  = &result->figures.step;
     bool                     shown = result_is_shown(result);
-    struct chart             chart = {.title  = "Step time",
-                                      .unit   = "s",
-                                      .marks  = marks,
-                                      .median = shown ? step->median : NAN,
-                                      .low    = shown ? step->low : NAN,
-                                      .high   = step->high};
+    struct chart             chart = {.result         = result,
+                                      .title          = "Step time",
+                                      .unit           = "s",
+                                      .offset         = offsetof(struct result_step, seconds),
+                                      .marks_outliers = true,
+                                      .median         = shown ? step->median : NAN,
+                                      .low            = shown ? step->low : NAN,
+                                      .high           = step->high};
     fprintf(file, "<section class=card><h2>Step time <span class=soft>seconds, slowest rank</span></h2>\n");
-    write_chart(result, chart, offsetof(struct result_step, seconds), file);
+    chart_write(&chart, file);
     fprintf(
         file, "<p class=soft>Shaded: warm-up.%s</p>\n",
         shown ? " Dashed: median of the measured steps, with its 95&nbsp;% interval. Values off the scale are clipped."
@@ -205,17 +184,22 @@ static void write_step_times(const struct result *result, FILE *file)
         write_statistics(result, file);
     }
     fprintf(file, "</section>\n");
-    free(marks);
 }
 
 static void write_learning(const struct result *result, FILE *file)
 {
-    struct chart loss = {.title = "Loss", .unit = "", .median = NAN, .low = NAN};
-    struct chart norm = {.title = "Gradient norm", .unit = "", .median = NAN, .low = NAN};
+    struct chart chart = {.result = result,
+                          .title  = "Loss",
+                          .unit   = "",
+                          .offset = offsetof(struct result_step, loss),
+                          .median = NAN,
+                          .low    = NAN};
     fprintf(file, "<div class=columns><section class=card><h2>Loss</h2>\n");
-    write_chart(result, loss, offsetof(struct result_step, loss), file);
+    chart_write(&chart, file);
     fprintf(file, "</section><section class=card><h2>Gradient norm</h2>\n");
-    write_chart(result, norm, offsetof(struct result_step, gradient_norm), file);
+    chart.title  = "Gradient norm";
+    chart.offset = offsetof(struct result_step, gradient_norm);
+    chart_write(&chart, file);
     fprintf(file, "</section></div>\n");
 }
 
