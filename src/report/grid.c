@@ -88,12 +88,12 @@ void grid_write_text(const struct grid *grid, FILE *file)
     free(widths);
 }
 
-// Writes a Markdown cell. A vertical bar would end the cell, so it is escaped.
+// Writes a Markdown cell. A vertical bar would end the cell, so it is escaped, and so are backslashes.
 static void write_markdown_cell(const char *cell, FILE *file)
 {
     fputs(" ", file);
     for (; *cell != '\0'; cell++) {
-        fprintf(file, *cell == '|' ? "\\%c" : "%c", *cell);
+        fprintf(file, strchr("|\\", *cell) != NULL ? "\\%c" : "%c", *cell);
     }
     fputs(" |", file);
 }

@@ -175,6 +175,18 @@ Test(table, says_that_its_fastest_row_is_a_degraded_proxy)
     table_free(&table);
 }
 
+Test(table, keeps_bars_and_backslashes_inside_a_markdown_cell)
+{
+    struct result result;
+    fixture_open(&result);
+    text_copy(result.config_name, sizeof(result.config_name), "a|b\\|c");
+    table_add(&table, &result);
+    result_free(&result);
+    table_finish(&table);
+    expect_line(grid_write_markdown, "\n| a\\|b\\\\\\|c | 64 |");
+    table_free(&table);
+}
+
 // A partial run may have no measured step, so its step time is unknown.
 Test(table, prints_a_dash_for_a_run_without_measured_steps)
 {
