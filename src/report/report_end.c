@@ -95,8 +95,9 @@ static void put_verdict(struct end *end, const struct result *result)
         if (result->step_count < result->planned_steps) {
             snprintf(planned, sizeof(planned), " of %" PRId64, result->planned_steps);
         }
-        put(end, label, "%s%" PRId64 "%s steps: %" PRId64 " warm-up, %" PRId64 " measured", proxy, result->step_count,
-            planned, result->figures.warmup_steps, result->figures.measured_steps);
+        put(end, label, "%s%" PRId64 "%s step%s: %" PRId64 " warm-up, %" PRId64 " measured", proxy, result->step_count,
+            planned, result->planned_steps == 1 ? "" : "s", result->figures.warmup_steps,
+            result->figures.measured_steps);
     }
 }
 

@@ -50,6 +50,13 @@ Test(report_end, has_the_figures_in_the_order_of_their_worth)
     expect_in(report_write_end, "convention, of 989.5 TFLOP/s\n");
 }
 
+Test(report_end, counts_a_single_step)
+{
+    result.step_count = result.planned_steps = 1;
+    result_derive(&result);
+    expect_in(report_write_end, "RESULT VALID    1 step: 1 warm-up, 0 measured\nstep time       -");
+}
+
 // 64 GPUs at $3.6 per hour cost $0.064 per second, and a million tokens take 13.3495 seconds.
 Test(report_end, shows_what_a_million_tokens_cost)
 {
