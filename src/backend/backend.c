@@ -177,18 +177,12 @@ status backend_prepare(struct backend *backend, const struct op *op, const struc
 
 static status check_gemm(const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    struct gemm_key key      = {.shape     = op->shape.gemm,
-                                .a         = buffers[GEMM_A].format,
-                                .b         = buffers[GEMM_B].format,
-                                .c         = buffers[GEMM_C].format,
-                                .sums_fast = op->sums_fast};
-    status          result   = gemm_check(&key);
-    bool            has_bias = op->operand[GEMM_BIAS] >= 0 && buffers[GEMM_BIAS].data != NULL;
-    if (has_bias && buffers[GEMM_BIAS].format != key.c &&
-        (buffers[GEMM_BIAS].format != FORMAT_BF16 || key.c != FORMAT_F32)) {
-        return fail("[run] backend = cuda: %.300s: no bias in %s is added in %s", op->tag.role,
-                    format_name(buffers[GEMM_BIAS].format), format_name(key.c));
-    }
+    struct gemm_key key    = {.shape     = op->shape.gemm,
+                              .a         = buffers[GEMM_A].format,
+                              .b         = buffers[GEMM_B].format,
+                              .c         = buffers[GEMM_C].format,
+                              .sums_fast = op->sums_fast};
+    status          result = gemm_check(&key);
     return failed(&result) ? fail("[run] backend = cuda: %.300s: %.600s", op->tag.role, result.text) : OK;
 }
 
