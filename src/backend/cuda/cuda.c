@@ -78,7 +78,7 @@ static status check_queues(void)
                          queues != NULL ? queues : "", STREAM_COUNT);
 }
 
-static int attribute_of(int device, enum cudaDeviceAttr attribute)
+int cuda_attribute(int device, enum cudaDeviceAttr attribute)
 {
     int value;
     CUDA_CHECK(cudaDeviceGetAttribute(&value, attribute, device));
@@ -102,13 +102,13 @@ static void cuda_locate(const struct backend_setup *setup, char *text, size_t by
 static status choose_device(int local_rank, int *device)
 {
     *device   = find_device(local_rank);
-    int major = attribute_of(*device, cudaDevAttrComputeCapabilityMajor);
+    int major = cuda_attribute(*device, cudaDevAttrComputeCapabilityMajor);
     if (major < 8) {
         return fail_as(
             EXIT_LAUNCH,
             "[run] backend = cuda: device %d has compute capability %d.%d, but 8.0 or newer is needed (A100, "
             "H100, H200 and their successors)",
-            *device, major, attribute_of(*device, cudaDevAttrComputeCapabilityMinor));
+            *device, major, cuda_attribute(*device, cudaDevAttrComputeCapabilityMinor));
     }
     cudaError_t error = cudaSetDevice(*device);
     if (error != cudaSuccess) {
@@ -140,11 +140,11 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
     struct cuda *cuda = memory_allocate(sizeof(*cuda));
     backend->state    = cuda;
     cuda->number      = device;
-    cuda->capability  = 10 * attribute_of(device, cudaDevAttrComputeCapabilityMajor) +
-                       attribute_of(device, cudaDevAttrComputeCapabilityMinor);
+    cuda->capability  = 10 * cuda_attribute(device, cudaDevAttrComputeCapabilityMajor) +
+                       cuda_attribute(device, cudaDevAttrComputeCapabilityMinor);
     cuda->device.processors =
-        setup->processors > 0 ? setup->processors : attribute_of(device, cudaDevAttrMultiProcessorCount);
-    cuda->device.shared_bytes = attribute_of(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
+        setup->processors > 0 ? setup->processors : cuda_attribute(device, cudaDevAttrMultiProcessorCount);
+    cuda->device.shared_bytes = cuda_attribute(device, cudaDevAttrMaxSharedMemoryPerBlockOptin);
     cuda->device.check        = cuda_check;
     open_streams(cuda);
     cuda_attention_open(cuda, setup);
@@ -189,7 +189,7 @@ static void cuda_release(struct backend *backend, void *data)
 static int cuda_processors(struct backend *backend)
 {
     const struct cuda *cuda = backend->state;
-    return attribute_of(cuda->number, cudaDevAttrMultiProcessorCount);
+    return cuda_attribute(cuda->number, cudaDevAttrMultiProcessorCount);
 }
 
 static int64_t cuda_available_bytes(struct backend *backend)
@@ -301,7 +301,7 @@ static void cuda_describe(struct backend *backend, char *text, size_t bytes)
     snprintf(text, bytes,
              "%s, %d multiprocessors up to %d MHz, %s, CUDA %d.%d on a driver for %d.%d, %s: %d GEMMs timed, %d "
              "remembered%s%s%s",
-             properties.name, cuda->device.processors, attribute_of(cuda->number, cudaDevAttrClockRate) / 1000,
+             properties.name, cuda->device.processors, cuda_attribute(cuda->number, cudaDevAttrClockRate) / 1000,
              number_bytes(memory, sizeof(memory), (double)properties.totalGlobalMem), CUDART_VERSION / 1000,
              CUDART_VERSION % 1000 / 10, driver / 1000, driver % 1000 / 10, blas, cuda->gemms->timed,
              cuda->gemms->remembered, taken, cuda->gemms->cache.note[0] != '\0' ? "; " : "", cuda->gemms->cache.note);

@@ -173,6 +173,9 @@ static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
 
 static void gemm_free(const struct blas *blas, struct gemm *gemm)
 {
+    if (gemm == NULL) {
+        return;
+    }
     BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(gemm->first));
     BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(gemm->second));
     BLAS_CHECK(blas, cublasLtMatrixLayoutDestroy(gemm->out));
@@ -338,24 +341,13 @@ static const struct gemm *find_size(struct cuda *cuda, const struct gemm *prepar
     if (*place != NULL && gemm_key_is_equal(&(*place)->key, &key)) {
         return *place;
     }
-    if (*place != NULL) {
-        gemm_free(&gemms->blas, *place);
-    }
+    gemm_free(&gemms->blas, *place);
     *place = gemm_create(cuda, &key);
     if (!choose_for_size(cuda, *place, &prepared->algorithm)) {
         gemm_free(&gemms->blas, *place);
         *place = NULL;
     }
     return *place;
-}
-
-static void forget_sizes(struct gemms *gemms)
-{
-    for (int i = 0; i < GEMM_SIZES; i++) {
-        if (gemms->sizes[i] != NULL) {
-            gemm_free(&gemms->blas, gemms->sizes[i]);
-        }
-    }
 }
 
 // Fails if no device supports the GEMM, or if this device does not.
@@ -467,7 +459,9 @@ void gemms_close(struct cuda *cuda)
         gemms->list       = gemm->next;
         gemm_free(&gemms->blas, gemm);
     }
-    forget_sizes(gemms);
+    for (int i = 0; i < GEMM_SIZES; i++) {
+        gemm_free(&gemms->blas, gemms->sizes[i]);
+    }
     blas_close(&gemms->blas);
     gemm_cache_close(&gemms->cache);
     CUDA_CHECK(cudaFree(gemms->workspace));

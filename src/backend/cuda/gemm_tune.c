@@ -77,13 +77,6 @@ static int64_t inverse_scale_bytes(int32_t scaling, int64_t rows, int64_t depth)
     return format_bytes(scaling_format((enum scaling)scaling), scaling_inverses((enum scaling)scaling, rows, depth));
 }
 
-static int64_t cache_bytes(const struct cuda *cuda)
-{
-    int bytes;
-    CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrL2CacheSize, cuda->number));
-    return bytes;
-}
-
 static status open_operands(struct timing *timing)
 {
     const struct gemm_key   *key      = &timing->gemm->key;
@@ -101,8 +94,8 @@ static status open_operands(struct timing *timing)
     int64_t inverse_scale_bytes_of_a = cuda_align(inverse_scale_bytes(shape->scaling_a, shape->m, shape->k));
     operands->inverse_scale_bytes =
         inverse_scale_bytes_of_a + inverse_scale_bytes(shape->scaling_b, shape->n, shape->k);
-    int64_t sets   = 2 * cache_bytes(timing->cuda) / operands->set_bytes + 1;
-    operands->sets = sets < SETS_MAX ? (int)sets : SETS_MAX;
+    int64_t cache_bytes = cuda_attribute(timing->cuda->number, cudaDevAttrL2CacheSize);
+    operands->sets      = (int)number_min(2 * cache_bytes / operands->set_bytes + 1, SETS_MAX);
 
     char  purpose[96];
     void *data;

@@ -42,6 +42,7 @@ void   cuda_capture_begin(void);
 status cuda_capture_end(void);
 bool   cuda_is_capturing(void);
 
+int          cuda_attribute(int device, enum cudaDeviceAttr attribute);
 cudaStream_t cuda_stream(const struct backend *backend, const struct op *op);
 
 // Implementations of backend_ops.prepare in gemm.c and attention.c. A prepared op only enqueues: it does not allocate,
