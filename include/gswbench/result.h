@@ -175,7 +175,6 @@ void result_derive(struct result *result);
 
 // Returns the id of the reason that slowed the run on purpose: a profiler, run.check or an injected fault. NULL: none.
 const char *result_slowed_by(const struct result *result);
-bool        result_reason_slows(const struct result_reason *reason);
 
 // Whether the result is a simulated step (emulated or predicted), which has no training steps and no loss.
 bool result_is_simulated(const struct result *result);
@@ -217,17 +216,11 @@ status result_read_json(struct result *result, const char *path);
 // Parses a JSON file without checking its content. The caller owns the reference.
 status result_load_document(const char *path, json_t **document);
 
-// Convert a result without its figures, and one of its steps, to JSON and back. Reading does not validate. The caller
-// owns the returned reference.
+// Converts a result without its figures to JSON. The caller owns the reference.
 json_t *result_to_json(const struct result *result);
-status  result_from_json(struct result *result, const json_t *document);
-json_t *result_step_to_json(const struct result_step *step);
-status  result_step_from_json(struct result_step *step, const json_t *document);
 
-// Return the key of the figures in result.json ("result", "emulated", "predicted" or "unverified"), and the figures.
-// The caller owns the reference.
+// Returns the key of the figures in result.json ("result", "emulated", "predicted" or "unverified").
 const char                    *result_figures_key(const struct result *result);
-json_t                        *result_figures_to_json(const struct result *result);
 extern const struct json_field result_figure_fields[];    // of struct result_figures
 
 // Returns the JSON Schema of result.json. The caller owns the reference.

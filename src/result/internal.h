@@ -9,12 +9,19 @@
 
 #define LIST(key, element, list, fields) JSON_LIST(result, key, list##s, list##_count, sizeof(struct element), fields)
 
-// JSON fields of the parts of a result (parts_json.c).
+// JSON fields of the parts of a result (parts_json.c), and of a step (result_json.c).
 extern const struct json_field observation_fields[], rank_fields[], communication_time_fields[], compute_time_fields[];
 extern const struct json_field connection_fields[], traced_fields[], moment_fields[], expectation_fields[];
+extern const struct json_field step_fields[];
+
+// Reads a result without its figures. Reading does not validate.
+status result_from_json(struct result *result, const json_t *document);
 
 // Returns the first reason with this id (result.c); NULL: none.
 const struct result_reason *result_find_reason(const struct result *result, const char *id);
+
+// Returns whether a reason says that the run was slowed on purpose.
+bool result_reason_slows(const struct result_reason *reason);
 
 // devices_check judges the recorded GPU values. devices_derive_energy computes the energy figures, which are NaN unless
 // every rank reports its energy (device_check.c).

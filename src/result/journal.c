@@ -21,6 +21,7 @@
 #include "gswbench/input.h"
 #include "gswbench/result.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
 enum { FILE_BYTES_MAX = 512 << 20, LINE_BYTES_MAX = 8 << 20, STEPS_MAX = 1000000 };
 
@@ -89,7 +90,7 @@ bool journal_is_locked(const char *path)
 
 status journal_add_step(struct journal *journal, const struct result *result)
 {
-    status added = append(journal, "step", result_step_to_json(&result->steps[result->step_count - 1]));
+    status added = append(journal, "step", json_from_struct(step_fields, &result->steps[result->step_count - 1]));
     return failed(&added) ? fail_as(added.exit_code,
                                     "%.500s: gswbench report --recover %.*s writes a partial result from the steps "
                                     "before",
@@ -172,7 +173,7 @@ static json_t *next_value(FILE *file, const char *key, uint64_t *digest)
 static status next_step(struct result_step *step, FILE *file, uint64_t *digest)
 {
     json_t *value = next_value(file, "step", digest);
-    status  read  = value != NULL ? result_step_from_json(step, value) : fail("torn");
+    status  read  = value != NULL ? json_to_struct(step_fields, step, value) : fail("torn");
     json_decref(value);
     return read;
 }

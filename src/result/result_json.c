@@ -169,7 +169,7 @@ static const struct json_field reasons[] = {
     ROW_TEXT(result_reason, "message", message),
     JSON_END
 };
-static const struct json_field steps[] = {
+const struct json_field step_fields[] = {
     ROW_INTEGER(result_step, "i", index),
     JSON_CHOICE(result_step, "phase", phase, result_phase_names),
     ROW_REAL(result_step, "time_s", seconds),
@@ -256,7 +256,7 @@ static const struct json_field fields[] = {
     JSON_OBJECT("acceptance", acceptance),
     JSON_OBJECT("checkpoint", checkpoint),
     JSON_OBJECT("validation", validation),
-    LIST("steps", result_step, step, steps),
+    LIST("steps", result_step, step, step_fields),
     LIST("ranks", result_rank, rank, rank_fields),
     LIST("transfer_times", result_communication_time, communication_time, communication_time_fields),
     LIST("compute_times", result_compute_time, compute_time, compute_time_fields),
@@ -298,11 +298,6 @@ const struct json_field result_figure_fields[] = {
 };
 // clang-format on
 
-json_t *result_figures_to_json(const struct result *result)
-{
-    return json_from_struct(result_figure_fields, &result->figures);
-}
-
 json_t *result_to_json(const struct result *result)
 {
     return json_from_struct(fields, result);
@@ -338,16 +333,6 @@ status result_from_json(struct result *result, const json_t *document)
     return OK;
 }
 
-json_t *result_step_to_json(const struct result_step *step)
-{
-    return json_from_struct(steps, step);
-}
-
-status result_step_from_json(struct result_step *step, const json_t *document)
-{
-    return json_to_struct(steps, step, document);
-}
-
 // Returns the key of the figures. Only correct runs get the key "result", so that other programs do not read unverified
 // figures by mistake.
 const char *result_figures_key(const struct result *result)
@@ -374,7 +359,7 @@ json_t *result_schema(void)
 bool result_write_json(const struct result *result, FILE *file)
 {
     json_t *document = result_to_json(result);
-    json_object_set_new(document, result_figures_key(result), result_figures_to_json(result));
+    json_object_set_new(document, result_figures_key(result), json_from_struct(result_figure_fields, &result->figures));
     bool written = json_print(document, file);
     json_decref(document);
     return written;

@@ -11,6 +11,7 @@
 #include "gswbench/result.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
+#include "internal.h"
 
 enum { FILE_BYTES_MAX = 32 << 20 };
 
@@ -274,7 +275,7 @@ static status read_document(struct result *result, const json_t *document)
     TRY(judge_again(result));
     TRY(check_acceptance(result));
     const char *key      = result_figures_key(result);
-    json_t     *figures  = result_figures_to_json(result);
+    json_t     *figures  = json_from_struct(result_figure_fields, &result->figures);
     status      compared = compare_figures(key, json_object_get(document, key), figures);
     json_decref(figures);
     return failed(&compared) ? fail("%s: %.900s", key, compared.text) : OK;
