@@ -105,16 +105,12 @@ static bool is_ignored(const struct comparison *comparison, const char *name)
     return !are_predicted(first, second) || !(is_one_of(name, profiles) || has_same_profiles(first, second));
 }
 
-struct entries {
-    const struct result_entry *items;
-    int64_t                    count;
-};
-
-static void add_entries(struct comparison *comparison, struct entries first, struct entries second)
+static void add_entries(struct comparison *comparison, const struct result_entry *first, int64_t first_count,
+                        const struct result_entry *second, int64_t second_count)
 {
-    const struct result_entry **left = sort(first.items, first.count), **right = sort(second.items, second.count);
-    for (int64_t i = 0, j = 0; i < first.count || j < second.count;) {
-        int         order   = i == first.count ? 1 : j == second.count ? -1 : strcmp(left[i]->name, right[j]->name);
+    const struct result_entry **left = sort(first, first_count), **right = sort(second, second_count);
+    for (int64_t i = 0, j = 0; i < first_count || j < second_count;) {
+        int         order   = i == first_count ? 1 : j == second_count ? -1 : strcmp(left[i]->name, right[j]->name);
         const char *name    = order <= 0 ? left[i]->name : right[j]->name;
         const char *earlier = order <= 0 ? left[i++]->value : "";
         const char *later   = order >= 0 ? right[j++]->value : "";
@@ -154,10 +150,9 @@ static void add_settings(struct comparison *comparison, const struct result *fir
     add_setting(comparison, "ranks", ranks[0], ranks[1], false);
     add_setting(comparison, "version", first->version, second->version, false);
     add_setting(comparison, "compiler", first->compiler, second->compiler, false);
-    add_entries(comparison, (struct entries){first->config, first->config_count},
-                (struct entries){second->config, second->config_count});
-    add_entries(comparison, (struct entries){first->environment, first->environment_count},
-                (struct entries){second->environment, second->environment_count});
+    add_entries(comparison, first->config, first->config_count, second->config, second->config_count);
+    add_entries(comparison, first->environment, first->environment_count, second->environment,
+                second->environment_count);
 }
 
 // Compares a value of the steps, such as the loss, step by step. offset: offset of the value in struct result_step. The
@@ -167,9 +162,13 @@ static struct comparison_curve compare_curves(const struct result *first, const 
     struct comparison_curve curve    = {.largest = NAN, .last = NAN, .largest_step = -1, .last_step = -1};
     bool                    are_like = first->global_batch == second->global_batch;
     for (int64_t i = 0; are_like && i < first->step_count && i < second->step_count; i++) {
-        double earlier  = *(const double *)((const char *)&first->steps[i] + offset);
-        double later    = *(const double *)((const char *)&second->steps[i] + offset);
-        curve.last      = fabs(later - earlier) / fabs(earlier);
+        double earlier    = *(const double *)((const char *)&first->steps[i] + offset);
+        double later      = *(const double *)((const char *)&second->steps[i] + offset);
+        double difference = fabs(later - earlier) / fabs(earlier);
+        if (!isfinite(difference)) {
+            continue;    // a prediction has no loss, and the loss of an INVALID run may be NaN
+        }
+        curve.last      = difference;
         curve.last_step = i;
         if (isnan(curve.largest) || curve.last > curve.largest) {
             curve.largest      = curve.last;

@@ -38,6 +38,22 @@ Test(comparison, sets_two_runs_against_each_other)
     expect_line("loss: apart by 2.0000% at most (step 7), by 0.5000% in the last common step (49)\n");
 }
 
+// A run may end with a loss that is not finite. Predictions have no losses.
+Test(comparison, compares_losses_of_steps_that_both_have)
+{
+    open_pair(1);
+    second.steps[48].loss *= 1.02;
+    second.steps[49].loss = NAN;
+    for (int64_t i = 0; i < second.step_count; i++) {
+        second.steps[i].gradient_norm = NAN;
+    }
+
+    compare();
+    expect_line("loss: apart by 2.0000% at most (step 48), by 2.0000% in the last common step (48)\n");
+    cr_expect(isnan(comparison.gradient_norm.largest) && comparison.gradient_norm.largest_step == -1);
+    cr_expect(isnan(comparison.gradient_norm.last) && comparison.gradient_norm.last_step == -1);
+}
+
 Test(comparison, says_why_a_result_is_doubtful)
 {
     open_pair(1);
