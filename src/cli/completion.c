@@ -134,6 +134,16 @@ static void offer_commands(const struct offer *to)
     }
 }
 
+// Returns whether words without a flag name configurations. Otherwise the shell completes file names.
+static bool takes_configs(const struct command *command)
+{
+    bool has_operands = false;
+    for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
+        has_operands = has_operands || flag->type == FLAG_OPERANDS;
+    }
+    return has_operands ? command->run == command_configs : flags_find(command, "--config", strlen("--config")) != NULL;
+}
+
 void completion_print_words(int count, char *const words[], FILE *file)
 {
     struct offer          to       = {.begun = count > 0 ? words[count - 1] : "", .before = "", .file = file};
@@ -151,7 +161,7 @@ void completion_print_words(int count, char *const words[], FILE *file)
         offer_configs(&to);
     } else if (strcmp(words[0], "help") == 0) {
         offer_commands(&to);
-    } else if (command == cli_find_command("configs") || flags_find(command, "--config", strlen("--config")) != NULL) {
+    } else if (takes_configs(command)) {
         offer_configs(&to);
     }
 }

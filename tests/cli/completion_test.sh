@@ -50,6 +50,8 @@ offers "$GSWBENCH predict --gpu a" a100-40gb a100-80gb
 offers "$GSWBENCH table --format m" markdown
 offers "$GSWBENCH check --set no.such=" ''
 offers "$GSWBENCH compare " ''    # no offer, so bash completes file names
+offers "$GSWBENCH report " ''
+has "$GSWBENCH configs tiny-" tiny-llama tiny-geglu
 run 0 env GSWBENCH_CONFIGS=/nowhere "$GSWBENCH" complete check --config ''
 [ ! -s output ] || complain "words without configurations"
 
