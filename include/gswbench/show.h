@@ -104,6 +104,7 @@ struct shown_config {
 };
 status  show_config_file(const char *name);
 void    show_describe_row(struct shown_row *row);
+void    show_configs_heading(void);
 void    show_config_row(const struct job *job);
 json_t *show_config_json(const struct shown_config *config);
 void    show_configs_json(json_t *list);

@@ -94,7 +94,7 @@ status command_configs(const struct arguments *configs, struct text_buffer *erro
     struct listing listing = {.filter = &configs->filter, .list = list};
     if (list == NULL) {
         show_path("", config_folder(), "");
-        printf("  %6s  %-5s %-12s %8s  %-38s %9s\n", "ranks", "type", "gpu", "layers", "layout", "published");
+        show_configs_heading();
     }
     status result = list_configs(&listing, &configs->words, errors);
     if (!failed(&result) && listing.rows == 0) {

@@ -48,6 +48,12 @@ void show_describe_row(struct shown_row *row)
     job_layout(job, row->layout, sizeof(row->layout));
 }
 
+// The heading and the rows have the same columns. In most rows they fit 80 columns.
+void show_configs_heading(void)
+{
+    printf("%7s  %-4s  %-13s %6s %10s  %s\n", "ranks", "type", "gpu", "layers", "published", "layout");
+}
+
 void show_config_row(const struct job *job)
 {
     char layout[256], seconds[32] = "-", ranks[32] = "any";
@@ -57,11 +63,12 @@ void show_config_row(const struct job *job)
     if (job->config.published.step_seconds != 0.0) {
         snprintf(seconds, sizeof(seconds), "%.3f s", job->config.published.step_seconds);
     }
-    printf("  %6s  %-5s %-12s %8" PRId64 "  %-38s %9s  %s%s%s\n", ranks,
+    const char *variant = job->config.published.variant;
+    bool        runs    = !failed(&job->support);
+    printf("%7s  %-4s  %-13s %6" PRId64 " %10s  %s%s%s%s%s\n", ranks,
            precision_compute_names[job->config.precision.compute], job->config.hardware.profile,
-           job->config.model.layers, job_layout(job, layout, sizeof(layout)), seconds,
-           failed(&job->support) ? job->support.text : "runs", job->config.published.variant[0] != '\0' ? ": " : "",
-           job->config.published.variant);
+           job->config.model.layers, seconds, job_layout(job, layout, sizeof(layout)), variant[0] != '\0' ? ", " : "",
+           variant, runs ? "" : ", cannot run: ", runs ? "" : job->support.text);
 }
 
 // Prints a line with tabs replaced by spaces.
