@@ -79,3 +79,6 @@ status output_extend(const char *path, const void *data, size_t bytes);
 
 // Writes all bytes. If that fails, returns false with the reason in errno.
 bool output_put(int file, const void *data, size_t bytes);
+
+// Returns whether a write to standard output would wait, as to a full pipe that nobody reads.
+bool output_is_blocked(void);

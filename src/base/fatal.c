@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "gswbench/output.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 
@@ -40,7 +41,9 @@ noreturn void fatal_at(const char *file, int line, int exit_code, const char *fo
 
     char host[256] = "unknown";
     gethostname(host, sizeof(host) - 1);
-    fflush(stdout);
+    if (!output_is_blocked()) {
+        fflush(stdout);
+    }
     fprintf(stderr, "gswbench: rank %d on %s: %s (%s:%d)\n", rank_of_thread, host, reason, file, line);
     if (end_job != NULL) {
         end_job(exit_code);

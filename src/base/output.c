@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,12 @@ static bool put_at(int file, const void *data, size_t bytes, int64_t offset)
         done += written > 0 ? (size_t)written : 0;
     }
     return true;
+}
+
+bool output_is_blocked(void)
+{
+    struct pollfd file = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    return poll(&file, 1, 0) == 0;
 }
 
 bool output_put(int file, const void *data, size_t bytes)

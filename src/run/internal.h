@@ -93,7 +93,7 @@ struct steps {
     struct step                   *step;
     struct result                 *result;
     struct journal                *journal;       // open on rank 0
-    pthread_mutex_t                keeping;       // held while a step is written to the journal and printed
+    pthread_mutex_t                printing;      // held while a step is printed
     struct watch                  *hang_watch;    // the watchdog; NULL: off
     struct ranges                 *ranges;        // NVTX ranges; NULL: no profiler attached
     struct validation             *validation;    // NULL: the backend computes no numbers

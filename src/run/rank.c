@@ -139,13 +139,13 @@ static status check_graphs(const struct rank *rank)
 }
 
 // Writes and prints the result from the steps in the journal. The watchdog thread calls it to end a run during a step.
-// It keeps the mutex `keeping`, so that no further step is printed, which the result would lack. If the mutex is not
-// free after a second, because an output pipe is blocked, it goes on without.
+// It keeps the mutex `printing`, so that no further step is printed, which the result would lack. If the mutex is not
+// free after a second, because an output pipe is blocked, it only writes the result.
 static status leave_result(struct rank *rank, const char *why, const struct result_reason *further)
 {
     struct result result = {0};
     double        began  = clock_seconds();    // pthread_mutex_timedlock would wait longer if the clock were set back
-    while (pthread_mutex_trylock(&rank->steps.keeping) != 0 && clock_seconds() - began < 1) {
+    while (pthread_mutex_trylock(&rank->steps.printing) != 0 && clock_seconds() - began < 1) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
     if (!rank->folder.is_open) {
@@ -157,6 +157,10 @@ static status leave_result(struct rank *rank, const char *why, const struct resu
                        rank->folder.path);
     }
     if (!rank->benchmark->is_mute) {
+        if (output_is_blocked()) {
+            return fail_as(EXIT_STOPPED, "the result is in %.900s, but nobody reads standard output",
+                           rank->folder.path);
+        }
         report_print(report_of_run(rank->benchmark->json, rank->benchmark->is_verbose), &result);
     }
     return OK;
@@ -241,7 +245,7 @@ static status measure(struct rank *rank)
                        .result             = &rank->result,
                        .hang_watch         = rank->watch,
                        .journal            = &rank->journal,
-                       .keeping            = PTHREAD_MUTEX_INITIALIZER,
+                       .printing           = PTHREAD_MUTEX_INITIALIZER,
                        .checkpoints.loaded = rank->steps.checkpoints.loaded,
                        .observed.seconds   = memory_allocate((size_t)rank->result.planned_steps * sizeof(double))};
     rank->steps.observed.compute_times = compute_times_open(&rank->plan, rank->comm, rank->result.planned_steps);

@@ -280,19 +280,23 @@ static bool print_step(struct steps *steps, int64_t index)
     return !prints || fflush(stdout) == 0;
 }
 
+static void enter_file(const struct steps *steps, const char *path)
+{
+    if (steps->hang_watch != NULL) {
+        watch_enter_file(steps->hang_watch, path);
+    }
+}
+
 // Writes a step to the journal and then prints it, so that every printed step can be recovered.
 static status keep_step(struct steps *steps, int64_t index)
 {
-    if (steps->hang_watch != NULL) {
-        watch_enter_file(steps->hang_watch, steps->journal->path);
-    }
-    pthread_mutex_lock(&steps->keeping);
-    status kept = journal_add_step(steps->journal, steps->result);
-    if (!failed(&kept) && !print_step(steps, index)) {
-        kept = output_cannot("write to", "standard output");
-    }
-    pthread_mutex_unlock(&steps->keeping);
-    return kept;
+    enter_file(steps, steps->journal->path);
+    TRY(journal_add_step(steps->journal, steps->result));
+    enter_file(steps, "standard output");    // blocks if it is a pipe that nobody reads
+    pthread_mutex_lock(&steps->printing);
+    bool is_printed = print_step(steps, index);
+    pthread_mutex_unlock(&steps->printing);
+    return is_printed ? OK : output_cannot("write to", "standard output");
 }
 
 // Returns a signal that some rank caught, or 0. All ranks return the same.

@@ -14,6 +14,7 @@
 #include "internal.h"
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
+#include "gswbench/output.h"
 
 static const double ANSWER_SECONDS  = 1;      // timeout for all answers
 static const double FEW_SECONDS     = 0.3;    // time after which all ranks of a silent host are asked, not only FEW
@@ -179,7 +180,9 @@ static void report_hang(const struct watch *watch, const struct responses *respo
         still = fmax(still, responses->slots[i].still);
     }
     slot_name_place(&slot, watch_named_plan(watch), where, sizeof(where));
-    fflush(stdout);
+    if (!output_is_blocked()) {
+        fflush(stdout);
+    }
     if (blame == BLAME_NOBODY) {
         int  ranks       = watch->setup.comm->topology.ranks;
         char reason[100] = "no rank waits";

@@ -34,4 +34,27 @@ expect '^RESULT DEGRADED'
 run 0 "${job[@]}" --steps 5 --set run.hang_seconds=4 --set fault.kind=delay --set fault.rank=1 --set fault.amount=2 \
     --set fault.step=3
 expect '^RESULT DEGRADED'
+
+# The output is a pipe that nobody reads, with room for the first lines only. The watchdog ends the run, and so does
+# SIGTERM.
+job=("$GSWBENCH" run --config tiny-llama --layers 1 --backend host --ranks 2 --steps 100000 --set trace.steps=0)
+mkfifo pipe
+exec 7<>pipe
+head -c 61000 /dev/zero >&7
+code=0
+timeout -k 9 60 "${job[@]}" --out first --set run.hang_seconds=1 >pipe 2>output || code=$?
+[ $code -eq 7 ] || complain "exit code $code, not 7, of a hanging run"
+expect '^gswbench: hang: rank 0 .*; last: at file standard output; 1 other waits$'
+timeout -k 9 60 "${job[@]}" --out second >pipe 2>output &
+process=$! code=0
+until [ -n "$(find second -name run.jsonl 2>/dev/null)" ]; do
+    sleep 0.1
+done
+sleep 1    # now the run waits for the pipe
+kill -TERM $process
+wait $process || code=$?
+[ $code -eq 12 ] || complain "exit code $code, not 12, after SIGTERM"
+expect '^gswbench: stopped during a step by SIGTERM: the result is in second/.*, but nobody reads standard output$'
+run 0 "$GSWBENCH" report "$(dirname "$(find second -name run.jsonl)")"
+expect '^RESULT PARTIAL'
 finish
