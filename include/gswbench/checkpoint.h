@@ -56,8 +56,9 @@ struct checkpoint_target {
     bool                    is_asynchronous;
     struct checkpoint_watch watch;
 };
-// Creates the folder. Fails if it cannot be written, or if that step is already saved.
-status checkpoint_check_target(const char *folder, int64_t step);
+// Creates the folder. Fails if it cannot be written, or if it has a complete checkpoint of a step that will be saved.
+typedef bool checkpoint_saves(const void *context, int64_t step);
+status       checkpoint_check_target(const char *folder, checkpoint_saves *saves, const void *context);
 
 // A save consists of two collective calls, begin and end. An asynchronous save copies the state to host memory in
 // begin; a thread writes it while steps run, and end joins the thread. checkpoint_save_is_written returns whether this

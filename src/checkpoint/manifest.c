@@ -309,30 +309,28 @@ status folders_enter(struct output_folder *folder, const char *path, int64_t ste
     return result;
 }
 
-static status check_absent(const struct output_folder *folder, const char *name)
+static status refuse(const char *path, int64_t step)
 {
-    char path[PATH_BYTES];
-    snprintf(path, sizeof(path), "%s/" MANIFEST_NAME, name);
-    return faccessat(folder->descriptor, path, F_OK, 0) != 0
-               ? OK
-               : fail_as(EXIT_OUTPUT,
-                         "%.900s/%s: is a complete checkpoint and is not overwritten: set [checkpoint] save to another "
-                         "folder, or remove it",
-                         folder->path, name);
+    return fail_as(EXIT_OUTPUT,
+                   "%.900s/" FOLDER_NAME
+                   ": is a complete checkpoint and is not overwritten: set [checkpoint] save to another folder, or "
+                   "remove it",
+                   path, step);
 }
 
-status checkpoint_check_target(const char *path, int64_t step)
+status checkpoint_check_target(const char *path, checkpoint_saves *saves, const void *context)
 {
-    char                 name[64];
-    struct output_folder folder;
-    snprintf(name, sizeof(name), FOLDER_NAME, step);
+    int64_t count;
+    status  result = OK;
     TRY(output_create_folders(path));
-    if (access(path, W_OK | X_OK) != 0) {
+    if (access(path, R_OK | W_OK | X_OK) != 0) {
         return output_cannot("write to", path);
     }
-    TRY(output_open_folder(&folder, path));
-    status result = check_absent(&folder, name);
-    output_close_folder(&folder);
+    int64_t *steps = list_steps(path, &count);
+    for (int64_t i = 0; i < count && !failed(&result); i++) {
+        result = saves(context, steps[i]) ? refuse(path, steps[i]) : OK;
+    }
+    free(steps);
     return result;
 }
 
@@ -343,8 +341,10 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
     snprintf(name, sizeof(name), FOLDER_NAME, step);
     TRY(output_create_folders(path));
     TRY(output_open_folder(folder, path));
-    status result = check_absent(folder, name);
-    result        = failed(&result) ? result : output_make_folder(folder, name, &is_new);
+    char manifest[sizeof(name) + sizeof(MANIFEST_NAME)];
+    snprintf(manifest, sizeof(manifest), "%s/" MANIFEST_NAME, name);
+    status result = faccessat(folder->descriptor, manifest, F_OK, 0) == 0 ? refuse(path, step)
+                                                                          : output_make_folder(folder, name, &is_new);
     // the folder must be on disk before an older checkpoint is removed
     if (!failed(&result) && !sync_folder(folder->descriptor)) {
         result = fail_as(EXIT_OUTPUT, "cannot write %.900s to disk: %s", folder->path, strerror(errno));

@@ -18,18 +18,19 @@ static const struct checkpoint_config *find_config(const struct steps *steps)
     return &steps->benchmark->job.config.checkpoint;
 }
 
-// Fails if a checkpoint that the run would save exists already. With run.until, each step from run.steps on may be the
-// last one.
-static status check_saves(const struct config *config, int64_t first_step)
+struct planned_saves {
+    const struct config *config;
+    int64_t              first_step;
+};
+
+// Returns whether the run may save this step. With run.until, each step from run.steps on may be the last one.
+static bool may_save(const void *context, int64_t step)
 {
-    const struct checkpoint_config *checkpoint = &config->checkpoint;
-    int64_t                         count      = run_steps_max(&config->run);
-    for (int64_t step = 1; step <= count && checkpoint->save[0] != '\0'; step++) {
-        if (checkpoint_config_saves(checkpoint, first_step + step, step >= config->run.steps)) {
-            TRY(checkpoint_check_target(checkpoint->save, first_step + step));
-        }
-    }
-    return OK;
+    const struct planned_saves *planned = context;
+    const struct run_config    *run     = &planned->config->run;
+    int64_t                     own     = step - planned->first_step;
+    return own >= 1 && own <= run_steps_max(run) &&
+           checkpoint_config_saves(&planned->config->checkpoint, step, own >= run->steps);
 }
 
 status checkpoints_open(struct catalogue **loaded, const struct config *config, const struct plan *plan,
@@ -41,8 +42,9 @@ status checkpoints_open(struct catalogue **loaded, const struct config *config, 
     if (checkpoint->load[0] != '\0') {
         own = checkpoint_open_shared(loaded, checkpoint->load, plan, checkpoint->verify != 0, comm);
     }
-    if (!failed(&own) && comm->topology.rank == 0) {
-        own = check_saves(config, *loaded != NULL ? checkpoint_origin(*loaded)->step : 0);
+    if (!failed(&own) && comm->topology.rank == 0 && checkpoint->save[0] != '\0') {
+        const struct planned_saves planned = {config, *loaded != NULL ? checkpoint_origin(*loaded)->step : 0};
+        own                                = checkpoint_check_target(checkpoint->save, may_save, &planned);
     }
     return comm_agree(comm, own);
 }
