@@ -127,10 +127,6 @@ status job_verify(const struct plan_request *request, struct job_proof *proof);
 // Builds the plans of the other pipeline stages.
 status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
 
-// Fails, with the reason, if the named backend cannot run the job on any device. Checks only the ops of the request's
-// rank, because other ranks have the same op kinds.
-status proof_check_backend(const struct plan_request *request, const char *backend);
-
 // A job with the results of `gswbench check`. proof is set only if this version can run the job.
 struct proved_job {
     struct job       job;

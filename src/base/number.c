@@ -8,15 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool multiply(int64_t *value, int64_t factor)
-{
-    if (*value > INT64_MAX / factor) {
-        return false;
-    }
-    *value *= factor;
-    return true;
-}
-
 // Reads digits, which may have single underscores between them, and appends them to *value. Returns false if there are
 // no digits or the value overflows.
 static bool read_digits(const char **text, int64_t *value, int *count)
@@ -24,10 +15,9 @@ static bool read_digits(const char **text, int64_t *value, int *count)
     const char *at = *text;
     for (*count = 0; isdigit((unsigned char)*at); (*count)++) {
         int digit = *at - '0';
-        if (!multiply(value, 10) || *value > INT64_MAX - digit) {
+        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, digit, value)) {
             return false;
         }
-        *value += digit;
         at += at[1] == '_' && isdigit((unsigned char)at[2]) ? 2 : 1;
     }
     *text = at;
@@ -84,11 +74,11 @@ bool number_parse_integer(const char *text, int64_t *value)
     } else if (!read_suffix(&text, &factor)) {
         return false;
     }
-    if (*text != '\0' || !multiply(&number, factor)) {
+    if (*text != '\0' || __builtin_mul_overflow(number, factor, &number)) {
         return false;
     }
     for (; exponent > decimals; exponent--) {
-        if (!multiply(&number, 10)) {
+        if (__builtin_mul_overflow(number, 10, &number)) {
             return false;
         }
     }

@@ -205,15 +205,13 @@ static bool set_quantity(const struct option *option, struct quantity *field, co
 
 static bool set_name(const char *const *names, int64_t count, int64_t *field, const char *text)
 {
-    int64_t index = find_name(names, text, strlen(text));
-    for (int64_t i = 0; index < 0 && names[i] != NULL; i++) {
-        index = strcasecmp(names[i], text) == 0 ? i : -1;
+    for (int64_t i = 0; names[i] != NULL; i++) {
+        if (strcasecmp(names[i], text) == 0) {
+            *field = i % count;
+            return true;
+        }
     }
-    if (index < 0) {
-        return false;
-    }
-    *field = index % count;
-    return true;
+    return false;
 }
 
 // Parses comma-separated names, with blanks around them, to a bit mask.
@@ -250,7 +248,7 @@ static bool set_text(const struct option *option, char *field, const char *text)
     char   printable[OPTION_PATH_BYTES];
     size_t length = strlen(text);
     assert(option->size <= sizeof(printable));
-    if (option->names != NULL && find_name(option->names, text, length) < 0) {
+    if (option->names != NULL && text_index(text, option->names) < 0) {
         return false;
     }
     if (length >= option->size || text[0] == ';' || strstr(text, " ;") != NULL || text[0] == ' ' ||

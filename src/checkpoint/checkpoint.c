@@ -154,7 +154,13 @@ void exports_free(struct export_list *list)
     free(list->tensors);
 }
 
-struct part_place exports_find(const struct plan *plan, const struct export *export)
+// A part of a weight in a plan. A part is one tensor of the file: q, k and v are parts of the weight "qkv".
+struct part_place {
+    const struct weight      *weight;
+    const struct weight_part *part;    // NULL: the plan does not have it
+};
+
+static struct part_place find_part(const struct plan *plan, const struct export *export)
 {
     for (int32_t i = 0; i < plan->weight_count; i++) {
         for (int32_t j = 0; j < plan->weights[i].part_count; j++) {
@@ -254,7 +260,7 @@ static status append_present(struct safetensors_writer *writer, const struct wei
 {
     enum { CHUNK = 1 << 20 };
 
-    struct part_place       place    = exports_find(source->plan, export);
+    struct part_place       place    = find_part(source->plan, export);
     const struct plan_unit *unit     = place.part != NULL ? &source->plan->units[place.weight->unit] : NULL;
     int64_t                 elements = export->part->rows * export->part->columns;
     float                  *values   = memory_allocate(CHUNK * sizeof(*values));

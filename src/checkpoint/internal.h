@@ -20,12 +20,6 @@ struct weight_source {
     struct checkpoint_watch watch;
 };
 
-// A part of a weight in a plan. A part is one tensor of the file: q, k and v are parts of the weight "qkv".
-struct part_place {
-    const struct weight      *weight;
-    const struct weight_part *part;    // NULL: the plan does not have it
-};
-
 // A part of a weight to write to a file. shard: index of the file.
 struct export
 {
@@ -55,8 +49,6 @@ void               exports_free(struct export_list *list);
 // Names the router bias of the expert layer with this index, or the one tensor that has the biases of every layer.
 // Returns the number of bias tensors.
 int32_t exports_name_bias(const struct plan *plan, int32_t index, char name[SAFETENSORS_NAME_BYTES]);
-// Finds the weight and the part of an export in a plan.
-struct part_place exports_find(const struct plan *plan, const struct export *export);
 
 // Tell the watchdog about progress, if the caller has set the callbacks of `watch`.
 static inline void checkpoint_enter(const struct checkpoint_watch *watch, const char *path)
@@ -80,15 +72,11 @@ extern const char *const safetensors_codes[];
 status safetensors_refuse(const char *path, const char *name, const char *problem);
 
 // safetensors.c: checksum_print prints a checksum in hexadecimal. checksums_describe returns the metadata to write.
-// checksums_of_header computes the checksum of a header's text, which it modifies. checksums_read compares it with the
-// metadata, and reads the checksums of tensors. metadata: NULL if the file has none. checksums_verify checks a tensor's
-// data.
+// checksums_of_header computes the checksum of a header's text, which it modifies.
 enum { CHECKSUM_BYTES = 17 };
 void     checksum_print(uint64_t checksum, char text[CHECKSUM_BYTES]);
 json_t  *checksums_describe(const struct safetensor *tensors, int32_t count, uint64_t header_checksum);
 uint64_t checksums_of_header(char *text, size_t bytes);
-status   checksums_read(struct safetensors_reader *reader, json_t *metadata, uint64_t header_checksum);
-status   checksums_verify(const char *path, const struct safetensor *tensor, const void *data);
 
 // Verifies a tensor piece by piece, so that the data are still in the CPU cache. A piece consists of whole elements.
 // checksum_end frees the state.

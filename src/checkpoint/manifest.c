@@ -81,7 +81,8 @@ void manifest_free(struct manifest *manifest)
     *manifest = (struct manifest){.file_count = 0};
 }
 
-bool manifest_is_same_run(const struct manifest *first, const struct manifest *second)
+// Returns whether two checkpoints are of the same run: they have the same model, sequence, seed and data.
+static bool is_same_run(const struct manifest *first, const struct manifest *second)
 {
     bool is_same = first->origin.seed == second->origin.seed && strcmp(first->origin.data, second->origin.data) == 0 &&
                    first->sequence == second->sequence && first->model_count == second->model_count;
@@ -379,7 +380,7 @@ static bool is_of_run(const char *path, int64_t step, const struct manifest *run
     struct manifest other;
     snprintf(file, sizeof(file), "%s/" FOLDER_NAME "/" MANIFEST_NAME, path, step);
     status read    = manifest_read(&other, file);
-    bool   is_same = !failed(&read) && manifest_is_same_run(&other, run);
+    bool   is_same = !failed(&read) && is_same_run(&other, run);
     manifest_free(&other);
     return is_same;
 }

@@ -39,9 +39,6 @@ void manifest_init(struct manifest *manifest, const struct plan *plan, const str
                    int64_t files);
 void manifest_free(struct manifest *manifest);    // the manifest may be zeroed
 
-// Returns whether two checkpoints are of the same run: they have the same model, sequence, seed and data.
-bool manifest_is_same_run(const struct manifest *first, const struct manifest *second);
-
 // Sets the checksum and writes the manifest into the folder.
 status manifest_write(struct manifest *manifest, const struct output_folder *folder);
 

@@ -46,7 +46,8 @@ static const char *hint_known(struct document *document, const char *before, con
     return suggestion == NULL ? " (gswbench options lists all)" : document_hint(document, before, suggestion, after);
 }
 
-const char *document_show(struct document *document, const char *text)
+// Returns a printable copy of a text, which the arena holds.
+static const char *show(struct document *document, const char *text)
 {
     size_t bytes = strlen(text) + 1;
     char  *shown = arena_allocate(&document->arena, bytes);
@@ -217,7 +218,7 @@ void document_override(struct document *document, const char *text)
     const char *name  = trim(document, start, equals);
     const char *value = trim(document, equals + 1, equals + strlen(equals));
     const char *place = flag > 0 ? arena_format(&document->arena, "%.*s ", (int)flag, text)
-                                 : arena_format(&document->arena, "--set %s=", document_show(document, name));
+                                 : arena_format(&document->arena, "--set %s=", show(document, name));
     resolve_dotted(document, (struct assignment){.place = place, .origin = ORIGIN_OVERRIDE}, name, value);
 }
 
@@ -225,7 +226,7 @@ static void on_key(struct document *document, const char *name, const char *valu
 {
     struct assignment assignment = {.section = document->section, .line = document->line, .origin = document->origin};
     assignment.place             = arena_format(&document->arena, "%s:%d: [%s] %s = ", document->path, document->line,
-                                                document->header, document_show(document, name));
+                                                document->header, show(document, name));
     switch (document->lines) {
     case LINES_BEFORE_SECTIONS:
         document_error(document, "%s:%d: %s = %s: key before any [section]", document->path, document->line, name,
@@ -429,7 +430,7 @@ void document_parse(struct document *document, const char *path, const char *tex
     const char *end = text + bytes;
     document->file  = path;
     bool is_stdin   = strncmp(path, CONFIG_STDIN, strlen(CONFIG_STDIN)) == 0;
-    document->path  = is_stdin ? "stdin" : document_show(document, path);
+    document->path  = is_stdin ? "stdin" : show(document, path);
     document->lines = LINES_BEFORE_SECTIONS;
     document->line  = 0;
     if (bytes >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0)) {

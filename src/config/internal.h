@@ -55,9 +55,7 @@ struct document {
 void document_error(struct document *document, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void document_free(struct document *document);
 
-// document_show returns a printable copy of a text. document_hint returns " (did you mean "x"?)", or "" without a
-// suggestion. The document's arena holds both.
-const char *document_show(struct document *document, const char *text);
+// Returns " (did you mean "x"?)", or "" without a suggestion. The document's arena holds the text.
 const char *document_hint(struct document *document, const char *before, const char *suggestion, const char *after);
 
 // Parse text to assignments (document.c).

@@ -46,7 +46,9 @@ status plan_hardware_flops(const struct plan *plan, const struct plan_request *r
     return OK;
 }
 
-status proof_check_backend(const struct plan_request *request, const char *backend)
+// Fails, with the reason, if the named backend cannot run the job on any device. Checks only the ops of the request's
+// rank, because other ranks have the same op kinds.
+static status check_backend(const struct plan_request *request, const char *backend)
 {
     struct plan plan;
     status      result = plan_build(&plan, request);
@@ -116,7 +118,7 @@ status job_prove(struct proved_job *proved)
     if (failed(&proved->job.support)) {
         return OK;
     }
-    TRY(proof_check_backend(&proved->job.request, proved->job.config.run.backend));
+    TRY(check_backend(&proved->job.request, proved->job.config.run.backend));
     TRY(job_verify(&proved->job.request, &proved->proof));
     proved->flops[FLOPS_HARDWARE] = proved->proof.flops / (double)config->train.global_batch;
     if (proved->proof.world > 1) {
