@@ -426,6 +426,7 @@ status output_link(const char *path, const char *name, const char *target)
     if (lstat(at, &older) == 0 && !S_ISLNK(older.st_mode)) {
         return fail_as(EXIT_OUTPUT, "%.900s: is not a symbolic link", at);
     }
+    unlink(temporary);    // a killed process with the same ID may have left it
     if (symlink(target, temporary) != 0) {
         return output_cannot("link", temporary);
     }

@@ -59,8 +59,8 @@ GPT3 = """--num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-len
 # As in Megatron's own scripts, flags are the last words of an array, before the name of the next array.
 MEGATRON_MIXTRAL = """MODEL_ARGS=(
     --disable-bias-linear --seq-length 4096 --max-position-embeddings 32768 --num-layers 32 --hidden-size 4096
-    --ffn-hidden-size 14336 --num-attention-heads 32 --num-query-groups 8 --normalization RMSNorm --swiglu
-    --use-rotary-position-embeddings --vocab-size 32000 --untie-embeddings-and-output-weights
+    --ffn-hidden-size 14336 --num-attention-heads 32 --group-query-attention --num-query-groups 8 --swiglu
+    --normalization RMSNorm --use-rotary-position-embeddings --vocab-size 32000 --untie-embeddings-and-output-weights
 )
 MOE_ARGS=(
     --num-experts 8 --moe-layer-freq 1 --overlap-param-gather
