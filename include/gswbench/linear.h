@@ -135,7 +135,6 @@ struct muon_matrix {
 bool               muon_is_used(const struct plan *plan);
 int32_t            muon_matrices(const struct plan *plan, int32_t weight);    // number of matrices in a weight
 struct muon_matrix muon_matrix(const struct builder *builder, int32_t weight, int32_t index);
-double             muon_flops(const struct muon_matrix *matrix);    // FLOPs of the Newton-Schulz iterations
 enum { MUON_ITERATIONS = 5 };
 // Adds Muon's optimizer state of this rank. With ZeRO-1, first assigns matrices to replicas in model order, with about
 // equal FLOPs.
@@ -169,8 +168,7 @@ void quantize_scale_weights(struct builder *builder);
 
 // Declares the FP8 scales that persist over steps: all scales of delayed scaling, and of current scaling the scales of
 // weights on which several ranks must agree.
-void    scales_declare(struct builder *builder);
-int32_t scales_inverse(const struct builder *builder, int32_t weight, enum linear_role role);
+void scales_declare(struct builder *builder);
 // Returns the tensor in which AdamW stores the amax of a weight; -1: it stores none.
 int32_t scales_noted_magnitude(const struct builder *builder, int32_t weight);
 // Delayed scaling: call after the last use of scales in a step. scales_reduce_magnitudes reduces amaxes over the ranks;

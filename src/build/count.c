@@ -2,26 +2,26 @@
 // Counts the parameters of a model, and its FLOPs by the conventions of published figures.
 #include <math.h>
 
+#include "gswbench/number.h"
 #include "gswbench/plan_build.h"
 #include "block.h"
 
-// Adds the work of a layer kind that runs in `times` layers, and the parameters of `copies` layers. The numbers differ
-// only for MTP modules that share weights.
-static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind, int64_t times,
-                int64_t copies)
+static void add(struct layer_count *sum, const struct model_config *model, const struct layer_kind *kind,
+                int64_t layers)
 {
     struct layer_count count = kind->count(model);
     int64_t            norm  = kind->norm == NULL ? 0 : (model_norm_has_bias(model) ? 2 : 1) * model->hidden;
-    sum->parameters += copies * (count.parameters + norm);
-    sum->active += copies * (count.active + norm);
-    sum->multiplied += times * count.multiplied;
-    sum->attended += times * count.attended;
-    sum->windowed += times * count.windowed;
-    sum->scanned += times * count.scanned;
-    sum->adapters += copies * count.adapters;
+    sum->parameters += layers * (count.parameters + norm);
+    sum->active += layers * (count.active + norm);
+    sum->multiplied += layers * count.multiplied;
+    sum->attended += layers * count.attended;
+    sum->windowed += layers * count.windowed;
+    sum->scanned += layers * count.scanned;
+    sum->adapters += layers * count.adapters;
 }
 
-// Returns the counts of the whole model. They are zero if the layer pattern is invalid, which layers_check reports.
+// Returns the counts of the whole model. MTP modules that share weights count as one. The counts are zero if the layer
+// pattern is invalid, which layers_check reports.
 static struct layer_count sum_of(const struct model_config *model)
 {
     struct layer_count   sum = {.parameters = 0};
@@ -30,18 +30,26 @@ static struct layer_count sum_of(const struct model_config *model)
     if (failed(&result)) {
         return sum;
     }
-    add(&sum, model, &embedding_kind, 1, 1);
+    add(&sum, model, &embedding_kind, 1);
     for (int run = 0; run < pattern.count; run++) {
         for (int32_t i = 0; i < pattern.runs[run].count; i++) {
-            add(&sum, model, pattern.runs[run].kinds[i], pattern.runs[run].layers, pattern.runs[run].layers);
+            add(&sum, model, pattern.runs[run].kinds[i], pattern.runs[run].layers);
         }
     }
-    add(&sum, model, &head_kind, 1, 1);
-    for (int32_t i = 0; i < pattern.prediction.count && pattern.prediction.layers > 0; i++) {
-        add(&sum, model, pattern.prediction.kinds[i], pattern.prediction.layers,
-            model->repeat_prediction != 0 ? 1 : pattern.prediction.layers);
+    add(&sum, model, &head_kind, 1);
+    int64_t modules = model->repeat_prediction != 0 ? number_min(1, model->predicted_tokens) : model->predicted_tokens;
+    for (int32_t i = 0; i < pattern.prediction.count; i++) {
+        add(&sum, model, pattern.prediction.kinds[i], modules);
     }
     return sum;
+}
+
+// Returns the counts of the whole model with every MTP module: modules that share weights each multiply by them.
+static struct layer_count work_of(const struct model_config *model)
+{
+    struct model_config unshared = *model;
+    unshared.repeat_prediction   = 0;
+    return sum_of(&unshared);
 }
 
 int64_t layers_parameters(const struct model_config *model)
@@ -64,7 +72,7 @@ int64_t layers_active_parameters(const struct model_config *model)
 // fraction of the sequence^2 query-key pairs that count. With a sliding window, at most the pairs in the window count.
 static double attention_flops(const struct model_config *model, double square, int64_t sequence)
 {
-    struct layer_count sum    = sum_of(model);
+    struct layer_count sum    = work_of(model);
     double             length = (double)sequence, window = fmin((double)model->window, length);
     double             all = square * length * length, seen = length * window - window * (window - 1.0) / 2.0;
     return 6.0 * ((double)sum.attended * all + (double)sum.windowed * fmin(all, seen));
@@ -72,19 +80,17 @@ static double attention_flops(const struct model_config *model, double square, i
 
 // Returns the FLOPs per token of GEMMs with N = `parameters` weights: 6 N, or 4 N if the weights are frozen and have no
 // gradient. Adapters are trained, so they count 6 per parameter.
-static double linear_flops(const struct model_config *model, double parameters)
+static double linear_flops(const struct model_config *model, int64_t parameters, int64_t adapters)
 {
-    return model_is_frozen(model) ? 4.0 * parameters + 6.0 * (double)sum_of(model).adapters : 6.0 * parameters;
+    return (model_is_frozen(model) ? 4.0 : 6.0) * (double)parameters + 6.0 * (double)adapters;
 }
 
 // Returns the FLOPs of a sequence in GEMMs of layers and head, in attention and in Mamba-2 scans. Embedding, norms and
 // activations do not count.
 static double matrix_flops(const struct model_config *model, double square, int64_t sequence)
 {
-    struct model_config unshared = *model;
-    unshared.repeat_prediction   = 0;    // every MTP module multiplies by the adapters that they share
-    struct layer_count sum       = sum_of(&unshared);
-    return (double)sequence * (linear_flops(&unshared, (double)sum.multiplied) + 3.0 * (double)sum.scanned) +
+    struct layer_count sum = work_of(model);
+    return (double)sequence * (linear_flops(model, sum.multiplied, sum.adapters) + 3.0 * (double)sum.scanned) +
            attention_flops(model, square, sequence);
 }
 
@@ -93,11 +99,12 @@ static double matrix_flops(const struct model_config *model, double square, int6
 // head, because the head multiplies by it.
 static double six_n_flops(const struct model_config *model, bool count_embedding, int64_t sequence)
 {
-    int64_t parameters = layers_active_parameters(model) - sum_of(model).adapters;
+    struct layer_count sum        = sum_of(model);
+    int64_t            parameters = sum.active - sum.adapters;
     if (!count_embedding) {
         parameters -= embedding_kind.count(model).active - (model->tied ? model->vocab * model->hidden : 0);
     }
-    return linear_flops(model, (double)parameters) * (double)sequence + attention_flops(model, 1.0, sequence);
+    return linear_flops(model, parameters, sum.adapters) * (double)sequence + attention_flops(model, 1.0, sequence);
 }
 
 static double published_flops(const struct model_config *model, const struct published_config *published,

@@ -41,7 +41,7 @@ struct muon_matrix muon_matrix(const struct builder *builder, int32_t weight, in
 
 // Returns the FLOPs of the Newton-Schulz iterations. With sides m <= n, an iteration multiplies m x n by n x m, m x m
 // by m x m, and m x m by m x n.
-double muon_flops(const struct muon_matrix *matrix)
+static double flops_of(const struct muon_matrix *matrix)
 {
     double m = (double)(matrix->rows < matrix->columns ? matrix->rows : matrix->columns);
     double n = (double)(matrix->rows < matrix->columns ? matrix->columns : matrix->rows);
@@ -80,10 +80,10 @@ static void assign(struct builder *builder, bool is_experts)
     double             total = 0, before = 0;
     struct muon_matrix matrix;
     for (struct matrices all = {builder, is_experts, 0, -1}; next_matrix(&all, &matrix);) {
-        total += muon_flops(&matrix);
+        total += flops_of(&matrix);
     }
     for (struct matrices all = {builder, is_experts, 0, -1}; next_matrix(&all, &matrix);) {
-        double  flops = muon_flops(&matrix);
+        double  flops = flops_of(&matrix);
         int64_t owner = plan->is_zero ? (int64_t)((before + flops / 2) / total * (double)replicas) : 0;
         builder->owners[all.weight * WEIGHT_PARTS + all.index] = (int32_t)owner;
         before += flops;

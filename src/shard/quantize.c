@@ -79,11 +79,6 @@ static void add_slot(struct builder *builder, struct op *quantize, int32_t weigh
     }
 }
 
-int32_t scales_inverse(const struct builder *builder, int32_t weight, enum linear_role role)
-{
-    return slot_of(builder, builder->plan->scaling.factors, weight, role);
-}
-
 static int32_t magnitude_slot(const struct builder *builder, int32_t weight)
 {
     return slot_of(builder, builder->plan->scaling.amaxes, weight, ROLE_WEIGHT);
@@ -350,7 +345,7 @@ void quantize_point(struct builder *builder, int32_t weight)
         usage->factor       = pointed->stored->operand[QUANTIZE_INVERSE_SCALE];
         usage->tensor_scale = pointed->stored->operand[QUANTIZE_TENSOR_SCALE];
     } else {
-        usage->factor = scales_inverse(builder, weight, ROLE_WEIGHT);
+        usage->factor = slot_of(builder, builder->plan->scaling.factors, weight, ROLE_WEIGHT);
     }
 }
 
