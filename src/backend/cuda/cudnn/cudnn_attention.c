@@ -6,7 +6,6 @@
 #include "../internal.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,9 +35,10 @@ struct cudnn_attention {
 static status load(struct cudnn_attention *attention)
 {
     TRY(cudnn_open(&attention->cudnn));
-    size_t version = attention->cudnn.cudnnGetVersion();
-    if (version < OLDEST_VERSION) {
-        return fail("cuDNN %zu is too old: 9.8 or newer is needed", version);
+    if (attention->cudnn.cudnnGetVersion() < OLDEST_VERSION) {
+        char version[32];
+        cudnn_version(&attention->cudnn, version, sizeof(version));
+        return fail("%s is too old: 9.8 or newer is needed", version);
     }
     cudnnStatus_t code = attention->cudnn.cudnnCreate(&attention->handle);
     return code == CUDNN_STATUS_SUCCESS ? OK : cudnn_failure(&attention->cudnn, "handle", code);
@@ -71,8 +71,7 @@ void cudnn_attention_close(struct cudnn_attention *attention)
 
 void cudnn_attention_version(const struct cudnn_attention *attention, char *text, size_t bytes)
 {
-    size_t version = attention->cudnn.cudnnGetVersion();
-    snprintf(text, bytes, "cuDNN %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+    cudnn_version(&attention->cudnn, text, bytes);
 }
 
 // Returns whether one plan fits both shapes. Accumulation does not matter, because the caller adds the gradients.

@@ -2,6 +2,7 @@
 // Loads cuDNN, and creates its backend descriptors: tensors, operations, graphs, heuristics and plans.
 #include "cudnn_graph.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "gswbench/library.h"
@@ -18,12 +19,19 @@ status cudnn_open(struct cudnn *cudnn)
     return library_open(NAME_OF(CUDNN_MAJOR), symbols, sizeof(symbols) / sizeof(symbols[0]));
 }
 
+void cudnn_version(const struct cudnn *cudnn, char *text, size_t bytes)
+{
+    size_t version = cudnn->cudnnGetVersion();
+    snprintf(text, bytes, "cuDNN %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+}
+
 status cudnn_failure(const struct cudnn *cudnn, const char *what, cudnnStatus_t code)
 {
-    char detail[512] = "";
+    char version[32], detail[512] = "";
+    cudnn_version(cudnn, version, sizeof(version));
     cudnn->cudnnGetLastErrorString(detail, sizeof(detail));
-    return fail("cuDNN %zu: %s: %s%s%s", cudnn->cudnnGetVersion(), what, cudnn->cudnnGetErrorString(code),
-                detail[0] == '\0' ? "" : ": ", detail);
+    return fail("%s: %s: %s%s%s", version, what, cudnn->cudnnGetErrorString(code), detail[0] == '\0' ? "" : ": ",
+                detail);
 }
 
 static void check(struct cudnn_graph *graph, const char *what, cudnnStatus_t code)
@@ -278,7 +286,9 @@ status cudnn_graph_plan(struct cudnn_graph *graph, cudnnHandle_t handle, struct 
           graph->cudnn->cudnnBackendGetAttribute(proposed, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                                  CUDNN_PLANS, &found, candidates));
     TRY(graph->result);
-    status result = fail("cuDNN %zu proposes no engine", graph->cudnn->cudnnGetVersion());
+    char version[32];
+    cudnn_version(graph->cudnn, version, sizeof(version));
+    status result = fail("%s proposes no engine", version);
     for (int64_t i = 0; i < found && i < CUDNN_PLANS; i++) {    // cuDNN may find more than CUDNN_PLANS
         status planned = try_plan(graph, handle, candidates[i], &plans[*count]);
         *count += !failed(&planned);

@@ -24,6 +24,8 @@ struct cudnn {
 };
 
 status cudnn_open(struct cudnn *cudnn);
+// Writes name and version: "cuDNN 9.19.0".
+void cudnn_version(const struct cudnn *cudnn, char *text, size_t bytes);
 
 // Returns cuDNN's error message for the last failure on this thread. what: the failed call.
 status cudnn_failure(const struct cudnn *cudnn, const char *what, cudnnStatus_t code);
