@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

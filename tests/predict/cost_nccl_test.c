@@ -3,7 +3,6 @@
 // against calculations by hand. Also compares costs of collectives by NCCL protocol and by tree with calculations by
 // hand.
 #include <criterion/criterion.h>
-#include <math.h>
 
 #include "round_machine.h"
 #include "shipped_machine.h"

@@ -3,7 +3,6 @@
 #include "gswbench/measured.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Tests parts of a predicted step that are not ops: stalls, stragglers, and the error estimate.
-#include <math.h>
 
 #include "round_machine.h"
 #include "simulated.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Compares predicted steps with calculations by hand.
-#include <math.h>
-#include <stdlib.h>
 
 #include "round_machine.h"
 #include "simulated.h"

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "folder.h"

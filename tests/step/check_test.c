@@ -2,7 +2,6 @@
 // Tests steps with check enabled: the job ends at the first op that produces a NaN or an infinity, and names this op.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
