@@ -51,9 +51,9 @@ struct text_stream {
 void text_stream_open(struct text_stream *stream);
 void text_stream_close(struct text_stream *stream);
 
-// Prints words in lines of at most `columns` columns. The first line starts at column `at`, further lines with the
-// margin.
-void text_print_wrapped(FILE *file, const char *text, int at, int columns, const char *margin);
+// Prints words in lines of at most `columns` columns, and returns the number of lines. The first line starts at column
+// `at`, further lines with the margin. Several spaces between two words, which align columns, are kept.
+int text_print_wrapped(FILE *file, const char *text, int at, int columns, const char *margin);
 
 // Prints text to a manual page, with roff control characters escaped.
 void text_print_roff(FILE *file, const char *text, size_t bytes);

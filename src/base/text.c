@@ -234,19 +234,22 @@ void text_print(const char *text, FILE *file)
     free(printable);
 }
 
-void text_print_wrapped(FILE *file, const char *text, int at, int columns, const char *margin)
+int text_print_wrapped(FILE *file, const char *text, int at, int columns, const char *margin)
 {
+    int lines = 1;
     for (bool is_first = true; *text != '\0'; is_first = false) {
         int length = (int)strcspn(text, " ");
         if (!is_first && at + 1 + length > columns) {
             at       = fprintf(file, "\n%s", margin) - 1;
             is_first = true;
+            lines++;
         }
         at += fprintf(file, "%s%.*s", is_first ? "" : " ", length, text);
         text += length;
-        text += strspn(text, " ");
+        text += *text == ' ';
     }
     fputc('\n', file);
+    return lines;
 }
 
 void text_print_roff(FILE *file, const char *text, size_t bytes)

@@ -2,6 +2,7 @@
 // Writes the end of a run: verdict, figures and reasons in a few lines of 80 columns. --verbose and gswbench report
 // print the whole report (report_text.c).
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,58 +11,29 @@
 #include "gswbench/comparison.h"
 #include "gswbench/hardware.h"
 #include "gswbench/report.h"
+#include "gswbench/text.h"
 #include "internal.h"
 
 // LINES_MOST: maximum number of lines, without the lines "baseline" and "files".
-enum { COLUMNS = 80, LABEL_COLUMNS = 16, REASON_COLUMNS = 4, LINES_MOST = 10 };
+enum { COLUMNS = 80, LABEL_COLUMNS = 16, LINES_MOST = 10 };
 
-// State while the end of a run is written. If file is NULL, lines are only counted.
+// State while the end of a run is written.
 struct end {
     FILE *file;
+    int   columns;    // INT_MAX: prints every reason, each in one line
     int   lines;
-    bool  is_whole;    // prints every reason, each in one line
 };
-
-// Prints text that starts in the given column. Further lines are indented by `indent` spaces.
-static void put_words(struct end *end, const char *text, int column, int indent)
-{
-    bool is_first = true;
-    end->lines++;
-    while (*text != '\0') {
-        int length = (int)strcspn(text, " ");
-        if (!is_first && column + 1 + length > COLUMNS && !end->is_whole) {
-            if (end->file != NULL) {
-                fprintf(end->file, "\n%*s", indent, "");
-            }
-            end->lines++;
-            column   = indent;
-            is_first = true;
-        }
-        if (end->file != NULL) {
-            fprintf(end->file, "%s%.*s", is_first ? "" : " ", length, text);
-        }
-        column += length + !is_first;
-        is_first = false;
-        text += length;
-        if (*text == ' ') {
-            text++;    // skips only one space, because further spaces align columns
-        }
-    }
-    if (end->file != NULL) {
-        fputc('\n', end->file);
-    }
-}
 
 __attribute__((format(printf, 3, 4))) static void put(struct end *end, const char *label, const char *format, ...)
 {
-    char    text[1024];
+    char    text[1024], margin[LABEL_COLUMNS + 1];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    int column = fprintf(end->file, "%-*s", LABEL_COLUMNS - 1, label);
-    fputc(' ', end->file);
-    put_words(end, text, column + 1, LABEL_COLUMNS);
+    snprintf(margin, sizeof(margin), "%*s", LABEL_COLUMNS, "");
+    int column = fprintf(end->file, "%-*s ", LABEL_COLUMNS - 1, label);
+    end->lines += text_print_wrapped(end->file, text, column, end->columns, margin);
 }
 
 // Formats seconds as "12.310 s".
@@ -225,24 +197,29 @@ static void put_reasons(struct end *end, const struct result *result)
         for (int64_t i = 0; i < result->reason_count; i++) {
             const struct result_reason *reason = &result->reasons[i];
             char                        text[512];
-            struct end                  counted = {.is_whole = end->is_whole};
+            struct text_stream          printed;
             if (reason->verdict != verdict) {
                 continue;
             }
             snprintf(text, sizeof(text), "%s: %s: %s",
                      reason->verdict == VERDICT_VALID ? "note" : result_verdict_names[reason->verdict],
                      report_safe(reason->id), report_safe(reason->message));
-            put_words(&counted, text, 0, REASON_COLUMNS);
-            bool is_last = put_count + 1 == result->reason_count;
-            if (!end->is_whole && put_count > 0 && end->lines + counted.lines + !is_last > LINES_MOST) {
-                int64_t more = result->reason_count - put_count;
+            text_stream_open(&printed);
+            int lines = text_print_wrapped(printed.file, text, 0, end->columns, "    ");
+            text_stream_close(&printed);
+            int64_t more = result->reason_count - put_count;
+            bool    fits = end->columns == INT_MAX || put_count == 0 || end->lines + lines + (more > 1) <= LINES_MOST;
+            if (fits) {
+                fputs(printed.data, end->file);
+                end->lines += lines;
+                put_count++;
+            }
+            free(printed.data);
+            if (!fits) {
                 fprintf(end->file, "%" PRId64 " more reason%s: gswbench report, or --verbose\n", more,
                         more == 1 ? "" : "s");
-                end->lines++;
                 return;
             }
-            put_words(end, text, 0, REASON_COLUMNS);
-            put_count++;
         }
     }
 }
@@ -262,7 +239,7 @@ static void put_end(struct end *end, const struct result *result)
 void report_write_baseline(const struct result *earlier, const struct result *result, FILE *file)
 {
     enum { THRESHOLD_PERCENT = 1 };
-    struct end        end = {.file = file};
+    struct end        end = {.file = file, .columns = COLUMNS};
     struct comparison comparison;
     comparison_init(&comparison, earlier, result, THRESHOLD_PERCENT / 100.0);
     const struct statistics_change *step       = &comparison.step;
@@ -283,10 +260,10 @@ void report_write_baseline(const struct result *earlier, const struct result *re
 
 void report_write_end(const struct result *result, FILE *file)
 {
-    put_end(&(struct end){.file = file}, result);
+    put_end(&(struct end){.file = file, .columns = COLUMNS}, result);
 }
 
 void report_write_whole_end(const struct result *result, FILE *file)
 {
-    put_end(&(struct end){.file = file, .is_whole = true}, result);
+    put_end(&(struct end){.file = file, .columns = INT_MAX}, result);
 }
