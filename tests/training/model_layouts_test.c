@@ -402,68 +402,22 @@ static void expect_layouts(const struct model_layouts *set)
     }
 }
 
-Test(model_layouts, heads, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){heads_model, heads_layouts, layout_alone, 5, 3, 1, RECIPE_DELAYED,
-                                           RECIPE_BLOCK - RECIPE_DELAYED + 1, true, 1e-5, 0.5, false});
-}
-
-Test(model_layouts, latent, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){latent_model, latent_layouts, layout_alone_in_turn, 5, 3, 1, RECIPE_CURRENT,
-                                           1, true, 1e-5, 0, false});
-}
-
-Test(model_layouts, latent_experts, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){latent_experts_model, latent_experts_layouts, layout_alone_in_turn, 5, 3, 1,
-                                           RECIPE_CURRENT, 1, true, 1e-5, 0, false});
-}
-
-Test(model_layouts, mamba, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){mamba_model, mamba_layouts, layout_alone_in_turn, 5, 3, 1, RECIPE_CURRENT, 1,
-                                           true, 1e-5, 0, false});
-}
-
-Test(model_layouts, mixed, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){mixed_model, mixed_layouts, layout_alone_in_turn, 5, 5, 1, RECIPE_CURRENT, 1,
-                                           true, 1e-5, 0, false});
-}
-
-Test(model_layouts, overlap, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){overlap_model, overlap_layouts, layout_alone_in_turn, 3, 3, 3,
-                                           RECIPE_CURRENT, RECIPE_MXFP8 + 1, false, 1e-5, 0, false});
-}
-
-Test(model_layouts, positions, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){positions_model, positions_layouts, layout_alone_in_turn, 5, 5, 3,
-                                           RECIPE_CURRENT, 1, true, 1e-5, 0, false});
-}
-
-Test(model_layouts, prediction, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){prediction_model, prediction_layouts, layout_alone_in_turn, 4, 3, 1,
-                                           RECIPE_CURRENT, 1, true, 2e-5, 0, false});
-}
-
-Test(model_layouts, prediction_experts, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){prediction_experts_model, prediction_experts_layouts, layout_alone_in_turn,
-                                           4, 3, 1, RECIPE_CURRENT, 1, true, 2e-5, 0, false});
-}
-
-Test(model_layouts, routed, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){routed_model, routed_layouts, layout_alone_in_turn, 3, 3, 1, RECIPE_CURRENT,
-                                           RECIPE_MXFP8 + 1, false, 1e-5, 3e-2, true});
-}
-
-Test(model_layouts, windows, .timeout = 900)
-{
-    expect_layouts(&(struct model_layouts){windows_model, windows_layouts, layout_alone_in_turn, 5, 5, 2,
-                                           RECIPE_CURRENT, RECIPE_BLOCK + 1, false, 1e-5, 0.5, false});
-}
+// A test of NAME_model in NAME_layouts. The other columns are fields of struct model_layouts.
+#define TEST_LAYOUTS(NAME, ...)                                                                                        \
+    Test(model_layouts, NAME, .timeout = 900)                                                                          \
+    {                                                                                                                  \
+        expect_layouts(&(struct model_layouts){NAME##_model, NAME##_layouts, __VA_ARGS__});                            \
+    }
+// clang-format off
+TEST_LAYOUTS(heads,              layout_alone,         5, 3, 1, RECIPE_DELAYED, RECIPE_BLOCK - RECIPE_DELAYED + 1, true,  1e-5, 0.5,  false)
+TEST_LAYOUTS(latent,             layout_alone_in_turn, 5, 3, 1, RECIPE_CURRENT, 1,                                 true,  1e-5, 0,    false)
+TEST_LAYOUTS(latent_experts,     layout_alone_in_turn, 5, 3, 1, RECIPE_CURRENT, 1,                                 true,  1e-5, 0,    false)
+TEST_LAYOUTS(mamba,              layout_alone_in_turn, 5, 3, 1, RECIPE_CURRENT, 1,                                 true,  1e-5, 0,    false)
+TEST_LAYOUTS(mixed,              layout_alone_in_turn, 5, 5, 1, RECIPE_CURRENT, 1,                                 true,  1e-5, 0,    false)
+TEST_LAYOUTS(overlap,            layout_alone_in_turn, 3, 3, 3, RECIPE_CURRENT, RECIPE_MXFP8 + 1,                  false, 1e-5, 0,    false)
+TEST_LAYOUTS(positions,          layout_alone_in_turn, 5, 5, 3, RECIPE_CURRENT, 1,                                 true,  1e-5, 0,    false)
+TEST_LAYOUTS(prediction,         layout_alone_in_turn, 4, 3, 1, RECIPE_CURRENT, 1,                                 true,  2e-5, 0,    false)
+TEST_LAYOUTS(prediction_experts, layout_alone_in_turn, 4, 3, 1, RECIPE_CURRENT, 1,                                 true,  2e-5, 0,    false)
+TEST_LAYOUTS(routed,             layout_alone_in_turn, 3, 3, 1, RECIPE_CURRENT, RECIPE_MXFP8 + 1,                  false, 1e-5, 3e-2, true)
+TEST_LAYOUTS(windows,            layout_alone_in_turn, 5, 5, 2, RECIPE_CURRENT, RECIPE_BLOCK + 1,                  false, 1e-5, 0.5,  false)
+// clang-format on
