@@ -30,8 +30,13 @@ run 0 lone/bin/gswbench "${tiny[@]}" --comm mpi
 expect '^# system mpi communicator'
 
 # With several ranks, each stream has a communication thread, so MPI must support calls from several threads.
-single=$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so
-run 4 mpirun -np 2 env LD_PRELOAD="$single" "$GSWBENCH" "${tiny[@]}"
+faulty=$GSWBENCH_BINARY_DIR/tests/libmpi_with_faults.so
+run 4 mpirun -np 2 env LD_PRELOAD="$faulty" "$GSWBENCH" "${tiny[@]}"
 expect '^gswbench: Open MPI .* does not support MPI_THREAD_MULTIPLE, which communicator mpi needs: '
-run 0 env LD_PRELOAD="$single" "$GSWBENCH" "${tiny[@]}" --comm mpi
+run 0 env LD_PRELOAD="$faulty" "$GSWBENCH" "${tiny[@]}" --comm mpi
+
+# A message that MPI lost ends the job, which would otherwise compute with what is in the buffer.
+run 8 mpirun -np 2 env LD_PRELOAD="$faulty" FAULTY_TESTALL=1 "$GSWBENCH" "${tiny[@]}" --backend host --set model.family=mixtral \
+    --set model.experts=4 --set model.top_k=2 --set parallel.dp=2 --set parallel.ep=2
+expect '^gswbench: rank [01] on .*: MPI_Testall: MPI_ERR_OTHER'
 finish

@@ -39,7 +39,7 @@ for graphs in auto on; do
 done
 NCCL_LAUNCH_ORDER_IMPLICIT=1 launch '' 0 '^RESULT (VALID|DEGRADED)' --set run.graphs=on
 # Only the thread that enqueues NCCL calls uses MPI, so an MPI without support for several threads must be sufficient.
-FAKE_NCCL='' run 0 mpirun -np 2 env LD_PRELOAD="$GSWBENCH_BINARY_DIR/tests/libmpi_of_one_thread.so" bash -c 'run_as_a_host "$@"' run "${arguments[@]}"
+FAKE_NCCL='' run 0 mpirun -np 2 env LD_PRELOAD="$GSWBENCH_BINARY_DIR/tests/libmpi_with_faults.so" bash -c 'run_as_a_host "$@"' run "${arguments[@]}"
 expect '^RESULT (VALID|DEGRADED)'
 launch version=1:22800 4 'rank 1 on .* has NCCL 2\.28\.0, rank 0 on .* 2\.28\.9: install one version'
 # Only rank 0 creates unique ids, so this fault on rank 1 has no effect.

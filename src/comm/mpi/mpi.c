@@ -179,7 +179,7 @@ static int message_bytes(int64_t bytes, int64_t done, int maximum)
 // message of an unexpected size therefore means that counts are corrupt, and ends the job.
 static void wait_for_parts(struct comm_group *group, int count)
 {
-    int error = test_all(group->requests, count, group->statuses);
+    int error = test_all(group->requests, count, group->statuses), cause = error;
     for (int i = 0; i < count; i++) {
         const MPI_Status *one   = &group->statuses[i];
         int               bytes = -1, class = MPI_SUCCESS;
@@ -194,10 +194,11 @@ static void wait_for_parts(struct comm_group *group, int count)
                    op_name((enum op_kind)group->op->kind), group->op->tag.role, group->op->tag.layer,
                    group->expected[i], group->link->members[group->peers[i]], bytes < 0 ? "more" : "fewer");
         }
+        if (class != MPI_SUCCESS && class != MPI_ERR_PENDING) {
+            cause = one->MPI_ERROR;
+        }
     }
-    if (error != MPI_ERR_IN_STATUS) {
-        MPI_CHECK(error);
-    }
+    check(cause, "MPI_Testall", __FILE__, __LINE__);
 }
 
 // Sends and receives the data in group->exchanges[i], for every other member i.
