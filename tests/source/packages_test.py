@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Checks the files in scripts/packages: manifests have the fields that their kinds require, and their commands use
-flags that the program has."""
+flags that the program has. Also checks the usage of scripts."""
 import ast
 import os
 import pathlib
@@ -115,6 +115,12 @@ class Packages(unittest.TestCase):
         self.assertGreaterEqual(len(defined), 5)
         for name in defined:
             self.assertRegex(options, rf"\b{name}\b")
+
+    def test_a_script_that_gets_a_wrong_flag_prints_its_usage_and_does_nothing(self):
+        for name in ("atlas", "demo", "package", "test", "gpu-check"):
+            script = subprocess.run([FOLDER.parent / name, "--nosuch"], capture_output=True, text=True, timeout=60)
+            self.assertEqual((script.returncode, script.stdout), (2, ""), name)
+            self.assertRegex(script.stderr, f"^usage: scripts/{name}", name)
 
 
 if __name__ == "__main__":
