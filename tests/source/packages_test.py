@@ -117,7 +117,7 @@ class Packages(unittest.TestCase):
             self.assertRegex(options, rf"\b{name}\b")
 
     def test_a_script_that_gets_a_wrong_flag_prints_its_usage_and_does_nothing(self):
-        for name in ("atlas", "demo", "package", "test", "gpu-check"):
+        for name in ("atlas", "coverage", "demo", "gpu-check", "gpu-pack", "package", "test"):
             script = subprocess.run([FOLDER.parent / name, "--nosuch"], capture_output=True, text=True, timeout=60)
             self.assertEqual((script.returncode, script.stdout), (2, ""), name)
             self.assertRegex(script.stderr, f"^usage: scripts/{name}", name)
