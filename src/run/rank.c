@@ -56,11 +56,10 @@ static status sign_file(const struct rank *rank, const char *name)
 // Fails if the file system has too little space for the output of the run. Measured sizes are 80 KB for a few steps,
 // 700 bytes per step, 150 bytes per timeline op, and 90 KB per pipeline stage. The sizes below are about twice as
 // large.
-static status space_check(const struct config *config, const struct plan *plan, int64_t ranks,
-                          const struct output_folder *folder)
+static status space_check(const struct config *config, const struct plan *plan, const struct output_folder *folder)
 {
     enum { RUN_BYTES = 160 << 10, STEP_BYTES = 1 << 10, RANK_BYTES = 16 << 10, OP_BYTES = 256 };
-    int64_t drawn = 0, listed = communication_files_of(&config->trace, plan).bytes;
+    int64_t ranks = plan->mesh.world, drawn = 0, listed = communication_files_of(&config->trace, plan).bytes;
     for (int64_t rank = 0; rank < ranks && config->trace.steps > 0; rank++) {
         drawn += trace_config_draws(&config->trace, rank);
     }
@@ -75,7 +74,7 @@ static status open_folders(struct rank *rank)
 {
     const struct benchmark *benchmark = rank->benchmark;
     TRY(report_create_folder(&rank->folder, &rank->result, benchmark->job.config.run.output));
-    TRY(space_check(&benchmark->job.config, &rank->plan, rank->comm->topology.ranks, &rank->folder));
+    TRY(space_check(&benchmark->job.config, &rank->plan, &rank->folder));
     if (benchmark->weights_out != NULL) {
         TRY(output_claim_folder(&rank->weights, benchmark->weights_out));
         TRY(checkpoint_check_space(&rank->plan, &rank->weights));

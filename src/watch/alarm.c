@@ -231,12 +231,6 @@ static void kill_stopped(const struct watch *watch)
     }
 }
 
-static void free_responses(struct responses *responses)
-{
-    free(responses->slots);
-    free(responses->has_answered);
-}
-
 // Ranks that wait for another rank's file do not hang while the file grows, unless a process of the job has ended.
 // Returns whether a file has grown within its time limit. If so, extends the deadlines of this host's ranks until the
 // file would exceed that limit.
@@ -292,7 +286,8 @@ void alarm_end_job(struct watch *watch)
     struct responses responses;
     collect_states(watch, &responses);
     if (watch->segment->verdict == 0 && extend_deadlines(watch, &responses)) {
-        free_responses(&responses);
+        free(responses.slots);
+        free(responses.has_answered);
         return;
     }
     if (watch->segment->verdict == 0 && !is_reported_elsewhere(watch)) {

@@ -245,9 +245,7 @@ status segment_open(struct segment **segment, struct comm *comm)
 
 void segment_close(struct segment *segment, const struct comm_topology *topology)
 {
-    if (segment != NULL) {
-        munmap(segment, segment_bytes(topology));
-    }
+    munmap(segment, segment_bytes(topology));
 }
 
 // Records damage, a value with which a step cannot continue, such as an impossible token count. The rank that found it

@@ -143,11 +143,10 @@ static ncclConfig_t configure(const struct nccl_state *state, struct nccl_connec
     return config;
 }
 
-// Connects a pair of ranks. Blocks until both have joined.
-void nccl_join_pair(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id)
+void nccl_join_id(struct nccl_state *state, struct nccl_connection *connection, int64_t size, ncclUniqueId id)
 {
     ncclConfig_t config = configure(state, connection);
-    NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, 2, id, connection->index, &config));
+    NCCL_CHECK(&state->library, ncclCommInitRankConfig(&connection->handle, (int)size, id, connection->index, &config));
 }
 
 // Connects a large group with several unique ids. Every rank connects to the member that created its id, so several
@@ -171,7 +170,6 @@ static void join_by_many(const struct comm_group *group, struct nccl_connection 
     free(all);
 }
 
-// Connects the members of a group. Blocks until all have joined.
 void nccl_join(const struct comm_group *group, struct nccl_connection *connection)
 {
     struct nccl_state *state = group->state;
@@ -185,9 +183,7 @@ void nccl_join(const struct comm_group *group, struct nccl_connection *connectio
         id = nccl_create_id(state);
     }
     nccl_exchange(group, OP_BROADCAST, (int64_t)sizeof(id) / 4, NULL, &id);
-    ncclConfig_t config = configure(state, connection);
-    NCCL_CHECK(&state->library,
-               ncclCommInitRankConfig(&connection->handle, (int)group->size, id, connection->index, &config));
+    nccl_join_id(state, connection, group->size, id);
 }
 
 void nccl_disconnect(struct nccl_state *state, struct nccl_connection *connection)

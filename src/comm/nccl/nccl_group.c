@@ -124,7 +124,7 @@ static struct nccl_connection *open_link(struct nccl_state *state, ncclUniqueId 
     connection->index      = sends ? 0 : 1;
     connection->processors = processors;
     nccl_watch_begin(state, connection->name, connection->index);
-    nccl_join_pair(state, connection, id);
+    nccl_join_id(state, connection, 2, id);
     pass_first(state, connection, sends);
     nccl_watch_add(state, connection);
     return connection;

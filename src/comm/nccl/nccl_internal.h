@@ -137,11 +137,12 @@ void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t ind
 void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection);
 
 // Functions to open and close connections. nccl_exchange broadcasts from the first member, or all-gathers, 4-byte words
-// in host memory. nccl_disconnect may wait for the other members.
+// in host memory. nccl_join connects the members of a group, and nccl_join_id `size` ranks that know a unique id; both
+// block until all have joined. nccl_disconnect may wait for the other members.
 void         nccl_exchange(const struct comm_group *group, enum op_kind kind, int64_t words, const void *in, void *out);
 ncclUniqueId nccl_create_id(const struct nccl_state *state);
 void         nccl_join(const struct comm_group *group, struct nccl_connection *connection);
-void         nccl_join_pair(struct nccl_state *state, struct nccl_connection *connection, ncclUniqueId id);
+void         nccl_join_id(struct nccl_state *state, struct nccl_connection *connection, int64_t size, ncclUniqueId id);
 void         nccl_disconnect(struct nccl_state *state, struct nccl_connection *connection);
 
 // nccl_memory.c registers memory. nccl_memory_open fails with EXIT_LAUNCH if the library lacks a required feature. Call
