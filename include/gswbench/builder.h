@@ -198,9 +198,6 @@ struct declaration *declare_linear(struct declarations *declarations, int32_t *i
 // Declares the weight or bias vector of a norm, replicated over tp.
 void declare_vector(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
                     int64_t columns, float constant);
-// Declares a matrix that is replicated over tp.
-void declare_whole(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
-                   int64_t rows, int64_t columns);
 // Declares vectors of head_dim elements that all heads share, such as the weights of qk_norm: one per part, replicated
 // over tp.
 void declare_head_scales(struct declarations *declarations, int32_t *index, const char *name,
@@ -209,8 +206,6 @@ void declare_head_scales(struct declarations *declarations, int32_t *index, cons
 // Declares a vector that is sharded over tp in equal parts. The caller sets its initial values.
 struct declaration *declare_sharded_vector(struct declarations *declarations, int32_t *index, const char *name,
                                            const struct exported *as, int64_t columns);
-// Declares a vector with one number per attention head, sharded over tp like the heads.
-void declare_heads(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as);
 // Declares the bias of the matrix that was declared last, with the same parts.
 void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as);
 

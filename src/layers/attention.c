@@ -125,7 +125,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
                             (const struct exported *const[]){&exported_q_norm, &exported_k_norm}, 2);
     }
     if (model->attention_sinks) {
-        declare_heads(declarations, &weights[WEIGHT_SINKS], "sinks", &exported_sinks);
+        declare_sharded_vector(declarations, &weights[WEIGHT_SINKS], "sinks", &exported_sinks, model->heads);
     }
 }
 

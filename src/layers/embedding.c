@@ -25,8 +25,9 @@ static void declare(struct declarations *declarations, int32_t *weights)
     declare_table(declarations, table, &exported);
     const struct model_config *model = &declarations->builder->plan->model;
     if (positions_of(model) > 0) {
-        declare_whole(declarations, &weights[WEIGHT_POSITIONS], "position table", &exported_positions,
-                      positions_of(model), model->hidden);
+        struct declaration *positions = declare_matrix(declarations, &weights[WEIGHT_POSITIONS], "position table");
+        positions->is_replicated      = true;
+        declare_rows(declarations, positions, &exported_positions, positions_of(model), model->hidden);
     }
 }
 

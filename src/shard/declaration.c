@@ -45,14 +45,6 @@ void declare_vector(struct declarations *declarations, int32_t *index, const cha
     declare_rows(declarations, vector, as, 1, columns);
 }
 
-void declare_whole(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as,
-                   int64_t rows, int64_t columns)
-{
-    struct declaration *matrix = declare_matrix(declarations, index, name);
-    matrix->is_replicated      = true;
-    declare_rows(declarations, matrix, as, rows, columns);
-}
-
 static struct share share_of(const struct declarations *declarations, const struct declaration *declaration)
 {
     bool is_whole = declaration->expert >= 0 && declarations->builder->plan->mesh.etp == 1;
@@ -98,11 +90,6 @@ struct declaration *declare_sharded_vector(struct declarations *declarations, in
     vector->is_vector          = true;
     add_part(vector, as, 1, columns, declarations->share, true);
     return vector;
-}
-
-void declare_heads(struct declarations *declarations, int32_t *index, const char *name, const struct exported *as)
-{
-    declare_sharded_vector(declarations, index, name, as, declarations->builder->plan->model.heads);
 }
 
 void declare_bias(struct declarations *declarations, const char *name, const struct exported *const *as)
