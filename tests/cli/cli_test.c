@@ -289,9 +289,10 @@ Test(cli, refuses_to_plan_what_this_version_cannot_run)
 Test(cli, marks_the_rows_that_this_version_cannot_run)
 {
     expect_success("configs");
-    expect_output("\ntiny-llama\n     any  bf16  none                4  one rank");
-    expect_output("fsdp 64                                  6.999 s  runs\n");
-    expect_output("  4.324 s  runs\n");
+    expect_output("\ntiny-llama\n    any  bf16  none               4          -  one rank\n");
+    expect_output("     64  bf16  h100-sxm          80    6.999 s  fsdp 64\n");
+    expect_output("     64  fp8   h100-sxm          80    4.324 s  fsdp 64\n");
+    cr_expect_null(strstr(output, "cannot run"), "%s", output);
     expect_success("configs --json");
     json_t *document = json_loads(output, 0, NULL), *list = json_object_get(document, "configs");
     cr_expect_str_eq(json_string_value(json_object_get(json_array_get(list, 0), "name")), "grok1-314b");
