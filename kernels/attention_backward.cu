@@ -18,8 +18,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) row_sum_kernel(const struct at
     const attention_kernel_shape &shape = args.shape;
     const bf16                   *out = (const bf16 *)args.out, *gradient = (const bf16 *)args.out_gradient;
     int64_t                       rows = shape.batch * shape.sequence * shape.heads;
-    int64_t                       warp = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP;
-    for (int64_t row = warp; row < rows; row += (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP) {
+    for (int64_t row = own_warp(); row < rows; row += all_warps()) {
         float sum = 0;
         for (int64_t i = threadIdx.x % LAUNCH_WARP * LAUNCH_WIDTH; i < shape.value_dim;
              i += LAUNCH_WARP * LAUNCH_WIDTH) {

@@ -14,10 +14,8 @@ template <bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) merge_kernel(const struct attention_merge_args args)
 {
     int64_t heads = args.batch * args.sequence * args.heads;
-    int64_t warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
     int     lane  = threadIdx.x % LAUNCH_WARP;
-    for (int64_t index = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; index < heads;
-         index += warps) {
+    for (int64_t index = own_warp(); index < heads; index += all_warps()) {
         int64_t token = index / args.heads, head = index % args.heads;
         int64_t place = (token / args.sequence * args.heads + head) * args.sequence + token % args.sequence;
         float   own = args.statistics[place], added = args.part_statistics[place];

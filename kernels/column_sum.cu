@@ -29,8 +29,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) column_sum_kernel(const struct
 
 __global__ void __launch_bounds__(LAUNCH_THREADS) equal_rows_kernel(const struct equal_rows_args args)
 {
-    int64_t elements = args.rows * args.columns, step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < elements; i += step) {
+    for (int64_t i = own_thread(); i < args.rows * args.columns; i += all_threads()) {
         float value = widen(((const bf16 *)args.row)[i % args.columns]);
         args.out[i] = args.accumulates ? args.out[i] + value : value;
     }

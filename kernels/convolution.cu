@@ -31,7 +31,7 @@ template <typename T> __device__ inline float sum_at(const convolution_args &arg
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) convolution_kernel(const convolution_args args)
 {
     int64_t channels = channels_of(args.sizes), count = tokens_of(args.sizes) * channels;
-    for (int64_t i = own_column(); i < count; i += (int64_t)gridDim.x * blockDim.x) {
+    for (int64_t i = own_thread(); i < count; i += all_threads()) {
         low_precision((T *)args.out + i, arithmetic_silu(sum_at<T>(args, i / channels, i % channels)));
     }
 }
@@ -40,7 +40,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) convolut
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) slope_kernel(const convolution_args args)
 {
     int64_t channels = channels_of(args.sizes), count = tokens_of(args.sizes) * channels;
-    for (int64_t i = own_column(); i < count; i += (int64_t)gridDim.x * blockDim.x) {
+    for (int64_t i = own_thread(); i < count; i += all_threads()) {
         float slope     = arithmetic_silu_slope(sum_at<T>(args, i / channels, i % channels));
         args.scratch[i] = widen(((const T *)args.gradient)[i]) * slope;
     }
@@ -49,7 +49,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) slope_ke
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) input_kernel(const convolution_args args)
 {
     int64_t channels = channels_of(args.sizes), count = tokens_of(args.sizes) * channels, taps = args.sizes.taps;
-    for (int64_t i = own_column(); i < count; i += (int64_t)gridDim.x * blockDim.x) {
+    for (int64_t i = own_thread(); i < count; i += all_threads()) {
         int64_t  token = i / channels, channel = i % channels, position = token % args.sizes.sequence;
         const T *w   = (const T *)args.weight + channel * taps;
         float    sum = 0;
@@ -64,7 +64,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) input_ke
 // gradient [parts, channels, taps] and of the bias gradient [parts, channels].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) weight_kernel(const convolution_args args)
 {
-    int64_t channels = channels_of(args.sizes), channel = own_column(), taps = args.sizes.taps;
+    int64_t channels = channels_of(args.sizes), channel = own_thread(), taps = args.sizes.taps;
     int64_t tokens = tokens_of(args.sizes), width = packed_of(args.sizes);
     float   sums[MAMBA_TAPS_MAX] = {}, bias = 0;
     if (channel >= channels) {

@@ -282,6 +282,24 @@ static __device__ inline void store_sum(T *to, float (&values)[LAUNCH_WIDTH], in
     store<is_wide>(to, values, count);
 }
 
+// Return the number of this thread or warp in the grid, and the number of threads or warps of the grid.
+static __device__ inline int64_t own_thread()
+{
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+static __device__ inline int64_t own_warp()
+{
+    return own_thread() / LAUNCH_WARP;
+}
+static __device__ inline int64_t all_threads()
+{
+    return (int64_t)gridDim.x * blockDim.x;
+}
+static __device__ inline int64_t all_warps()
+{
+    return all_threads() / LAUNCH_WARP;
+}
+
 // Prefetches this number of bytes, a multiple of 16, into the L2 cache.
 static __device__ inline void fetch_ahead(const void *from, int64_t bytes)
 {

@@ -33,9 +33,9 @@ template <typename T> __device__ inline float gated(const gated_norm_args &args,
 
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gated_norm_kernel(const gated_norm_args args)
 {
-    int64_t count = tokens_of(args.sizes) * args.sizes.groups, warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
-    int     lane = threadIdx.x % LAUNCH_WARP;
-    for (int64_t index = own_column() / LAUNCH_WARP; index < count; index += warps) {
+    int64_t count = tokens_of(args.sizes) * args.sizes.groups;
+    int     lane  = threadIdx.x % LAUNCH_WARP;
+    for (int64_t index = own_warp(); index < count; index += all_warps()) {
         place place  = place_of(args, index);
         float square = 0;
         for (int64_t i = lane; i < place.width; i += LAUNCH_WARP) {
@@ -67,9 +67,9 @@ template <typename T> __device__ inline void clear_share(const gated_norm_args &
 
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_slope_kernel(const gated_norm_args args)
 {
-    int64_t count = tokens_of(args.sizes) * args.sizes.groups, warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
-    int     lane = threadIdx.x % LAUNCH_WARP;
-    for (int64_t index = own_column() / LAUNCH_WARP; index < count; index += warps) {
+    int64_t count = tokens_of(args.sizes) * args.sizes.groups;
+    int     lane  = threadIdx.x % LAUNCH_WARP;
+    for (int64_t index = own_warp(); index < count; index += all_warps()) {
         place    place = place_of(args, index);
         const T *d = (const T *)args.gradient + place.at, *weight = (const T *)args.weight + place.column;
         float    scale = args.statistics[index], along = 0;
@@ -91,7 +91,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_slo
 // Sums the weight gradient over a part of the tokens, and writes the partial sums to scratch [parts, inner].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_weight_kernel(const gated_norm_args args)
 {
-    int64_t inner = inner_of(args.sizes), column = own_column(), groups = args.sizes.groups;
+    int64_t inner = inner_of(args.sizes), column = own_thread(), groups = args.sizes.groups;
     float   sum = 0;
     if (column >= inner) {
         return;

@@ -36,9 +36,4 @@ inline dim3 column_grid(const mamba_sizes &sizes, int64_t columns)
 {
     return dim3((uint32_t)launch_groups(columns, LAUNCH_THREADS), (uint32_t)parts_of(sizes));
 }
-
-__device__ inline int64_t own_column()
-{
-    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
-}
 }    // namespace

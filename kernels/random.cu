@@ -9,8 +9,7 @@ namespace
 {
 __global__ void __launch_bounds__(LAUNCH_THREADS) fill_kernel(const struct random_fill_args args)
 {
-    int64_t step = (int64_t)gridDim.x * blockDim.x;
-    for (int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; at < args.elements; at += step) {
+    for (int64_t at = own_thread(); at < args.elements; at += all_threads()) {
         float value = random_normal(args.key, (uint64_t)at);
         switch (args.type) {
         case FORMAT_F32:

@@ -224,9 +224,8 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
     gate_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
     const struct route_shape &shape = args.shape;
-    int64_t                   warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
     int                       lane  = threadIdx.x % LAUNCH_WARP;
-    for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; row < shape.rows; row += warps) {
+    for (int64_t row = own_warp(); row < shape.rows; row += all_warps()) {
         const float   *logits  = args.logits + (shape.first + row) * shape.experts;
         const int32_t *experts = scratch.experts + (shape.first + row) * shape.top_k;
         row_scores     scores  = scores_of(logits, shape.experts, shape.by_sigmoid);

@@ -107,10 +107,8 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
     choose_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
     const struct route_shape &shape     = args.shape;
-    int64_t                   warps     = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
     bool                      by_logits = !shape.by_sigmoid && args.bias == NULL && shape.groups == 0;
-    for (int64_t row = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; row < shape.total;
-         row += warps) {
+    for (int64_t row = own_warp(); row < shape.total; row += all_warps()) {
         const float *logits = args.logits + row * shape.experts;
         row_keys     keys   = {logits, args.bias, scores_of(logits, shape.experts, shape.by_sigmoid), by_logits};
         unsigned     chosen = shape.balanced ? 0 : leave_groups(shape, keys);

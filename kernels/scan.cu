@@ -295,7 +295,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) pair_ker
 {
     int64_t state = args.sizes.state, half = args.sizes.groups * state, each = args.sizes.heads / args.sizes.groups;
     int64_t count = tokens_of(args.sizes) * 2 * half;
-    for (int64_t i = own_column(); i < count; i += (int64_t)gridDim.x * blockDim.x) {
+    for (int64_t i = own_thread(); i < count; i += all_threads()) {
         int64_t      token = i / (2 * half), column = i % (2 * half), n = column % half;
         const float *from = args.scratch + (column < half ? 0 : pair_elements(args.sizes)) +
                             (token * args.sizes.heads + n / state * each) * state + n % state;

@@ -27,12 +27,10 @@ __device__ inline unsigned find_token(const struct scatter_args &args, int64_t a
 __global__ void __launch_bounds__(LAUNCH_THREADS) link_kernel(const struct scatter_args args)
 {
     int32_t *nexts = args.scratch, *befores = args.scratch + args.rows;
-    int64_t  warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
-    int      lane  = threadIdx.x % LAUNCH_WARP;
+    int      lane = threadIdx.x % LAUNCH_WARP;
     // Number of tokens that precede args.tokens in its 16-byte word, so that the loop starts at aligned addresses.
     int ahead = (int)((uintptr_t)args.tokens / sizeof(int32_t) % SEARCHED);
-    for (int64_t place = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; place < args.rows;
-         place += warps) {
+    for (int64_t place = own_warp(); place < args.rows; place += all_warps()) {
         int32_t token = args.tokens[place], next = -1;
         for (int64_t begin = (place + ahead) / SEARCHED * SEARCHED - ahead; begin < args.rows && next < 0;
              begin += LAUNCH_WARP * SEARCHED) {

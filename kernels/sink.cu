@@ -23,10 +23,8 @@ template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) sink_forward_kernel(const struct sink_args args)
 {
     int64_t heads = args.batch * args.sequence * args.heads;
-    int64_t warps = (int64_t)gridDim.x * blockDim.x / LAUNCH_WARP;
     int     lane  = threadIdx.x % LAUNCH_WARP;
-    for (int64_t index = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / LAUNCH_WARP; index < heads;
-         index += warps) {
+    for (int64_t index = own_warp(); index < heads; index += all_warps()) {
         int64_t place = statistics_at(args, index / args.heads, index % args.heads);
         float   keys = args.statistics[place], sink = widen(((const T *)args.sinks)[index % args.heads]);
         float   keep = 1.0f / (1.0f + expf(sink - keys));
