@@ -57,6 +57,14 @@ GSWBENCH_INLINE int64_t norm_backward_shared_bytes(int64_t columns, int64_t sums
     return sums * launch_groups(columns, LAUNCH_WIDTH) * LAUNCH_WIDTH * (int64_t)sizeof(float);
 }
 
+// Returns whether a block has enough shared memory for these partial sums. If not, the bias gradient has its own
+// kernel.
+GSWBENCH_INLINE bool norm_backward_fits(int64_t columns, int64_t sums, int32_t shared_bytes)
+{
+    const int64_t reserved = 2048;    // for the static arrays of block reductions
+    return norm_backward_shared_bytes(columns, sums) <= shared_bytes - reserved;
+}
+
 GSWBENCH_INLINE struct launch norm_launch(int64_t rows, int64_t columns, int32_t multiprocessors)
 {
     return launch_rows(rows, launch_groups(columns, NORM_HELD), NORM_THREADS_MAX, multiprocessors);

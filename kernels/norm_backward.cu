@@ -6,7 +6,9 @@
 //   d bias   = sum over rows of d out
 //
 // One thread block handles one row at a time. The weight gradient is summed in two stages: each block sums over its
-// rows, in registers or shared memory; then the partial sums of the blocks are added in order.
+// rows, in registers or shared memory; then the partial sums of the blocks are added in order. If the shared memory is
+// too small for the sums of both gradients, the bias gradient is computed like that of a linear layer.
+#include "elements.h"
 #include "norm.cuh"
 #include "sum_parts.cuh"
 
@@ -171,30 +173,8 @@ int choose(choice *chosen, const struct norm_backward_args *args, bool is_wide, 
     }
     return error;
 }
-}    // namespace
 
-int64_t kernel_norm_backward_scratch_bytes(int64_t rows, int64_t columns, int64_t sums,
-                                           const struct kernel_target *target)
-{
-    float                     bias   = 0;
-    struct norm_backward_args args   = {};
-    int64_t                   blocks = 0;
-    args.rows                        = rows;
-    args.columns                     = columns;
-    args.bias_gradient               = sums > 1 ? &bias : NULL;
-    for (enum format type : {FORMAT_F32, FORMAT_BF16}) {
-        for (bool is_wide : {false, true}) {
-            choice chosen   = {};
-            args.activation = type;
-            if (choose(&chosen, &args, is_wide, target) == 0) {
-                blocks = max(blocks, (int64_t)chosen.launch.blocks);
-            }
-        }
-    }
-    return blocks * sums * columns * (int64_t)sizeof(float);
-}
-
-int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target)
+int enqueue_backward(const struct norm_backward_args *args, const struct kernel_target *target)
 {
     choice  chosen = {};
     int64_t kinds  = args->bias_gradient != NULL ? 2 : 1;
@@ -209,4 +189,40 @@ int kernel_norm_backward(const struct norm_backward_args *args, const struct ker
                                   chosen.launch.blocks, kinds,
                                   args->columns,        args->accumulates};
     return enqueue_sum(sums, args->weight_gradient_type, target);
+}
+}    // namespace
+
+int64_t kernel_norm_backward_scratch_bytes(int64_t rows, int64_t columns, int64_t sums,
+                                           const struct kernel_target *target)
+{
+    float                     bias   = 0;
+    struct norm_backward_args args   = {};
+    int64_t                   blocks = 0, fitting = norm_backward_fits(columns, sums, target->shared_bytes) ? sums : 1;
+    args.rows          = rows;
+    args.columns       = columns;
+    args.bias_gradient = fitting > 1 ? &bias : NULL;
+    for (enum format type : {FORMAT_F32, FORMAT_BF16}) {
+        for (bool is_wide : {false, true}) {
+            choice chosen   = {};
+            args.activation = type;
+            if (choose(&chosen, &args, is_wide, target) == 0) {
+                blocks = max(blocks, (int64_t)chosen.launch.blocks);
+            }
+        }
+    }
+    int64_t bytes = blocks * fitting * columns * (int64_t)sizeof(float);
+    return fitting < sums ? max(bytes, kernel_column_sum_scratch_bytes(rows, columns, target)) : bytes;
+}
+
+int kernel_norm_backward(const struct norm_backward_args *args, const struct kernel_target *target)
+{
+    struct norm_backward_args without_bias = *args;
+    struct column_sum_args    bias         = {args->gradient, args->bias_gradient, args->scratch,    args->rows,
+                                              args->columns,  args->accumulates,   args->activation, args->weight_gradient_type};
+    if (args->bias_gradient == NULL || norm_backward_fits(args->columns, 2, target->shared_bytes)) {
+        return enqueue_backward(args, target);
+    }
+    without_bias.bias_gradient = NULL;
+    int error                  = kernel_column_sum(&bias, target);
+    return error != 0 ? error : enqueue_backward(&without_bias, target);
 }

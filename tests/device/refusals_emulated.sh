@@ -22,6 +22,11 @@ expect '^skip gemm 288 x 32 x 96 in fp8 by blocks, added: refused: .*device 0 ha
 expect '^1 cases, 0 failed, 1 skipped$'
 FAKE_CAPABILITY=9 run 0 "$tests/step_device" mxfp8
 expect '^skip compute fp8; recipe mxfp8: '
+# A GPU with the shared memory of an L40S refuses only attention with wide heads.
+FAKE_SHARED_KIB=99 run 0 "$tests/ops_device" --way plain 'layer norm' 'attention, head 128' 'cross entropy in fp32'
+expect '^ok   layer norm 1p gradient, wide: operand 7 '
+expect '^skip attention, head 128: refused: .* need 102 KiB of shared memory per block, but this device has 99'
+expect '^1[0-9] cases, 0 failed, 1 skipped$'
 FAKE_CUBLASLT=refuse run 4 "$GSWBENCH_BINARY_DIR/bench/bench_device_layer" records llama3-8b/fp8-current
 expect 'cuBLASLt has no algorithm for 16 x 16 x 16 nt e4m3 e4m3 f32 set, align .* \(it answers: not supported\)'
 run 0 "$tests/ops_device" --list 'attention, head 128'

@@ -57,7 +57,8 @@ void enqueue_made(cudaStream_t stream, std::function<pending()> make);
 bool captures(void);    // returns whether this thread captures a graph
 // Returns the number of SMs, which is small, so that grid-stride loops iterate.
 int                         multiprocessors(void);
-inline std::atomic<int64_t> taken_bytes{0};    // device memory that libraries have allocated
+int                         most_shared(void);    // returns the maximum bytes of shared memory of a block
+inline std::atomic<int64_t> taken_bytes{0};       // device memory that libraries have allocated
 // cublasLtMatmulDesc_t objects: created so far, and still alive.
 inline std::atomic<int> products_made{0}, products_kept{0};
 // Runs an item of a stream that is ready. Returns false if none is ready.

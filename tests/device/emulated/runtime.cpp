@@ -187,11 +187,15 @@ bool progress(void)
 }
 }    // namespace emulator
 
-// FAKE_PROCESSORS sets the number of SMs, FAKE_CAPABILITY the major compute capability, and FAKE_DRIVER the driver's
-// CUDA version.
+// FAKE_PROCESSORS sets the number of SMs, FAKE_SHARED_KIB the shared memory of a block, FAKE_CAPABILITY the major
+// compute capability, and FAKE_DRIVER the driver's CUDA version.
 int emulator::multiprocessors(void)
 {
     return (int)number_told("FAKE_PROCESSORS", 3);
+}
+int emulator::most_shared(void)
+{
+    return (int)number_told("FAKE_SHARED_KIB", 227) << 10;
 }
 
 // Returns the number of the rank's GPU. Ranks with different FAKE_DEVICE have separate GPUs.
@@ -231,7 +235,7 @@ cudaError_t cudaSetDevice(int device)
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int)
 {
     *value = attribute == cudaDevAttrMultiProcessorCount            ? emulator::multiprocessors()
-             : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10
+             : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? emulator::most_shared()
              : attribute == cudaDevAttrComputeCapabilityMajor       ? (int)emulator::number_told("FAKE_CAPABILITY", 10)
                                                                     : 0;
     return cudaSuccess;

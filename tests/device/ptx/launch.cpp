@@ -99,7 +99,7 @@ void check_limits(const entry &its, dim3 grid, dim3 block, size_t shared_bytes)
         fail_kernel(name, 0, "", "%zu bytes of dynamic shared memory, of which it may have %d", shared_bytes,
                     its.allowed_shared);
     }
-    if (shared_bytes + code.shared_bytes > MOST_SHARED) {
+    if ((int)(shared_bytes + code.shared_bytes) > emulator::most_shared()) {
         fail_kernel(name, 0, "", "%zu bytes of shared memory, more than a block can have",
                     shared_bytes + code.shared_bytes);
     }
@@ -190,7 +190,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *fu
 cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute, int value)
 {
     ptx::find_entry(function)->allowed_shared = value;
-    return value <= ptx::MOST_SHARED ? cudaSuccess : cudaErrorInvalidValue;
+    return value <= emulator::most_shared() ? cudaSuccess : cudaErrorInvalidValue;
 }
 // Returns two, so that tests cover several blocks per SM.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *, int, size_t, unsigned)
