@@ -17,8 +17,8 @@ namespace
 // Computes the sum s at one position of a channel, before SiLU.
 template <typename T> __device__ inline float sum_at(const convolution_args &args, int64_t token, int64_t channel)
 {
-    int64_t  position = token % args.sizes.sequence, taps = args.sizes.taps, width = packed_of(args.sizes);
-    const T *in  = (const T *)args.packed + token * width + inner_of(args.sizes) + channel;
+    int64_t  position = token % args.shape.sequence, taps = args.shape.taps, width = mamba_packed(&args.shape);
+    const T *in  = (const T *)args.packed + token * width + mamba_inner(&args.shape) + channel;
     const T *w   = (const T *)args.weight + channel * taps;
     float    sum = widen(((const T *)args.bias)[channel]);
     for (int64_t tap = 0; tap < taps; tap++) {
@@ -30,7 +30,7 @@ template <typename T> __device__ inline float sum_at(const convolution_args &arg
 
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) convolution_kernel(const convolution_args args)
 {
-    int64_t channels = channels_of(args.sizes), count = tokens_of(args.sizes) * channels;
+    int64_t channels = mamba_channels(&args.shape), count = tokens_of(args.shape) * channels;
     for (int64_t i = own_thread(); i < count; i += all_threads()) {
         low_precision((T *)args.out + i, arithmetic_silu(sum_at<T>(args, i / channels, i % channels)));
     }
@@ -39,7 +39,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) convolut
 // Writes d s in fp32 to scratch [tokens, channels].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) slope_kernel(const convolution_args args)
 {
-    int64_t channels = channels_of(args.sizes), count = tokens_of(args.sizes) * channels;
+    int64_t channels = mamba_channels(&args.shape), count = tokens_of(args.shape) * channels;
     for (int64_t i = own_thread(); i < count; i += all_threads()) {
         float slope     = arithmetic_silu_slope(sum_at<T>(args, i / channels, i % channels));
         args.scratch[i] = widen(((const T *)args.gradient)[i]) * slope;
@@ -48,15 +48,16 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) slope_ke
 
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) input_kernel(const convolution_args args)
 {
-    int64_t channels = channels_of(args.sizes), count = tokens_of(args.sizes) * channels, taps = args.sizes.taps;
+    int64_t channels = mamba_channels(&args.shape), count = tokens_of(args.shape) * channels, taps = args.shape.taps;
     for (int64_t i = own_thread(); i < count; i += all_threads()) {
-        int64_t  token = i / channels, channel = i % channels, position = token % args.sizes.sequence;
+        int64_t  token = i / channels, channel = i % channels, position = token % args.shape.sequence;
         const T *w   = (const T *)args.weight + channel * taps;
         float    sum = 0;
-        for (int64_t ahead = 0; ahead < taps && position + ahead < args.sizes.sequence; ahead++) {
+        for (int64_t ahead = 0; ahead < taps && position + ahead < args.shape.sequence; ahead++) {
             sum += widen(w[taps - 1 - ahead]) * args.scratch[i + ahead * channels];
         }
-        low_precision((T *)args.packed_gradient + token * packed_of(args.sizes) + inner_of(args.sizes) + channel, sum);
+        low_precision(
+            (T *)args.packed_gradient + token * mamba_packed(&args.shape) + mamba_inner(&args.shape) + channel, sum);
     }
 }
 
@@ -64,16 +65,16 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) input_ke
 // gradient [parts, channels, taps] and of the bias gradient [parts, channels].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) weight_kernel(const convolution_args args)
 {
-    int64_t channels = channels_of(args.sizes), channel = own_thread(), taps = args.sizes.taps;
-    int64_t tokens = tokens_of(args.sizes), width = packed_of(args.sizes);
+    int64_t channels = mamba_channels(&args.shape), channel = own_thread(), taps = args.shape.taps;
+    int64_t tokens = tokens_of(args.shape), width = mamba_packed(&args.shape);
     float   sums[MAMBA_TAPS_MAX] = {}, bias = 0;
     if (channel >= channels) {
         return;
     }
     for (int64_t token = blockIdx.y; token < tokens; token += gridDim.y) {
-        int64_t  position = token % args.sizes.sequence;
+        int64_t  position = token % args.shape.sequence;
         float    slope    = args.scratch[token * channels + channel];
-        const T *in       = (const T *)args.packed + token * width + inner_of(args.sizes) + channel;
+        const T *in       = (const T *)args.packed + token * width + mamba_inner(&args.shape) + channel;
         bias += slope;
 #pragma unroll
         for (int back = 0; back < MAMBA_TAPS_MAX; back++) {
@@ -95,7 +96,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) weight_k
 
 launch every_element(const convolution_args *args, const kernel_target *target)
 {
-    return launch_items(tokens_of(args->sizes) * channels_of(args->sizes), target->multiprocessors);
+    return launch_items(tokens_of(args->shape) * mamba_channels(&args->shape), target->multiprocessors);
 }
 }    // namespace
 
@@ -106,28 +107,27 @@ int kernel_convolution(const struct convolution_args *args, const struct kernel_
     });
 }
 
-int64_t kernel_convolution_scratch_bytes(const struct mamba_sizes *sizes, const struct kernel_target *target)
+int64_t kernel_convolution_scratch_bytes(const struct mamba_shape *shape)
 {
-    (void)target;
-    return (tokens_of(*sizes) + parts_of(*sizes) * (sizes->taps + 1)) * channels_of(*sizes) * (int64_t)sizeof(float);
+    return (tokens_of(*shape) + parts_of(*shape) * (shape->taps + 1)) * mamba_channels(shape) * (int64_t)sizeof(float);
 }
 
 int kernel_convolution_backward(const struct convolution_args *args, const struct kernel_target *target)
 {
-    int64_t               channels = channels_of(args->sizes), parts = parts_of(args->sizes);
-    float                *weights = args->scratch + tokens_of(args->sizes) * channels;
+    int64_t               channels = mamba_channels(&args->shape), parts = parts_of(args->shape);
+    float                *weights = args->scratch + tokens_of(args->shape) * channels;
     struct launch         launch  = every_element(args, target);
     int                   error   = with_type(args->type, [&](auto type) {
         using T   = decltype(type);
         int first = enqueue(slope_kernel<T>, launch, 0, target, *args);
         first     = first != 0 ? first : enqueue(input_kernel<T>, launch, 0, target, *args);
         return first != 0 ? first
-                                              : enqueue_grid(weight_kernel<T>, column_grid(args->sizes, channels), LAUNCH_THREADS, 0,
+                                              : enqueue_grid(weight_kernel<T>, column_grid(args->shape, channels), LAUNCH_THREADS, 0,
                                                              target, *args);
     });
     struct part_sums_args weight  = {weights, {args->weight_gradient, NULL}, parts,
-                                     1,       channels * args->sizes.taps,   args->accumulates};
-    struct part_sums_args bias    = {weights + parts * channels * args->sizes.taps,
+                                     1,       channels * args->shape.taps,   args->accumulates};
+    struct part_sums_args bias    = {weights + parts * channels * args->shape.taps,
                                      {args->bias_gradient, NULL},
                                      parts,
                                      1,

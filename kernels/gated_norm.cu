@@ -20,9 +20,10 @@ struct place {
 
 __device__ inline place place_of(const gated_norm_args &args, int64_t index)
 {
-    int64_t inner = inner_of(args.sizes), width = inner / args.sizes.groups, token = index / args.sizes.groups;
-    int64_t column = index % args.sizes.groups * width;
-    return {index % args.sizes.groups, column, token * inner + column, token * packed_of(args.sizes) + column, width};
+    int64_t inner = mamba_inner(&args.shape), width = inner / args.shape.groups, token = index / args.shape.groups;
+    int64_t column = index % args.shape.groups * width;
+    return {index % args.shape.groups, column, token * inner + column, token * mamba_packed(&args.shape) + column,
+            width};
 }
 
 template <typename T> __device__ inline float gated(const gated_norm_args &args, const place &place, int64_t i)
@@ -33,7 +34,7 @@ template <typename T> __device__ inline float gated(const gated_norm_args &args,
 
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gated_norm_kernel(const gated_norm_args args)
 {
-    int64_t count = tokens_of(args.sizes) * args.sizes.groups;
+    int64_t count = tokens_of(args.shape) * args.shape.groups;
     int     lane  = threadIdx.x % LAUNCH_WARP;
     for (int64_t index = own_warp(); index < count; index += all_warps()) {
         place place  = place_of(args, index);
@@ -42,7 +43,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gated_no
             float v = gated<T>(args, place, i);
             square += v * v;
         }
-        float scale = rsqrtf(warp_sum(square) / (float)place.width + args.epsilon);
+        float scale = rsqrtf(warp_sum(square) / (float)place.width + args.shape.epsilon);
         for (int64_t i = lane; i < place.width; i += LAUNCH_WARP) {
             low_precision((T *)args.out + place.at + i,
                           gated<T>(args, place, i) * scale * widen(((const T *)args.weight)[place.column + i]));
@@ -57,17 +58,17 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gated_no
 // each write only some of these columns. The warps of a token's groups clear one share of these columns each.
 template <typename T> __device__ inline void clear_share(const gated_norm_args &args, const place &place, int lane)
 {
-    int64_t inner = inner_of(args.sizes), others = packed_of(args.sizes) - inner;
+    int64_t inner = mamba_inner(&args.shape), others = mamba_packed(&args.shape) - inner;
     T      *row = (T *)args.packed_gradient + place.packed - place.column + inner;
-    int64_t end = (place.group + 1) * others / args.sizes.groups;
-    for (int64_t i = place.group * others / args.sizes.groups + lane; i < end; i += LAUNCH_WARP) {
+    int64_t end = (place.group + 1) * others / args.shape.groups;
+    for (int64_t i = place.group * others / args.shape.groups + lane; i < end; i += LAUNCH_WARP) {
         low_precision(row + i, 0.0f);
     }
 }
 
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_slope_kernel(const gated_norm_args args)
 {
-    int64_t count = tokens_of(args.sizes) * args.sizes.groups;
+    int64_t count = tokens_of(args.shape) * args.shape.groups;
     int     lane  = threadIdx.x % LAUNCH_WARP;
     for (int64_t index = own_warp(); index < count; index += all_warps()) {
         place    place = place_of(args, index);
@@ -91,12 +92,12 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_slo
 // Sums the weight gradient over a part of the tokens, and writes the partial sums to scratch [parts, inner].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_weight_kernel(const gated_norm_args args)
 {
-    int64_t inner = inner_of(args.sizes), column = own_thread(), groups = args.sizes.groups;
+    int64_t inner = mamba_inner(&args.shape), column = own_thread(), groups = args.shape.groups;
     float   sum = 0;
     if (column >= inner) {
         return;
     }
-    for (int64_t token = blockIdx.y; token < tokens_of(args.sizes); token += gridDim.y) {
+    for (int64_t token = blockIdx.y; token < tokens_of(args.shape); token += gridDim.y) {
         place place = place_of(args, token * groups + column / (inner / groups));
         sum += widen(((const T *)args.gradient)[token * inner + column]) *
                gated<T>(args, place, column - place.column) * args.statistics[token * groups + place.group];
@@ -106,7 +107,7 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) gate_wei
 
 launch every_group(const gated_norm_args *args, const kernel_target *target)
 {
-    return launch_warps(tokens_of(args->sizes) * args->sizes.groups, target->multiprocessors);
+    return launch_warps(tokens_of(args->shape) * args->shape.groups, target->multiprocessors);
 }
 }    // namespace
 
@@ -117,23 +118,22 @@ int kernel_gated_norm(const struct gated_norm_args *args, const struct kernel_ta
     });
 }
 
-int64_t kernel_gated_norm_scratch_bytes(const struct mamba_sizes *sizes, const struct kernel_target *target)
+int64_t kernel_gated_norm_scratch_bytes(const struct mamba_shape *shape)
 {
-    (void)target;
-    return parts_of(*sizes) * inner_of(*sizes) * (int64_t)sizeof(float);
+    return parts_of(*shape) * mamba_inner(shape) * (int64_t)sizeof(float);
 }
 
 int kernel_gated_norm_backward(const struct gated_norm_args *args, const struct kernel_target *target)
 {
-    int64_t               inner = inner_of(args->sizes);
+    int64_t               inner = mamba_inner(&args->shape);
     int                   error = with_type(args->type, [&](auto type) {
         using T   = decltype(type);
         int first = enqueue(gate_slope_kernel<T>, every_group(args, target), 0, target, *args);
         return first != 0 ? first
-                                            : enqueue_grid(gate_weight_kernel<T>, column_grid(args->sizes, inner), LAUNCH_THREADS, 0,
+                                            : enqueue_grid(gate_weight_kernel<T>, column_grid(args->shape, inner), LAUNCH_THREADS, 0,
                                                            target, *args);
     });
-    struct part_sums_args sums  = {args->scratch,    {args->weight_gradient, NULL}, parts_of(args->sizes), 1, inner,
+    struct part_sums_args sums  = {args->scratch,    {args->weight_gradient, NULL}, parts_of(args->shape), 1, inner,
                                    args->accumulates};
     return error != 0 ? error : enqueue_sum(sums, args->gradient_type, target);
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Declares the kernels of Mamba-2: causal convolution, selective scan and gated norm, forward and backward. `packed` is
-// the output of the input projection, for each token: z [inner], x [inner], B [groups, state], C [groups, state], dt
-// [heads]. The convolution covers the channels, which are x, B and C.
+// the output of the input projection. struct mamba_shape describes its layout: z, x, B, C and dt of each token.
 #pragma once
 
-#include "launch.h"
+#include "gswbench/op_shape.h"
 
-struct mamba_sizes {
-    int64_t batch, sequence, heads, head_dim, groups, state, taps, chunk;
-};
+#include "launch.h"
 
 enum { MAMBA_TAPS_MAX = 16, SCAN_HEAD_MAX = 128, SCAN_STATE_MAX = 256 };
 
@@ -22,15 +19,14 @@ struct convolution_args {
     void              *packed_gradient;                    // backward: gradient of packed; only x, B and C are written
     void              *weight_gradient, *bias_gradient;    // backward: [channels, taps], [channels]
     float             *scratch;                            // backward; size: kernel_convolution_scratch_bytes
-    struct mamba_sizes sizes;
+    struct mamba_shape shape;
     bool               accumulates;
     enum format        type, gradient_type;
 };
 KERNEL_FUNCTION int     kernel_convolution(const struct convolution_args *args, const struct kernel_target *target);
 KERNEL_FUNCTION int     kernel_convolution_backward(const struct convolution_args *args,
                                                     const struct kernel_target    *target);
-KERNEL_FUNCTION int64_t kernel_convolution_scratch_bytes(const struct mamba_sizes   *sizes,
-                                                         const struct kernel_target *target);
+KERNEL_FUNCTION int64_t kernel_convolution_scratch_bytes(const struct mamba_shape *shape);
 
 // Selective scan of a head: dt' = softplus(dt + step_bias), S = exp(-exp(decay) dt') S + dt' x B^T, out = S C + skip x.
 // One thread block handles a head of a sequence, one position after the other, with the state S in registers. Bound by
@@ -44,13 +40,13 @@ struct scan_args {
     void              *packed_gradient;             // backward: gradient of packed; only dt is written
     void              *step_bias_gradient, *decay_gradient, *skip_gradient;    // backward: [heads]
     float             *scratch;                                                // backward: kernel_scan_scratch_bytes
-    struct mamba_sizes sizes;
+    struct mamba_shape shape;
     bool               accumulates;
     enum format        type, gradient_type;
 };
 KERNEL_FUNCTION int     kernel_scan(const struct scan_args *args, const struct kernel_target *target);
 KERNEL_FUNCTION int     kernel_scan_backward(const struct scan_args *args, const struct kernel_target *target);
-KERNEL_FUNCTION int64_t kernel_scan_scratch_bytes(const struct mamba_sizes *sizes);
+KERNEL_FUNCTION int64_t kernel_scan_scratch_bytes(const struct mamba_shape *shape);
 
 // RMS norm of in * silu(z), separately for each group of columns. Memory-bound: forward reads two arrays and writes
 // one. Backward reads three, and writes the gradient of `in` and all columns of packed_gradient.
@@ -63,12 +59,10 @@ struct gated_norm_args {
     void              *packed_gradient;         // backward: gradient of packed; all columns but z are zero
     void              *weight_gradient;         // backward: [inner]
     float             *scratch;                 // backward; size: kernel_gated_norm_scratch_bytes
-    struct mamba_sizes sizes;
-    float              epsilon;
+    struct mamba_shape shape;
     bool               accumulates;
     enum format        type, gradient_type;
 };
 KERNEL_FUNCTION int kernel_gated_norm(const struct gated_norm_args *args, const struct kernel_target *target);
 KERNEL_FUNCTION int kernel_gated_norm_backward(const struct gated_norm_args *args, const struct kernel_target *target);
-KERNEL_FUNCTION int64_t kernel_gated_norm_scratch_bytes(const struct mamba_sizes   *sizes,
-                                                        const struct kernel_target *target);
+KERNEL_FUNCTION int64_t kernel_gated_norm_scratch_bytes(const struct mamba_shape *shape);

@@ -2,6 +2,8 @@
 // Declares the kernels of RoPE, and kernels that split, join or transpose parts of rows.
 #pragma once
 
+#include "gswbench/op_shape.h"
+
 #include "launch.h"
 
 // Splits packed q, k, v, and rotates q and k by the angles of their position. Backward rotates back and packs.
@@ -62,12 +64,12 @@ struct split_args {
 };
 KERNEL_FUNCTION int kernel_split(const struct split_args *args, const struct kernel_target *target);
 
-// Transposes [rows, parts, width] to [parts, rows, width]. Memory-bound: in bf16, 4 bytes per element.
+// Transposes [rows, parts, width] to [parts, rows, width], in the order of regroup_place. Memory-bound: in bf16, 4
+// bytes per element.
 struct regroup_args {
-    const void *in;     // [rows, parts, width]
-    void       *out;    // [parts, rows, width]
-    int64_t     rows, parts, width;
-    bool        folds_parts, folds_rows;    // reverse the rows in odd parts, or the parts in odd rows
-    enum format type;
+    const void       *in;     // [rows, parts, width]
+    void             *out;    // [parts, rows, width]
+    struct rows_shape shape;
+    enum format       type;
 };
 KERNEL_FUNCTION int kernel_regroup(const struct regroup_args *args, const struct kernel_target *target);

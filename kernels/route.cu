@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(expert_threads)
     int                     expert     = (int)(blockIdx.x % args.shape.experts);
     struct route_candidate *candidates = scratch.candidates + blockIdx.x * rows;
     int                     count      = list_candidates(args, scratch, sequence, expert, candidates);
-    int counted = route_is_chosen_apart(&args) ? count_scored(args, scratch, sequence, expert) : count;
+    int counted = route_is_chosen_apart(&args.shape, args.bias) ? count_scored(args, scratch, sequence, expert) : count;
     __syncthreads();    // the list is complete
     if (threadIdx.x == 0) {
         args.counts[blockIdx.x] = (float)counted;
@@ -142,8 +142,8 @@ __global__ void __launch_bounds__(expert_threads)
 // also includes the unused slots at the end of the buffer.
 __device__ inline int64_t find_slots(const struct route_forward_args &args, int64_t expert, int64_t *end)
 {
-    const struct route_shape &shape = args.shape;
-    int64_t                   place = route_place(shape.experts, shape.owners, expert);
+    const struct routing_shape &shape = args.shape;
+    int64_t                     place = route_place(shape.experts, shape.owners, expert);
     if (shape.multiple == 0) {
         *end = (place + 1) * shape.capacity;
         return place * shape.capacity;
@@ -153,7 +153,7 @@ __device__ inline int64_t find_slots(const struct route_forward_args &args, int6
         before += args.token_counts[route_expert_at(shape.experts, shape.owners, i)];
     }
     before = block_sum(before);
-    *end   = place == shape.experts - 1 ? shape.slots : before + args.token_counts[expert];
+    *end   = place == shape.experts - 1 ? args.slot_count : before + args.token_counts[expert];
     return before;
 }
 
@@ -202,7 +202,7 @@ struct row_gates {
 
 // Finds the gate parameters of a row. Unless shape.is_absolute, gates are divided by the sum of the chosen scores.
 // Softmax scores then become a softmax over the chosen logits, so the maximum is taken over these logits only.
-__device__ inline row_gates gates_of(const struct route_shape &shape, const row_scores &scores, const float *logits,
+__device__ inline row_gates gates_of(const struct routing_shape &shape, const row_scores &scores, const float *logits,
                                      const int32_t *experts)
 {
     int   lane    = threadIdx.x % LAUNCH_WARP;
@@ -213,7 +213,7 @@ __device__ inline row_gates gates_of(const struct route_shape &shape, const row_
     for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
         maximum = fmaxf(maximum, logits[experts[j]]);
     }
-    row_scores chosen = {warp_maximum(maximum), 1.0f, shape.by_sigmoid};
+    row_scores chosen = {warp_maximum(maximum), 1.0f, shape.score == ROUTER_SIGMOID};
     for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
         sum += score(chosen, logits[experts[j]]);
     }
@@ -223,12 +223,12 @@ __device__ inline row_gates gates_of(const struct route_shape &shape, const row_
 __global__ void __launch_bounds__(LAUNCH_THREADS)
     gate_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
-    const struct route_shape &shape = args.shape;
-    int                       lane  = threadIdx.x % LAUNCH_WARP;
+    const struct routing_shape &shape = args.shape;
+    int                         lane  = threadIdx.x % LAUNCH_WARP;
     for (int64_t row = own_warp(); row < shape.rows; row += all_warps()) {
         const float   *logits  = args.logits + (shape.first + row) * shape.experts;
         const int32_t *experts = scratch.experts + (shape.first + row) * shape.top_k;
-        row_scores     scores  = scores_of(logits, shape.experts, shape.by_sigmoid);
+        row_scores     scores  = scores_of(logits, shape.experts, shape.score == ROUTER_SIGMOID);
         row_gates      gates   = gates_of(shape, scores, logits, experts);
         for (int64_t j = lane; j < shape.top_k; j += LAUNCH_WARP) {
             args.choices[row * shape.top_k + j] = experts[j];
@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
         }
         product = warp_sum(product);
         if (lane == 0) {
-            scratch.auxiliary[row] = shape.auxiliary_scale * product;
+            scratch.auxiliary[row] = args.auxiliary_scale * product;
         }
     }
 }
@@ -267,16 +267,16 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
 
 int kernel_route_forward(const struct route_forward_args *args, const struct kernel_target *target)
 {
-    const struct route_shape *shape   = &args->shape;
-    struct route_scratch      scratch = route_scratch_at(args->scratch, shape);
-    struct launch             own     = launch_warps(shape->rows, target->multiprocessors);
-    struct launch             lists   = {(uint32_t)(shape->sequences * shape->experts), expert_threads};
-    struct launch             experts = {(uint32_t)shape->experts, expert_threads}, one = {1, LAUNCH_THREADS};
-    const int                 errors[] = {kernel_route_choose(args, target),
-                                          enqueue(drop_kernel, lists, 0, target, *args, scratch),
+    const struct routing_shape *shape   = &args->shape;
+    struct route_scratch        scratch = route_scratch_at(args->scratch, shape);
+    struct launch               own     = launch_warps(shape->rows, target->multiprocessors);
+    struct launch               lists   = {(uint32_t)(shape->sequences * shape->experts), expert_threads};
+    struct launch               experts = {(uint32_t)shape->experts, expert_threads}, one = {1, LAUNCH_THREADS};
+    const int                   errors[] = {kernel_route_choose(args, target),
+                                            enqueue(drop_kernel, lists, 0, target, *args, scratch),
                           shape->multiple == 0 ? 0 : enqueue(token_count_kernel, experts, 0, target, *args, scratch),
-                                          enqueue(place_kernel, experts, 0, target, *args, scratch),
-                                          enqueue(gate_kernel, own, 0, target, *args, scratch),
+                                            enqueue(place_kernel, experts, 0, target, *args, scratch),
+                                            enqueue(gate_kernel, own, 0, target, *args, scratch),
                           args->statistics == NULL ? 0 : enqueue(total_kernel, one, 0, target, *args, scratch)};
     for (int error : errors) {
         if (error != 0) {

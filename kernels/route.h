@@ -3,6 +3,8 @@
 // (token). A slot is a row of the buffer that experts read. Owners: number of ranks in the expert-parallel group.
 #pragma once
 
+#include "gswbench/op_shape.h"
+
 #include "launch.h"
 
 // The MoE router computes for each token the top-k experts, their gates and the choices that exceed capacity. Backward
@@ -13,31 +15,21 @@
 // one group.
 enum { ROUTE_EXPERTS_MAX = LAUNCH_WARP * 32, ROUTE_GROUPS_MAX = LAUNCH_WARP };
 
-// Shape of the router. struct routing_shape (gswbench/op_shape.h) describes the fields of the same name. slots: result
-// of routing_slots. by_sigmoid: scores are sigmoids, not a softmax.
-struct route_shape {
-    int64_t rows, first, total, sequences, sequence_rows;
-    int64_t experts, top_k, owners, capacity, taken, multiple, slots;
-    bool    balanced, by_sigmoid, is_absolute;
-    double  hot;
-    int64_t groups, top_groups;
-    float   scale;
-    float   auxiliary_scale;    // result of route_auxiliary_scale
-};
-
 struct route_forward_args {
-    const float       *logits;          // [total, experts]
-    int32_t           *choices;         // [rows, top_k]
-    int32_t           *slots;           // [rows, top_k]
-    float             *gates;           // [rows, top_k]
-    int32_t           *sources;         // [slots]
-    float             *counts;          // [sequences, experts]
-    float             *statistics;      // [experts + 2] or NULL
-    int32_t           *token_counts;    // [experts]; NULL with fixed capacity
-    const float       *bias;            // [experts] or NULL
-    void              *scratch;         // size: route_scratch_bytes
-    struct route_shape shape;
-    bool               accumulates;
+    const float         *logits;          // [total, experts]
+    int32_t             *choices;         // [rows, top_k]
+    int32_t             *slots;           // [rows, top_k]
+    float               *gates;           // [rows, top_k]
+    int32_t             *sources;         // [slots]
+    float               *counts;          // [sequences, experts]
+    float               *statistics;      // [experts + 2] or NULL
+    int32_t             *token_counts;    // [experts]; NULL with fixed capacity
+    const float         *bias;            // [experts] or NULL
+    void                *scratch;         // size: route_scratch_bytes
+    struct routing_shape shape;
+    int64_t              slot_count;         // result of routing_slots
+    float                auxiliary_scale;    // result of route_auxiliary_scale
+    bool                 accumulates;
 };
 KERNEL_FUNCTION int kernel_route_forward(const struct route_forward_args *args, const struct kernel_target *target);
 
@@ -45,14 +37,15 @@ KERNEL_FUNCTION int kernel_route_forward(const struct route_forward_args *args, 
 KERNEL_FUNCTION int kernel_route_choose(const struct route_forward_args *args, const struct kernel_target *target);
 
 struct route_backward_args {
-    const float       *logits;             // [total, experts]
-    const int32_t     *choices;            // [rows, top_k]
-    const float       *gates;              // [rows, top_k]
-    const float       *counts;             // [sequences, experts]
-    const float       *gates_gradient;     // [rows, top_k]
-    void              *logits_gradient;    // [rows, experts]
-    struct route_shape shape;
-    enum format        type;    // of logits_gradient
+    const float         *logits;             // [total, experts]
+    const int32_t       *choices;            // [rows, top_k]
+    const float         *gates;              // [rows, top_k]
+    const float         *counts;             // [sequences, experts]
+    const float         *gates_gradient;     // [rows, top_k]
+    void                *logits_gradient;    // [rows, experts]
+    struct routing_shape shape;
+    float                auxiliary_scale;    // result of route_auxiliary_scale
+    enum format          type;               // of logits_gradient
 };
 KERNEL_FUNCTION int kernel_route_backward(const struct route_backward_args *args, const struct kernel_target *target);
 
@@ -60,9 +53,10 @@ KERNEL_FUNCTION int kernel_route_backward(const struct route_backward_args *args
 // where count is the number of choices of the expert in the row's sequence. Over N rows this adds up to auxiliary *
 // experts * sum over experts of f P. f = count / (top_k N) is the fraction of choices and P the mean probability of an
 // expert.
-GSWBENCH_INLINE double route_auxiliary_scale(float auxiliary, int64_t experts, int64_t top_k, int64_t rows)
+GSWBENCH_INLINE double route_auxiliary_scale(const struct routing_shape *shape)
 {
-    return (double)auxiliary * (double)experts / ((double)top_k * (double)rows * (double)rows);
+    double rows = (double)(shape->total / shape->sequences);
+    return (double)shape->auxiliary * (double)shape->experts / ((double)shape->top_k * rows * rows);
 }
 
 // A choice that competes for an expert's capacity. It stores the bits of the probability, because bits of non-negative
@@ -82,7 +76,7 @@ struct route_scratch {
     int32_t                *dropped;          // [experts]: dropped local choices
 };
 
-GSWBENCH_INLINE struct route_scratch route_scratch_at(void *scratch, const struct route_shape *shape)
+GSWBENCH_INLINE struct route_scratch route_scratch_at(void *scratch, const struct routing_shape *shape)
 {
     struct route_scratch parts;
     parts.candidates    = (struct route_candidate *)scratch;
@@ -94,7 +88,7 @@ GSWBENCH_INLINE struct route_scratch route_scratch_at(void *scratch, const struc
     return parts;
 }
 
-GSWBENCH_INLINE int64_t route_scratch_bytes(const struct route_shape *shape)
+GSWBENCH_INLINE int64_t route_scratch_bytes(const struct routing_shape *shape)
 {
     int64_t words = 3 * shape->total * shape->top_k + shape->rows + shape->experts;
     return shape->total * shape->experts * (int64_t)sizeof(struct route_candidate) + words * (int64_t)sizeof(int32_t);
@@ -102,9 +96,9 @@ GSWBENCH_INLINE int64_t route_scratch_bytes(const struct route_shape *shape)
 
 // Returns whether the selected experts may differ from the top-k by score, because of expert groups or a bias. The
 // auxiliary loss then needs a second selection by score.
-GSWBENCH_INLINE bool route_is_chosen_apart(const struct route_forward_args *args)
+GSWBENCH_INLINE bool route_is_chosen_apart(const struct routing_shape *shape, const float *bias)
 {
-    return !args->shape.balanced && (args->shape.groups > 0 || args->bias != NULL);
+    return !shape->balanced && (shape->groups > 0 || bias != NULL);
 }
 
 // Returns the position of an expert in the order of the slots: by local expert, then by owner. With 2 owners of 2
@@ -121,14 +115,14 @@ GSWBENCH_INLINE int64_t route_expert_at(int64_t experts, int64_t owners, int64_t
 }
 
 // Returns the sequence of the microbatch to which a row of the `total` rows belongs.
-GSWBENCH_INLINE int64_t route_sequence(const struct route_shape *shape, int64_t row)
+GSWBENCH_INLINE int64_t route_sequence(const struct routing_shape *shape, int64_t row)
 {
     return row / shape->sequence_rows % shape->sequences;
 }
 
 // Returns the index of the n-th choice of a sequence in [total, top_k]. The rows of a sequence are in runs of
 // sequence_rows, because each rank contributes a run of every sequence.
-GSWBENCH_INLINE int64_t route_choice(const struct route_shape *shape, int64_t sequence, int64_t n)
+GSWBENCH_INLINE int64_t route_choice(const struct routing_shape *shape, int64_t sequence, int64_t n)
 {
     int64_t run = shape->sequence_rows * shape->top_k;
     return (n / run * shape->sequences + sequence) * run + n % run;

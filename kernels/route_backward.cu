@@ -17,14 +17,14 @@ namespace
 template <typename T>
 __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct route_backward_args args)
 {
-    const struct route_shape &shape = args.shape;
-    int                       lane  = threadIdx.x % LAUNCH_WARP;
+    const struct routing_shape &shape = args.shape;
+    int                         lane  = threadIdx.x % LAUNCH_WARP;
     for (int64_t row = own_warp(); row < shape.rows; row += all_warps()) {
         const float   *logits = args.logits + (shape.first + row) * shape.experts;
         const float   *counts = args.counts + route_sequence(&shape, shape.first + row) * shape.experts;
         const int32_t *chosen = args.choices + row * shape.top_k;
         const float   *gates = args.gates + row * shape.top_k, *gradients = args.gates_gradient + row * shape.top_k;
-        row_scores     scores = scores_of(logits, shape.experts, shape.by_sigmoid);
+        row_scores     scores = scores_of(logits, shape.experts, shape.score == ROUTER_SIGMOID);
         float          mean = 0, product = 0;
         for (int64_t expert = lane; expert < shape.experts; expert += LAUNCH_WARP) {
             mean += counts[expert] * probability(scores, logits[expert]);
@@ -35,14 +35,13 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct r
         mean            = warp_sum(mean);
         product         = warp_sum(product);
         float of_chosen = shape.is_absolute ? 0.0f : product / shape.scale;
-        float of_all    = shape.is_absolute && !shape.by_sigmoid ? product : 0.0f;
+        float of_all    = shape.is_absolute && shape.score == ROUTER_SOFTMAX ? product : 0.0f;
         for (int64_t expert = lane; expert < shape.experts; expert += LAUNCH_WARP) {
-            float sum =
-                probability(scores, logits[expert]) * (shape.auxiliary_scale * (counts[expert] - mean) - of_all);
+            float sum = probability(scores, logits[expert]) * (args.auxiliary_scale * (counts[expert] - mean) - of_all);
             for (int64_t j = 0; j < shape.top_k; j++) {
                 sum += chosen[j] == expert ? gates[j] * (gradients[j] - of_chosen) : 0.0f;
             }
-            sum *= shape.by_sigmoid ? 1.0f - score(scores, logits[expert]) : 1.0f;
+            sum *= shape.score == ROUTER_SIGMOID ? 1.0f - score(scores, logits[expert]) : 1.0f;
             low_precision((T *)args.logits_gradient + row * shape.experts + expert, sum);
         }
     }

@@ -73,7 +73,7 @@ __device__ inline float best_of_group(const row_keys &keys, int64_t first, int64
 }
 
 // Returns a bit mask of the top groups by score; of equal ones, the first.
-__device__ inline unsigned choose_groups(const struct route_shape &shape, const row_keys &keys)
+__device__ inline unsigned choose_groups(const struct routing_shape &shape, const row_keys &keys)
 {
     int     lane = threadIdx.x % LAUNCH_WARP, better = 0;
     int64_t experts = shape.experts / shape.groups;
@@ -90,7 +90,7 @@ __device__ inline unsigned choose_groups(const struct route_shape &shape, const 
 }
 
 // Marks this lane's experts outside the top groups as chosen, so that choose_next skips them.
-__device__ inline unsigned leave_groups(const struct route_shape &shape, const row_keys &keys)
+__device__ inline unsigned leave_groups(const struct routing_shape &shape, const row_keys &keys)
 {
     if (shape.groups == 0) {
         return 0;
@@ -106,11 +106,12 @@ __device__ inline unsigned leave_groups(const struct route_shape &shape, const r
 __global__ void __launch_bounds__(LAUNCH_THREADS)
     choose_kernel(const struct route_forward_args args, const struct route_scratch scratch)
 {
-    const struct route_shape &shape     = args.shape;
-    bool                      by_logits = !shape.by_sigmoid && args.bias == NULL && shape.groups == 0;
+    const struct routing_shape &shape      = args.shape;
+    bool                        by_sigmoid = shape.score == ROUTER_SIGMOID;
+    bool                        by_logits  = !by_sigmoid && args.bias == NULL && shape.groups == 0;
     for (int64_t row = own_warp(); row < shape.total; row += all_warps()) {
         const float *logits = args.logits + row * shape.experts;
-        row_keys     keys   = {logits, args.bias, scores_of(logits, shape.experts, shape.by_sigmoid), by_logits};
+        row_keys     keys   = {logits, args.bias, scores_of(logits, shape.experts, by_sigmoid), by_logits};
         unsigned     chosen = shape.balanced ? 0 : leave_groups(shape, keys);
         for (int64_t j = 0; j < shape.top_k; j++) {
             int64_t choice = row * shape.top_k + j;
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS)
                 scratch.probabilities[choice] = probability(keys.scores, logits[expert]);
             }
         }
-        if (route_is_chosen_apart(&args)) {
+        if (route_is_chosen_apart(&shape, args.bias)) {
             keys.by_logits = true;
             chosen         = 0;
             for (int64_t j = 0; j < shape.top_k; j++) {

@@ -21,8 +21,8 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
 {
     scan_block block             = open_block<T>(args);
     float      state[rows][each] = {};
-    for (int64_t first = 0; first < args.sizes.sequence; first += tile) {
-        int count = (int)launch_minimum(tile, args.sizes.sequence - first);
+    for (int64_t first = 0; first < args.shape.sequence; first += tile) {
+        int count = (int)launch_minimum(tile, args.shape.sequence - first);
         load_tile<T, false>(block, args, first, count);
         for (int k = 0; k < count; k++) {
             float y[rows];
@@ -39,31 +39,31 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
 // Offsets in scratch, which holds: d B and d C, each [tokens, heads, state]; d out . S C [tokens, heads]; the gradients
 // of bias, decay and skip per sequence [3, batch, heads]; the states at the ends of chunks [batch, chunks, heads,
 // head_dim, state].
-__host__ __device__ inline int64_t pair_elements(const mamba_sizes &sizes)
+__host__ __device__ inline int64_t pair_elements(const mamba_shape &shape)
 {
-    return tokens_of(sizes) * sizes.heads * sizes.state;
+    return tokens_of(shape) * shape.heads * shape.state;
 }
-__host__ __device__ inline int64_t sums_at(const mamba_sizes &sizes)
+__host__ __device__ inline int64_t sums_at(const mamba_shape &shape)
 {
-    return 2 * pair_elements(sizes) + tokens_of(sizes) * sizes.heads;
+    return 2 * pair_elements(shape) + tokens_of(shape) * shape.heads;
 }
 
-__host__ __device__ inline int64_t states_at(const mamba_sizes &sizes)
+__host__ __device__ inline int64_t states_at(const mamba_shape &shape)
 {
-    return sums_at(sizes) + 3 * sizes.batch * sizes.heads;
+    return sums_at(shape) + 3 * shape.batch * shape.heads;
 }
-__host__ __device__ inline int64_t chunks_of(const mamba_sizes &sizes)
+__host__ __device__ inline int64_t chunks_of(const mamba_shape &shape)
 {
-    return (sizes.sequence - 1) / sizes.chunk;    // not counting the last chunk, whose final state is not needed
+    return (shape.sequence - 1) / shape.chunk;    // not counting the last chunk, whose final state is not needed
 }
 
 // Returns the address in scratch of the state after this position, or NULL if no chunk ends here or the sequence ends.
 __device__ inline float *state_after(const scan_args &args, const scan_block &block, int64_t position)
 {
-    const mamba_sizes &sizes = args.sizes;
-    bool               ends  = (position + 1) % sizes.chunk == 0 && position + 1 < sizes.sequence;
-    int64_t            chunk = block.sequence * chunks_of(sizes) + position / sizes.chunk;
-    return ends ? args.scratch + states_at(sizes) + (chunk * sizes.heads + block.head) * sizes.head_dim * sizes.state
+    const mamba_shape &shape = args.shape;
+    bool               ends  = (position + 1) % shape.chunk == 0 && position + 1 < shape.sequence;
+    int64_t            chunk = block.sequence * chunks_of(shape) + position / shape.chunk;
+    return ends ? args.scratch + states_at(shape) + (chunk * shape.heads + block.head) * shape.head_dim * shape.state
                 : NULL;
 }
 
@@ -157,12 +157,12 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
 {
     scan_block block             = open_block<T>(args);
     float      state[rows][each] = {};
-    float     *pairs = args.scratch + pair_elements(args.sizes), *products = pairs + pair_elements(args.sizes);
-    for (int64_t first = 0; first < args.sizes.sequence; first += tile) {
-        int count = (int)launch_minimum(tile, args.sizes.sequence - first);
+    float     *pairs = args.scratch + pair_elements(args.shape), *products = pairs + pair_elements(args.shape);
+    for (int64_t first = 0; first < args.shape.sequence; first += tile) {
+        int count = (int)launch_minimum(tile, args.shape.sequence - first);
         load_tile<T, true>(block, args, first, count);
         for (int k = 0; k < count; k++) {
-            int64_t at = token_of(block, args, first + k) * args.sizes.heads + block.head;
+            int64_t at = token_of(block, args, first + k) * args.shape.heads + block.head;
             float   y[rows];
             advance(state, y, block, k);
             put_states(state, block.d, block, k);
@@ -216,9 +216,9 @@ template <typename T>
 __device__ inline void add_position(head_sums &sums, const scan_args &args, const scan_block &block, int64_t token,
                                     int k)
 {
-    const float *products = args.scratch + 2 * pair_elements(args.sizes);
+    const float *products = args.scratch + 2 * pair_elements(args.shape);
     float        dt = block.dt[k], x_u = sum_part(block, k, block.state);
-    sums.exponent += (double)products[token * args.sizes.heads + block.head] - (double)(dt * x_u);
+    sums.exponent += (double)products[token * args.shape.heads + block.head] - (double)(dt * x_u);
     float exponent = (float)sums.exponent;
     float slope    = (block.rate * exponent + x_u) * -expm1f(-dt);    // derivative of softplus: 1 - exp(-softplus)
     sums.bias += slope;
@@ -245,7 +245,7 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
     scan_block block             = open_block<T>(args);
     float      slope[rows][each] = {}, keep = 0;
     head_sums  sums = {};
-    for (int64_t end = args.sizes.sequence; end > 0;) {
+    for (int64_t end = args.shape.sequence; end > 0;) {
         int64_t first = (end - 1) / tile * tile;
         int     count = (int)(end - first);
         load_tile<T, true>(block, args, first, count);
@@ -269,7 +269,7 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
                 own_part(block, k)[block.state + 2] = from;
             }
             __syncthreads();
-            float *pairs = args.scratch + (token * args.sizes.heads + block.head) * block.state;
+            float *pairs = args.scratch + (token * args.shape.heads + block.head) * block.state;
             for (int n = threadIdx.x; n < block.state; n += blockDim.x) {
                 pairs[n] = block.dt[k] * sum_part(block, k, n);
             }
@@ -282,8 +282,8 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
         end = first;
     }
     if (threadIdx.x == 0) {
-        float  *to  = args.scratch + sums_at(args.sizes) + block.sequence * args.sizes.heads + block.head;
-        int64_t all = args.sizes.batch * args.sizes.heads;
+        float  *to  = args.scratch + sums_at(args.shape) + block.sequence * args.shape.heads + block.head;
+        int64_t all = args.shape.batch * args.shape.heads;
         to[0]       = sums.bias;
         to[all]     = sums.decay;
         to[2 * all] = sums.skip;
@@ -293,29 +293,30 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
 // Sums the gradients of B and C over the heads of each group.
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) pair_kernel(const scan_args args)
 {
-    int64_t state = args.sizes.state, half = args.sizes.groups * state, each = args.sizes.heads / args.sizes.groups;
-    int64_t count = tokens_of(args.sizes) * 2 * half;
+    int64_t state = args.shape.state, half = args.shape.groups * state, each = args.shape.heads / args.shape.groups;
+    int64_t count = tokens_of(args.shape) * 2 * half;
     for (int64_t i = own_thread(); i < count; i += all_threads()) {
         int64_t      token = i / (2 * half), column = i % (2 * half), n = column % half;
-        const float *from = args.scratch + (column < half ? 0 : pair_elements(args.sizes)) +
-                            (token * args.sizes.heads + n / state * each) * state + n % state;
+        const float *from = args.scratch + (column < half ? 0 : pair_elements(args.shape)) +
+                            (token * args.shape.heads + n / state * each) * state + n % state;
         float sum = 0;
         for (int64_t head = 0; head < each; head++) {
             sum += from[head * state];
         }
-        low_precision((T *)args.convolved_gradient + token * channels_of(args.sizes) + inner_of(args.sizes) + column,
+        low_precision((T *)args.convolved_gradient + token * mamba_channels(&args.shape) + mamba_inner(&args.shape) +
+                          column,
                       sum);
     }
 }
 
 int sum_vector(const scan_args &args, int number, void *to, const kernel_target *target)
 {
-    int64_t        all  = args.sizes.batch * args.sizes.heads;
-    part_sums_args sums = {args.scratch + sums_at(args.sizes) + number * all,
+    int64_t        all  = args.shape.batch * args.shape.heads;
+    part_sums_args sums = {args.scratch + sums_at(args.shape) + number * all,
                            {to, NULL},
-                           args.sizes.batch,
+                           args.shape.batch,
                            1,
-                           args.sizes.heads,
+                           args.shape.heads,
                            args.accumulates};
     return enqueue_sum(sums, args.gradient_type, target);
 }
@@ -325,24 +326,24 @@ int kernel_scan(const struct scan_args *args, const struct kernel_target *target
 {
     return with_states(*args, [&](auto type, auto is_small) {
         return enqueue(scan_kernel < decltype(type), is_small.value ? 4 : 8 >, scan_launch(*args),
-                       scan_shared_bytes(args->sizes), target, *args);
+                       scan_shared_bytes(args->shape), target, *args);
     });
 }
 
-int64_t kernel_scan_scratch_bytes(const struct mamba_sizes *sizes)
+int64_t kernel_scan_scratch_bytes(const struct mamba_shape *shape)
 {
-    int64_t kept = sizes->batch * chunks_of(*sizes) * sizes->heads * sizes->head_dim * sizes->state;
-    return (states_at(*sizes) + kept) * (int64_t)sizeof(float);
+    int64_t kept = shape->batch * chunks_of(*shape) * shape->heads * shape->head_dim * shape->state;
+    return (states_at(*shape) + kept) * (int64_t)sizeof(float);
 }
 
 int kernel_scan_backward(const struct scan_args *args, const struct kernel_target *target)
 {
-    int64_t       pairs  = tokens_of(args->sizes) * 2 * args->sizes.groups * args->sizes.state;
+    int64_t       pairs  = tokens_of(args->shape) * 2 * args->shape.groups * args->shape.state;
     struct launch launch = scan_launch(*args);
     int           error  = with_states(*args, [&](auto type, auto is_small) {
         using T             = decltype(type);
         constexpr int each  = is_small.value ? 4 : 8;
-        int64_t       bytes = scan_shared_bytes(args->sizes);
+        int64_t       bytes = scan_shared_bytes(args->shape);
         int           first = enqueue(repeat_kernel<T, each>, launch, bytes, target, *args);
         first = first != 0 ? first : enqueue(reverse_kernel<T, each>, launch, bytes, target, *args);
         return first != 0 ? first

@@ -17,37 +17,37 @@ struct scan_block {
     float  *b, *c, *x, *d, *dt, *part;    // in shared memory: B, C, x, d out and dt of a tile; partial sums
 };
 
-__host__ __device__ inline int warps_of(const mamba_sizes &sizes)
+__host__ __device__ inline int warps_of(const mamba_shape &shape)
 {
-    return (int)launch_groups(sizes.head_dim, rows);
+    return (int)launch_groups(shape.head_dim, rows);
 }
 
 // Returns the number of partial sums of a warp at one position: one per state, and at most three dot products. Each
 // warp has two rows of partial sums, for even and odd positions.
-__host__ __device__ inline int64_t part_width(const mamba_sizes &sizes)
+__host__ __device__ inline int64_t part_width(const mamba_shape &shape)
 {
-    return sizes.state + 3;
+    return shape.state + 3;
 }
 
-inline int64_t scan_shared_bytes(const mamba_sizes &sizes)
+inline int64_t scan_shared_bytes(const mamba_shape &shape)
 {
-    int64_t positions = tile * (2 * sizes.state + 2 * sizes.head_dim + 1);
-    return (positions + 2 * warps_of(sizes) * part_width(sizes)) * (int64_t)sizeof(float);
+    int64_t positions = tile * (2 * shape.state + 2 * shape.head_dim + 1);
+    return (positions + 2 * warps_of(shape) * part_width(shape)) * (int64_t)sizeof(float);
 }
 
 template <typename T> __device__ inline scan_block open_block(const scan_args &args)
 {
-    const mamba_sizes &sizes = args.sizes;
+    const mamba_shape &shape = args.shape;
     scan_block         block;
-    block.sequence = blockIdx.x / sizes.heads;
-    block.head     = blockIdx.x % sizes.heads;
-    block.group    = block.head / (sizes.heads / sizes.groups);
-    block.inner    = inner_of(sizes);
-    block.channels = channels_of(sizes);
-    block.packed   = packed_of(sizes);
-    block.head_dim = (int)sizes.head_dim;
-    block.state    = (int)sizes.state;
-    block.warps    = warps_of(sizes);
+    block.sequence = blockIdx.x / shape.heads;
+    block.head     = blockIdx.x % shape.heads;
+    block.group    = block.head / (shape.heads / shape.groups);
+    block.inner    = mamba_inner(&shape);
+    block.channels = mamba_channels(&shape);
+    block.packed   = mamba_packed(&shape);
+    block.head_dim = (int)shape.head_dim;
+    block.state    = (int)shape.state;
+    block.warps    = warps_of(shape);
     block.warp     = threadIdx.x / LAUNCH_WARP;
     block.lane     = threadIdx.x % LAUNCH_WARP;
     block.rate     = -expf(widen(((const T *)args.decay)[block.head]));
@@ -64,7 +64,7 @@ template <typename T> __device__ inline scan_block open_block(const scan_args &a
 
 __device__ inline int64_t token_of(const scan_block &block, const scan_args &args, int64_t position)
 {
-    return block.sequence * args.sizes.sequence + position;
+    return block.sequence * args.shape.sequence + position;
 }
 
 // Loads B, C, x and dt of `count` positions, the first at `first`, to shared memory; also d out if has_gradient.
@@ -72,7 +72,7 @@ template <typename T, bool has_gradient>
 __device__ inline void load_tile(const scan_block &block, const scan_args &args, int64_t first, int count)
 {
     const T *convolved = (const T *)args.convolved, *packed = (const T *)args.packed;
-    int64_t  pairs = block.inner + block.group * block.state, half = args.sizes.groups * block.state;
+    int64_t  pairs = block.inner + block.group * block.state, half = args.shape.groups * block.state;
     __syncthreads();    // all threads have read the previous tile
     for (int i = threadIdx.x; i < count * block.state; i += blockDim.x) {
         const T *row = convolved + token_of(block, args, first + i / block.state) * block.channels + pairs;
@@ -132,12 +132,12 @@ template <typename T> __device__ inline void store_rows(T *to, const float (&val
 template <typename Body> static int with_states(const scan_args &args, Body body)
 {
     return with_type(args.type, [&](auto type) {
-        return with_flag(args.sizes.state <= 4 * LAUNCH_WARP, [&](auto is_small) { return body(type, is_small); });
+        return with_flag(args.shape.state <= 4 * LAUNCH_WARP, [&](auto is_small) { return body(type, is_small); });
     });
 }
 
 inline launch scan_launch(const scan_args &args)
 {
-    return {(uint32_t)(args.sizes.batch * args.sizes.heads), (uint32_t)(warps_of(args.sizes) * LAUNCH_WARP)};
+    return {(uint32_t)(args.shape.batch * args.shape.heads), (uint32_t)(warps_of(args.shape) * LAUNCH_WARP)};
 }
 }    // namespace

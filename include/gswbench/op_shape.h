@@ -40,7 +40,7 @@ struct rows_shape {
 // order of ranks in odd parts, which are the second chunks. REGROUP_FOLDED_ROWS is the inverse: it has chunks as rows
 // and ranks as parts, and reverses the order of ranks in odd rows.
 enum regroup { REGROUP_STRAIGHT, REGROUP_FOLDED_PARTS, REGROUP_FOLDED_ROWS };
-static inline int64_t regroup_place(const struct rows_shape *shape, int64_t row, int64_t part)
+GSWBENCH_INLINE int64_t regroup_place(const struct rows_shape *shape, int64_t row, int64_t part)
 {
     int64_t to_row  = shape->variant == REGROUP_FOLDED_PARTS && part % 2 == 1 ? shape->rows - 1 - row : row;
     int64_t to_part = shape->variant == REGROUP_FOLDED_ROWS && row % 2 == 1 ? shape->parts - 1 - part : part;
@@ -73,15 +73,15 @@ struct mamba_shape {
     int64_t chunk;      // positions of a chunk of the scan; the last chunk of a sequence can be shorter
     float   epsilon;    // epsilon of the gated norm
 };
-static inline int64_t mamba_inner(const struct mamba_shape *shape)
+GSWBENCH_INLINE int64_t mamba_inner(const struct mamba_shape *shape)
 {
     return shape->heads * shape->head_dim;
 }
-static inline int64_t mamba_channels(const struct mamba_shape *shape)
+GSWBENCH_INLINE int64_t mamba_channels(const struct mamba_shape *shape)
 {
     return mamba_inner(shape) + 2 * shape->groups * shape->state;
 }
-static inline int64_t mamba_packed(const struct mamba_shape *shape)
+GSWBENCH_INLINE int64_t mamba_packed(const struct mamba_shape *shape)
 {
     return mamba_inner(shape) + mamba_channels(shape) + shape->heads;
 }

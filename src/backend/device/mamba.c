@@ -3,36 +3,28 @@
 #include "internal.h"
 #include "kernels/mamba.h"
 
-static struct mamba_sizes sizes_of(const struct op *op)
-{
-    const struct mamba_shape *shape = &op->shape.mamba;
-    return (struct mamba_sizes){shape->batch,  shape->sequence, shape->heads, shape->head_dim,
-                                shape->groups, shape->state,    shape->taps,  shape->chunk};
-}
-
 int64_t device_convolution_backward_scratch(const struct op *op, const struct kernel_target *target)
 {
-    struct mamba_sizes sizes = sizes_of(op);
-    return kernel_convolution_scratch_bytes(&sizes, target);
+    (void)target;
+    return kernel_convolution_scratch_bytes(&op->shape.mamba);
 }
 
 int64_t device_scan_backward_scratch(const struct op *op, const struct kernel_target *target)
 {
-    struct mamba_sizes sizes = sizes_of(op);
     (void)target;
-    return kernel_scan_scratch_bytes(&sizes);
+    return kernel_scan_scratch_bytes(&op->shape.mamba);
 }
 
 int64_t device_gated_norm_backward_scratch(const struct op *op, const struct kernel_target *target)
 {
-    struct mamba_sizes sizes = sizes_of(op);
-    return kernel_gated_norm_scratch_bytes(&sizes, target);
+    (void)target;
+    return kernel_gated_norm_scratch_bytes(&op->shape.mamba);
 }
 
 void device_convolution_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     DEVICE_LAUNCH(convolution, .packed = DATA(CONVOLUTION_PACKED), .weight = DATA(CONVOLUTION_WEIGHT),
-                  .bias = DATA(CONVOLUTION_BIAS), .out = DATA(CONVOLUTION_OUT), .sizes = sizes_of(op),
+                  .bias = DATA(CONVOLUTION_BIAS), .out = DATA(CONVOLUTION_OUT), .shape = op->shape.mamba,
                   .type = DEVICE_TYPE(CONVOLUTION_PACKED, CONVOLUTION_WEIGHT, CONVOLUTION_OUT));
 }
 
@@ -44,7 +36,7 @@ void device_convolution_backward(struct backend *backend, const struct op *op, c
                        .gradient = DATA(CONVOLUTION_GRADIENT_OUT), .packed_gradient = DATA(CONVOLUTION_GRADIENT_PACKED),
                        .weight_gradient = DATA(CONVOLUTION_GRADIENT_WEIGHT),
                        .bias_gradient = DATA(CONVOLUTION_GRADIENT_BIAS), .scratch = device_of(backend)->scratch,
-                       .sizes = sizes_of(op), .accumulates = op->accumulates,
+                       .shape = op->shape.mamba, .accumulates = op->accumulates,
                        .type          = DEVICE_TYPE(CONVOLUTION_GRADIENT_PACKED_IN, CONVOLUTION_GRADIENT_PACKED),
                        .gradient_type = DEVICE_TYPE(CONVOLUTION_GRADIENT_WEIGHT, CONVOLUTION_GRADIENT_BIAS));
 }
@@ -53,7 +45,7 @@ void device_scan_forward(struct backend *backend, const struct op *op, const str
 {
     DEVICE_LAUNCH(scan, .convolved = DATA(SCAN_CONVOLVED), .packed = DATA(SCAN_PACKED),
                   .step_bias = DATA(SCAN_STEP_BIAS), .decay = DATA(SCAN_DECAY), .skip = DATA(SCAN_SKIP),
-                  .out = DATA(SCAN_OUT), .sizes = sizes_of(op),
+                  .out = DATA(SCAN_OUT), .shape = op->shape.mamba,
                   .type = DEVICE_TYPE(SCAN_CONVOLVED, SCAN_PACKED, SCAN_STEP_BIAS, SCAN_OUT));
 }
 
@@ -67,7 +59,7 @@ void device_scan_backward(struct backend *backend, const struct op *op, const st
         .decay = DATA(SCAN_GRADIENT_DECAY_IN), .skip = DATA(SCAN_GRADIENT_SKIP_IN), .gradient = DATA(SCAN_GRADIENT_OUT),
         .convolved_gradient = DATA(SCAN_GRADIENT_CONVOLVED), .packed_gradient = DATA(SCAN_GRADIENT_PACKED),
         .step_bias_gradient = DATA(SCAN_GRADIENT_STEP_BIAS), .decay_gradient = DATA(SCAN_GRADIENT_DECAY),
-        .skip_gradient = DATA(SCAN_GRADIENT_SKIP), .scratch = device_of(backend)->scratch, .sizes = sizes_of(op),
+        .skip_gradient = DATA(SCAN_GRADIENT_SKIP), .scratch = device_of(backend)->scratch, .shape = op->shape.mamba,
         .accumulates = op->accumulates, .type = DEVICE_TYPE(SCAN_GRADIENT_CONVOLVED_IN, SCAN_GRADIENT_CONVOLVED),
         .gradient_type = DEVICE_TYPE(SCAN_GRADIENT_STEP_BIAS, SCAN_GRADIENT_SKIP));
 }
@@ -76,7 +68,7 @@ void device_gated_norm_forward(struct backend *backend, const struct op *op, con
 {
     DEVICE_LAUNCH(gated_norm, .in = DATA(GATED_NORM_IN), .packed = DATA(GATED_NORM_PACKED),
                   .weight = DATA(GATED_NORM_WEIGHT), .out = DATA(GATED_NORM_OUT),
-                  .statistics = DATA(GATED_NORM_STATISTICS), .sizes = sizes_of(op), .epsilon = op->shape.mamba.epsilon,
+                  .statistics = DATA(GATED_NORM_STATISTICS), .shape = op->shape.mamba,
                   .type = DEVICE_TYPE(GATED_NORM_IN, GATED_NORM_PACKED, GATED_NORM_WEIGHT, GATED_NORM_OUT));
 }
 
@@ -89,7 +81,7 @@ void device_gated_norm_backward(struct backend *backend, const struct op *op, co
                        .statistics = DATA(GATED_NORM_GRADIENT_STATISTICS), .gradient = DATA(GATED_NORM_GRADIENT_OUT),
                        .in_gradient = DATA(GATED_NORM_GRADIENT_IN), .packed_gradient = DATA(GATED_NORM_GRADIENT_PACKED),
                        .weight_gradient = DATA(GATED_NORM_GRADIENT_WEIGHT), .scratch = device_of(backend)->scratch,
-                       .sizes = sizes_of(op), .epsilon = op->shape.mamba.epsilon, .accumulates = op->accumulates,
+                       .shape = op->shape.mamba, .accumulates = op->accumulates,
                        .type          = DEVICE_TYPE(GATED_NORM_GRADIENT_IN_IN, GATED_NORM_GRADIENT_IN),
                        .gradient_type = buffers[GATED_NORM_GRADIENT_WEIGHT].format);
 }

@@ -94,9 +94,6 @@ void device_join(struct backend *backend, const struct op *op, const struct buff
 
 void device_regroup(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    DEVICE_LAUNCH(regroup, .in = DATA(REGROUP_IN), .out = DATA(REGROUP_OUT), .rows = op->shape.rows.rows,
-                  .parts = op->shape.rows.parts, .width = op->shape.rows.columns / op->shape.rows.parts,
-                  .folds_parts = op->shape.rows.variant == REGROUP_FOLDED_PARTS,
-                  .folds_rows  = op->shape.rows.variant == REGROUP_FOLDED_ROWS,
-                  .type        = DEVICE_TYPE(REGROUP_IN, REGROUP_OUT));
+    DEVICE_LAUNCH(regroup, .in = DATA(REGROUP_IN), .out = DATA(REGROUP_OUT), .shape = op->shape.rows,
+                  .type = DEVICE_TYPE(REGROUP_IN, REGROUP_OUT));
 }

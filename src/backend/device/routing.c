@@ -5,59 +5,34 @@
 #include "internal.h"
 #include "kernels/route.h"
 
-static struct route_shape route_shape_of(const struct op *op)
-{
-    const struct routing_shape *shape = &op->shape.routing;
-    struct route_shape          route = {.rows          = shape->rows,
-                                         .first         = shape->first,
-                                         .total         = shape->total,
-                                         .sequences     = shape->sequences,
-                                         .sequence_rows = shape->sequence_rows,
-                                         .experts       = shape->experts,
-                                         .top_k         = shape->top_k,
-                                         .owners        = shape->owners,
-                                         .capacity      = shape->capacity,
-                                         .multiple      = shape->multiple,
-                                         .slots         = routing_slots(shape),
-                                         .taken         = shape->taken,
-                                         .balanced      = shape->balanced,
-                                         .by_sigmoid    = shape->score == ROUTER_SIGMOID,
-                                         .is_absolute   = shape->is_absolute,
-                                         .hot           = shape->hot,
-                                         .groups        = shape->groups,
-                                         .top_groups    = shape->top_groups,
-                                         .scale         = shape->scale};
-    route.auxiliary_scale =
-        (float)route_auxiliary_scale(shape->auxiliary, shape->experts, shape->top_k, shape->total / shape->sequences);
-    if (shape->experts > ROUTE_EXPERTS_MAX) {
-        FATAL(EXIT_INTERNAL, "%s: more than %d experts", op_name(op->kind), (int)ROUTE_EXPERTS_MAX);
-    }
-    return route;
-}
-
 int64_t device_route_forward_scratch(const struct op *op, const struct kernel_target *target)
 {
     (void)target;
-    struct route_shape shape = route_shape_of(op);
-    return route_scratch_bytes(&shape);
+    return route_scratch_bytes(&op->shape.routing);
 }
 
 void device_route_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    const struct device *device = device_of(backend);
+    const struct routing_shape *shape = &op->shape.routing;
+    if (shape->experts > ROUTE_EXPERTS_MAX) {
+        FATAL(EXIT_INTERNAL, "%s: more than %d experts", op_name(op->kind), (int)ROUTE_EXPERTS_MAX);
+    }
     DEVICE_LAUNCH(route_forward, .logits = DATA(ROUTE_LOGITS), .choices = DATA(ROUTE_CHOICES),
                   .slots = DATA(ROUTE_SLOTS), .gates = DATA(ROUTE_GATES), .sources = DATA(ROUTE_SOURCES),
                   .counts = DATA(ROUTE_COUNTS), .statistics = DATA(ROUTE_STATISTICS),
-                  .token_counts = DATA(ROUTE_TOKEN_COUNTS), .bias = DATA(ROUTE_BIAS), .scratch = device->scratch,
-                  .shape = route_shape_of(op), .accumulates = op->accumulates);
+                  .token_counts = DATA(ROUTE_TOKEN_COUNTS), .bias = DATA(ROUTE_BIAS),
+                  .scratch = device_of(backend)->scratch, .shape = *shape, .slot_count = routing_slots(shape),
+                  .auxiliary_scale = (float)route_auxiliary_scale(shape), .accumulates = op->accumulates);
 }
 
 void device_route_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
+    const struct routing_shape *shape = &op->shape.routing;
     DEVICE_LAUNCH(route_backward, .logits = DATA(ROUTE_GRADIENT_LOGITS_IN), .choices = DATA(ROUTE_GRADIENT_CHOICES),
                   .gates = DATA(ROUTE_GRADIENT_GATES_IN), .counts = DATA(ROUTE_GRADIENT_COUNTS),
                   .gates_gradient = DATA(ROUTE_GRADIENT_GATES), .logits_gradient = DATA(ROUTE_GRADIENT_LOGITS),
-                  .shape = route_shape_of(op), .type = buffers[ROUTE_GRADIENT_LOGITS].format);
+                  .shape = *shape, .auxiliary_scale = (float)route_auxiliary_scale(shape),
+                  .type = buffers[ROUTE_GRADIENT_LOGITS].format);
 }
 
 void device_balance(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])

@@ -12,16 +12,11 @@
 #include "internal.h"
 #include "kernels/route.h"
 
-enum { GROUPS_MAX = 32, BEST_OF_GROUP = 2 };
+enum { BEST_OF_GROUP = 2 };
 
 static int64_t rows_per_sequence(const struct routing_shape *shape)
 {
     return shape->total / shape->sequences;
-}
-
-static double auxiliary_scale(const struct routing_shape *shape)
-{
-    return route_auxiliary_scale(shape->auxiliary, shape->experts, shape->top_k, rows_per_sequence(shape));
 }
 
 static void softmax(float *x, int64_t count)
@@ -68,8 +63,8 @@ static void find_largest(const float *values, int64_t count, int64_t wanted, int
 static void keep_best_groups(const struct routing_shape *shape, float *values)
 {
     int64_t experts = shape->experts / shape->groups, best_count = number_min(BEST_OF_GROUP, experts);
-    float   sums[GROUPS_MAX];
-    int32_t kept[GROUPS_MAX], best[BEST_OF_GROUP];
+    float   sums[ROUTE_GROUPS_MAX];
+    int32_t kept[ROUTE_GROUPS_MAX], best[BEST_OF_GROUP];
     for (int64_t group = 0; group < shape->groups; group++) {
         const float *own = values + group * experts;
         find_largest(own, experts, best_count, best);
@@ -125,8 +120,7 @@ static void find_gates(const struct routing_shape *shape, const float *logits, c
 // have it among their top_k scores.
 static const float *counts_of(const struct routing_shape *shape, const struct buffer *counts, int64_t own_row)
 {
-    int64_t sequence = (shape->first + own_row) / shape->sequence_rows % shape->sequences;
-    return (const float *)counts->data + sequence * shape->experts;
+    return (const float *)counts->data + route_sequence(shape, shape->first + own_row) * shape->experts;
 }
 
 // Choices of every row, [total, top_k]. Each rank computes the choices of the rows of every rank, because ranks share
@@ -134,7 +128,7 @@ static const float *counts_of(const struct routing_shape *shape, const struct bu
 struct choices {
     int32_t *experts;
     float   *probabilities;    // probability of the chosen expert; DROPPED if the choice is dropped
-    int32_t *scored;           // top-k experts by score, which the auxiliary loss counts; only if is_chosen_apart
+    int32_t *scored;           // top-k experts by score, which the auxiliary loss counts; only if route_is_chosen_apart
     float   *auxiliary;        // [rows]: auxiliary loss of each local row
 };
 static const float DROPPED = -1.0f;
@@ -166,14 +160,6 @@ static const float *bias_of(const struct loop *loop)
     return loop->buffers[ROUTE_BIAS].data;
 }
 
-// Returns whether the selected experts may differ from the top-k by score, because of expert groups or a bias. The
-// auxiliary loss then needs a second selection by score.
-static bool is_chosen_apart(const struct loop *loop)
-{
-    const struct routing_shape *shape = &loop->op->shape.routing;
-    return !shape->balanced && (shape->groups > 0 || bias_of(loop) != NULL);
-}
-
 static void choose_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
@@ -190,7 +176,7 @@ static void choose_rows(const struct loop *loop, int64_t first, int64_t last, in
         } else {
             choose(shape, logits, scores, bias_of(loop), scores + shape->experts, experts);
         }
-        if (is_chosen_apart(loop)) {
+        if (route_is_chosen_apart(shape, bias_of(loop))) {
             find_largest(logits, shape->experts, shape->top_k, choices.scored + row * shape->top_k);
         }
         for (int64_t j = 0; j < shape->top_k; j++) {
@@ -254,7 +240,7 @@ static void drop_choices(const struct loop *loop, int64_t first, int64_t last, i
     float                      *counts     = loop->buffers[ROUTE_COUNTS].data;
     struct route_candidate     *candidates = host_space(loop, thread);
     for (int64_t i = first; i < last; i++) {
-        const int32_t *scored = is_chosen_apart(loop) ? choices.scored : choices.experts;
+        const int32_t *scored = route_is_chosen_apart(shape, bias_of(loop)) ? choices.scored : choices.experts;
         counts[i]             = (float)list_candidates(shape, scored, i, candidates);
         int64_t count         = list_candidates(shape, choices.experts, i, candidates);
         if (count > shape->taken) {
@@ -340,7 +326,7 @@ static void gate_rows(const struct loop *loop, int64_t first, int64_t last, int 
         find_gates(shape, logits, scores, experts, (float *)loop->buffers[ROUTE_GATES].data + row * shape->top_k);
         const float *counts = counts_of(shape, &loop->buffers[ROUTE_COUNTS], row);
         choices.auxiliary[row] =
-            (float)(auxiliary_scale(shape) * (double)share * row_dot(counts, scores, shape->experts));
+            (float)(route_auxiliary_scale(shape) * (double)share * row_dot(counts, scores, shape->experts));
     }
 }
 
@@ -402,7 +388,7 @@ static void add_row(const struct loop *loop, int64_t row, const float *scores, f
     const float                *gates   = (const float *)buffers[ROUTE_GRADIENT_GATES_IN].data + row * shape->top_k;
     const float                *slopes  = (const float *)buffers[ROUTE_GRADIENT_GATES].data + row * shape->top_k;
 
-    double scale = auxiliary_scale(shape), mean = (double)share * row_dot(counts, scores, shape->experts);
+    double scale = route_auxiliary_scale(shape), mean = (double)share * row_dot(counts, scores, shape->experts);
     double product = row_dot(gates, slopes, shape->top_k), of_chosen = 0, of_all = 0;
     if (!shape->is_absolute) {
         of_chosen = product / (double)shape->scale;
