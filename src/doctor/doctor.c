@@ -186,8 +186,10 @@ void doctor_print(const struct doctor *doctor, FILE *file)
     } else {
         int64_t warnings  = doctor->states[DOCTOR_WARNING];
         char    count[40] = "";
-        snprintf(count, sizeof(count), warnings > 0 ? ", but there %s %" PRId64 " warning%s" : "",
-                 warnings == 1 ? "is" : "are", warnings, warnings == 1 ? "" : "s");
+        if (warnings > 0) {
+            snprintf(count, sizeof(count), ", but there %s %" PRId64 " warning%s", warnings == 1 ? "is" : "are",
+                     warnings, warnings == 1 ? "" : "s");
+        }
         fprintf(file, "\nnothing is wrong%s; %s\n", count,
                 doctor->gpus > 0 ? "next: gswbench preflight" : "without a GPU, try: gswbench predict llama2-70b-fsdp");
     }

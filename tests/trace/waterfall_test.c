@@ -78,46 +78,47 @@ static void expect_waterfall(const struct sample *sample)
 
 Test(waterfall, tells_kinds_of_compute_apart)
 {
-    expect_waterfall(
-        &(struct sample){.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 1}},
-                                          {{COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)}, {1, 3}},
-                                          {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)}, {3, 7}},
-                                          {{COMPUTE(OP_QUANTIZE, PHASE_FORWARD)}, {7, 7.5}},
-                                          {{COMPUTE(OP_CAST, PHASE_BACKWARD), .operand = {0, 1}, .accumulates = true}, {8, 16}},
-                                          {{COMPUTE(OP_GEMM, PHASE_RECOMPUTE)}, {16, 32}},
-                                          {{COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)}, {32, 33}},
-                                          {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {33, 35}},
-                                          {{COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {0, 1}}, {35, 36}},
-                                          {{COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {1, 1}}, {36, 68}},
-                                          {{COMPUTE(OP_TRANSPOSE, PHASE_BACKWARD)}, {68, 132}}},
-                         .step_seconds = 132,
-                         .expected     = {[WATERFALL_GEMM]        = 1,
-                                          [WATERFALL_ATTENTION]   = 2,
-                                          [WATERFALL_MEMORY]      = 4 + 8 + 32,
-                                          [WATERFALL_CAST]        = 0.5 + 1 + 64,
-                                          [WATERFALL_RECOMPUTE]   = 16,
-                                          [WATERFALL_OPTIMIZER]   = 1 + 2,
-                                          [WATERFALL_UNEXPLAINED] = 0.5}});
+    expect_waterfall(&(struct sample){
+        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 1}},
+                         {{COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)}, .time = {1, 3}},
+                         {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)}, .time = {3, 7}},
+                         {{COMPUTE(OP_QUANTIZE, PHASE_FORWARD)}, .time = {7, 7.5}},
+                         {{COMPUTE(OP_CAST, PHASE_BACKWARD), .operand = {0, 1}, .accumulates = true}, .time = {8, 16}},
+                         {{COMPUTE(OP_GEMM, PHASE_RECOMPUTE)}, .time = {16, 32}},
+                         {{COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)}, .time = {32, 33}},
+                         {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, .time = {33, 35}},
+                         {{COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {0, 1}}, .time = {35, 36}},
+                         {{COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {1, 1}}, .time = {36, 68}},
+                         {{COMPUTE(OP_TRANSPOSE, PHASE_BACKWARD)}, .time = {68, 132}}},
+        .step_seconds = 132,
+        .expected     = {[WATERFALL_GEMM]        = 1,
+                         [WATERFALL_ATTENTION]   = 2,
+                         [WATERFALL_MEMORY]      = 4 + 8 + 32,
+                         [WATERFALL_CAST]        = 0.5 + 1 + 64,
+                         [WATERFALL_RECOMPUTE]   = 16,
+                         [WATERFALL_OPTIMIZER]   = 1 + 2,
+                         [WATERFALL_UNEXPLAINED] = 0.5}});
 }
 
 // At peak the step would take 4 s, a quarter of it in attention. So 1 s of attention's 3 s and 3 s of the GEMMs' 8 s
 // are ideal.
 Test(waterfall, takes_the_ideal_out_of_gemms_and_attention)
 {
-    expect_waterfall(&(struct sample){
-        .ops = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 8}}, {{COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}, {8, 11}}},
-        .step_seconds    = 11,
-        .ideal_seconds   = 4,
-        .attention_share = 0.25,
-        .expected        = {[WATERFALL_IDEAL] = 4, [WATERFALL_GEMM] = 5, [WATERFALL_ATTENTION] = 2}});
+    expect_waterfall(
+        &(struct sample){.ops             = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 8}},
+                                             {{COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}, .time = {8, 11}}},
+                         .step_seconds    = 11,
+                         .ideal_seconds   = 4,
+                         .attention_share = 0.25,
+                         .expected        = {[WATERFALL_IDEAL] = 4, [WATERFALL_GEMM] = 5, [WATERFALL_ATTENTION] = 2}});
 }
 
 // The ideal time of a part is at most its measured time. First, the convention counts the full square of attention: 1 s
 // ideal, but the executed half took 0.5 s. Then a wrong peak makes the ideal of GEMMs 12 s, but they took 8 s.
 Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
 {
-    struct sample sample = {.ops             = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 8}},
-                                                {{COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}, {8, 8.5}}},
+    struct sample sample = {.ops             = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 8}},
+                                                {{COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}, .time = {8, 8.5}}},
                             .step_seconds    = 9,
                             .ideal_seconds   = 4,
                             .attention_share = 0.25,
@@ -132,22 +133,22 @@ Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
 // The clock of the step says that it ended half a second before its last op. No part may become negative.
 Test(waterfall, has_no_part_below_zero_where_clocks_differ)
 {
-    expect_waterfall(&(struct sample){
-        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 6}}, {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {6, 8.5}}},
-        .step_seconds = 8,
-        .expected     = {[WATERFALL_GEMM] = 6, [WATERFALL_OPTIMIZER] = 2}});
+    expect_waterfall(&(struct sample){.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 6}},
+                                                       {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, .time = {6, 8.5}}},
+                                      .step_seconds = 8,
+                                      .expected     = {[WATERFALL_GEMM] = 6, [WATERFALL_OPTIMIZER] = 2}});
 }
 
 // The first GEMM hides one gather except for its last 2 s. Another gather starts after that GEMM and is fully exposed.
 Test(waterfall, counts_only_what_compute_waits_for)
 {
     expect_waterfall(&(struct sample){
-        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 4}},
-                         {{COMMUNICATION(OP_ALL_GATHER, STREAM_WEIGHT_GATHER, SHARDS)}, {0, 6}},
-                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}, {6, 7}},
-                         {{COMMUNICATION(OP_REDUCE_SCATTER, STREAM_TENSOR, TENSOR), AFTER(0)}, {4, 9}},
-                         {{COMMUNICATION(OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, REPLICAS), AFTER(3)}, {9, 13}},
-                         {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(4)}, {13, 14}}},
+        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 4}},
+                         {{COMMUNICATION(OP_ALL_GATHER, STREAM_WEIGHT_GATHER, SHARDS)}, .time = {0, 6}},
+                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}, .time = {6, 7}},
+                         {{COMMUNICATION(OP_REDUCE_SCATTER, STREAM_TENSOR, TENSOR), AFTER(0)}, .time = {4, 9}},
+                         {{COMMUNICATION(OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, REPLICAS), AFTER(3)}, .time = {9, 13}},
+                         {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(4)}, .time = {13, 14}}},
         .step_seconds = 14,
         .expected     = {[WATERFALL_GEMM]         = 4 + 1,
                          [WATERFALL_EXPOSED_FSDP] = 2,
@@ -161,9 +162,9 @@ Test(waterfall, counts_only_what_compute_waits_for)
 Test(waterfall, goes_back_along_a_stream)
 {
     expect_waterfall(
-        &(struct sample){.ops          = {{{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)}, {1, 3}},
-                                          {{COMMUNICATION(OP_ALL_GATHER, STREAM_EXPERT, SHARDS)}, {3, 7}},
-                                          {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}, {8, 10}}},
+        &(struct sample){.ops = {{{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)}, .time = {1, 3}},
+                                 {{COMMUNICATION(OP_ALL_GATHER, STREAM_EXPERT, SHARDS)}, .time = {3, 7}},
+                                 {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}, .time = {8, 10}}},
                          .step_seconds = 12,
                          .expected     = {[WATERFALL_EXPOSED_FSDP] = 2 + 4,
                                           [WATERFALL_GEMM]         = 2,
@@ -174,10 +175,10 @@ Test(waterfall, goes_back_along_a_stream)
 Test(waterfall, counts_exchanges_between_experts_on_ranks_of_tp_for_ep)
 {
     expect_waterfall(
-        &(struct sample){.ops          = {{{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, TENSOR)}, {0, 2}},
-                                          {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, {2, 3}},
-                                          {{COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(1)}, {3, 7}},
-                                          {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}, {7, 8}}},
+        &(struct sample){.ops          = {{{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, TENSOR)}, .time = {0, 2}},
+                                          {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, .time = {2, 3}},
+                                          {{COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(1)}, .time = {3, 7}},
+                                          {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}, .time = {7, 8}}},
                          .step_seconds = 8,
                          .expected = {[WATERFALL_GEMM] = 2, [WATERFALL_EXPOSED_EP] = 2, [WATERFALL_EXPOSED_TP] = 4}});
 }
@@ -186,9 +187,9 @@ Test(waterfall, counts_exchanges_between_experts_on_ranks_of_tp_for_ep)
 Test(waterfall, tells_a_bubble_from_a_communication_between_stages)
 {
     expect_waterfall(&(struct sample){
-        .ops          = {{{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)}, {5, 6}, 1},
-                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, {6, 8}, 2},
-                         {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(1)}, {10, 11}, 1}},
+        .ops          = {{{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)}, .time = {5, 6}, .cost = 1},
+                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, .time = {6, 8}, .cost = 2},
+                         {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(1)}, .time = {10, 11}, .cost = 1}},
         .stages       = 2,
         .is_simulated = true,
         .step_seconds = 16,
@@ -200,15 +201,15 @@ Test(waterfall, tells_a_bubble_from_a_communication_between_stages)
 Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_communication)
 {
     expect_waterfall(&(struct sample){
-        .ops          = {{{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)}, {0, 6}},
-                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, {6, 8}},
-                         {{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES), AFTER(0)}, {8, 9}},
-                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}, {9, 10}},
-                         {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES)}, {8, 8.5}},
+        .ops          = {{{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)}, .time = {0, 6}},
+                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, .time = {6, 8}},
+                         {{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES), AFTER(0)}, .time = {8, 9}},
+                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}, .time = {9, 10}},
+                         {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES)}, .time = {8, 8.5}},
                          {{.kind                = OP_RECEIVE,
                            .stream              = STREAM_PIPELINE_RECEIVE,
                            .shape.communication = {.group = STAGES, .elements = 32}},
-                          {9, 9.5}}},
+                          .time = {9, 9.5}}},
         .stages       = 2,
         .step_seconds = 10,
         .expected     = {[WATERFALL_BUBBLE] = 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2 + 1}});
@@ -216,8 +217,8 @@ Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_communication)
 
 Test(waterfall, knows_contention_where_costs_are_known)
 {
-    struct sample sample = {.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 5}, 4},
-                                             {{COMPUTE(OP_NORM_FORWARD, PHASE_RECOMPUTE)}, {5, 8}, 1}},
+    struct sample sample = {.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 5}, .cost = 4},
+                                             {{COMPUTE(OP_NORM_FORWARD, PHASE_RECOMPUTE)}, .time = {5, 8}, .cost = 1}},
                             .is_simulated = true,
                             .step_seconds = 8,
                             .expected = {[WATERFALL_GEMM] = 4, [WATERFALL_RECOMPUTE] = 1, [WATERFALL_CONTENTION] = 3}};
@@ -301,10 +302,11 @@ Test(waterfall, counts_no_bubble_for_the_host)
 // Collectives over all axes count as fsdp. Time after the last compute op is exposed, too.
 Test(waterfall, explains_the_time_after_the_last_gemm)
 {
-    expect_waterfall(&(struct sample){.ops          = {{{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, {0, 2}},
-                                                       {{COMMUNICATION(OP_ALL_REDUCE, STREAM_TENSOR, ALL), AFTER(0)}, {2, 6}}},
-                                      .step_seconds = 6,
-                                      .expected     = {[WATERFALL_OPTIMIZER] = 2, [WATERFALL_EXPOSED_FSDP] = 4}});
+    expect_waterfall(
+        &(struct sample){.ops          = {{{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, .time = {0, 2}},
+                                          {{COMMUNICATION(OP_ALL_REDUCE, STREAM_TENSOR, ALL), AFTER(0)}, .time = {2, 6}}},
+                         .step_seconds = 6,
+                         .expected     = {[WATERFALL_OPTIMIZER] = 2, [WATERFALL_EXPOSED_FSDP] = 4}});
 }
 
 Test(waterfall, finds_a_rank_busy_while_its_compute_stream_is)
