@@ -185,7 +185,7 @@ void doctor_print(const struct doctor *doctor, FILE *file)
         fprintf(file, "\n%" PRId64 " of %" PRId64 " checks are wrong\n", doctor->states[DOCTOR_WRONG], doctor->count);
     } else {
         int64_t warnings  = doctor->states[DOCTOR_WARNING];
-        char    count[40] = "";
+        char    count[64] = "";
         if (warnings > 0) {
             snprintf(count, sizeof(count), ", but there %s %" PRId64 " warning%s", warnings == 1 ? "is" : "are",
                      warnings, warnings == 1 ? "" : "s");
