@@ -65,7 +65,7 @@ int main(int count, char **words)
         fprintf(stderr, "%s", errors.text);
         return 3;
     }
-    struct machine machine = {.hardware = &config.hardware};
+    struct machine machine = predict_machine(&config, NULL);
     char           line[OP_KEY_BYTES];
     for (int number = 1; fgets(line, sizeof(line), stdin) != NULL; number++) {
         struct op_key key;

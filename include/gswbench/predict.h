@@ -58,8 +58,7 @@ extern const struct json_field footprint_fields[];
 // Whether the framework's memory is modelled. If not, footprint_find returns the memory of gswbench's plan.
 bool footprint_is_modelled(const struct software_config *software);
 
-// Computes the memory of the rank that the plan belongs to. If software is NULL, the program is gswbench itself, which
-// holds exactly the memory of the plan.
+// Computes the memory of the rank that the plan belongs to. gswbench itself holds exactly the memory of the plan.
 void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
                     const struct hardware_config *hardware, int64_t ranks_per_node);
 
@@ -144,7 +143,7 @@ struct gemm_memo {
 // Inputs of the cost model.
 struct machine {
     const struct hardware_config *hardware;
-    const struct software_config *software;     // NULL: gswbench itself
+    const struct software_config *software;     // the defaults describe gswbench itself
     const struct measured_ops    *measured;     // override the cost model; NULL: none
     int64_t                       sm_margin;    // SM margin, run.sm_margin
     bool                          zero_cta;     // run.zero_cta
@@ -173,8 +172,7 @@ struct machine predict_machine(const struct config *config, const struct measure
 
 status predict(struct prediction *prediction, const struct plan_request *request, const struct machine *machine);
 
-// Finds only the footprint that predict() would return, for machine->software. It runs no simulation, so [hardware]
-// needs no rates.
+// Finds only the footprint that predict() would return. It runs no simulation, so [hardware] needs no rates.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine);
 
 // Returns the same as predict(). If explanation is not NULL, also explains the step: computes the waterfall of the

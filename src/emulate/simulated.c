@@ -328,6 +328,7 @@ static status run(struct emulated_job *emulated)
 {
     const struct job      *job      = &emulated->benchmark->job;
     struct hardware_config hardware = known_machine(job, emulated->emulation.stages);
+    struct software_config software;
     struct machine         machine;
     TRY(predict_supports(&job->request, &hardware));
     TRY(environment_share_devices(&emulated->devices, &emulated->comm, &emulated->backend, 1));
@@ -337,7 +338,8 @@ static status run(struct emulated_job *emulated)
     emulate_list(&emulated->emulation, &emulated->list);
     machine          = predict_machine(&job->config, &emulated->list);
     machine.hardware = &hardware;
-    machine.software = NULL;
+    machine.software = &software;
+    option_set_defaults(software_options, &software);
     TRY(simulate_job(emulated, &machine));
     close_result(emulated);
     return write_result(emulated);

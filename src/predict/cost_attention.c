@@ -25,7 +25,7 @@ static bool is_backward(const struct op *op)
 
 static bool is_low_precision(const struct software_config *software, const struct plan *plan)
 {
-    return software != NULL && software->fp8_attention && plan->precision.low_precision_linears != 0;
+    return software->fp8_attention && plan->precision.low_precision_linears != 0;
 }
 
 static double pair_flops(const struct op *op)
@@ -88,9 +88,7 @@ static double wide_seconds(const struct machine *machine, enum format format, co
     const struct software_config *software = machine->software;
     const struct attention_shape *shape    = &op->shape.attention;
     double share = is_backward(op) ? hardware->attention_backward.value : hardware->attention_forward.value;
-    double limit = software == NULL  ? 0.0
-                   : is_backward(op) ? software->attention_backward.value
-                                     : software->attention_forward.value;
+    double limit = is_backward(op) ? software->attention_backward.value : software->attention_forward.value;
     share        = share / length_factor(hardware, shape);
     share        = limit > 0.0 ? fmin(share, limit * hardware->ampere_share.value) : share;
     double peak  = predict_sustained_peak(hardware, &format_table[format]);
@@ -136,7 +134,7 @@ static struct op computed_op(const struct software_config *software, bool is_fp8
 {
     struct op               computed = *op;
     struct attention_shape *shape    = &computed.shape.attention;
-    int64_t                 keys     = software == NULL ? 0 : (software->text_tokens + 1) / 2;
+    int64_t                 keys     = (software->text_tokens + 1) / 2;
     if (is_fp8 && is_backward(op)) {
         shape->window = 0;
     }
@@ -154,7 +152,7 @@ double predict_attention_seconds(const struct machine *machine, const struct pla
     // slot).
     enum format                   format = plan->tensors[op->operand[ATTENTION_QUERY]].format;
     const struct attention_shape *shape  = &op->shape.attention;
-    if (machine->software != NULL && machine->software->unfused_attention) {
+    if (machine->software->unfused_attention) {
         return unfused_seconds(machine->hardware, format, op);
     }
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;

@@ -35,7 +35,7 @@ static bool has_own_links(const struct hardware_config *hardware)
 static bool lacks_nvls(const struct machine *machine, enum node_collective collective, double members)
 {
     return collective == COLLECTIVE_ALL_REDUCE && members > 2.0 && machine->hardware->nvls_efficiency.value > 0.0 &&
-           machine->software != NULL && !machine->software->nvls;
+           !machine->software->nvls;
 }
 
 struct series {

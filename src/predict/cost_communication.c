@@ -147,7 +147,7 @@ static double copy_seconds(const struct machine *machine, const struct plan *pla
     uint32_t                      axes     = plan->groups[op->shape.communication.group].axes;
     bool                          is_fsdp  = (axes & mesh_shard_axes(&plan->mesh, false)) != 0 &&
                    (op->stream == STREAM_WEIGHT_GATHER || op->stream == STREAM_GRADIENT_REDUCE);
-    double copies = software == NULL || !is_whole ? 0.0
+    double copies = !is_whole                     ? 0.0
                     : is_fsdp                     ? software->fsdp_copies.value
                     : op->stream == STREAM_TENSOR ? software->tensor_copies.value
                                                   : 0.0;
@@ -168,8 +168,7 @@ static int64_t trained_elements(const struct plan *plan)
 static double find_bucket(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     bool    is_of_unit = op->tag.layer >= 0 && (is_reduction(op) || op->stream == STREAM_WEIGHT_GATHER);
-    int64_t elements   = op->shape.communication.elements,
-            limit      = machine->software != NULL ? machine->software->bucket_elements : 0;
+    int64_t elements = op->shape.communication.elements, limit = machine->software->bucket_elements;
     if (!is_of_unit || elements >= limit) {
         return 1.0;
     }
@@ -203,7 +202,7 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
     double      bytes       = plan_op_bytes(plan, op) * predict_software_bytes(software, plan, op);
     int         processors  = find_processors(machine, op, group, domain, bytes);
     struct span span        = find_span(hardware, group, domain, processors);
-    bool        is_exchange = software != NULL && moves_tokens(plan, op);
+    bool        is_exchange = moves_tokens(plan, op);
     bool        is_serial   = is_exchange && software->expert_serial;
     if (is_serial) {    // the framework has one all-to-all, gswbench one per local expert
         span.beginnings = span.members / (double)plan->model.experts;
@@ -222,7 +221,7 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
 
     struct cost cost = {.seconds    = communication_seconds(machine, &span, op, bytes, is_network),
                         .links      = (uint8_t)(out | in),
-                        .is_alone   = is_serial || (software != NULL && software->separate_linears && reduces_sums(op)),
+                        .is_alone   = is_serial || (software->separate_linears && reduces_sums(op)),
                         .processors = (int16_t)processors};
     cost.seconds += span.is_once ? span.inside / span.nodes * bytes * software->expert_exchange.value : 0.0;
     double bucket = find_bucket(machine, plan, op);
@@ -231,7 +230,7 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
     }
     cost.stall_seconds = copy_seconds(machine, plan, op, bytes);
     // the framework splits the reduction into reduction_parts collectives, and each of them pays the latency
-    if (software != NULL && is_reduction(op)) {
+    if (is_reduction(op)) {
         double latency = communication_seconds(machine, &span, op, 0.0, is_network),
                parts   = software->reduction_parts.value;
         cost.seconds += (parts - 1.0) * latency;

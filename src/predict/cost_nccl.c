@@ -184,7 +184,7 @@ static double head_rate(double fits)
 // Whether NCCL uses NVLS: the machine must support it, and the framework must not disable it.
 static bool has_nvls(const struct machine *machine)
 {
-    return machine->hardware->nvls_efficiency.value > 0.0 && (machine->software == NULL || machine->software->nvls);
+    return machine->hardware->nvls_efficiency.value > 0.0 && machine->software->nvls;
 }
 
 static double find_heads(const struct span *span)
@@ -238,8 +238,8 @@ static double pat_seconds(const struct hardware_config *hardware, const struct s
 
 static bool has_pat(const struct machine *machine, const struct span *span)
 {
-    return machine->hardware->cores == 0 && !is_measured(machine->hardware) &&
-           (machine->software == NULL || machine->software->pat) && span->nodes == span->members;
+    return machine->hardware->cores == 0 && !is_measured(machine->hardware) && machine->software->pat &&
+           span->nodes == span->members;
 }
 
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes)

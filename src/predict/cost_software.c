@@ -334,9 +334,6 @@ double predict_software_seconds(const struct machine *machine, const struct plan
     const struct software_config *software = machine->software;
     const struct hardware_config *hardware = machine->hardware;
     double                        added = 0.0, minimum = 0.0;
-    if (software == NULL) {
-        return seconds;
-    }
     if (is_cast_before_gather(software, plan, op)) {
         seconds = gathered_cast_seconds(hardware, plan, op, seconds);
     }
@@ -379,7 +376,7 @@ int predict_software_gemms(const struct software_config *software, const struct 
                            struct op gemm[3])
 {
     const struct model_config *model    = &plan->model;
-    bool                       is_split = software != NULL && software->separate_linears && op->kind == OP_GEMM;
+    bool                       is_split = software->separate_linears && op->kind == OP_GEMM;
     double                     heads    = (double)(model->heads + 2 * model->kv_heads);
     double                     share[3] = {0.5, 0.5};
     int                        count    = 1;
@@ -409,7 +406,7 @@ struct op predict_software_blocks(const struct software_config *software, const 
                     op->tag.part != PART_ROUTER &&    // the router has the rows of one rank, too, but is not split
                     op->shape.gemm.m * tp * plan->mesh.size[AXIS_CP] == rows;
     bool is_reduced = op->tag.makes == MAKES_OUTPUT && (op->tag.part == PART_PROJECTION || op->tag.part == PART_FC2);
-    if (software == NULL || !is_block || (is_reduced && software->reduce_parts == 0)) {
+    if (!is_block || (is_reduced && software->reduce_parts == 0)) {
         return framework;
     }
     framework.shape.gemm.m *=
@@ -420,13 +417,13 @@ struct op predict_software_blocks(const struct software_config *software, const 
 
 bool predict_is_low_precision_head(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
-    return software != NULL && (conditions(software, plan, op) & FP8_HEAD) != 0;
+    return (conditions(software, plan, op) & FP8_HEAD) != 0;
 }
 
 double predict_group(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     bool is_grouped =
-        software != NULL && software->expert_groups &&
+        software->expert_groups &&
         (op->kind == OP_GEMM || op->kind == OP_ACTIVATION_FORWARD || op->kind == OP_ACTIVATION_BACKWARD) &&
         (op->tag.part == PART_EXPERT_FC1 || op->tag.part == PART_EXPERT_ACTIVATION || op->tag.part == PART_EXPERT_FC2);
     return is_grouped ? (double)plan->model.experts / (double)mesh_group_size(&plan->mesh, plan->mesh.owner_axes) : 1.0;
@@ -434,8 +431,7 @@ double predict_group(const struct software_config *software, const struct plan *
 
 bool predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
-    if (software == NULL || op->kind != OP_TRANSPOSE ||
-        plan->tensors[op->operand[TRANSPOSE_IN]].storage != STORAGE_WEIGHT) {
+    if (op->kind != OP_TRANSPOSE || plan->tensors[op->operand[TRANSPOSE_IN]].storage != STORAGE_WEIGHT) {
         return false;
     }
     return model_is_frozen(&plan->model) ? !software->frozen_transposes
@@ -460,7 +456,7 @@ double predict_software_bytes(const struct software_config *software, const stru
     int32_t out   = op->operand[COMMUNICATION_OUT];
     double  bits  = out >= 0 ? (double)format_table[plan->tensors[out].format].bits : 0.0;
     double  share = 1.0;
-    if (software == NULL || out < 0) {
+    if (out < 0) {
         return share;
     }
     if (op->stream == STREAM_CONTEXT && (conditions(software, plan, op) & BY_PARTS) != 0) {
@@ -486,7 +482,7 @@ void predict_cost_launch(struct cost *cost, const struct machine *machine, const
 {
     const struct software_config *software = machine->software;
     const struct launches        *row = launches, *end = launches + sizeof(launches) / sizeof(launches[0]);
-    if (software == NULL || software->expert_launch.value == 0.0 || plan->model.experts == 0 || op->tag.layer < 0 ||
+    if (software->expert_launch.value == 0.0 || plan->model.experts == 0 || op->tag.layer < 0 ||
         op->tag.microbatch < 0) {
         return;
     }

@@ -33,26 +33,27 @@ static int32_t find_held(const struct task *task, const struct op *op)
 static void explain_stage(struct predict_explanation *explanation, const struct prediction *prediction,
                           const struct explained *explained)
 {
-    int64_t                       stage    = prediction->busiest_stage;
-    const struct predict_stage   *costed   = &explained->pipeline->stages[stage];
-    const struct hardware_config *hardware = explained->machine->hardware;
-    const struct plan            *plan     = &costed->plan;
-    double   beside = prediction->straggler_seconds + predict_step_overhead(explained->machine) + costed->stall_seconds;
-    double  *costs  = memory_allocate((size_t)plan->op_count * sizeof(*costs));
-    bool    *alone  = memory_allocate((size_t)plan->op_count * sizeof(*alone));
-    int32_t *held   = memory_allocate((size_t)plan->op_count * sizeof(*held));
-    double  *launches               = memory_allocate((size_t)plan->op_count * sizeof(*launches));
-    struct waterfall     *waterfall = &explanation->waterfall;
-    struct waterfall_step step      = {.plan            = plan,
-                                       .times           = explained->times[stage].tasks,
-                                       .costs           = costs,
-                                       .alone           = alone,
-                                       .held            = held,
-                                       .launches        = launches,
-                                       .launch_alone    = hardware->launch_alone.value,
-                                       .step_seconds    = prediction->step_seconds - beside,
-                                       .ideal_seconds   = explanation->ideal_seconds,
-                                       .attention_share = explanation->attention_share};
+    int64_t                       stage     = prediction->busiest_stage;
+    const struct predict_stage   *costed    = &explained->pipeline->stages[stage];
+    const struct hardware_config *hardware  = explained->machine->hardware;
+    const struct plan            *plan      = &costed->plan;
+    double                        overhead  = explained->machine->software->step_overhead.value;
+    double                        beside    = prediction->straggler_seconds + overhead + costed->stall_seconds;
+    double                       *costs     = memory_allocate((size_t)plan->op_count * sizeof(*costs));
+    bool                         *alone     = memory_allocate((size_t)plan->op_count * sizeof(*alone));
+    int32_t                      *held      = memory_allocate((size_t)plan->op_count * sizeof(*held));
+    double                       *launches  = memory_allocate((size_t)plan->op_count * sizeof(*launches));
+    struct waterfall             *waterfall = &explanation->waterfall;
+    struct waterfall_step         step      = {.plan            = plan,
+                                               .times           = explained->times[stage].tasks,
+                                               .costs           = costs,
+                                               .alone           = alone,
+                                               .held            = held,
+                                               .launches        = launches,
+                                               .launch_alone    = hardware->launch_alone.value,
+                                               .step_seconds    = prediction->step_seconds - beside,
+                                               .ideal_seconds   = explanation->ideal_seconds,
+                                               .attention_share = explanation->attention_share};
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct task *task = &explained->pipeline->simulation.actors[stage].tasks[i];
         costs[i]                = task->seconds;
@@ -63,7 +64,7 @@ static void explain_stage(struct predict_explanation *explanation, const struct 
     waterfall_compute(waterfall, &step);
     add_stalls(waterfall, explained->machine, plan);
     waterfall->seconds[WATERFALL_STRAGGLERS] += prediction->straggler_seconds;
-    waterfall->seconds[WATERFALL_UNEXPLAINED] += predict_step_overhead(explained->machine);
+    waterfall->seconds[WATERFALL_UNEXPLAINED] += overhead;
     free(costs);
     free(alone);
     free(held);

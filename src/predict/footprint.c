@@ -428,7 +428,7 @@ static void walk_plan(struct footprint *footprint, struct walk *walk)
 static int64_t connection_bytes(const struct plan_connections *connections, const struct software_config *software)
 {
     int64_t bytes = connections->bytes;
-    for (int32_t i = 0; i < connections->count && software != NULL && software->expert_nodes; i++) {
+    for (int32_t i = 0; i < connections->count && software->expert_nodes; i++) {
         bytes -= connections->list[i].stream == STREAM_EXPERT ? connections->list[i].bytes : 0;
     }
     return bytes;
@@ -436,7 +436,7 @@ static int64_t connection_bytes(const struct plan_connections *connections, cons
 
 bool footprint_is_modelled(const struct software_config *software)
 {
-    return software != NULL && software->caching_allocator != 0;
+    return software->caching_allocator != 0;
 }
 
 void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
@@ -457,7 +457,7 @@ void footprint_find(struct footprint *footprint, const struct plan *plan, const 
     bytes[FOOTPRINT_CONNECTIONS] = connection_bytes(&connections, software);
     bytes[FOOTPRINT_CONTEXT]     = hardware_context_bytes(hardware);
     for (int part = 0; part < FOOTPRINT_FRAGMENTS; part++) {
-        bytes[FOOTPRINT_FRAGMENTS] += software != NULL ? (int64_t)(software->fragmentation * (double)bytes[part]) : 0;
+        bytes[FOOTPRINT_FRAGMENTS] += (int64_t)(software->fragmentation * (double)bytes[part]);
     }
     for (int part = 0; part < FOOTPRINT_PARTS; part++) {
         footprint->device += bytes[part];

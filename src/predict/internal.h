@@ -134,7 +134,5 @@ status predict_long_step(struct predict_explanation *explanation, struct predict
 void        predict_cost_stage(struct actor *actor, struct predict_stage *stage, const struct cost_model *model);
 struct cost predict_cost(const void *state, const struct plan *plan, const struct op *op);
 
-// predict_step_overhead returns the fixed seconds per step. predict_whole_seconds returns the simulated seconds plus
-// this overhead and the wait for the slowest replica (predict.c).
-double predict_step_overhead(const struct machine *machine);
+// Returns the simulated seconds plus the wait for the slowest replica and the fixed overhead per step (predict.c).
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds);

@@ -21,7 +21,8 @@ static status predict_short(struct short_step *step, const struct predict_explan
     TRY(predict_explain(&own, &step->prediction, &shorter, machine));
     step->waterfall = own.waterfall;
     step->waterfall.seconds[WATERFALL_STRAGGLERS] -= step->prediction.straggler_seconds;
-    step->seconds = step->prediction.step_seconds - step->prediction.straggler_seconds - predict_step_overhead(machine);
+    step->seconds =
+        step->prediction.step_seconds - step->prediction.straggler_seconds - machine->software->step_overhead.value;
     return OK;
 }
 
@@ -70,12 +71,13 @@ status predict_long_step(struct predict_explanation *explanation, struct predict
     TRY(predict_short(&second, explanation, request, longer, machine));
     double seconds = second.seconds + (second.seconds - first.seconds) * more;
     *prediction    = second.prediction;
-    if (machine->software != NULL && machine->software->pipeline_buffers) {
+    if (machine->software->pipeline_buffers) {
         extend_footprint(&prediction->footprint, &first.prediction.footprint, more);
     }
     extend_waterfall(&explanation->waterfall, &first, &second, more);
-    prediction->step_seconds      = predict_whole_seconds(request, machine, seconds);
-    prediction->straggler_seconds = fmax(prediction->step_seconds - seconds - predict_step_overhead(machine), 0.0);
+    prediction->step_seconds = predict_whole_seconds(request, machine, seconds);
+    prediction->straggler_seconds =
+        fmax(prediction->step_seconds - seconds - machine->software->step_overhead.value, 0.0);
     explanation->waterfall.seconds[WATERFALL_STRAGGLERS] += prediction->straggler_seconds;
     return OK;
 }

@@ -80,24 +80,18 @@ static double expect_largest(double count)
 // longer than the published steps.
 static double straggler_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
-    double microbatches    = (double)request->train.accumulation;
-    double waiting         = (double)(request->parallel.dp * request->parallel.fsdp);
-    bool   sums_each       = request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH;
-    double synchronization = machine->software != NULL && request->precision.compute == COMPUTE_FP8
-                                 ? machine->software->fp8_synchronization.value
-                                 : 0.0;
+    double microbatches = (double)request->train.accumulation;
+    double waiting      = (double)(request->parallel.dp * request->parallel.fsdp);
+    bool   sums_each    = request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH;
+    double synchronization =
+        request->precision.compute == COMPUTE_FP8 ? machine->software->fp8_synchronization.value : 0.0;
     return seconds * machine->hardware->jitter.value * expect_largest(waiting) / sqrt(sums_each ? 1.0 : microbatches) +
            synchronization * microbatches;
 }
 
-double predict_step_overhead(const struct machine *machine)
-{
-    return machine->software != NULL ? machine->software->step_overhead.value : 0.0;
-}
-
 double predict_whole_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
-    return seconds + straggler_seconds(request, machine, seconds) + predict_step_overhead(machine);
+    return seconds + straggler_seconds(request, machine, seconds) + machine->software->step_overhead.value;
 }
 
 struct cost predict_cost(const void *state, const struct plan *plan, const struct op *op)
@@ -187,7 +181,7 @@ static status time_pipeline(struct prediction *prediction, struct predict_pipeli
     TRY(simulate(&pipeline->simulation, times));
     sum_up(prediction, pipeline, times);
     prediction->straggler_seconds = straggler_seconds(request, machine, prediction->step_seconds);
-    prediction->step_seconds += prediction->straggler_seconds + predict_step_overhead(machine);
+    prediction->step_seconds += prediction->straggler_seconds + machine->software->step_overhead.value;
     return OK;
 }
 

@@ -206,22 +206,14 @@ static void note_prediction_error(struct predict_range *range, double *squares, 
 status predict_range(struct predict_range *range, const struct plan_request *request, const struct machine *machine)
 {
     struct hardware_config hardware = *machine->hardware;
-    struct software_config software;
-    struct machine         own     = *machine;
-    struct moves           moves   = {.request = request, .machine = &own};
-    double                 squares = 0.0;
-    *range                         = (struct predict_range){.percent = 0.0};
-    if (machine->software != NULL) {
-        software = *machine->software;
-    } else {
-        option_set_defaults(software_options, &software);
-    }
-    own.hardware = &hardware;
-    own.software = &software;
+    struct software_config software = *machine->software;
+    struct moves           moves    = {.request = request, .machine = machine};
+    double                 squares  = 0.0;
+    *range                          = (struct predict_range){.percent = 0.0};
     list_values(&moves, "hardware", hardware_options, &hardware);
     list_values(&moves, "software", software_options, &software);
     int values = moves.count;
-    if (own.measured != NULL && own.measured->count > 0) {
+    if (machine->measured != NULL && machine->measured->count > 0) {
         add_move(&moves, "measured", NULL);
     }
     status result = serve_all(&moves);

@@ -359,10 +359,13 @@ static status predict_on(struct result_expectation *expectation, const struct jo
 static status predict_here(struct expected_machine *found, struct result *result, const struct job *job,
                            const struct rank_environment *environment)
 {
-    const struct config *config        = &job->config;
-    bool                 is_configured = strcmp(found->hardware.profile, config->hardware.profile) == 0;
+    const struct config   *config        = &job->config;
+    bool                   is_configured = strcmp(found->hardware.profile, config->hardware.profile) == 0;
+    struct software_config software;
     TRY(is_configured ? measured_read_profile(&found->measured, config) : OK);
+    option_set_defaults(software_options, &software);
     const struct machine machine = {.hardware  = &found->hardware,
+                                    .software  = &software,
                                     .measured  = &found->measured,
                                     .sm_margin = environment->comm->processors,
                                     .zero_cta  = config->run.zero_cta != 0};

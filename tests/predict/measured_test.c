@@ -101,8 +101,10 @@ Test(measured, refuses_what_is_no_key)
 Test(measured, computes_the_cost_of_an_op_that_was_measured_by_its_time)
 {
     struct hardware_config hardware;
+    struct software_config software;
     struct measured_ops    measured;
     option_set_defaults(hardware_options, &hardware);
+    option_set_defaults(software_options, &software);
     hardware.peak[RATE_BF16].value  = 1e15;
     hardware.memory_bandwidth.value = 1e12;
     hardware.multiprocessors        = 100;
@@ -114,7 +116,7 @@ Test(measured, computes_the_cost_of_an_op_that_was_measured_by_its_time)
     cr_assert(!failed(&result), "%s", result.text);
     cr_expect_eq(measured.count, 3);
 
-    struct machine machine = {.hardware = &hardware, .measured = &measured};
+    struct machine machine = {.hardware = &hardware, .software = &software, .measured = &measured};
     struct op      op      = gemm();
     cr_expect_eq(predict_cost_op(&machine, &plan, &op).seconds, 1e-3);
     cr_expect_eq(measured_find(&measured, &plan, &op)->spread_percent, 3.0);

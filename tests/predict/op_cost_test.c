@@ -11,18 +11,10 @@
 
 enum { ELEMENTS = 2000000 };
 
-// Returns the round machine without a framework.
-static struct round *bare_round(void)
-{
-    struct round *round     = round_new();
-    round->machine.software = NULL;
-    return round;
-}
-
 // Returns the cost of an op with BF16 operands on the machine of round numbers.
 static double cost(const struct op *op)
 {
-    return round_seconds(bare_round(), op);
+    return round_seconds(round_new(), op);
 }
 
 Test(op_cost, computes_the_cost_of_a_gemm_by_tiles_and_waves)
@@ -30,24 +22,24 @@ Test(op_cost, computes_the_cost_of_a_gemm_by_tiles_and_waves)
     // The GEMM has 32 x 32 tiles of 128 x 128 on 100 SMs of 1e13 FLOP/s each. It takes the mean of 10.24 and 11 waves.
     // Prologue and epilogue take the time of 256 steps of k.
     struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
-    expect_cost(bare_round(), &op, (11 + 10.24) / 2 * 2 * 128 * 128 * 8448 / 1e13);
+    expect_cost(round_new(), &op, (11 + 10.24) / 2 * 2 * 128 * 128 * 8448 / 1e13);
     op.accumulates = true;
-    expect_cost(bare_round(), &op, (11 + 10.24) / 2 * 2 * 128 * 128 * 8704 / 1e13);
+    expect_cost(round_new(), &op, (11 + 10.24) / 2 * 2 * 128 * 128 * 8704 / 1e13);
     // One tile of 128 x 128 would occupy one SM. Split-k by 8 uses eight SMs and then adds the parts.
     op.shape.gemm = (struct gemm_shape){.m = 128, .n = 128, .k = 65536};
-    expect_cost(bare_round(), &op, 2 * 128 * 128 * (8192 + 512) / 1e13 + 8 * 8 * 128 * 128 / 1e12);
+    expect_cost(round_new(), &op, 2 * 128 * 128 * (8192 + 512) / 1e13 + 8 * 8 * 128 * 128 / 1e12);
     // 50 tiles of 128 x 128 with split-k by 2 use all 100 SMs. Split-k by 3 would need more.
     op.shape.gemm = (struct gemm_shape){.m = 640, .n = 1280, .k = 65536};
-    expect_cost(bare_round(), &op, 2.0 * 128 * 128 * (32768 + 512) / 1e13 + 2.0 * 8 * 640 * 1280 / 1e12);
+    expect_cost(round_new(), &op, 2.0 * 128 * 128 * (32768 + 512) / 1e13 + 2.0 * 8 * 640 * 1280 / 1e12);
     // For a short k, split-k gains nothing.
     op.shape.gemm = (struct gemm_shape){.m = 512, .n = 2304, .k = 128};
-    expect_cost(bare_round(), &op, 2 * 128 * 128 * (128 + 512) / 1e13);
+    expect_cost(round_new(), &op, 2 * 128 * 128 * (128 + 512) / 1e13);
 }
 
 Test(op_cost, computes_the_cost_of_tiles_by_the_traffic_of_their_operands)
 {
     // Loading a tile of 128 x 128 takes 2 times its compute time, and loading a tile of 128 x 256 takes 1.5 times.
-    struct round *round                     = bare_round();
+    struct round *round                     = round_new();
     struct op     op                        = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     round->hardware.gemm_tile_traffic.value = 2.0;
     double large = (6 + 5.12) / 2 * 2 * 128 * 256 * 8448 / 1e13;    // with tiles of 128 x 256
@@ -58,7 +50,7 @@ Test(op_cost, computes_the_cost_of_tiles_by_the_traffic_of_their_operands)
 
 Test(op_cost, adds_the_share_of_memory_time_that_a_gemm_does_not_hide)
 {
-    struct round *round      = bare_round();
+    struct round *round      = round_new();
     struct op     op         = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     double        bytes      = 2.0 * (2 * 4096 * 8192 + 4096 * 4096);
     double        tiles      = (11 + 10.24) / 2 * 2 * 128 * 128 * 8448 / 1e13;
@@ -79,7 +71,7 @@ Test(op_cost, adds_the_share_of_memory_time_that_a_gemm_does_not_hide)
 
 Test(op_cost, computes_the_cost_of_fp8_gemms_by_how_they_accumulate)
 {
-    struct round *round = bare_round();
+    struct round *round = round_new();
     struct op     op    = {
                .kind = OP_GEMM, .sums_fast = true, .operand = {0, 0, 1}, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     round->tensors[0].format                      = FORMAT_E4M3;
@@ -96,7 +88,7 @@ Test(op_cost, computes_the_cost_of_fp8_gemms_by_how_they_accumulate)
 Test(op_cost, computes_the_cost_of_a_gemm_of_fp8_operands_by_their_rate)
 {
     // FP8 GEMMs reach 0.70 of 2e15 FLOP/s. Their prologue and epilogue take four times as many steps of k.
-    struct round *round = bare_round();
+    struct round *round = round_new();
     struct op     op    = {
                .kind = OP_GEMM, .operand = {0, 0, 1}, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
     round->tensors[0].format             = FORMAT_E4M3;
@@ -116,7 +108,7 @@ Test(op_cost, computes_the_cost_of_what_multiplies_by_the_power_that_it_may_draw
 {
     // A fifth of the power is idle power. The GEMM may draw 0.3, so an eighth of the power above idle. Power grows with
     // the cube of the clock, so the clock is halved. Memory bandwidth stays the same.
-    struct round *round               = bare_round();
+    struct round *round               = round_new();
     struct op     gemm                = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192}};
     struct op     attention           = {.kind            = OP_ATTENTION_FORWARD,
                                          .shape.attention = {.batch = 1, .sequence = 512, .heads = 2, .kv_heads = 2, .head_dim = 64}};
@@ -132,7 +124,7 @@ Test(op_cost, computes_the_cost_of_gemms_by_the_rate_of_their_wider_operand)
 {
     // GEMMs run at 1e14 FLOP/s in fp32 and 1e15 in BF16. Attention over 512 keys reaches half of its rate, and its
     // backward pass moves six fp32 arrays.
-    struct round *round      = bare_round();
+    struct round *round      = round_new();
     struct op     op         = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
     round->tensors[0].format = FORMAT_F32;
     round->tensors[2].format = FORMAT_E2M1;
@@ -157,7 +149,7 @@ Test(op_cost, computes_the_cost_of_gemms_by_the_rate_of_their_wider_operand)
 // block scales for each copy, and a scale of the tensor for each copy.
 Test(op_cost, computes_the_cost_of_copies_in_fp4_by_two_reads_and_packed_codes)
 {
-    struct round *round      = bare_round();
+    struct round *round      = round_new();
     struct op     op         = {.kind           = OP_QUANTIZE,
                                 .operand_count  = 9,
                                 .operand        = {0, 1, 1, 2, 2, -1, -1, 3, 3, -1},
@@ -176,7 +168,7 @@ Test(op_cost, computes_the_cost_of_copies_in_fp4_by_two_reads_and_packed_codes)
 Test(op_cost, computes_the_cost_of_a_copy_in_fp8_by_how_its_scale_is_found)
 {
     // With a known scale, quantizing reads the input once; with current scaling twice.
-    struct round *round      = bare_round();
+    struct round *round      = round_new();
     struct op     op         = {.kind           = OP_QUANTIZE,
                                 .operand_count  = 7,
                                 .operand        = {0, 1, 1, 2, -1, 2, 2},
@@ -209,7 +201,7 @@ Test(op_cost, computes_the_cost_of_a_copy_in_fp8_by_how_its_scale_is_found)
 Test(op_cost, computes_the_cost_of_gemms_on_the_multiprocessors_that_they_do_not_leave)
 {
     // 36 SMs are left to other kernels. 16 x 32 = 512 tiles of 128 x 256 on 64 of 100 SMs make 8 full waves.
-    struct round *round      = bare_round();
+    struct round *round      = round_new();
     struct op     op         = {.kind = OP_GEMM, .shape.gemm = {.m = 4096, .n = 4096, .k = 8192, .transpose_b = true}};
     round->machine.sm_margin = 36;
     expect_cost(round, &op, 8 * 2.0 * 128 * 256 * (8192 + 256) / 1e13);
@@ -222,7 +214,7 @@ Test(op_cost, computes_the_cost_of_a_thin_gemm_by_its_bytes)
                       .access        = {ACCESS_READ, ACCESS_READ, ACCESS_UPDATE},
                       .shape.gemm    = {.m = 1000, .n = 100000, .k = 1}};
     op.accumulates = true;
-    expect_cost(bare_round(), &op, 2.0 * (1000 + 100000 + 2 * 1e8) / 1e12);
+    expect_cost(round_new(), &op, 2.0 * (1000 + 100000 + 2 * 1e8) / 1e12);
 }
 
 Test(op_cost, computes_the_cost_of_attention_by_its_length)
@@ -237,9 +229,9 @@ Test(op_cost, computes_the_cost_of_attention_by_its_length)
                                            .earlier  = 512,
                                            .causal   = true}};
     double    pairs = 100 * (1024.0 * 1025 / 2 + 1024 * 512);
-    expect_cost(bare_round(), &op, 4 * 2 * 128 * pairs / (0.75 * 596e12));
+    expect_cost(round_new(), &op, 4 * 2 * 128 * pairs / (0.75 * 596e12));
     op.kind = OP_ATTENTION_BACKWARD;
-    expect_cost(bare_round(), &op, 10 * 2 * 128 * pairs / (0.75 * 475e12) + 12.0 * 100 * 1024 * 2 * 128 / 1e12);
+    expect_cost(round_new(), &op, 10 * 2 * 128 * pairs / (0.75 * 475e12) + 12.0 * 100 * 1024 * 2 * 128 / 1e12);
     op.kind = OP_ATTENTION_FORWARD;
     // The rate relative to heads of 128 is 0.8 with 64, 1.03 with 192 and 1.06 with 256.
     static const struct {
@@ -249,7 +241,7 @@ Test(op_cost, computes_the_cost_of_attention_by_its_length)
     for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
         int64_t head_dim            = widths[i].head_dim;
         op.shape.attention.head_dim = head_dim;
-        expect_cost(bare_round(), &op, 4 * 2 * (double)head_dim * pairs / (0.75 * widths[i].rate * 596e12));
+        expect_cost(round_new(), &op, 4 * 2 * (double)head_dim * pairs / (0.75 * widths[i].rate * 596e12));
     }
 }
 
@@ -261,14 +253,14 @@ Test(op_cost, computes_the_cost_of_attention_of_few_heads_by_its_longest_tile)
     struct op op = {
         .kind            = OP_ATTENTION_FORWARD,
         .shape.attention = {.batch = 1, .sequence = 1024, .heads = 2, .kv_heads = 2, .head_dim = 128, .causal = true}};
-    expect_cost(bare_round(), &op, 4.0 * 128 * 100 * 128 * 1024 * 1.5 / 596e12);
+    expect_cost(round_new(), &op, 4.0 * 128 * 100 * 128 * 1024 * 1.5 / 596e12);
     op.kind = OP_ATTENTION_BACKWARD;
-    expect_cost(bare_round(), &op, 10.0 * 128 * 100 * 128 * 1024 * 1.5 / 475e12 + 12.0 * 1024 * 2 * 128 / 1e12);
+    expect_cost(round_new(), &op, 10.0 * 128 * 100 * 128 * 1024 * 1.5 / 475e12 + 12.0 * 1024 * 2 * 128 / 1e12);
     op.kind                   = OP_ATTENTION_FORWARD;
     op.shape.attention.window = 128;
-    expect_cost(bare_round(), &op, 4.0 * 128 * 100 * 128 * 256 * 3 / 596e12);
+    expect_cost(round_new(), &op, 4.0 * 128 * 100 * 128 * 256 * 3 / 596e12);
     op.shape.attention.batch = 50;
-    expect_cost(bare_round(), &op, 4.0 * 128 * 100 * 2 * 122944 * 3 / 596e12);
+    expect_cost(round_new(), &op, 4.0 * 128 * 100 * 2 * 122944 * 3 / 596e12);
 }
 
 // Each tile of 128 queries meets 512 keys of a window of 384: half of the rate, and 4/3 of the visible pairs. A window
@@ -280,11 +272,11 @@ Test(op_cost, computes_the_cost_of_attention_by_the_tiles_that_a_window_touches)
         .shape.attention = {
             .batch = 1, .sequence = 8192, .heads = 2, .kv_heads = 2, .head_dim = 128, .window = 384, .causal = true}};
     double pairs = 8192.0 * 384 - 384.0 * 383 / 2;
-    expect_cost(bare_round(), &op, 4 * 2 * 128 * pairs * (512.0 / 384) / (0.5 * 596e12));
+    expect_cost(round_new(), &op, 4 * 2 * 128 * pairs * (512.0 / 384) / (0.5 * 596e12));
     op.shape.attention.sequence = op.shape.attention.window = 512;
     struct op all                                           = op;
     all.shape.attention.window                              = 0;
-    expect_cost(bare_round(), &op, cost(&all));
+    expect_cost(round_new(), &op, cost(&all));
 }
 
 Test(op_cost, computes_the_cost_of_everything_else_by_the_bytes_it_moves)
@@ -294,19 +286,19 @@ Test(op_cost, computes_the_cost_of_everything_else_by_the_bytes_it_moves)
                     .operand_count = 2,
                     .access        = {ACCESS_READ, ACCESS_WRITE},
                     .shape.rows    = {.rows = 1000, .columns = 500, .variant = ACTIVATION_SWIGLU}};
-    expect_cost(bare_round(), &op, 3.0 * 1000 * 500 * 2 / 1e12);
+    expect_cost(round_new(), &op, 3.0 * 1000 * 500 * 2 / 1e12);
     op = (struct op){.kind           = OP_CAST,
                      .operand_count  = 2,
                      .access         = {ACCESS_READ, ACCESS_UPDATE},
                      .shape.elements = {.elements = ELEMENTS}};
-    expect_cost(bare_round(), &op, 3.0 * ELEMENTS * 2 / 1e12);
+    expect_cost(round_new(), &op, 3.0 * ELEMENTS * 2 / 1e12);
     // Only rows of the embedding table that tokens select are read.
     op = (struct op){.kind          = OP_EMBEDDING_FORWARD,
                      .operand_count = 3,
                      .operand       = {-1, 0, 0},
                      .access        = {ACCESS_READ, ACCESS_READ, ACCESS_WRITE},
                      .shape.rows    = {.rows = 10, .columns = 1000, .valid_columns = 32000}};
-    expect_cost(bare_round(), &op, 2.0 * 10 * 1000 * 2 / 1e12);
+    expect_cost(round_new(), &op, 2.0 * 10 * 1000 * 2 / 1e12);
 }
 
 // The head has 4,096 tokens, hidden size 1,024 and a vocabulary of 8,192.

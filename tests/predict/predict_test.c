@@ -7,13 +7,16 @@
 static struct prediction explain_shards(int64_t replicas, int64_t shards, const struct hardware_config *hardware,
                                         struct predict_explanation *explanation)
 {
-    struct tiny tiny            = tiny_of("compute bf16");
-    tiny.parallel.dp            = replicas;
-    tiny.parallel.fsdp          = shards;
-    tiny.train.accumulation     = 4;
-    struct plan_request request = tiny_request(&tiny, replicas * shards, 0);
-    struct prediction   prediction;
-    REQUIRE(predict_explain(explanation, &prediction, &request, &(struct machine){.hardware = hardware}));
+    struct tiny tiny               = tiny_of("compute bf16");
+    tiny.parallel.dp               = replicas;
+    tiny.parallel.fsdp             = shards;
+    tiny.train.accumulation        = 4;
+    struct plan_request    request = tiny_request(&tiny, replicas * shards, 0);
+    struct prediction      prediction;
+    struct software_config software;
+    option_set_defaults(software_options, &software);
+    REQUIRE(predict_explain(explanation, &prediction, &request,
+                            &(struct machine){.hardware = hardware, .software = &software}));
     return prediction;
 }
 
@@ -58,15 +61,17 @@ Test(predict, adds_what_the_slowest_of_many_replicas_takes_longer)
 Test(predict, says_how_far_a_step_may_be_off)
 {
     struct hardware_config hardware = round_machine();
-    struct tiny            tiny     = tiny_of("compute bf16; accumulation 16");
+    struct software_config software;
+    struct tiny            tiny = tiny_of("compute bf16; accumulation 16");
     struct predict_range   range;
     tiny.train.global_batch     = 16 * tiny.train.micro_batch;
     struct plan_request request = tiny_request(&tiny, 1, 0);
+    option_set_defaults(software_options, &software);
     clear_spreads(hardware_options, &hardware);
     hardware.memory_bandwidth.value           = 1e30;
     hardware.attention_forward.spread_percent = hardware.attention_backward.spread_percent = 100.0;
     hardware.gemm_efficiency.spread_percent                                                = 100.0;
-    REQUIRE(predict_range(&range, &request, &(struct machine){.hardware = &hardware}));
+    REQUIRE(predict_range(&range, &request, &(struct machine){.hardware = &hardware, .software = &software}));
     cr_assert_eq(range.effect_count, 3);
     double sum = 0.0, squares = 0.0;
     for (int i = 0; i < range.effect_count; i++) {

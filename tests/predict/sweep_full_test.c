@@ -169,7 +169,7 @@ Test(sweep_experts, tries_whole_experts_wherever_tp_and_ep_allow_them)
 Test(sweep_experts, bounds_layouts_with_whole_experts_from_below)
 {
     struct job        job     = experts_job();
-    struct machine    machine = {.hardware = &job.config.hardware};
+    struct machine    machine = predict_machine(&job.config, NULL);
     struct sweep_list list;
     int               looked = 0;
     sweep_list(&list, &job);
@@ -193,7 +193,7 @@ Test(sweep_experts, bounds_layouts_with_whole_experts_from_below)
 Test(sweep_experts, bounds_layouts_whose_microbatches_overlap_from_below)
 {
     struct job     job                     = experts_job();
-    struct machine machine                 = {.hardware = &job.config.hardware};
+    struct machine machine                 = predict_machine(&job.config, NULL);
     job.config.train.overlap_microbatches  = true;
     job.request.train.overlap_microbatches = true;
     int               looked = 0, pipelines = 0;

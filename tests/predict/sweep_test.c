@@ -13,6 +13,7 @@ enum { LAYOUTS_MAX = 1024, WORLD = 8 };
 struct space {
     struct tiny            tiny;
     struct hardware_config hardware;
+    struct software_config software;
     struct machine         machine;
     struct plan_request    layouts[LAYOUTS_MAX];
     struct sweep           sweep;
@@ -63,6 +64,7 @@ static struct space *open_space(int64_t compute)
     space->tiny.precision.compute = compute;
     layout_apply(&space->tiny, "sequence 64; global_batch 32; context ring");
     option_set_defaults(hardware_options, &space->hardware);
+    option_set_defaults(software_options, &space->software);
     space->hardware.multiprocessors         = 4;
     space->hardware.peak[RATE_BF16].value   = 1e12;
     space->hardware.peak[RATE_FP8].value    = 2e12;
@@ -70,7 +72,7 @@ static struct space *open_space(int64_t compute)
     space->hardware.node_bandwidth.value    = 1e9;
     space->hardware.network_bandwidth.value = 1e9;
     space->hardware.jitter.value            = 0;
-    space->machine                          = (struct machine){.hardware = &space->hardware};
+    space->machine = (struct machine){.hardware = &space->hardware, .software = &space->software};
     for (int64_t tp = 1; tp <= 2; tp *= 2) {
         for (int64_t cp = 1; cp <= 2; cp *= 2) {
             for (int64_t pp = 1; tp * cp * pp <= WORLD; pp *= 2) {
