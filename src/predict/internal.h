@@ -116,7 +116,7 @@ void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *requ
 struct sweep_layer {
     struct sweep_action first[SCHEDULE_PASSES];    // pass through a chunk with a single layer
     double              more[SCHEDULE_PASSES];     // seconds that each further layer of a chunk adds
-    double              head;                      // seconds of the MTP modules
+    double              head[SCHEDULE_PASSES];     // seconds of the head and the MTP modules
     int64_t             bytes;                     // activations per layer and microbatch, kept for the backward pass
 };
 bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request *b);

@@ -36,9 +36,8 @@ bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request 
 // CHUNKS chunks each.
 static status shrink(struct plan_request *little, const struct plan_request *request, int64_t layers, bool has_stages)
 {
-    int64_t ep           = request->mesh.size[AXIS_EP];
-    int64_t microbatches = has_stages ? MICROBATCHES : 1;
-    *little              = *request;
+    int64_t ep = request->mesh.size[AXIS_EP];
+    *little    = *request;
     mesh_ask(&little->parallel, AXIS_PP, has_stages ? STAGES : 1);
     mesh_ask(&little->parallel, AXIS_FSDP, 1);
     mesh_ask(&little->parallel, AXIS_DP, ep);
@@ -49,8 +48,8 @@ static status shrink(struct plan_request *little, const struct plan_request *req
     little->parallel.layers_per_chunk_embedding = 0;
     little->parallel.last_chunk_layers          = 0;
     little->model.layers                        = layers;
-    little->train.accumulation                  = microbatches;
-    little->train.global_batch                  = microbatches * little->train.micro_batch * ep;
+    little->train.accumulation                  = MICROBATCHES;
+    little->train.global_batch                  = MICROBATCHES * little->train.micro_batch * ep;
     little->train.recompute                     = recomputes_alike(request) ? request->train.recompute : RECOMPUTE_NONE;
     little->is_unplaced                         = true;
     TRY(mesh_init(&little->mesh, &little->parallel, 0));
@@ -83,19 +82,36 @@ static status look_at_actions(struct glance *glance, const struct plan_request *
     return result;
 }
 
-// Computes the peak bytes of live activations and the compute seconds of the MTP modules (`head`) from a plan with one
-// pipeline stage. The head itself has layer -1 and is not counted.
-static status look_at_step(int64_t *bytes, double *head, const struct plan_request *request,
+// Sets the minimum over the microbatches of the compute seconds of the head (layer -1) and the MTP modules. As in
+// sweep_bound.c, all ops of MTP modules count as part of the backward pass.
+static void time_head(double head[SCHEDULE_PASSES], const struct plan *plan, const struct machine *machine)
+{
+    double seconds[SCHEDULE_PASSES][MICROBATCHES] = {{0.0}};
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        bool is_of_head = op->tag.layer >= plan->model.layers || (op->tag.layer < 0 && op->tag.part != PART_EMBEDDING);
+        bool is_forward = op->tag.phase == PHASE_FORWARD && op->tag.layer < 0;
+        if (is_of_head && op->stream == STREAM_COMPUTE && op->tag.microbatch >= 0) {
+            seconds[is_forward ? SCHEDULE_FORWARD : SCHEDULE_BACKWARD][op->tag.microbatch] +=
+                predict_cost(machine, plan, op).seconds;
+        }
+    }
+    for (int pass = 0; pass < SCHEDULE_PASSES; pass++) {
+        head[pass] = INFINITY;
+        for (int m = 0; m < MICROBATCHES; m++) {
+            head[pass] = fmin(head[pass], seconds[pass][m]);
+        }
+    }
+}
+
+// Computes the peak bytes of live activations and the seconds of the head from a plan with one pipeline stage.
+static status look_at_step(int64_t *bytes, double head[SCHEDULE_PASSES], const struct plan_request *request,
                            const struct machine *machine, int64_t layers)
 {
     struct plan plan   = {.tensors = NULL};
     status      result = build(&plan, request, layers, false);
-    *head              = 0.0;
-    for (int32_t i = 0; i < plan.op_count && !failed(&result); i++) {
-        const struct op *op = &plan.ops[i];
-        *head += op->stream == STREAM_COMPUTE && op->tag.layer >= layers && op->tag.microbatch >= 0
-                     ? predict_cost_op(machine, &plan, op).seconds
-                     : 0.0;
+    if (!failed(&result)) {
+        time_head(head, &plan, machine);
     }
     *bytes = plan.activation_live_bytes;
     plan_free(&plan);
@@ -126,7 +142,7 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
     // The small layouts keep the NVLink domain of the full job.
     struct hardware_config hardware = *machine->hardware;
     int64_t                bytes, more_bytes;
-    double                 head, unused;
+    double                 unused[SCHEDULE_PASSES];
     hardware.gpus_per_node = hardware_domain(machine->hardware, request->mesh.world);
     hardware.link_domain   = 0;
     copy.hardware          = &hardware;
@@ -136,30 +152,29 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
         return;
     }
     status first = look_at_actions(&few, request, &copy, 1), second = look_at_actions(&more, request, &copy, 2);
-    status third  = look_at_step(&bytes, &head, request, &copy, 1),
-           fourth = look_at_step(&more_bytes, &unused, request, &copy, 2);
+    status third  = look_at_step(&bytes, layer->head, request, &copy, 1),
+           fourth = look_at_step(&more_bytes, unused, request, &copy, 2);
     if (failed(&first) || failed(&second) || failed(&third) || failed(&fourth)) {
+        *layer = (struct sweep_layer){.bytes = 0};
         return;
     }
     find_actions(layer, &few, &more);
-    layer->head = head;
     // With FP8 linears, live memory includes quantized weights, which do not multiply with the microbatches.
     bool counts  = recomputes_alike(request) && request->precision.low_precision_linears == 0;
     layer->bytes = counts ? more_bytes - bytes : 0;
 }
 
-// Returns the times of a pass through a chunk. The backward pass of the last chunk includes layer->head, unless the
-// head's weight gradients are deferred.
+// Returns the times of a pass through a chunk. The last chunk includes layer->head, unless the head's weight gradients
+// are deferred.
 static struct sweep_action find_action(const struct sweep_layer *layer, const struct plan_request *request, int pass,
                                        int64_t chunk)
 {
     struct schedule_assignment assignment = plan_assignment(request);
     int64_t                    layers     = schedule_layers(&assignment, chunk).count;
-    bool                       has_head =
-        pass == SCHEDULE_BACKWARD && chunk == assignment.chunks - 1 && request->parallel.deferred_head_gradients == 0;
-    struct sweep_action action = layers > 0 ? layer->first[pass] : (struct sweep_action){.through = 0.0};
+    bool                has_head = chunk == assignment.chunks - 1 && request->parallel.deferred_head_gradients == 0;
+    struct sweep_action action   = layers > 0 ? layer->first[pass] : (struct sweep_action){.through = 0.0};
     action.through += layers > 1 ? (double)(layers - 1) * layer->more[pass] : 0.0;
-    action.through += has_head ? layer->head : 0.0;
+    action.through += has_head ? layer->head[pass] : 0.0;
     return action;
 }
 
