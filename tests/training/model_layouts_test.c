@@ -402,9 +402,11 @@ static void expect_layouts(const struct model_layouts *set)
     }
 }
 
+TestSuite(model_layouts, .timeout = 900);
+
 // A test of NAME_model in NAME_layouts. The other columns are fields of struct model_layouts.
 #define TEST_LAYOUTS(NAME, ...)                                                                                        \
-    Test(model_layouts, NAME, .timeout = 900)                                                                          \
+    Test(model_layouts, NAME)                                                                                          \
     {                                                                                                                  \
         expect_layouts(&(struct model_layouts){NAME##_model, NAME##_layouts, __VA_ARGS__});                            \
     }
