@@ -14,8 +14,8 @@ status input_open(const char *path, int *file, struct stat *about);
 // Opens a regular file like input_open, as a stream for reading.
 status input_open_stream(const char *path, FILE **stream, struct stat *about);
 
-// Opens and reads a whole file; the caller frees the text. Fails if the file has more than bytes_max bytes. After an
-// error the text is NULL.
+// Opens and reads a whole file; the caller frees the text. Reads as many bytes as the file has when it is opened, and
+// fails if these are more than bytes_max. After an error the text is NULL.
 status input_load(const char *path, size_t bytes_max, char **text, size_t *bytes);
 
 // Fails unless only this user and root can write the file.

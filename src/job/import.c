@@ -118,7 +118,7 @@ static const struct translation {
     {"recompute_activations", "train.recompute", "true=attention false="},
     {"activation_checkpoint.mode", "train.recompute", "none=none full=full selective=selective"},
     {"learning_rate optimizer.lr lr", "train.learning_rate", NULL},
-    {"optimizer", "train.optimizer", "adam=adamw muon=muon dist_muon=muon"},
+    {"optimizer", "train.optimizer", "adam=adamw adamw=adamw muon=muon dist_muon=muon"},
     {"muon_momentum", "train.muon_momentum", NULL},
     {"muon_extra_scale_factor", "train.muon_scale", NULL},
     {"adam_beta1", "train.beta1", NULL},
@@ -285,14 +285,14 @@ static status derive_pattern(struct reader *reader, const char *frequency)
     }
     for (const char *at = frequency; *at != '\0';) {
         char has_experts;
-        int  count, length = 0;
-        if (sscanf(at, "[%c]*%9d%n", &has_experts, &count, &length) != 2 || strchr("01", has_experts) == NULL) {
+        int  count = 1, length = 0;    // "[0]" is "[0]*1"
+        if (sscanf(at, "[%c]%n*%9d%n", &has_experts, &length, &count, &length) < 1 || length == 0 ||
+            strchr("01", has_experts) == NULL) {
             return fail("%s: moe_layer_freq = %s is not read; a number or [0]*3+[1]*58 is", reader->path, frequency);
         }
         pattern = arena_format(reader->arena, "%s%s%d x %s", pattern, *pattern != '\0' ? ", " : "", count,
                                has_experts == '1' ? "experts" : "dense");
-        at += length;
-        at += *at == '+';
+        at += length + (at[length] == '+');
     }
     set(reader, "model.pattern", pattern);
     return OK;

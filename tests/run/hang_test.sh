@@ -40,14 +40,14 @@ expect '^RESULT DEGRADED'
 job=("$GSWBENCH" run --config tiny-llama --layers 1 --backend host --ranks 2 --steps 100000 --set trace.steps=0)
 mkfifo pipe
 exec 7<>pipe
-head -c 61000 /dev/zero >&7
+timeout 10 head -c 61000 /dev/zero >&7 || true    # a pipe may hold only 4 KiB
 code=0
 timeout -k 9 60 "${job[@]}" --out first --set run.hang_seconds=1 >pipe 2>output || code=$?
 [ $code -eq 7 ] || complain "exit code $code, not 7, of a hanging run"
 expect '^gswbench: hang: rank 0 .*; last: at file standard output; 1 other waits$'
 timeout -k 9 60 "${job[@]}" --out second >pipe 2>output &
 process=$! code=0
-until [ -n "$(find second -name run.jsonl 2>/dev/null)" ]; do
+until [ -n "$(find second -name run.jsonl 2>/dev/null)" ] || ! kill -0 $process; do
     sleep 0.1
 done
 sleep 1    # now the run waits for the pipe

@@ -273,10 +273,9 @@ Test(waterfall, tells_the_host_from_the_communications_that_compute_waits_for)
 Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
 {
     expect_waterfall(
-        &(struct sample){.ops = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 4}, 3, 2},
-                                 {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)}, {3, 9}, 6, 4},
-                                 {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(1)}, {9, 10}, 1, 0}},
-
+        &(struct sample){.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 4}, 3, 2},
+                                          {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)}, {3, 9}, 6, 4},
+                                          {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(1)}, {9, 10}, 1, 0}},
                          .launch_alone = 0.5,
                          .is_simulated = true,
                          .step_seconds = 10,

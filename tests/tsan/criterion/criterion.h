@@ -51,6 +51,11 @@ extern struct tsan_suite *tsan_suites;
             abort();                                                                                \
         }                                                                                           \
     } while (0)
+#define cr_skip_test(why)                                                                           \
+    do {                                                                                            \
+        printf("skipped: %s\n", why);                                                               \
+        return;                                                                                     \
+    } while (0)
 #define cr_assert_not(condition, ...)    cr_assert(!(condition), __VA_ARGS__)
 #define cr_assert_null(pointer, ...)     cr_assert((pointer) == NULL, __VA_ARGS__)
 #define cr_assert_not_null(pointer, ...) cr_assert((pointer) != NULL, __VA_ARGS__)
