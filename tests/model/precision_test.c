@@ -17,7 +17,7 @@ static struct precision init(const struct precision_config *config)
 // Returns the precision of a job in BF16 with these options.
 static struct precision precision_of(const char *options)
 {
-    struct tiny tiny;
+    struct tiny tiny = {0};
     option_set_defaults(precision_options, &tiny.precision);
     layout_apply(&tiny, options);
     return init(&tiny.precision);
