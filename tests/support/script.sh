@@ -23,7 +23,7 @@ complain() {    # complain TEXT [FILE]: reports a failure and prints the file, o
 run() {    # run EXIT_CODE COMMAND...: writes the lines that it prints to the file output
     local expected=$1 code=0
     shift
-    timeout 120 "$@" >output 2>&1 </dev/null || code=$?
+    timeout 400 "$@" >output 2>&1 </dev/null || code=$?
     [ $code -eq "$expected" ] || complain "exit code $code, not $expected: $*"
 }
 expect() {    # expect PATTERN [FILE]: expects a line that matches
