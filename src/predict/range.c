@@ -12,6 +12,7 @@
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/predict.h"
+#include "internal.h"
 
 // Once each pipeline stage has a microbatch, step time is linear in the number of microbatches. So a long step is
 // extrapolated from two short steps.
@@ -64,19 +65,23 @@ static status probe_open(struct probe *probe, const struct plan_request *request
     return result;
 }
 
+// Predicts the step time with the present values. Stragglers and the overhead of a step are no times of a microbatch:
+// they are left out of the short steps and added to the whole step.
 static status predict_step(struct probe *probe, double *seconds)
 {
-    struct prediction predictions[STEPS] = {{.step_seconds = 0.0}};
+    double parts[STEPS] = {0.0};
     for (int i = 0; i < probe->step_count; i++) {
-        TRY(predict_time_pipeline(&predictions[i], &probe->pipelines[i], &probe->requests[i], &probe->machine));
+        struct prediction prediction = {.step_seconds = 0.0};
+        TRY(predict_time_pipeline(&prediction, &probe->pipelines[i], &probe->requests[i], &probe->machine));
+        parts[i] = prediction.step_seconds - prediction.straggler_seconds - probe->software.step_overhead.value;
     }
-    *seconds = predictions[0].step_seconds;
+    double whole = parts[0];
     if (probe->step_count > 1) {
         double first  = (double)probe->requests[0].train.accumulation,
                second = (double)probe->requests[1].train.accumulation;
-        *seconds += (predictions[1].step_seconds - predictions[0].step_seconds) *
-                    ((double)probe->microbatches - first) / (second - first);
+        whole += (parts[1] - parts[0]) * ((double)probe->microbatches - first) / (second - first);
     }
+    *seconds = predict_whole_seconds(probe->moves->request, &probe->machine, whole);
     return OK;
 }
 

@@ -78,29 +78,36 @@ Test(predict_step, lets_replicas_that_reduce_each_microbatch_wait_for_the_slowes
     cr_expect_float_eq(summing.straggler_seconds / simulated, 1.049 * 0.012, 1e-5);
 }
 
-// The only value with a spread, 100 %, is the overhead per step. The step of 16 microbatches is extrapolated from steps
-// of 1 and 2, and the overhead must count once.
-Test(predict_step, is_off_by_an_overhead_as_much_as_that_is_of_the_whole_step)
+// Two values have a spread, 100 %: the overhead per step, and the jitter of four replicas, which averages out over
+// microbatches. The step of 16 microbatches is extrapolated from steps of 1 and 2. Both must count once, for the whole
+// step.
+Test(predict_step, is_off_by_an_overhead_and_a_wait_as_much_as_they_are_of_the_whole_step)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
     struct predict_range       range;
     struct subject             job;
     init(&job);
-    layout_apply(&job.tiny, "compute bf16; dp 1; accumulation 16");
-    job.tiny.train.global_batch = 16 * job.tiny.train.micro_batch;
+    layout_apply(&job.tiny, "compute bf16; accumulation 16");
+    job.tiny.train.global_batch = 16 * REPLICAS * job.tiny.train.micro_batch;
     clear_spreads(hardware_options, &job.hardware);
     clear_spreads(software_options, &job.software);
-    job.hardware.kernel_gap.value    = 1e-5;
-    job.software.step_overhead       = (struct quantity){.value = 1e-3, .spread_percent = 100.0};
-    struct plan_request request      = tiny_request(&job.tiny, 1, 0);
-    struct machine      machine      = {.hardware = &job.hardware, .software = &job.software};
-    double              step_seconds = explain(&job, &explanation).step_seconds;
+    job.hardware.kernel_gap.value        = 1e-5;
+    job.hardware.jitter                  = (struct quantity){.value = 0.012, .spread_percent = 100.0};
+    job.software.step_overhead           = (struct quantity){.value = 1e-3, .spread_percent = 100.0};
+    struct plan_request         request  = tiny_request(&job.tiny, REPLICAS, 0);
+    struct machine              machine  = {.hardware = &job.hardware, .software = &job.software};
+    struct prediction           whole    = explain(&job, &explanation);
+    const struct predict_effect wanted[] = {
+        {"hardware", "jitter", 100.0 * whole.straggler_seconds / whole.step_seconds},
+        {"software", "step_overhead", 100.0 * 1e-3 / whole.step_seconds}};
 
     REQUIRE(predict_range(&range, &request, &machine));
-    cr_assert_eq(range.effect_count, 1);
-    cr_expect_str_eq(range.effects[0].key, "step_overhead");
-    cr_expect_float_eq(range.effects[0].percent, 100.0 * 1e-3 / step_seconds, 1e-6, "%.9g, not %.9g",
-                       range.effects[0].percent, 100.0 * 1e-3 / step_seconds);
+    cr_assert_eq(range.effect_count, 2);
+    for (int i = 0; i < 2; i++) {
+        cr_expect_str_eq(range.effects[i].key, wanted[i].key);
+        cr_expect_float_eq(range.effects[i].percent, wanted[i].percent, 1e-3, "%s: %.9g, not %.9g", wanted[i].key,
+                           range.effects[i].percent, wanted[i].percent);
+    }
 }
 
 // If no value has a spread, only the prediction error of the device profile remains. It has another value for models
