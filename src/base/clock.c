@@ -9,7 +9,7 @@
 #include <time.h>
 
 enum { READINGS = 1000 };
-static const double MOMENT_SECONDS = 1e-5;    // a slower pair of readings was probably interrupted, and is repeated
+static const double MOMENT_SECONDS = 1e-5;    // if a pair of readings takes longer, it is repeated
 
 static double read_clock(clockid_t clock)
 {

@@ -63,8 +63,8 @@ static int64_t count_owners(const struct plan *plan)
     return mesh_group_size(&plan->mesh, plan->mesh.owner_axes);
 }
 
-// Plans the ranks ("holders") that together have all weights: one rank for each combination of pipeline stage and
-// expert-parallel rank.
+// Lists the plans of ranks ("holders") that together have all weights: one rank for each combination of pipeline stage
+// and expert-parallel rank.
 static void declare_holders(struct export_list *list, const struct plan *plan)
 {
     int64_t *ranks = memory_allocate((size_t)list->holder_count * sizeof(*ranks));

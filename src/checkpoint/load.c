@@ -277,7 +277,7 @@ status checkpoint_open(struct catalogue **opened, const char *path, const struct
     return result;
 }
 
-enum { BROADCAST_BYTES = 1 << 30 };    // maximum bytes of one broadcast
+enum { BROADCAST_BYTES = 1 << 30 };    // of one broadcast, because MPI counts bytes in an int
 
 static void *share_items(struct comm *comm, void *items, size_t bytes)
 {

@@ -131,8 +131,8 @@ static bool asks_for_help(int count, char *const words[])
     return false;
 }
 
-// Appends to an error message where each option that it names was set: file and line, or flag. Messages of errors found
-// after the configuration was read, such as those of a device, do not say this yet.
+// Appends to an error message where each option that it names was set: file and line, or flag. Errors that are found
+// while the configuration is read say so already; later ones, such as errors of a device, do not.
 static status name_places(status error, const struct command *command, const struct arguments *arguments)
 {
     struct text_buffer places = {.text = NULL};

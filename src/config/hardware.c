@@ -89,7 +89,8 @@ bool hardware_holds(const struct hardware_config *hardware, int64_t bytes)
     return hardware->memory_gb.value == 0.0 || (double)bytes <= hardware->memory_gb.value * 1e9;
 }
 
-// A job that spans several link domains uses the same number of nodes in each, such as 64 of 72 devices for 128 ranks.
+// A job that spans several NVLink domains uses the same number of nodes in each, such as 64 of 72 devices for 128
+// ranks.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world)
 {
     int64_t node = hardware->gpus_per_node, domain = hardware->link_domain;

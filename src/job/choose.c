@@ -51,7 +51,7 @@ static status read_published(struct config *config, struct job_selection *select
     return OK;
 }
 
-// Checks the smallest layout of a configuration with an open number of ranks.
+// Checks a configuration whose number of ranks is not known yet (job_is_open), with its smallest layout.
 static status check_open(const struct config *config)
 {
     struct plan_request  request;

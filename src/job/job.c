@@ -72,8 +72,7 @@ static status read_config(struct config *config, struct plan_request *request, c
     return failed(&check) ? report(config, &chosen, check.text, errors) : OK;
 }
 
-// Resolves the layout and copies it into the configuration. If the number of ranks is open, this is the smallest
-// layout.
+// Resolves the layout and copies it into the configuration. Without a number of ranks, this is the smallest layout.
 static status resolve(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
 {
     struct config *config = &job->config;

@@ -32,7 +32,7 @@ bool accept_expect(struct result_acceptance *acceptance, const struct job *job, 
     if (strcmp(device, job->config.hardware.device) != 0) {
         return true;
     }
-    // Predicts the step of gswbench itself, not of the framework that the job models.
+    // Predicts the step of gswbench, which is measured, and not of the framework that the job models.
     option_set_defaults(software_options, &row.job.config.software);
     predict_row_compute(&row, true);
     if (!isnan(row.published_seconds)) {

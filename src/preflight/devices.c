@@ -225,9 +225,9 @@ static double find_error(const struct devices *devices)
     return error;
 }
 
-// Sets the limits of ranks that share cores. If the standard error of GEMM speeds exceeds shared_error, DEVIATIONS
-// times the excess is added to their limit. Copies have no limit: their speed depends on which physical pages a process
-// has.
+// Sets the limits of ranks that share cores. If the standard error of GEMM speeds exceeds shared_error, the limit of
+// GEMMs grows by DEVIATIONS times the excess. Copies have no limit, because their speed depends on the physical pages
+// that a process got.
 static void set_shared_limits(struct flight *flight, const struct devices *devices)
 {
     double excess = fmax(find_error(devices) - shared_error, 0.0);

@@ -153,7 +153,8 @@ static struct endpoint *find_endpoint(const struct endpoints *endpoints, int64_t
     return &endpoints->endpoints[rank * DIRECTIONS + direction];
 }
 
-// Sets the links and values of every endpoint. The values are in one array, which the caller frees.
+// Sets number and values of the links of every endpoint (a rank and a direction). Returns the array of all values,
+// which the caller frees.
 static double *sort_by_endpoint(const struct endpoints *endpoints)
 {
     const struct preflight_class *value_class = endpoints->value_class;

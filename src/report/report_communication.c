@@ -91,7 +91,7 @@ static int sum_axes(const struct result *result, struct axes_sum sums[SUMS])
             at++;
         }
         if (at == SUMS) {
-            continue;    // there is no sum for further combinations of axes
+            continue;    // `sums` has no room for further combinations of axes
         }
         if (at == count) {
             sums[count++] = (struct axes_sum){.axes = time->axes};

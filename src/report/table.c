@@ -199,8 +199,9 @@ static bool is_sound(const struct table_row *row)
            strcmp(row->key.verdict, result_verdict_names[VERDICT_PREDICTED]) == 0;
 }
 
-// Returns whether a row is better than the other. Whole models come before proxies, then VALID runs and predictions
-// before other results. Then the higher throughput per rank decides; it is NaN in rows without measured steps.
+// Returns whether a row is better than the other. Whole models come before models with fewer layers (proxies), then
+// VALID runs and predictions before other results. Then the higher throughput per rank decides; it is NaN in rows
+// without measured steps.
 static bool is_better(const struct table_row *row, const struct table_row *other)
 {
     bool is_proxy = strcmp(row->key.label, row->key.config) != 0;
@@ -213,7 +214,7 @@ static bool is_better(const struct table_row *row, const struct table_row *other
     return tokens_a_rank(row) > fmax(0, tokens_a_rank(other));
 }
 
-// Returns the best row, which the page names in its answer.
+// Returns the best row, for the sentence at the top of the HTML page.
 static const struct table_row *find_best(const struct table *table)
 {
     const struct table_row *best = table->rows;

@@ -162,9 +162,9 @@ static void add_value(struct series *series, double value)
     }
 }
 
-// Adds the times of a group to `moving` (collectives of the step) and `alone` (isolated runs). The wait of an execution
-// is the longest wait of a member. If its mean is the longest of all groups so far, stores this mean and the rank that
-// most often enters last.
+// Adds the times of a group to `moving` (collectives of the step) and `alone` (isolated runs). In one execution, the
+// member that enters first waits longest. If the mean of these longest waits exceeds the means of the earlier groups,
+// stores it, and the rank that most often enters last.
 static void add_group(struct result_communication_time *time, const struct readings *all, const int64_t *members,
                       struct series *moving, struct series *alone)
 {

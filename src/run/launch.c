@@ -113,7 +113,7 @@ static status open_mpi(struct comm *comm, int ranks, bool is_named)
     return OK;
 }
 
-// Sends the further error lines of the first failed rank to rank 0.
+// Sends the error lines of the first failed rank to rank 0, which prints them.
 static void share_lines(struct comm *comm, int rank, struct text_buffer *errors)
 {
     enum { LINES_BYTES = 8192 };

@@ -137,9 +137,9 @@ static status check_graphs(const struct rank *rank)
                 run->check == CHECK_OPS ? " with check = ops" : "");
 }
 
-// Writes and prints the result from the steps in the journal. The watchdog thread calls it to end a run during a step.
-// It keeps the mutex `printing`, so that no further step is printed, which the result would lack. If the mutex is not
-// free after a second, because an output pipe is blocked, it only writes the result.
+// Writes and prints the result from the steps in the journal. The watchdog thread calls this to end a run during a
+// step. The mutex `printing` stays locked, so that no further step is printed, which the result would lack. If the
+// mutex is not free after a second, because an output pipe is blocked, this only writes the result.
 static status leave_result(struct rank *rank, const char *why, const struct result_reason *further)
 {
     struct result result = {0};

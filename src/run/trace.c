@@ -20,7 +20,7 @@ struct traced {
     struct op_totals totals;
 };
 
-// Fails if a profiler is attached to a rank, because CUPTI allows one subscriber per process, and the profiler is it.
+// Fails if a profiler is attached to a rank, because CUPTI allows only one subscriber per process.
 static status check_profilers(const struct environment_peer *peers, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {
@@ -54,7 +54,7 @@ status trace_source_check(const struct trace_config *config, struct backend *bac
         return OK;
     }
     status own = try_open(backend, peers, comm->topology.ranks);
-    // before any rank closes CUPTI, because all must be able to use it at once
+    // agreed before any rank closes CUPTI, because all ranks must be able to use it at the same time
     status agreed = comm_agree(comm, own);
     if (!failed(&own)) {
         backend->ops->activity->close(backend);

@@ -179,7 +179,7 @@ static double communication_begin(struct analysis *analysis, int32_t op)
 }
 
 // Returns the op that ended last among those that an op waits for: the previous op of its stream, ops of other streams,
-// and in a simulation the op in `held`. NONE: it waits for no op.
+// and in a simulation also the op step->held[index]. NONE: it waits for no op.
 static int32_t cause_of(const struct analysis *analysis, int32_t index)
 {
     const struct op      *op    = op_at(analysis, index);

@@ -158,15 +158,16 @@ static bool check_order(struct verifier *verifier, int32_t op, int32_t tensor, c
     return false;
 }
 
-// Returns whether an output may be overwritten before an op reads it. This holds for zeros, and for gathered weights,
-// which include padding.
+// Returns whether an output may be overwritten before an op reads it. This holds for the zeros of OP_CLEAR, and for
+// gathered weights, whose padding no op reads.
 static bool may_stay_unread(const struct op *writer, const struct tensor *written)
 {
     return writer->kind == OP_CLEAR || (writer->kind == OP_ALL_GATHER && written->storage == STORAGE_WEIGHT);
 }
 
-// Reports an op that sets a tensor a second time, unless the op itself reads the first value, or that value may stay
-// unread. In other storages than activations, a read by any op suffices: a reduction replaces an accumulated gradient.
+// Reports an op that sets a tensor a second time. This is right only if the op itself reads the first value, if that
+// value may stay unread, or, for tensors that are no activations, if another op has read it: a reduction reads an
+// accumulated gradient, and later replaces it.
 static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
 {
     const struct plan   *plan    = verifier->plan;
@@ -207,8 +208,9 @@ static void check_access(struct verifier *verifier, int32_t op, int slot)
     }
 }
 
-// Returns the axes along which ranks hold different parts of the scaled tensors. BF16 weights are whole where GEMMs
-// read them, but AdamW computes their amaxes on the slices that a rank updates.
+// Returns the axes over which amaxes must be reduced before scales are computed from them. Scales of BF16 weights
+// (current scaling) need the axes that shard the optimizer, because AdamW computes amaxes on the slices that a rank
+// updates; all other scales need all axes.
 static uint32_t scaled_axes(const struct plan *plan)
 {
     bool is_of_slices = plan->precision.recipe == RECIPE_CURRENT && !plan->precision.has_low_precision_weights;

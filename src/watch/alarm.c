@@ -240,7 +240,7 @@ static bool extend_deadlines(struct watch *watch, const struct responses *respon
     bool   is_whole = true;
     for (int64_t i = 0; i < responses->count; i++) {
         is_whole &= strchr("-ZX", responses->slots[i].state) == NULL;
-        // A stopped process makes no progress.
+        // A stopped process makes no progress, so its file does not count.
         if (responses->slots[i].phase == WATCH_FILE && strchr("Tt", responses->slots[i].state) == NULL) {
             still = fmin(still, responses->slots[i].still);
         }

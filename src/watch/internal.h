@@ -155,7 +155,7 @@ struct watch {
     atomic_bool        is_claimed;            // a thread has taken the right to write the result
     double             caught;                // time at which a signal was noticed; 0: none
     atomic_uint        pieces;                // number of file pieces read or written
-    atomic_uint        beats;                 // number of calls of watch_beat
+    atomic_uint        beats;                 // number of calls of watch_beat, which count as progress
     const struct plan *part;                  // the plan that runs outside the job's steps; NULL: none
     char               words[SHOWN_BYTES];    // description of the work outside steps; "": the job's steps run
     char               file[SHOWN_BYTES];     // description of the checkpoint file in WATCH_FILE

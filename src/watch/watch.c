@@ -205,7 +205,7 @@ void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct 
     shown->step += phase == WATCH_STEP && shown->phase != WATCH_STEP;
     shown->phase = phase;
     shown->position =
-        2 * shown->step + (phase == WATCH_BETWEEN);    // equal also on the ranks that have skipped a WATCH_STEP
+        2 * shown->step + (phase == WATCH_BETWEEN);    // counts skipped WATCH_STEP phases, too
     forget_ops(shown);
     watch->part = plan;
     text_copy(watch->words, sizeof(watch->words), words);
