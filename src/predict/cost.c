@@ -56,10 +56,10 @@ static double sum_seconds(const struct hardware_config *hardware, const struct g
     return predict_memory_seconds(hardware, bytes);
 }
 
-// Values of section [hardware] for one operand format. A step along k is the time for one of the k products of each
-// element of a tile. efficiency: share of the peak FLOP/s. prologue: time of prologue and epilogue of a tile, in steps.
-// smoothing: see count_waves. gap: idle seconds before the kernel. The option gemm_accumulate gives the time to add a
-// tile to C in BF16 steps; `steps` converts it to steps of the format: 2 for FP8, whose steps take half the time.
+// GEMM values of section [hardware] for one operand format. Times per tile are in steps: a step is the time of one
+// multiply-add per element of the tile. efficiency: share of the peak FLOP/s. prologue: prologue and epilogue of a
+// tile. smoothing: see count_waves. gap: idle seconds before the kernel. The option gemm_accumulate is the time to add
+// a tile to C in BF16 steps; `steps` converts it to steps of this format: 2 for FP8, whose steps take half the time.
 struct gemm_values {
     double efficiency, prologue, smoothing, gap, steps;
 };
@@ -100,7 +100,7 @@ static bool reads_c(const struct op *op)
 }
 
 // Returns the math time of a GEMM with the fastest tile shape and, if there are fewer tiles than SMs, the fastest
-// split-k. Prologue and epilogue of a tile are modelled as additional steps along k.
+// split-k. Prologue and epilogue lengthen the k loop of a tile by a fixed number of steps.
 static double gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
@@ -180,8 +180,8 @@ static double scan_bytes(const struct op *op)
                         of->step * (double)shape->heads);
 }
 
-// If the cast must find its scale, a separate kernel reads the input once, at the fraction scale_efficiency of memory
-// bandwidth. The cast itself moves its bytes at the fraction cast_efficiency.
+// Returns the seconds of a cast to FP8 or FP4. If it computes its scale, a separate kernel first reads the input, at
+// scale_efficiency times the memory bandwidth. The cast itself runs at cast_efficiency times the bandwidth.
 static double cast_seconds(const struct hardware_config *hardware, const struct plan *plan, const struct op *op)
 {
     double found = op_finds_scale(op) ? (double)format_bytes(plan->tensors[op->operand[QUANTIZE_IN]].format,

@@ -129,7 +129,7 @@ static double low_precision_seconds(const struct machine *machine, const struct 
 
 // If a sequence packs several texts, a token attends only to its own text. In a text of L tokens (text_tokens) it
 // attends to L / 2 tokens on average. The op then has the cost of attention with a sliding window of L / 2. The FP8
-// backward pass computes the pairs outside the window of the op, but none of different texts.
+// backward pass also computes pairs outside the model's window, but no pairs of different texts.
 static struct op computed_op(const struct software_config *software, bool is_fp8, const struct op *op)
 {
     struct op               computed = *op;

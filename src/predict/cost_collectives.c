@@ -132,7 +132,7 @@ static double extend(const struct hardware_config *hardware, const struct series
 // caller then interpolates on the line between the two sizes. The estimate comes from a related series (borrow). For
 // all-reduces and all-to-alls, it is the geometric mean of that time and the time on the line. If borrow finds no time
 // and NCCL uses different protocols for `first` and `last`, the estimate comes from sizes with the same protocol
-// (extend). All-to-alls never use extend, because the model of protocols is of rings. An estimate is never below the
+// (extend). All-to-alls never use extend, because protocols are modelled for rings only. An estimate is never below the
 // smaller or above the larger of the times at `first` and `last`.
 static double estimate(const struct hardware_config *hardware, const struct series *series, int first, int last,
                        int size)

@@ -58,11 +58,11 @@ static int conditions(const struct software_config *software, const struct plan 
 
 enum amount {
     ONE,
-    MERGED_ELEMENTS,    // elements of Q, times the number of parts of the keys (less one in the forward pass)
+    MERGED_ELEMENTS,    // elements of merged outputs: Q's, times the parts of the keys (less one forward)
     ATTENTION_BYTES,    // bytes to cast Q, K and V in the forward pass, dO in the backward pass
     // number of casts of a head GEMM: of its input or logit gradient, and once per step also of its weight
     HEAD_CASTS,
-    HEAD_BYTES,          // bytes that these casts read and write
+    HEAD_BYTES,          // bytes that the casts of a head GEMM read and write
     EXPERT_GAPS,         // seconds of host work between experts; grouped GEMMs count as one expert, except in FP8
     EXPERT_ELEMENTS,     // elements of the rows that a rank's experts compute, after the all-gather over etp
     COPIED_ELEMENTS,     // elements that are sorted by expert and concatenated again, if a rank has several experts
@@ -193,7 +193,7 @@ static double attention_bytes(const struct software_config *software, const stru
 static double adapter_elements(const struct plan *plan, const struct op *op, const double copies[4])
 {
     const struct gemm_shape *shape = &op->shape.gemm;
-    // the output has the rank as a dimension
+    // the output has the adapter's rank as a dimension
     bool    is_down   = shape->n == plan->model.adapters.rank;
     bool    is_back   = op->tag.phase == PHASE_BACKWARD;
     bool    is_summed = op->tag.part == PART_PROJECTION || op->tag.part == PART_FC2;

@@ -18,8 +18,8 @@ static void add_stalls(struct waterfall *waterfall, const struct machine *machin
     }
 }
 
-// Returns the dependency (index of a task) that pipeline.c added to the task and that the op does not have; -1: none.
-// pipeline.c adds at most one.
+// Returns the index of the task that this task waits for only in the modelled framework, which blocks compute during
+// all-to-alls; -1: none. pipeline.c adds at most one such wait to those of the op in the plan.
 static int32_t find_held(const struct task *task, const struct op *op)
 {
     for (int w = 0; w < task->wait_count; w++) {

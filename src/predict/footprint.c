@@ -39,8 +39,8 @@ const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS)
                                               JSON_FIELD(footprint, JSON_FIELD_INTEGER, "device", device),
                                               JSON_END};
 
-// A walk over the ops of a plan. change: bytes by which the live memory of a footprint part changes at each op. Only
-// the parts in passing[] vary during the step and have changes.
+// A walk over the ops of a plan. change: bytes by which the live memory of a part of the footprint, such as
+// activations, changes at each op. Only the parts in passing[] vary during the step.
 struct walk {
     const struct plan            *plan;
     const struct software_config *software;
@@ -347,8 +347,8 @@ static void add_units(struct footprint *footprint, const struct walk *walk)
 }
 
 // Live bytes during the forward pass of one layer: peak (maximum) and at its end (left). excess: peak minus end,
-// maximum over the layers. The allocator keeps the segments that a layer frees again, but they are too small for the
-// logits.
+// maximum over the layers. The allocator keeps the segments that a layer has freed, but the logits do not fit into
+// them.
 struct run {
     int64_t layer, maximum, left, excess;
 };

@@ -154,9 +154,9 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
     task->seconds += cost->launch_alone;
 }
 
-// Two interleaved microbatches alternate in runs: consecutive compute ops of one microbatch. If the framework waits for
-// its all-to-alls, it issues the all-to-alls of a run together. The first of them therefore waits for all compute ops
-// that precede the last of them. Meanwhile the other microbatch computes. The microbatch of the run resumes compute
+// With overlap_microbatches, two microbatches compute alternately. A run is a sequence of compute ops of one
+// microbatch. A framework that waits for its all-to-alls issues those of a run together: the first waits for all
+// compute ops that precede the last. Meanwhile the other microbatch computes. The microbatch of the run resumes compute
 // after its last all-to-all.
 struct run {
     int32_t microbatch, last;    // last: index of the latest compute op of the run

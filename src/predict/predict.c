@@ -16,7 +16,7 @@ static status unknown(const char *name)
                 name);
 }
 
-// No installed profile has a peak of FP32, so none is suggested for it.
+// Suggests another --gpu, except for FP32: no installed profile has an FP32 peak.
 static status unknown_peak(const struct hardware_config *hardware, enum rate rate)
 {
     char        key[32];

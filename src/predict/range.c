@@ -65,8 +65,8 @@ static status probe_open(struct probe *probe, const struct plan_request *request
     return result;
 }
 
-// Predicts the step time with the present values. Stragglers and the overhead of a step are no times of a microbatch:
-// they are left out of the short steps and added to the whole step.
+// Predicts the step time with the current values. The wait for the slowest replica and the overhead per step do not
+// grow linearly with the microbatches, so they are left out of the short steps and added to the whole step.
 static status predict_step(struct probe *probe, double *seconds)
 {
     double parts[STEPS] = {0.0};

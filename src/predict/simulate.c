@@ -13,7 +13,7 @@
 
 enum { NONE = -1, STREAM_ENDED = INT32_MAX };
 
-// The next or running task of one stream of an actor. Its index in the array is actor * STREAM_COUNT + stream.
+// The next or running task of a stream. Stream heads are numbered as actor * STREAM_COUNT + stream.
 struct stream_head {
     int32_t task;           // STREAM_ENDED: the stream is done
     int32_t participant;    // stream head of the next participant of the same communication op; NONE: no further one
@@ -27,8 +27,8 @@ struct stream_head {
 };
 
 struct arrivals {
-    // first: stream head of the latest participant to arrive, which is the first in the list that
-    // stream_head.participant links; arrived: number of participants that have arrived
+    // first: stream head of the participant that arrived last; stream_head.participant links it to the one that arrived
+    // before it. arrived: number of participants that have arrived
     int32_t first, arrived;
     double  seconds;    // maximum duration over the participants that have arrived
 };

@@ -9,7 +9,7 @@
 #include "gswbench/plan_build.h"
 #include "internal.h"
 
-// Seconds in a lower bound of a stage's time that includes the slowdown of compute by overlapping communication.
+// Kinds of seconds in a lower bound of a stage's time with the slowdown of compute by overlapping communication.
 // COMPUTED: compute. IDLE: waits for communication that starts only after the previous compute op. TAKEN: compute time
 // that is lost because communication uses SMs. BUSY + stream: communication on this stream.
 //
@@ -43,8 +43,8 @@ static void add_communication(struct loads *loads, int32_t index, double sign)
     loads->largest[task->stream] = fmax(loads->largest[task->stream], share_of(loads, task));
 }
 
-// Returns a communication op between two compute ops, or -1: op `index` waits for it, and it waits for op `before`. The
-// compute stream is idle while this communication op runs.
+// Returns the communication op that op `index` waits for and that itself waits for op `before`, or -1. The compute
+// stream is idle while this communication op runs.
 static int32_t find_idle(const struct loads *loads, int32_t index, int32_t before)
 {
     const struct op *op = &loads->plan->ops[index];
@@ -79,8 +79,8 @@ static void add_all(struct loads *loads)
     }
 }
 
-// Sums a kind of seconds over the plan's microbatches and `more` additional microbatches. An additional one costs the
-// same as the cheapest microbatch of the plan between the first and the last.
+// Sums the seconds of one kind over the plan's microbatches and `more` additional microbatches. An additional
+// microbatch costs the same as the cheapest one of the plan between the first and the last.
 static double sum_up(const struct loads *loads, int kind, int64_t more)
 {
     int64_t microbatches = loads->plan->train.accumulation;
@@ -118,8 +118,8 @@ static double loaded_seconds(const struct plan *plan, const struct task *tasks, 
 }
 
 // A walk over a stage's compute stream in order, from the arrival of its first microbatch. Each op that waits for
-// another stage begins a segment: results of earlier segments count as ready in it. If the step has more microbatches
-// than the plan, each microbatch and chunk also begins a segment.
+// another stage begins a segment. To keep the time a lower bound, an op waits only for ops of its own segment. If the
+// step has more microbatches than the plan, each microbatch and chunk also begins a segment.
 struct walk {
     const struct plan *plan;
     const struct task *tasks;

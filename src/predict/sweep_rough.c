@@ -82,8 +82,8 @@ static status look_at_actions(struct glance *glance, const struct plan_request *
     return result;
 }
 
-// Sets the minimum over the microbatches of the compute seconds of the head (layer -1) and the MTP modules. As in
-// sweep_bound.c, all ops of MTP modules count as part of the backward pass.
+// Sets head[pass] to the compute seconds of the head (layer -1) and the MTP modules in one microbatch, the minimum over
+// the microbatches. As in sweep_bound.c, all ops of MTP modules count as part of the backward pass.
 static void time_head(double head[SCHEDULE_PASSES], const struct plan *plan, const struct machine *machine)
 {
     double seconds[SCHEDULE_PASSES][MICROBATCHES] = {{0.0}};
