@@ -11,8 +11,8 @@ void weights_declare(struct builder *builder);
 // Returns the number of parts into which the forward pass of a block, and its backward pass, is divided. Every part
 // except the last ends at an expert all-to-all.
 int block_parts(const struct builder *builder, int64_t place);
-// Appends one part of a block's forward pass. The last part returns the residual stream, or the normalised stream if
-// the block ends in a loss.
+// Appends one part of a block's forward pass. The last part returns the residual stream or, if the block ends in a
+// loss, the normalised input of the output layer.
 struct residual_stream block_forward(struct builder *builder, int64_t place, struct residual_stream in, int part);
 // Appends one part of a block's backward pass. gradient: result of the previous part. The last part returns the
 // gradient of the block's input. Gradients of experts are reduced as soon as they are complete, to overlap with the

@@ -288,7 +288,7 @@ static status check_saved(const struct model_config *model, const struct train_c
     struct layer_pattern pattern;
     status               read = pattern_read(&pattern, model), errors = OK;
     for (size_t i = 0; i < sizeof(owned) / sizeof(owned[0]) && !failed(&read); i++) {
-        // An invalid pattern ends this loop at once, because layers_check reports it.
+        // This loop is skipped if the pattern is invalid, which layers_check reports.
         status_add_if(
             &errors, owned[i].is_named && train->recompute == owned[i].policy && !is_used(&pattern, owned[i].kind),
             "[train] recompute_%s has %s, but no layer of [model] pattern = %s has %s: remove %s, or %s",

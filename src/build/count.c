@@ -20,8 +20,8 @@ static void add(struct layer_count *sum, const struct model_config *model, const
     sum->adapters += layers * count.adapters;
 }
 
-// Returns the counts of the whole model. MTP modules that share weights count as one. The counts are zero if the layer
-// pattern is invalid, which layers_check reports.
+// Counts the parameters and FLOPs of the whole model. MTP modules that share weights count as one. All counts are zero
+// if the layer pattern is invalid, which layers_check reports.
 static struct layer_count sum_of(const struct model_config *model)
 {
     struct layer_count   sum = {.parameters = 0};
@@ -44,7 +44,7 @@ static struct layer_count sum_of(const struct model_config *model)
     return sum;
 }
 
-// Returns the counts of the whole model with every MTP module: modules that share weights each multiply by them.
+// Counts the whole model with every MTP module. Modules that share weights count each, because each multiplies by them.
 static struct layer_count work_of(const struct model_config *model)
 {
     struct model_config unshared = *model;

@@ -37,8 +37,8 @@ static int64_t local_elements(const struct update *update)
     return update->matrix.local_rows * update->matrix.local_columns;
 }
 
-// Returns this rank's part of the matrix in `tensor`, or -1 if `tensor` is -1. The tensor holds the elements of the
-// matrix's FSDP unit from element `start` on.
+// Returns the elements of `tensor` that belong to this rank's part of the matrix, or -1 if `tensor` is -1. The tensor
+// holds elements of the matrix's FSDP unit, from element `start` on.
 static int32_t part_of(const struct update *update, const char *name, int32_t tensor, int64_t start)
 {
     return tensor < 0 ? -1

@@ -181,9 +181,9 @@ struct plan_request plan_shorten(const struct plan_request *request, int64_t mic
     return shorter;
 }
 
-// Returns 3 (f + d). f is the number of microbatches that fill the pipeline: one per stage, or two if microbatches
-// overlap in pairs. d is the number of microbatches with deferred head gradients, rounded up to a multiple of the
-// stages.
+// Returns 3 (f + d). Predictions extrapolate long steps from this number of microbatches and two thirds of it. f is the
+// number that fills the pipeline: one per stage, or two if microbatches overlap in pairs. d is the number with deferred
+// head gradients, rounded up to a multiple of the stages.
 int64_t plan_enough_microbatches(const struct plan_request *request)
 {
     int64_t stages = request->mesh.size[AXIS_PP], deferred = request->parallel.deferred_head_gradients;

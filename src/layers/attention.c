@@ -191,7 +191,7 @@ static void append_rope(struct sublayer *sublayer)
 // Attention sinks are separate ops after attention. They rescale the output and increase the log-sum-exp. The backward
 // pass of attention uses only these two results of the forward pass, so sinks do not change it.
 
-// With cp, a rank has HALVES chunks of each sequence. The op treats each chunk as a sequence of the batch.
+// With cp, a rank has two chunks of each sequence. The op treats each chunk as a sequence of the batch.
 static struct op sink_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
 {
     const struct builder *builder = sublayer->builder;

@@ -12,8 +12,8 @@ enum {
     VALUE_KV,    // [tokens, kv_heads (key_dim + value_dim)]: keys, then values, after RoPE; with Ulysses: all
                  // positions and a part of the heads
     VALUE_O,     // attention output [tokens, heads, value_dim]
-    // Log-sum-exp [batch, heads, sequence]. With all-gathered or ring cp [chunks on this rank, heads, sequence /
-    // HALVES]; with Ulysses: all positions and a part of the heads.
+    // Log-sum-exp of attention [batch, heads, sequence on this rank]. With all-gathered or ring cp [chunks on this
+    // rank, heads, chunk length]; with Ulysses: all positions and a part of the heads.
     VALUE_LSE,
     VALUE_HEADS_O,    // Ulysses: attention output for all positions and a part of the heads
     VALUE_ATTENTION_END,
@@ -50,4 +50,4 @@ void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int
 // queries, 2 for keys and values).
 bool    context_exchanges(const struct builder *builder);
 int32_t context_to_heads(struct builder *builder, const char *role, int32_t in, int64_t pieces);
-int64_t context_runs(const struct builder *builder);    // number of sequence chunks on this rank, HALVES per sequence
+int64_t context_runs(const struct builder *builder);    // number of sequence chunks on this rank, two per sequence

@@ -17,7 +17,7 @@ void    embedding_gradient(struct builder *builder, int32_t tokens, int32_t grad
 
 // Multi-token prediction (MTP): an MTP module of depth d predicts the token d positions after the next one.
 
-// Returns the MTP depth of the layer in assembly.tag. It is 0 for the model's own head.
+// Returns the MTP depth of the current layer (assembly.tag). It is 0 for the model's own head.
 int64_t prediction_depth(const struct builder *builder);
-// Returns the tensor of target tokens of this MTP depth for the microbatch in assembly.tag.
+// Returns the tensor of target tokens of this MTP depth for the current microbatch (assembly.tag).
 int32_t prediction_targets(const struct builder *builder, int64_t depth);

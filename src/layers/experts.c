@@ -21,7 +21,7 @@
 // Random stream of an expert's biases. They start at zero, so this stream is never drawn from.
 enum { NOT_DRAWN = 3 };
 
-// Names of exported tensors, each with the random stream of its initial values. DeepSeek-V3 has the names of Qwen3.
+// Names of exported tensors, each with the random stream of its initial values. DeepSeek-V3 uses the names of Qwen3.
 struct experts_names {
     struct exported  router, router_bias;
     struct mlp_names expert;
@@ -53,8 +53,8 @@ static int64_t linears_before_projections(const struct model_config *model)
     return MLP_LINEARS * (model->experts + (model->shared_ffn > 0));
 }
 
-// Returns the counts of one sublayer. `multiplied` leaves out the router's GEMM, because the FLOP conventions full and
-// causal do not count it. `linears` counts the linears that can run in FP8, and includes all ranks' experts.
+// Counts one sublayer's parameters and FLOPs. `multiplied` leaves out the router's GEMM, as the FLOP conventions full
+// and causal do. `linears` counts the linears that can run in FP8, and includes all ranks' experts.
 static struct layer_count experts_count(const struct model_config *model)
 {
     int64_t width = model_expert_hidden(model), ffn = model_expert_ffn(model);

@@ -13,7 +13,7 @@ enum {
     WEIGHT_UP,    // WEIGHT_DOWN, WEIGHT_UP: projections to and from expert_hidden; -1: none
 };
 enum {
-    // Router logits [rows, experts]. With capacity_scope = sequence, also rows of ranks that have the same sequences.
+    // Router logits [rows, experts]; with capacity_scope = sequence, also of the other ranks' rows of these sequences.
     VALUE_LOGITS = VALUE_OWN,
     VALUE_CHOICES,    // VALUE_CHOICES to VALUE_COUNTS: outputs of the routing op, OP_ROUTE_FORWARD
     VALUE_SLOTS,
@@ -27,7 +27,7 @@ enum {
     VALUE_S,
     VALUE_EXPERT_OUT,      // expert outputs [slots, width of experts], after the all-to-all back to the tokens' ranks
     VALUE_TOKEN_COUNTS,    // dropless: number of tokens that this rank sends to each expert
-    VALUE_RECEIVED,        // dropless: tokens that each local expert receives per rank; -1: only one such rank
+    VALUE_RECEIVED,        // dropless: tokens that each local expert receives per rank; -1: without expert parallelism
     VALUE_SHARED_FC1,      // output of fc1 of the shared experts
     VALUE_SHARED_S,
     VALUE_DOWN,              // tokens projected to expert_hidden; unused without projections

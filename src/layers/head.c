@@ -12,8 +12,8 @@ enum {
 
 static const struct exported exported = {"lm_head.weight", 3};
 
-// Returns the counts of the head. If the head is tied, the parameters of its table count in the embedding, but the GEMM
-// with the table counts here.
+// Counts the parameters and FLOPs of the head. If the head is tied, its table counts as parameters of the embedding,
+// but the GEMM with the table counts here.
 static struct layer_count count(const struct model_config *model)
 {
     int64_t table = model->vocab * model->hidden, own = model->tied ? 0 : table;
@@ -30,7 +30,7 @@ static void declare(struct declarations *declarations, int32_t *weights)
     }
 }
 
-// Returns the counts of an MTP module's head, which uses the table of the model's head.
+// Counts the parameters and FLOPs of an MTP module's head, which uses the table of the model's head.
 static struct layer_count count_prediction(const struct model_config *model)
 {
     return (struct layer_count){.multiplied = model->vocab * model->hidden};
@@ -165,7 +165,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     } else {
         linear_weight_gradient(builder, "head weight gradient", values[VALUE_LOGITS], values[VALUE_IN], table);
     }
-    if (gradient >= 0) {    // from the MTP modules, which also read the normalised stream
+    if (gradient >= 0) {    // from the MTP modules, which also read the output of the final norm
         assembly_cast(&builder->assembly, "prediction gradient sum", gradient, dn, true);
     }
     return dn;

@@ -105,7 +105,7 @@ static status choose_owners_over_cp(struct mesh *mesh, int64_t ep)
 }
 
 // Chooses the axes of the expert-parallel group. With etp = 1, experts are not sharded over tp, and ep takes the ranks
-// of tp first, then of cp, then of fsdp or dp, as in frameworks with this feature.
+// of tp first, then of cp, then of fsdp or dp, as in Megatron-LM.
 static status choose_owners(struct mesh *mesh, const struct parallel_config *config)
 {
     int64_t tp = mesh->size[AXIS_TP], cp = mesh->size[AXIS_CP], ep = mesh_asked(config, AXIS_EP);

@@ -30,8 +30,8 @@ static uint32_t kind_bit(int kind)
     return 1u << (kind - OP_COMPUTE_COUNT);
 }
 
-// Returns the bytes per channel of a ring, averaged over the ranks. A rank receives from one neighbour and sends to
-// another. One rank per node, a fraction nodes / members of the ranks, sends to another node and needs a send buffer.
+// Returns the bytes of memory of a ring per channel, a mean over the ranks. A rank receives from one neighbour and
+// sends to another. One rank per node, so nodes / members of the ranks, sends to another node and needs a send buffer.
 static double ring_bytes(const struct plan_connection *connection)
 {
     double crossings = connection->nodes > 1 ? (double)connection->nodes / (double)connection->members : 0.0;
@@ -166,10 +166,10 @@ static uint64_t mix(uint64_t hash, int64_t value)
     return mixed ^ mixed >> 29;
 }
 
-// Returns the offset of an operand that other members of the group access in this rank's memory: all members need the
-// same offset. Returns -1 for an operand that only its own rank accesses (input of a gather or rotation, output of a
-// reduce-scatter). For the output of a rotation, returns the offset of the whole tensor: members may receive different
-// parts of it, because the op states their distance (ahead).
+// Returns the offset of an operand that other members access in this rank's symmetric memory, where all members need
+// the same offset. Returns -1 for an operand that only its own rank accesses (input of a gather or rotation, output of
+// a reduce-scatter). For the output of a rotation, returns the offset of the whole tensor: members may receive
+// different parts of it, because the op states their distance (ahead).
 static int64_t met_offset(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor *tensor = &plan->tensors[op->operand[slot]];
@@ -192,7 +192,7 @@ uint64_t plan_communication_layout(const struct plan *plan, int stream, int32_t 
             const struct tensor *tensor = op->operand[slot] >= 0 ? &plan->tensors[op->operand[slot]] : NULL;
             bool                 is_in  = tensor != NULL && tensor->storage == storage;
             is_used |= is_in;
-            if (is_in && tensor->is_packed) {    // packed rows start at an offset that differs between members
+            if (is_in && tensor->is_packed) {    // offsets of packed rows differ per rank: no common layout
                 hash = mix(hash, plan->rank);
             }
             hash = mix(hash, is_in ? met_offset(plan, op, slot) : -1);

@@ -31,7 +31,7 @@ struct op plan_op_of_rows(const struct plan *plan, const struct op *op, int64_t 
     if (op_is_communication((enum op_kind)op->kind)) {
         of_rows.shape.communication.elements = rows * plan_row_elements(plan, op->operand[COMMUNICATION_IN]);
     } else if (op->kind == OP_GEMM) {
-        bool is_depth = plan->tensors[op->operand[GEMM_C]].row_count == 0;    // in a weight gradient, rows are k
+        bool is_depth = plan->tensors[op->operand[GEMM_C]].row_count == 0;    // weight gradient: the rows are k
         *(is_depth ? &of_rows.shape.gemm.k : &of_rows.shape.gemm.m) = rows;
     } else if (op->kind == OP_QUANTIZE) {
         of_rows.shape.quantize.rows = rows;

@@ -26,7 +26,7 @@ static bool is_low_precision(const struct builder *builder, const struct gemm *g
            (!makes_weight_gradient || builder->plan->precision.has_low_precision_weight_gradients);
 }
 
-// Sets an operand of a GEMM to the FP8 or FP4 copy of a tensor. Devices read such operands along k: A as is and B
+// Sets an operand of a GEMM to the FP8 or FP4 copy of a tensor. GPUs read FP8 and FP4 operands along k: A as is and B
 // transposed. For a GEMM that needs the other orientation, the operand is a transposed copy.
 static void read_copy(struct builder *builder, struct op *op, int slot, int32_t weight, struct factor factor)
 {

@@ -70,8 +70,8 @@ static bool next_matrix(struct matrices *matrices, struct muon_matrix *matrix)
     return false;
 }
 
-// Assigns matrices to replicas as owners, with about equal FLOPs. Then rotates the numbers of the replicas, so that
-// replica 0 has the most FLOPs: no replica takes longer than the plan of the first.
+// Assigns each matrix to an owner replica, with about equal FLOPs per replica. Then rotates the owners' numbers so that
+// replica 0 has the most FLOPs, because predictions use the plan of replica 0 for all replicas.
 static void assign(struct builder *builder, bool is_experts)
 {
     const struct plan *plan     = builder->plan;

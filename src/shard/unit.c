@@ -208,7 +208,7 @@ static void gather(struct builder *builder, int32_t unit)
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
 {
     int32_t each = builder->plan->precision.has_low_precision_weights + model_is_frozen(&builder->plan->model) +
-                   muon_is_used(builder->plan) + 1;    // units of a layer; its experts count as a layer
+                   muon_is_used(builder->plan) + 1;    // FSDP units per layer; a layer's experts count as another layer
     int32_t ahead = direction == 0 ? 0 : (int32_t)builder->prefetch * each;
     for (int32_t i = 0; i <= ahead; i++) {
         int32_t next = unit + i * direction;
@@ -291,7 +291,7 @@ void unit_resume_gradients(struct builder *builder, const struct delayed *begun)
 {
     const struct plan_unit *unit                = &builder->plan->units[begun->unit];
     builder->states[begun->unit].whole_gradient = begun->whole;
-    for (int32_t i = 0; i < unit->weight_count; i++) {    // unit_point_gradients has made consecutive tensors
+    for (int32_t i = 0; i < unit->weight_count; i++) {    // their tensors have consecutive indices
         builder->plan->weights[unit->first_weight + i].gradient = begun->first_part + i;
     }
 }
