@@ -2,7 +2,7 @@
 // Opens the step's communicators, and runs each distinct communication op once, in the same order on all ranks.
 //
 // NCCL connects two ranks only when an algorithm first needs the connection. Connecting takes device memory and blocks
-// the host. So each distinct op runs once before the step's memory is allocated, when no other device work could wait
+// the host. So each distinct op runs once before the step's memory is allocated, while no other device work can wait
 // for the op.
 #include "internal.h"
 
@@ -152,7 +152,7 @@ static void use_parts(const struct step *step, struct seat seat, const struct op
     free(equal);
 }
 
-// Runs each distinct op of a communicator (is_chosen) once. Skips sends and receives, because opening the group has
+// Runs each op of a communicator that is_chosen marks once. Skips sends and receives, because opening the group has
 // already connected their peers.
 static void use_seat(const struct step *step, struct seat seat, const bool *is_chosen, void *const scratch[2])
 {
@@ -209,7 +209,7 @@ void groups_open(struct step *step)
     }
     open_all(step, seats, count);
     if (step->comm->ops->is_enqueued && count > 0) {
-        // These buffers fit in memory: they are no larger than the plan's operands, and the plan fits.
+        // The scratch buffers fit in memory: they are no larger than the plan's operands, and the plan fits.
         int64_t bytes[2]   = {max_bytes(step->plan, COMMUNICATION_IN), max_bytes(step->plan, COMMUNICATION_OUT)};
         void   *scratch[2] = {backend_allocate(backend, bytes[0]), backend_allocate(backend, bytes[1])};
         use_all(step, seats, count, scratch);

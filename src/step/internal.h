@@ -97,7 +97,7 @@ struct streams {
     struct step_progress          unseen;
     struct op_observer            observers[OBSERVER_COUNT];    // [observer_count], sorted by place
     int                           observer_count;
-    struct op_time               *carried;          // [ops]: receives the host times of staged ops; NULL: off
+    struct op_time               *carried;          // [ops]: receives times of ops staged in host memory; NULL: off
     struct stalls                *stalls;           // stall timers of the device's compute stream; NULL: off
     int                           rank, threads;    // threads: number of started threads
     pthread_mutex_t               mutex;
@@ -197,20 +197,20 @@ struct step {
     struct injection    injection;
     struct step_watch   watch;
 
-    // These are used on a device only. is_issued: one thread issues all ops. begin and end: events around the latest
-    // step.
+    // The following fields are used on a device only. is_issued: one thread issues all ops. begin and end: events
+    // around the latest step.
     bool         is_issued, is_captured;
     struct issue issue;
     void        *begin, *end;
 };
 
-// Opens the step's communicators (groups.c). If they enqueue ops on a device, as NCCL does, also runs each distinct op
-// once. Collective.
+// Opens the step's communicators (groups.c). If they enqueue ops on a device, as NCCL does, also runs each distinct
+// communication op once. Collective.
 void groups_open(struct step *step);
 void groups_close(struct step *step);
 
-// Registers storages that the communicator allocated, and runs each distinct op again in them. With registered memory a
-// library may choose other algorithms, which need other connections. Collective.
+// Registers storages that the communicator allocated, and runs each distinct communication op again in them. With
+// registered memory a library may choose other algorithms, which need other connections. Collective.
 void groups_share(struct step *step);
 
 // Marks the first communication op of each kind, size, format, peer and channel per group and stream. All members of a
@@ -259,9 +259,9 @@ void row_counts_clear(const struct streams *streams, const struct known_rows *no
 // backend chooses kernels that also run with that alignment.
 void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
-// These functions measure how long a device's compute stream waits for other streams (trace.c). The compute time of a
-// step excludes these waits. stalls_begin and stalls_end enclose the waits of an op. stalls_finish follows the last
-// compute op, before the streams join.
+// The stalls functions measure how long a device's compute stream waits for other streams (trace.c). The compute time
+// of a step excludes these waits. stalls_begin and stalls_end enclose the waits of an op. stalls_finish follows the
+// last compute op, before the streams join.
 void stalls_close(const struct streams *streams, struct stalls *stalls);
 void stalls_begin(const struct streams *streams, const struct queued_op *queued);
 void stalls_end(const struct streams *streams, const struct queued_op *queued);

@@ -73,7 +73,7 @@ static void stop(struct step *step, void *state)
     }
 }
 
-// These hooks exclude an op's waits for other streams from its time.
+// The hooks of a trace exclude an op's waits for other streams from the op's time.
 static const struct op_hooks trace_hooks = {
     .before_step = start, .before = begin_op, .after = end_op, .after_step = stop};
 
