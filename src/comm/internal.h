@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The communicators share these: how buffers are divided, the order of reductions, and which streams share a
-// communicator.
+// Declares functions that the communicators share: division of buffers, reductions in a fixed order, and which streams
+// share a communicator.
 #pragma once
 
 #include <stdint.h>

@@ -204,7 +204,7 @@ static struct {
     struct cupti                cupti;
     struct CUpti_Subscriber_st *subscriber;
     status                      failure;    // first failure
-    int                         buffers;    // number of allocated buffers, wherever they are
+    int                         buffers;    // number of allocated buffers: filled, spare, or held by CUPTI
     struct activity_notes       notes;
     struct activity_buffers     spare;    // buffers of earlier steps, reused so that a step allocates nothing
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER};

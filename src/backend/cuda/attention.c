@@ -374,7 +374,7 @@ static bool is_listed(const char *list, const char *item)
 {
     const char *found = strstr(list, item);
     while (found != NULL && found[strlen(item)] != ',' &&
-           found[strlen(item)] != '\0') {    // "forward 2" in "forward 21"
+           found[strlen(item)] != '\0') {    // skips "forward 21" if item is "forward 2"
         found = strstr(found + 1, item);
     }
     return found != NULL;

@@ -7,8 +7,7 @@
 #include "gswbench/gemm.h"
 #include "internal.h"
 
-// GEMM_SIZES: slots of the hash table `sizes`, for GEMMs with a number of rows that is known only during the step; a
-// power of two.
+// GEMM_SIZES: slots of the hash table `sizes`, for GEMMs with a number of rows that is known only during the step.
 enum { GEMM_WORKSPACE_BYTES = 32 << 20, GEMM_SIZES = 4096 };
 
 struct gemm {
@@ -40,11 +39,11 @@ void gemms_close(struct cuda *cuda);
 struct gemm_operands {
     const void  *a, *b;
     const float *inverse_scale_a, *inverse_scale_b;
-    const float *tensor_scale_a, *tensor_scale_b;    // FP4 only; NULL, as in timings of candidates: 1
+    const float *tensor_scale_a, *tensor_scale_b;    // FP4 only; NULL: 1, as in timings of candidates
     void        *c;
     const void  *addend;         // matrix to add instead of C; NULL: C
     float        scale, keep;    // alpha, and beta: factor of C or the addend
-    const void  *bias;           // NULL: no bias, or candidates are timed, with the workspace as bias
+    const void  *bias;           // NULL: no bias, or in timings of candidates, the workspace serves as bias
 };
 
 // Enqueues the GEMM with this algorithm (gemm.c). C is input and output, unless there is an addend.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ops of the cuda backend share its state and error checks. device/internal.h has the part that does not call CUDA.
+// Declares the cuda backend's state and error checks. device/internal.h has the part of the state that needs no CUDA.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -33,8 +33,8 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
 }
 
 // Returns whether cuBLASLt supports the combination of scalings. 1 x 128 combines with 1 x 128 and 128 x 128, but 128 x
-// 128 does not combine with itself. MX combines only with MX, and NVFP4 only with NVFP4. None of these allows fast
-// accumulation.
+// 128 does not combine with itself. MX combines only with MX, and NVFP4 only with NVFP4. None of these scalings allows
+// fast accumulation.
 static bool has_scaling(const struct gemm_key *key)
 {
     int32_t a = key->shape.scaling_a, b = key->shape.scaling_b;

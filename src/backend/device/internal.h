@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ops with built-in kernels share this: the state of the device and launch checks. This folder does not call CUDA
-// directly, so that another backend with streams can use it.
+// Declares the state of the device and the launch checks that ops with built-in kernels use. This folder does not call
+// CUDA directly, so that another backend with streams can use it.
 #pragma once
 
 #include "gswbench/backend.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches the kernels of MoE (routing, dispatch, combine) and of the embedding. All of these move rows by index.
+// Launches the kernels of MoE (routing, dispatch, combine) and of the embedding. All these kernels move rows by index.
 #include "gswbench/fatal.h"
 #include "gswbench/status.h"
 #include "internal.h"

@@ -42,9 +42,9 @@ static int64_t mapped_bytes(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-// The following check runs before libraries are loaded. A shared library must not have a .preinit_array. gswbench_core
-// is a shared library (gswbench_core_EXPORTS) only in packed programs, which have their own OpenBLAS and do not need
-// the check.
+// The following check runs before libraries are loaded, from .preinit_array, which a shared library must not have.
+// gswbench_core is a shared library (gswbench_core_EXPORTS) only in packed programs, which contain their own OpenBLAS
+// and do not need the check.
 #if !defined(GSWBENCH_SANITIZED) && !defined(gswbench_core_EXPORTS)
 enum { LOADING_BYTES = BUFFER_BYTES + (32 << 20) };
 

@@ -54,8 +54,8 @@ int64_t host_packed_floats(void)
     return BLOCK_FLOATS + (PACKED_ROWS + BLOCK_COLUMNS) / SIDE * PANEL_WORDS;
 }
 
-// Returns a vector of the numbers 0 to 15. Does not load them from a local array, because gcc 14 assumes that it is
-// aligned to 64 bytes. With sanitizers it is not.
+// Returns a vector of the numbers 0 to 15. Does not load them from a local array: gcc 14 assumes that such an array is
+// aligned to 64 bytes, but with sanitizers it is not.
 static inline __m512i number_words(void)
 {
     return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

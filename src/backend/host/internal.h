@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ops of the host backend share these: state, loops over rows, scratch, and access to rows as fp32.
+// Declares the host backend's state, and helpers for its ops: loops over rows, scratch, and access to rows as fp32.
 #pragma once
 
 #include "gswbench/backend.h"
@@ -45,7 +45,7 @@ int64_t host_scratch_bytes(struct backend *backend, const struct op *op);
 // Functions for host_op.count and host_op.shared that several ops use.
 int64_t host_count_rows(const struct op *op);
 int64_t host_count_tokens(const struct op *op);    // batch * sequence of shape.attention
-int64_t host_part_floats(const struct op *op);     // HOST_PARTS results in fp32 or double
+int64_t host_part_floats(const struct op *op);     // space for HOST_PARTS fp32 or double results
 
 // Runs body for indices 0 .. count - 1, divided among the threads of the rank.
 void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], host_body *body,

@@ -6,7 +6,7 @@
 
 struct pool;
 
-// Executes indices first .. last - 1 of a loop on thread 0 .. threads - 1.
+// Executes indices first .. last - 1 of a loop on one thread. thread: number of this thread in the pool, from 0.
 typedef void pool_body(void *context, int64_t first, int64_t last, int thread);
 
 // Opens a pool. threads includes the thread that calls pool_run; 0 or less: one for each core that the process may use.

@@ -19,7 +19,7 @@ const char *processor_feature_name(enum processor_feature feature)
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-// Returns the register sets that the Linux kernel saves on a context switch: bits 1 and 2 are AVX, bits 5 to 7 AVX-512.
+// Returns the register sets that Linux saves on a context switch. AVX needs bits 1 and 2, AVX-512 also bits 5 to 7.
 static uint64_t kept_registers(void)
 {
     uint32_t low = 0, high = 0, a, b, c, d;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Lists the instruction sets that the compiler may use for the host backend (-march=native). Columns: name in the
-// compiler's macro (AVX2: __AVX2__), name in /proc/cpuinfo or close to it, then leaf, subleaf, register and bit of
-// cpuid.
+// compiler's macro (AVX2: __AVX2__), name for messages (mostly as in /proc/cpuinfo), then leaf, subleaf, register and
+// bit of cpuid.
 #pragma once
 
 #include <stdint.h>

@@ -15,7 +15,7 @@ struct copy {
     int64_t              rows, columns;
     bool                 is_transposed, transforms, is_square, is_stochastic;
     float                scale;     // per-tensor scale
-    uint64_t             key;       // key of the step's random bytes
+    uint64_t             key;       // key of the step's random bytes for stochastic rounding
     uint64_t             stream;    // random stream of this copy
     const struct buffer *in;
 };

@@ -123,8 +123,8 @@ static const float *counts_of(const struct routing_shape *shape, const struct bu
     return (const float *)counts->data + route_sequence(shape, shape->first + own_row) * shape->experts;
 }
 
-// Choices of every row, [total, top_k]. Each rank computes the choices of the rows of every rank, because ranks share
-// the capacity of an expert.
+// Choices of all rows, [total, top_k]. With capacity_scope = sequence, these include the rows of other ranks, which
+// share the capacity of an expert with this rank.
 struct choices {
     int32_t *experts;
     float   *probabilities;    // probability of the chosen expert; DROPPED if the choice is dropped

@@ -21,7 +21,7 @@ struct head {
     float                     rate, bias, skip;                       // a, bias of dt, D
     float                    *dt, *sum;                               // [chunk]; sum: L
     struct panel              b, c, x, u, scores, state;
-    // The following fields are for the backward pass; slope_x is the gradient of x. Forward, dy holds the output y.
+    // Fields of the backward pass. slope_NAME is the gradient of NAME. In the forward pass, dy holds the output y.
     struct panel slope_state, dy, products, mixed, slope_u, slope_b, slope_c, across, leaving;
     float       *states;           // [chunks, head_dim, state]: states before the chunks
     float       *all_b, *all_c;    // [sequence, state]: gradients of B and C, summed over the heads of the group

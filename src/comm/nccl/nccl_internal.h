@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts of the nccl communicator share these: connections, and the thread that monitors them.
+// Declares connections (NCCL communicators) and their monitoring thread for the files of this folder.
 #pragma once
 
 #include <nccl.h>
@@ -21,8 +21,8 @@ struct nccl_signals {
     X(ncclCommInitRankConfig) X(ncclCommDestroy) X(ncclCommGetAsyncError)                   \
     X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) X(ncclBroadcast)                 \
     X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
-// Functions that are newer than the oldest supported library. Their prototypes are declared here, because some are also
-// newer than the oldest supported header.
+// Functions that are newer than the oldest supported library, with the NCCL version that added them. Their prototypes
+// are declared here, because some are also newer than the oldest supported header.
 #define NCCL_OPTIONAL(X)                                                                                               \
     X(ncclMemAlloc, (void **data, size_t bytes))                                                             /* 2.19 */ \
     X(ncclMemFree, (void *data))                                                                                       \
@@ -88,7 +88,7 @@ struct nccl_links {
     int64_t                 size;
     int                     users;
     struct nccl_connection *send[NCCL_DIRECTIONS], *receive[NCCL_DIRECTIONS];    // index: the sender's direction
-    struct nccl_connection *opened[2 * NCCL_DIRECTIONS];                         // all of them, in order of opening
+    struct nccl_connection *opened[2 * NCCL_DIRECTIONS];                         // all connections, in order of opening
     int                     opened_count;
 };
 
@@ -129,8 +129,8 @@ struct nccl_state {
     struct nccl_watch      watch;
 };
 
-// A thread in nccl_connect.c ends the job if a connection fails or is not opened in time. These functions start and
-// stop it, and add connections.
+// A thread in nccl_connect.c ends the job if a connection fails or is not opened in time. The nccl_watch functions
+// start and stop this thread, and add connections.
 void nccl_watch_open(struct nccl_state *state);
 void nccl_watch_close(struct nccl_state *state);
 void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t index);
