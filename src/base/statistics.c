@@ -284,8 +284,8 @@ static void bracket(struct statistics *statistics, const double *values, const d
         bool           varies   = sums.squares > (double)count * rounding * rounding;
         double         c        = varies ? sums.products / sums.squares : 0;
         correlation             = significant_correlation(c, count);
-        reach = correlation > 0 ? 1 + two_sided_95 * error_of(&sums, count, median, correlation) : 1;    // a factor
-        statistics->error = error_of(&sums, count, median, plausible_correlation(c, count));
+        reach                   = correlation > 0 ? 1 + two_sided_95 * error_of(&sums, count, median, correlation) : 1;
+        statistics->error       = error_of(&sums, count, median, plausible_correlation(c, count));
     }
     statistics->median = median;
     statistics->swing  = count > NEIGHBOURS ? swing_of(values, sorted, count, correlation > 0) : NAN;

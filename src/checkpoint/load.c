@@ -219,7 +219,7 @@ static status read_weight(void *context, const struct weight *weight, float *val
     struct slice_list         list        = slices_of(stored->plan, stored->unit, all);
     struct destination        destination = {.format = FORMAT_F32, .first = all.first, .data = values};
     status                    result      = OK;
-    memset(values, 0, (size_t)all.elements * sizeof(*values));    // zero padding
+    memset(values, 0, (size_t)all.elements * sizeof(*values));    // padding stays zero
     for (int64_t i = 0; i < list.count && !failed(&result); i++) {
         result = catalogue_fill(stored->catalogue, STATE_WEIGHT, &list.items[i], &destination);
     }

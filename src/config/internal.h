@@ -9,7 +9,7 @@
 // section, or an override (--set). If several origins set the same option, the last origin of this list applies.
 enum origin { ORIGIN_FILE, ORIGIN_FIT, ORIGIN_WHEN, ORIGIN_OVERRIDE, ORIGIN_COUNT };
 
-// A [when ...] section.
+// The condition of a [when ...] section, which applies only to jobs with these values.
 struct condition {
     int64_t     ranks;      // 0: any
     int64_t     compute;    // enum compute_precision; -1: any
@@ -58,7 +58,7 @@ void document_free(struct document *document);
 // Returns " (did you mean "x"?)", or "" without a suggestion. The document's arena holds the text.
 const char *document_hint(struct document *document, const char *before, const char *suggestion, const char *after);
 
-// Parse text to assignments (document.c).
+// Parse text into assignments (document.c).
 void document_parse(struct document *document, const char *path, const char *text, size_t bytes);
 void document_override(struct document *document, const char *text);
 
@@ -84,7 +84,7 @@ struct selection {
     bool    skips_overrides, skips_fits;
 };
 
-// Read a request to a document, and convert a document to a config (config.c).
+// Read a request into a document, and convert a document to a config (config.c).
 void document_read(struct document *document, const struct config_request *request, char *path, size_t bytes);
 // Returns the values that select [when ...] sections: as set by the file and the overrides; without a request, by the
 // file alone.

@@ -148,7 +148,7 @@ static void print_markdown(const struct config_section *section, FILE *file)
     for (const struct option *option = section->options; option->key != NULL; option++) {
         char allowed[VALUE_BYTES];
         option_allowed(option, allowed, sizeof(allowed));
-        if (option->type == OPTION_TEXT && option->names != NULL) {    // the page stays valid if names are added
+        if (option->type == OPTION_TEXT && option->names != NULL) {    // so a new name does not change the page
             snprintf(allowed, sizeof(allowed), "one of those that `gswbench options` lists");
         }
         const char *quote = option->fallback[0] == '\0' ? "" : "`";

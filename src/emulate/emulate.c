@@ -142,7 +142,7 @@ void emulate_free(struct emulation *emulation)
     free(emulation->measured);
 }
 
-// Returns the median of sorted times with the same key, and their standard deviation, estimated from the interquartile
+// Returns the median of the sorted times of equal ops, and their standard deviation, estimated from the interquartile
 // range.
 static struct measured_op summarise(const struct measured_op *ops, int64_t count)
 {

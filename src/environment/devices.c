@@ -225,8 +225,8 @@ status environment_find_machine(struct environment_machine *machine)
     if (backend.ops->device_name != NULL) {
         backend.ops->device_name(&backend, machine->device, sizeof(machine->device));
         machine->device_bytes = backend.ops->available_bytes(&backend);
-        // Local ranks are assigned to devices round-robin. So the number of devices is the first local rank with rank
-        // 0's device.
+        // Local ranks are assigned to devices round-robin. So the number of devices is the lowest local rank above 0
+        // that gets the device of local rank 0.
         char first[64], next[64];
         backend_locate("auto", &(struct backend_setup){.local_rank = 0}, first, sizeof(first));
         do {

@@ -45,8 +45,8 @@ struct traffic {
     struct op_time *times;    // [plan.op_count]: start and end of each op in the latest run
 };
 
-// Begins the plan of a step. members: the two ranks of the link. size 0: the rank has no partner. Its plan stays empty,
-// because all ranks must open a step.
+// Begins the plan of a step. members: the two ranks of the link. size 0: the rank has no partner; its plan stays empty,
+// and it opens the step only because all ranks must.
 static void traffic_begin(struct traffic *traffic, const struct flight *flight, const int64_t *members, int64_t size)
 {
     struct plan *plan = &traffic->plan;

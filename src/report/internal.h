@@ -160,7 +160,7 @@ struct chart {
     const struct result *result;
     const char          *title, *unit;
     size_t               offset;            // of the value, a double in struct result_step
-    bool                 marks_outliers;    // draws outliers of the step time as such
+    bool                 marks_outliers;    // marks the steps whose time is an outlier
     double               median, low, high;
 };
 void chart_write(const struct chart *chart, FILE *file);

@@ -375,7 +375,7 @@ static status finish(struct rank *rank)
 static void release(struct rank *rank)
 {
     struct observation unused;
-    if (rank->steps.observed.device != NULL) {    // open only if the run failed
+    if (rank->steps.observed.device != NULL) {    // still open, because the run failed
         observer_close(rank->steps.observed.device, &unused);
     }
     profile_close(&rank->steps);

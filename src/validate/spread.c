@@ -98,7 +98,7 @@ static double find_input_variance(const struct spread *spread, const struct plan
             *is_unknown |= spread->is_unknown[whole];
         }
     }
-    return op->kind == OP_SQUARE_SUM ? 4 * variance : variance;    // squares differ by twice as much
+    return op->kind == OP_SQUARE_SUM ? 4 * variance : variance;    // a square has twice the relative difference
 }
 
 static void propagate(const struct spread *spread, const struct plan *plan, const struct sources *sources,

@@ -137,7 +137,8 @@ static void add_waits(struct event *event, const struct ended *begin, const stru
 // op waits for.
 static void create_events(struct verification *job, struct skeleton *skeleton, const struct plan *plan)
 {
-    struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));    // [op], at its end
+    // ended: [op], the events that have ended when the op ends
+    struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));
     struct ended before[STREAM_COUNT];    // [stream]: events that had ended when the stream's latest event started
     int32_t      last[STREAM_COUNT], *end[STREAM_COUNT];
     memset(&none, 0xff, sizeof(none));

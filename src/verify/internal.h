@@ -29,7 +29,7 @@ struct skeleton_group {
     // The following fields depend on the current classes, so on verification.distinct.
     int64_t *classes;    // [class_count]: classes of the members, ascending, without duplicates
     int32_t  class_count;
-    uint64_t label;    // hash that is equal on all members and differs between groups
+    uint64_t label;    // hash of axes, size and classes, which is equal on all members
 };
 
 struct skeleton {

@@ -87,7 +87,7 @@ static void show_communications(struct shown *shown, const struct plan *plan, bo
                 peer = group->ranks[op->shape.communication.peer];
             } else if (is_part && group->size == 2) {
                 peer = group->ranks[1 - group->index];
-                // the ranks' marks differ, like the marks of a send and its receive
+                // makes the two ranks' marks differ, as the marks of a send and its receive do
                 mark = 2 * mark + (uint32_t)group->index;
             }
         }

@@ -203,9 +203,8 @@ void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct 
     pthread_mutex_lock(&watch->mutex);
     shown->step += (int)phase == shown->phase && phase == WATCH_BETWEEN;
     shown->step += phase == WATCH_STEP && shown->phase != WATCH_STEP;
-    shown->phase = phase;
-    shown->position =
-        2 * shown->step + (phase == WATCH_BETWEEN);    // counts skipped WATCH_STEP phases, too
+    shown->phase    = phase;
+    shown->position = 2 * shown->step + (phase == WATCH_BETWEEN);    // counts skipped WATCH_STEP phases, too
     forget_ops(shown);
     watch->part = plan;
     text_copy(watch->words, sizeof(watch->words), words);
