@@ -36,6 +36,6 @@ if(TARGET gswbench)
     add_custom_target(pages ALL DEPENDS ${pages})
 endif()
 
-# The build tree has the same structure.
+# The build tree has the same structure, so that a program in it finds the configs, too.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/gswbench)
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/configs ${PROJECT_BINARY_DIR}/share/gswbench/configs SYMBOLIC)

@@ -57,7 +57,7 @@ if(GSWBENCH_FUZZ)
 endif()
 if(GSWBENCH_SANITIZE)
     gswbench_compile_options(-fsanitize=${GSWBENCH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-    if(CMAKE_C_COMPILER_ID STREQUAL GNU)    # gcc's manual calls these unreliable with sanitizers; other builds have them
+    if(CMAKE_C_COMPILER_ID STREQUAL GNU)    # gcc: unreliable with sanitizers; other builds have these warnings
         gswbench_compile_options(-Wno-maybe-uninitialized -Wno-format-truncation)
     endif()
     add_link_options(-fsanitize=${GSWBENCH_SANITIZE})

@@ -225,8 +225,8 @@ static struct moments moments_of(const double *values, int64_t count, double med
 
 // Returns the relative standard error of the median of an AR(1) series with coefficient r. Its square is pi / 2 times
 // the variance of the mean. A short sample of a slowly changing series varies less than the series itself. So the
-// variance is also estimated from successive differences, and the larger estimate counts. The error is at most that for
-// a single value.
+// variance is also estimated from successive differences, and the larger estimate counts. The error is at most the
+// standard deviation of a single value.
 static double error_of(const struct moments *sums, int64_t count, double median, double r)
 {
     double n        = (double)count;

@@ -230,8 +230,8 @@ static bool has_auto_axis(const struct parallel_config *axes)
     return axes->tp * axes->cp * axes->fsdp * axes->dp * axes->pp == 0;
 }
 
-// Returns whether a published figure belongs to this selection. It does if the ranks, precision, gpu and variant of its
-// [when ...] section match, or else of the file.
+// Returns whether a published figure belongs to this selection. The selection already matches the figure's [when ...]
+// section. Of precision, gpu and variant, those that the section does not name must have the file's value.
 static bool is_of_row(const struct document *document, const struct config *file, const char *key,
                       struct selection selection)
 {

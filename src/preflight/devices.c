@@ -133,7 +133,8 @@ static void choose_gemms(struct devices *devices, const struct distinct_ops *lis
     devices->gemms = devices->count;
 }
 
-// Adds a copy of 1 MiB per SM, counted on the device with the fewest SMs. This is several times an H100's L2 cache.
+// Adds a copy of 1 MiB per SM, counted on the device with the fewest SMs. On an H100 this exceeds the L2 cache several
+// times, so that the copy measures memory.
 static void choose_copy(struct devices *devices, struct flight *flight)
 {
     const enum format formats[] = {FORMAT_BF16, FORMAT_BF16};

@@ -323,7 +323,8 @@ static status write_result(struct rank *rank, status kept)
     return written;
 }
 
-// Returns the exit code, on rank 0 with thresholds. They are judged only if the run itself has exit code EXIT_VALID.
+// Returns the exit code. On rank 0 it also depends on the thresholds, unless the run itself has another code than
+// EXIT_VALID.
 static int leave_code(const struct rank *rank)
 {
     const struct benchmark *benchmark = rank->benchmark;

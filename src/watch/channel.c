@@ -21,8 +21,8 @@
 
 enum { FOREIGN_MAX = 64 };    // maximum datagrams that one call drops, because the watchdog holds a mutex meanwhile
 
-// The socket of a rank. Its addresses are in channel->addresses. It is not known which of them is on the network that
-// connects two hosts.
+// The socket of a rank. Its addresses are in channel->addresses; messages go to all of them, because it is not known
+// which one is on the network between two hosts.
 struct peer {
     int32_t  node, local_rank;
     int32_t  count;    // number of addresses

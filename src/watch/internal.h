@@ -79,8 +79,8 @@ void damage_note(struct segment *segment, int rank, int64_t step, const char *te
 void damage_look(struct watch *watch);
 void damage_found(void *watch, int rank, const char *text);
 
-// segment.c: copy a text to and from shared memory. Its rank may write while another rank reads, so a copy may be
-// mixed.
+// segment.c: copy a text to and from shared memory. A rank may write its text while another rank reads it, so a copy
+// may have parts of two texts.
 void shown_text_write(_Atomic char to[SHOWN_BYTES], const char from[SHOWN_BYTES]);
 void shown_text_read(char to[SHOWN_BYTES], const _Atomic char from[SHOWN_BYTES]);
 
