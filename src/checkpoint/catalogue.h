@@ -23,7 +23,6 @@ struct stored_tensor {
     int64_t              rows, columns;
 };
 
-// An open checkpoint.
 struct catalogue {
     char            path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];    // its folder
     bool            is_ours, verifies;

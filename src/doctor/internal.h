@@ -4,7 +4,6 @@
 
 #include "gswbench/doctor.h"
 
-// Adds a line with a state and a text.
 struct doctor_line *doctor_add(struct doctor *doctor, const char *name, enum doctor_state state, const char *format,
                                ...) __attribute__((format(printf, 4, 5)));
 // Adds a line in state OK if is_good, else in state `worse` with the remedy.

@@ -139,7 +139,6 @@ void html_write_figure(FILE *file, const char *value, const char *unit, const ch
 // Writes a cell with a bar. from and share: start and length of the bar, as fractions of the width of the cell.
 void html_write_bar(int colour, double from, double share, FILE *file);
 
-// A legend entry.
 struct page_key {
     int         colour;
     const char *meaning;

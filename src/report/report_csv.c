@@ -27,7 +27,6 @@ void csv_write_real(double value, FILE *file)
     }
 }
 
-// Writes several cells, each after a comma.
 static void write_reals(FILE *file, int count, const double *values)
 {
     for (int i = 0; i < count; i++) {

@@ -17,7 +17,6 @@
 // LINES_MOST: maximum number of lines, without the lines "baseline" and "files".
 enum { COLUMNS = 80, LABEL_COLUMNS = 16, LINES_MOST = 10 };
 
-// State while the end of a run is written.
 struct end {
     FILE *file;
     int   columns;    // INT_MAX: prints every reason, each in one line

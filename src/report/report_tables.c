@@ -106,7 +106,6 @@ static void write_ranks(const struct result *result, FILE *file)
     fprintf(file, "</table></div></details></section>\n");
 }
 
-// Writes a table row with a name and a value.
 static void write_row(const char *name, const char *value, FILE *file)
 {
     html_print(file, "<tr><th>%s</th><td>%s</td></tr>\n", name, value);

@@ -386,7 +386,6 @@ static void gather_step(struct steps *steps, int64_t index, const struct step_fa
     record_routing(steps);
 }
 
-// State of the step loop.
 struct loop {
     struct step_facts *facts;               // [ranks]
     status             output, captured;    // output: error of rank 0's output; captured: of the capture
