@@ -106,10 +106,12 @@ status job_choose(struct config *config, struct job_selection *selection, const 
 // The following functions read jobs of other programs: config.json of Hugging Face, arguments of Megatron, TOML of
 // torchtitan.
 
+enum import_format { IMPORT_HUGGING_FACE, IMPORT_MEGATRON, IMPORT_TORCHTITAN };
+
 struct import {
-    const char      *format;      // "Hugging Face", "Megatron", "torchtitan"
-    struct text_list settings;    // "--from SECTION.KEY=VALUE"
-    struct text_list passed;      // names in the file that gswbench ignores
+    enum import_format format;
+    struct text_list   settings;    // "--from SECTION.KEY=VALUE"; an option occurs once
+    const char        *passed;      // "NAME, NAME": names in the file that set no option
 };
 
 // Reads a job file of another program; the texts belong to the arena. Fails if the file gives no model sizes, or has a

@@ -27,24 +27,22 @@ const struct flag init_flags[] = {
 static status read_import(struct config *config, const struct job_selection *selection, const char *path,
                           struct text_buffer *subject, struct arena *arena, struct text_buffer *errors)
 {
-    struct import import;
-    char          shown[256];
+    static const char *const programs[] = {"Hugging Face", "Megatron", "torchtitan"};
+    struct import            import;
+    char                     shown[256];
     TRY(import_read(&import, path, arena));
     text_printable(shown, sizeof(shown), path);
-    text_append(subject, "%s (%s)", shown, import.format);
-    if (import.passed.count > 0) {
-        fprintf(stderr, "not used, since they have no meaning here:");
-        for (int i = 0; i < import.passed.count; i++) {
-            text_printable(shown, sizeof(shown), import.passed.items[i]);
-            fprintf(stderr, " %s", shown);
-        }
-        fputc('\n', stderr);
+    text_append(subject, "%s (%s)", shown, programs[import.format]);
+    if (import.passed[0] != '\0') {
+        char *passed = arena_allocate(arena, strlen(import.passed) + 1);
+        text_printable(passed, strlen(import.passed) + 1, import.passed);
+        text_print_wrapped(stderr, passed, fprintf(stderr, "not used by gswbench: ") - 1, 80, "  ");
     }
     TRY(job_read_settings(config, selection, import.settings.items, import.settings.count, errors));
-    if (strcmp(import.format, "Hugging Face") == 0) {
+    if (import.format == IMPORT_HUGGING_FACE) {
         fprintf(stderr,
                 "a config.json has no batch; defaults: [train] sequence = %" PRId64 ", micro_batch = %" PRId64
-                ", one microbatch per step\n",
+                ",\none microbatch per step\n",
                 config->train.sequence, config->train.micro_batch);
     }
     return OK;

@@ -98,6 +98,7 @@ class Import(unittest.TestCase):
         self.folder = pathlib.Path(self.temporary.name)
 
     def init(self, text, *flags):
+        (self.folder / "ours.ini").unlink(missing_ok=True)
         (self.folder / "theirs").write_text(text)
         return subprocess.run([PROGRAM, "init", "ours.ini", "--from", "theirs", *flags], cwd=self.folder,
                               capture_output=True, text=True)
@@ -122,13 +123,11 @@ class Import(unittest.TestCase):
                 row, _ = self.check(json.dumps(model), 8, "--set", f"parallel.ep={ep}")
                 self.assertEqual(row["parameters"], parameters)
                 self.assertEqual(row["active_parameters"], active)
-                (self.folder / "ours.ini").unlink()
 
     def test_names_of_hugging_face_with_two_meanings(self):
         # transformers writes the rotary width as head_dim, and the sum of both widths as qk_head_dim.
         self.init(json.dumps(DEEPSEEK | {"head_dim": 64, "qk_head_dim": 192}), "--ranks", "8")
         self.assertEqual(self.settings("head_dim", "rope_dim"), ["128", "64"])
-        (self.folder / "ours.ini").unlink()
         newer = {name: value for name, value in LLAMA.items() if not name.startswith("rope_")}
         self.init(json.dumps(newer | {"rope_parameters": {"rope_theta": 5e5, "rope_type": "llama3", "factor": 8.0}}))
         self.assertEqual(self.settings("rope_theta", "rope_scaling"), ["500000", "8"])
@@ -137,8 +136,40 @@ class Import(unittest.TestCase):
         row, passed = self.check(MEGATRON, 64)
         self.assertEqual(row["parameters"], 68976648192)    # parameters of Llama 2 70B
         self.assertEqual(row["layout"], "dp 4 tp 4 pp 4 vp 4 zero 1")
-        self.assertIn(" log_interval", passed)
-        self.assertNotIn("num_layers", passed)
+        self.assertEqual(passed, "not used by gswbench: wandb_exp_name, log_interval\n")
+
+    def test_values_without_effect_in_megatron(self):
+        # Without --group-query-attention and --multi-latent-attention, Megatron ignores their sizes.
+        text = MEGATRON.replace("--group-query-attention", "--kv-lora-rank 512")
+        passed = self.convert(text, 64)
+        self.assertEqual(self.settings("heads", "kv_heads", "kv_rank"), ["64", "64", None])
+        self.assertIn("num_query_groups", passed)
+        self.assertIn("kv_lora_rank", passed)
+        text = text.replace("--num-query-groups 8", "--multi-latent-attention --use-rope-scaling")
+        self.convert(text, 64)
+        self.assertEqual(self.settings("kv_rank", "head_dim", "rope_dim", "value_dim", "rope_scaling"),
+                         ["512", "128", "64", "128", "8"])
+        self.convert(MEGATRON.replace("--num-query-groups 8", ""), 64, "--set", "parallel.tp=1")
+        self.assertEqual(self.settings("kv_heads"), ["1"])
+
+    def test_precision_of_megatron(self):
+        for flags, expected in (("--fp8-format e4m3 --bf16", ["fp8", "delayed", "1", "e4m3", None]),
+                                ("--fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather",
+                                 ["fp8", "current", "1", None, "yes"]),
+                                ("--fp8-format hybrid --fp8-recipe mxfp8 --fp8-param-gather",
+                                 ["fp8", "mxfp8", "1", None, None])):
+            with self.subTest(flags):
+                passed = self.convert(MEGATRON.replace("--bf16", flags), 64)
+                self.assertEqual(self.settings("compute", "recipe", "fp8_history", "fp8_format", "fp8_weights"), expected)
+                self.assertEqual("fp8_param_gather" in passed, "mxfp8" in flags)
+        self.convert(MEGATRON + "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16", 64)
+        self.assertEqual(self.settings("moments"), ["bf16"])
+
+    def convert(self, text, ranks, *flags):
+        """Converts a job without checking it, which is faster, and returns the messages."""
+        result = self.init(text, "--ranks", str(ranks), *flags)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stderr
 
     def settings(self, *names):
         """Returns the values of these options in the written configuration."""
@@ -156,13 +187,19 @@ class Import(unittest.TestCase):
     def test_layers_with_experts_of_megatron(self):
         for frequency, pattern in (("([0]*3+[1]*29)", "3 x dense, 29 x experts"), ("2", "(experts, 1 x dense)"),
                                    ("([0]+[1]*31)", "1 x dense, 31 x experts")):
-            self.check(MEGATRON_MIXTRAL.replace("--moe-layer-freq 1", f"--moe-layer-freq {frequency} --optimizer adamw"), 64)
+            self.convert(MEGATRON_MIXTRAL.replace("--moe-layer-freq 1", f"--moe-layer-freq {frequency} --optimizer adamw"), 64)
             self.assertEqual(self.settings("pattern"), [pattern])
-            (self.folder / "ours.ini").unlink()
 
     def test_recomputed_layers_of_megatron(self):
-        self.check(MEGATRON + "--recompute-granularity full --recompute-method block --recompute-num-layers 3", 64)
+        self.convert(MEGATRON + "--recompute-granularity full --recompute-method block --recompute-num-layers 3", 64)
         self.assertEqual(self.settings("recompute", "recompute_layers"), ["full", "3"])
+        modules = "--recompute-modules core_attn mlp"
+        self.convert(f"{MEGATRON}--recompute-granularity selective {modules}\n", 64)
+        self.assertEqual(self.settings("recompute", "recompute_modules"), ["modules", "core_attn, mlp"])
+        passed = self.convert(f"{MEGATRON}--recompute-granularity full --recompute-method uniform "
+                               f"--recompute-num-layers 2 {modules}", 64)
+        for name in "recompute_method", "recompute_num_layers", "recompute_modules":
+            self.assertIn(name, passed)
 
     def test_megatron_without_arguments_is_gpt(self):
         row, _ = self.check(GPT3.replace("--ffn-hidden-size 49152", ""), 8)
@@ -174,18 +211,58 @@ class Import(unittest.TestCase):
         row, _ = self.check(TORCHTITAN, 64)
         self.assertEqual(row["parameters"], 8030261248)
         self.assertEqual(row["layout"], "fsdp 32 tp 2")
-        (self.folder / "ours.ini").unlink()
-        self.check(TORCHTITAN.replace("local_batch_size = 1", "batch_size = 2"), 64)    # the name until May 2025
+        self.convert(TORCHTITAN.replace("local_batch_size = 1", "batch_size = 2"), 64)    # the name until May 2025
         self.assertEqual(self.settings("micro_batch", "global_batch"), ["2", None])
+
+    def test_precision_of_torchtitan(self):
+        for section, recipe, expected in (("quantize.linear.float8", None, ["fp8", "current", "yes", None]),
+                                          ("float8", "rowwise", ["fp8", "rows", None, None]),
+                                          ("float8", "rowwise_with_gw_hp", ["fp8", "rows", None, "no"]),
+                                          ("quantize.linear.mx", None, ["fp8", "mxfp8", None, None])):
+            with self.subTest(section=section, recipe=recipe):
+                converter = TORCHTITAN.replace('"8B"', f'"8B"\nconverters = [  # linears\n  "{section}",\n]')
+                value = f'recipe_name = "{recipe}"' if recipe else "enable_fsdp_float8_all_gather = true"
+                self.convert(f"{converter}[{section}]\n{value}\n", 64)
+                self.assertEqual(self.settings("compute", "recipe", "fp8_weights", "fp8_weight_gradients"), expected)
+
+    def test_recompute_of_torchtitan(self):
+        # mode, selective_ac_option: "selective" and "2" are torchtitan's defaults
+        for lines, expected in (('mode = "selective"', ["block_every", "2"]), ("", ["block_every", "2"]),
+                                ('selective_ac_option = "op"\nmode = "selective"', ["selective", None]),
+                                ('selective_ac_option = "1"', ["full", None]), ('mode = "full"', ["full", None]),
+                                ('mode = "none"', [None, None])):
+            with self.subTest(lines):
+                self.convert(TORCHTITAN.replace('mode = "selective"', lines), 64)
+                self.assertEqual(self.settings("recompute", "recompute_every"), expected)
+
+    def test_other_sections_have_other_meanings(self):
+        passed = self.convert(TORCHTITAN + "[validation]\nlocal_batch_size = 4\nseq_len = 1024\n", 64)
+        self.assertEqual(self.settings("micro_batch", "sequence"), [None, "8192"])
+        self.assertIn("validation.seq_len", passed)
+        passed = self.convert(json.dumps(LLAMA | {"vision_config": {"hidden_size": 99}, "layer_types": ["full"],
+                                                   "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}), 8)
+        self.assertEqual(self.settings("hidden", "rope_scaling"), ["4096", None])
+        self.assertEqual(passed, "not used by gswbench: rope_scaling.rope_type, rope_scaling.factor, torch_dtype,\n"
+                         "  vision_config.hidden_size, layer_types\n"
+                         "a config.json has no batch; defaults: [train] sequence = 2048, micro_batch = 1,\n"
+                         "one microbatch per step\n")
+
+    def test_many_names(self):
+        many = "".join(f"--unknown-{i} 1\n" for i in range(400))
+        passed = self.convert(MEGATRON + many + "--seq-length 8192\n" * 300, 64)
+        self.assertEqual(self.settings("sequence"), ["8192"])
+        self.assertIn("unknown_399", passed)
 
     def test_schedules(self):
         stages = "--pipeline-model-parallel-size 4 --use-distributed-optimizer"
         self.check(f"{GPT3} {stages} --enable-zero-bubble --global-batch-size 8", 32)
         self.assertRegex((self.folder / "ours.ini").read_text(), r"(?m)^schedule = zero-bubble$")
-        (self.folder / "ours.ini").unlink()
         schedule = '[parallelism]\npipeline_parallel_degree = 2\npipeline_parallel_schedule = '
         row, _ = self.check(TORCHTITAN.replace("[parallelism]", f'{schedule}"Interleaved1F1B"'), 64)
         self.assertEqual(row["layout"], "fsdp 16 tp 2 pp 2 vp 2")
+        # The 8 sequences of a pipeline are microbatches of one, and FSDP keeps gathered weights.
+        self.convert(TORCHTITAN.replace("[parallelism]", f'{schedule}"1F1B"').replace("size = 1", "size = 8"), 64)
+        self.assertEqual(self.settings("micro_batch", "accumulation", "reshard"), [None, "8", "never"])
 
     def test_errors(self):
         for text, expected in (
@@ -196,7 +273,12 @@ class Import(unittest.TestCase):
                 ("{\n\"a\": }", "theirs:2: "),
                 (TORCHTITAN.replace("[parallelism]", '[parallelism]\npipeline_parallel_schedule = "ZBVZeroBubble"'),
                  "pipeline_parallel_schedule = ZBVZeroBubble has no counterpart here (1F1B, Interleaved1F1B have)"),
-                (TORCHTITAN.replace("llama3", "qwen3"), "[model] layers is missing"),
+                (TORCHTITAN.replace("llama3", "qwen3"), "the sizes of model qwen3 8B are not known"),
+                (TORCHTITAN + "converters = [", "converters: the array has no ]"),
+                (TORCHTITAN + "seq_len 4096", '"seq_len 4096" is neither name = value nor [section]'),
+                (TORCHTITAN.replace('"8B"', '"8B"\nconverters = ["float8"]') + '[float8]\nrecipe_name = "columnwise"',
+                 "float8.recipe_name = columnwise has no counterpart here"),
+                ("".join(f"--unknown-{i} 1\n" for i in range(513)), "theirs has more than 512 names"),
                 (MEGATRON_MIXTRAL.replace("--moe-layer-freq 1", "--moe-layer-freq [0,1]*16"),
                  "moe_layer_freq = [0,1]*16 is not read; a number or [0]*3+[1]*58 is"),
                 (MEGATRON + "--zero-bubble-v-schedule", "zero_bubble_v_schedule = true has no counterpart here"),
