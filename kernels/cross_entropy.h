@@ -14,13 +14,12 @@ enum { CROSS_ENTROPY_THREADS = 1024, LOGIT_STATISTICS_FLOATS = 3 };
 struct logit_statistics_args {
     const void    *logits;     // [rows, columns]
     const int32_t *targets;    // [rows]
-    float         *out;        // [rows, 3] of x = multiplier * logits: maximum, sum of exp(x - maximum), x of the
-                               // target, or 0 if another shard has it
-    int64_t     rows, columns;
-    int64_t     valid;    // columns from this one on are padding
-    int64_t     first;    // vocabulary index of column 0
-    float       multiplier;
-    enum format type;
+    float         *out;        // [rows, 3]: maximum, sum of exp(x - maximum), x[target] (0: in another shard)
+    int64_t        rows, columns;
+    int64_t        valid;         // columns from this one on are padding
+    int64_t        first;         // vocabulary index of column 0
+    float          multiplier;    // x = multiplier * logits
+    enum format    type;
 };
 KERNEL_FUNCTION int kernel_logit_statistics(const struct logit_statistics_args *args,
                                             const struct kernel_target         *target);

@@ -14,7 +14,7 @@ template <auto number> struct constant {
     static constexpr auto value = number;
 };
 
-// Calls the body with the constant that equals value. Returns an error if none does.
+// Calls the body with the constant that equals value. Returns an error if no constant equals it.
 template <auto first, auto... others, typename Value, typename Body> static int with_value(Value value, Body body)
 {
     if (value == first) {

@@ -50,9 +50,9 @@ struct route_backward_args {
 KERNEL_FUNCTION int kernel_route_backward(const struct route_backward_args *args, const struct kernel_target *target);
 
 // Returns the factor of the auxiliary loss. The loss of a row is factor * sum over experts of probability * count,
-// where count is the number of choices of the expert in the row's sequence. Over N rows this adds up to auxiliary *
-// experts * sum over experts of f P. f = count / (top_k N) is the fraction of choices and P the mean probability of an
-// expert.
+// where count is the number of rows in the row's sequence with the expert among their top_k scores. Over N rows this
+// adds up to auxiliary * experts * sum over experts of f P, with f = count / (top_k N) and P the expert's mean
+// probability.
 GSWBENCH_INLINE double route_auxiliary_scale(const struct routing_shape *shape)
 {
     double rows = (double)(shape->total / shape->sequences);

@@ -89,7 +89,7 @@ __device__ inline unsigned choose_groups(const struct routing_shape &shape, cons
     return __ballot_sync(all_lanes, lane < shape.groups && better < shape.top_groups);
 }
 
-// Marks this lane's experts outside the top groups as chosen, so that choose_next skips them.
+// Returns a bit mask of this lane's experts outside the top groups. choose_next skips them, as if already chosen.
 __device__ inline unsigned leave_groups(const struct routing_shape &shape, const row_keys &keys)
 {
     if (shape.groups == 0) {

@@ -24,8 +24,8 @@ void *memory_resize(void *memory, size_t bytes);
 // element.
 #define LIST_ADD(list, count)                                                                                          \
     ((list) = memory_resize(list, ((size_t)(count) + 1) * sizeof(*(list))), &(list)[(count)++])
-// LIST_ADD for arrays of a hundred thousand elements: it doubles the array at powers of two, so the array must have
-// grown only by it.
+// Like LIST_ADD, for arrays of a hundred thousand elements: doubles the array when `count` is a power of two. All
+// elements must be added by this macro.
 #define LIST_ADD_DOUBLING(list, count)                                                                                 \
     (((size_t)(count) & ((size_t)(count)-1)) == 0                                                                      \
          ? (void)((list) = memory_resize(list, ((count) > 0 ? 2 * (size_t)(count) : 1) * sizeof(*(list))))             \

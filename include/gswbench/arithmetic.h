@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Defines scalar fp32 formulas of the elementwise and row-wise ops. Compiles as C and as CUDA, so both backends compute
-// the same formulas. Most functions are free of branches and calls, so that loops over them vectorise.
+// Defines scalar fp32 formulas of the elementwise and row-wise ops. Compiles as C and as CUDA, so the backends host and
+// cuda compute the same formulas. Most functions are free of branches and calls, so that loops over them vectorise.
 #pragma once
 
 #include <math.h>
@@ -13,7 +13,7 @@
 // clamp avoids subnormals, which cost a hundred cycles each; e^-64 = 1.6e-28 vanishes when added to 1. NaN stays NaN.
 //
 // Host: e^x = 2^n e^r with |r| <= ln 2 / 2, and a Taylor series of degree 7 for e^r, exact to 5e-9. Device: the
-// instruction for 2^x after a multiplication by log2 e. More accuracy would take longer than the op's memory traffic.
+// instruction for 2^x after a multiplication by log2 e. A more exact e^x would be slower than the memory traffic.
 GSWBENCH_INLINE float arithmetic_exp(float x)
 {
 #ifdef __CUDA_ARCH__
@@ -25,8 +25,8 @@ GSWBENCH_INLINE float arithmetic_exp(float x)
 #else
     x = x < -64.0f ? -64.0f : x;
     x = x > 64.0f ? 64.0f : x;
-    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. ln 2 is split in two so that n times the
-    // first part is exact.
+    // Adding 1.5 * 2^23 rounds x log2 e to the integer n and leaves n in the low bits of `shifted`. ln 2 is split in
+    // two so that n times the first part is exact.
     float    shifted = x * 1.44269504f + 12582912.0f;
     float    n       = shifted - 12582912.0f;
     float    r       = (x - n * 0.693359375f) - n * -2.12194440e-4f;
@@ -95,10 +95,10 @@ GSWBENCH_INLINE void arithmetic_rotate(float *a, float *b, float cosine, float s
     *b          = *b * cosine + first * sine;
 }
 
-// Returns the ALiBi slope, the decrease of a head's score per position (Press et al., "Train short, test long", ICLR
-// 2022). If the number of heads n is a power of two, head i = 1 .. n has the slope 2^(-8 i / n). Otherwise let p be the
-// largest power of two below n. The first p heads have the slopes of p heads. The others have the slopes 2^(-8 i / p)
-// for i = 1/2, 3/2, ...
+// Returns the ALiBi slope of a head: the decrease of its scores per position between query and key (Press et al.,
+// "Train short, test long", ICLR 2022). If the number of heads n is a power of two, head i = 1 .. n has the slope 2^(-8
+// i / n). Otherwise let p be the largest power of two below n. The first p heads have the slopes of p heads. The others
+// have the slopes 2^(-8 i / p) for i = 1/2, 3/2, ...
 GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
 {
     int64_t power = 1;
@@ -124,8 +124,8 @@ GSWBENCH_INLINE float arithmetic_balance(float choices, float mean, float rate)
 }
 
 // For gradient clipping: returns the factor that reduces the global gradient norm to the limit (0: no clipping). The
-// 1e-6 keeps the clipped norm below the limit after rounding. If the norm is not finite, returns NaN. The optimizer
-// then skips its updates, so the weights of the step can be examined.
+// 1e-6 keeps the clipped norm below the limit after rounding. Returns NaN if the norm is not finite. The optimizer then
+// leaves the weights unchanged, so that they can be examined.
 GSWBENCH_INLINE float arithmetic_clip_scale(double norm, double limit)
 {
     if (!isfinite((float)norm)) {

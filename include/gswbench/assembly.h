@@ -33,7 +33,7 @@ struct assembly {
     int32_t       last_reader;              // last OP_READ_TOKEN_COUNTS, where the host waits for the device; -1: none
 };
 
-// Begins a plan, which the caller owns. On entry, its fields that describe the job are set and all others are zero.
+// Begins a plan, which the caller owns. The caller has set the fields that describe the job, and zeroed all others.
 void assembly_begin(struct assembly *assembly, struct plan *plan);
 // Assigns memory to activations, drops redundant dependencies, and frees everything except the plan.
 void assembly_finish(struct assembly *assembly);
@@ -82,9 +82,9 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
 // tensors of its waiting ops, such as gradients to reduce, could fill the memory.
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
-// A communication op on whole tensors. in: tensor to send; -1 for a receive, or if `out` is updated in place. out: -1
-// for a send. makes (enum model_value): what `out` is to the model; 0: an output, or in the backward pass an input
-// gradient. hold: an op that must end before this op starts; -1: none. peer, channel, ahead: as in struct
+// A communication op on all elements of its tensors. in: tensor to send; -1 for a receive, or if `out` is updated in
+// place. out: result; -1 for a send. makes: enum model_value of `out`; 0: an output, or an input gradient in the
+// backward pass. hold: an op that must end before this op starts; -1: none. peer, channel, ahead: as in struct
 // communication_shape.
 struct communication {
     enum op_kind kind;

@@ -39,7 +39,7 @@ struct prepared {
 // deterministic runs, the built-in kernels (own).
 enum attention_choice { ATTENTION_AUTO, ATTENTION_CUDNN, ATTENTION_OWN };
 
-// Text for the result about the attention implementation that backend_prepare selected; "" if unknown.
+// The attention implementation that backend_prepare selected, as text for the run's result; "" if unknown.
 struct backend_attention {
     char provider[24];    // "cudnn", "own", "cudnn and own"; "": no attention op prepared yet
     char library[32];     // "cuDNN 9.19.0" once it is loaded
@@ -51,7 +51,7 @@ struct backend_attention {
 struct backend_setup {
     int         local_rank;          // index of the rank on its host
     int         threads;             // CPU threads
-    bool        is_deterministic;    // no selection by timing, whose result may differ in the next run
+    bool        is_deterministic;    // select nothing by timing, whose result may differ in the next run
     bool        is_fp32;             // activations are fp32
     int64_t     attention;           // enum attention_choice
     int         sm_margin;           // number of SMs that GEMMs leave to communication
@@ -59,21 +59,21 @@ struct backend_setup {
     const char *cache;               // cache folder that outlives a run; NULL or "": the user's cache folder
 };
 
-// Streams of a backend whose ops are enqueued and execute later. stream: index of a stream. Events order the streams.
-// During a capture, work is recorded in a graph and not executed.
+// Functions of a backend that enqueues ops on streams, where they execute later. stream: index of a stream. Events
+// order the streams. During a capture, work is recorded in a graph and not executed.
 struct backend_streams {
     void (*attach)(struct backend *backend);                 // call first on every thread that uses the backend
     void *(*handle)(struct backend *backend, int stream);    // native stream handle (cudaStream_t)
     void *(*event_open)(struct backend *backend, bool is_timed);
     void (*event_close)(void *event);
-    void (*record)(struct backend *backend, int stream, void *event);    // after all work enqueued so far
+    void (*record)(struct backend *backend, int stream, void *event);    // the event follows all work enqueued so far
     // Records a timed event. In a capture, each launch of the graph records it again.
     void (*mark)(struct backend *backend, int stream, void *event);
     void (*wait)(struct backend *backend, int stream, void *event);    // stream waits for the event
     void (*synchronize)(struct backend *backend, int stream);          // blocks the caller until the stream is idle
     double (*seconds_between)(void *begin, void *end);                 // between two completed events
 
-    // Pinned host memory, and an asynchronous copy between any two memories.
+    // Pinned host memory, and an asynchronous copy between host and device memory, in any direction.
     void *(*allocate_host)(struct backend *backend, int64_t bytes);
     void (*release_host)(struct backend *backend, void *data);
     void (*copy)(struct backend *backend, int stream, void *to, const void *from, int64_t bytes);
@@ -88,8 +88,8 @@ struct backend_streams {
     void (*capture_release)(struct backend *backend);
 };
 
-// Time span of one op on the device, from the start of its first kernel to the end of its last, in seconds of
-// clock_seconds.
+// Time span of one op on the device, from the start of its first kernel to the end of its last, in seconds on the clock
+// of clock_seconds().
 struct backend_span {
     double begin, end;
     bool   is_known;    // false: no record exists for the op
@@ -116,7 +116,7 @@ struct backend_choices {
     // Writes the name of the problem that backend_prepare times for this op; "" if it times none.
     void (*name)(struct backend *backend, const struct op *op, const struct buffer *buffers,
                  char problem[GEMM_PROBLEM_BYTES]);
-    // Returns the choices so far. Add another rank's choice before the op is prepared.
+    // Returns the choices so far. To use another rank's choice, add it to them before the op is prepared.
     struct gemm_cache *(*cache)(struct backend *backend);
 };
 
@@ -181,7 +181,7 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     void                     *state;
-    char                      choice[160];        // why "auto" skipped earlier backends; "" if it skipped none
+    char                      choice[160];        // why "auto" skipped the backends before this one; "": none
     int                       sm_margin;          // SM margin for GEMMs that are prepared next
     int64_t                   allocations;        // calls of allocate and reserve_scratch so far; constant during steps
     int64_t                   allocated_bytes;    // currently held
@@ -201,7 +201,7 @@ void   backend_close(struct backend *backend);
 // opened.
 void backend_locate(const char *name, const struct backend_setup *setup, char *text, size_t bytes);
 
-// The following functions call the backend's functions of the same name, and count bytes.
+// The following functions call the backend's functions of the same name, and count the allocated bytes.
 void *backend_allocate(struct backend *backend, int64_t bytes);
 void  backend_release(struct backend *backend, void *data, int64_t bytes);
 // backend_adopt zeroes device memory that a library allocated, and counts its bytes as the backend's until

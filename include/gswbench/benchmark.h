@@ -56,14 +56,14 @@ struct repeated_benchmark {
 };
 launch_rank benchmark_repeat_rank;
 
-// Record program, configuration and machine in the result, before the first step and without the plan.
+// Record program, configuration and machine in the result. They need no plan, and are called before the first step.
 void benchmark_describe_job(struct result *result, const struct benchmark *benchmark);    // does not record the machine
 void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
                         const struct backend *backend, const struct environment_devices *devices);
 
-// Records the settings of the environment, and the ranks whose settings differ. environment NULL: only this process's
-// settings.
+// Records the settings that ranks compare (struct setting), and the ranks whose settings differ. environment NULL:
+// records only the environment variables of this process.
 void facts_add_environment(struct result *result, const struct rank_environment *environment);
 
-// Prints the current time in UTC, such as "2026-08-22T10:15:00Z".
+// Writes the current time in UTC, such as "2026-08-22T10:15:00Z".
 void benchmark_print_time(char *text, size_t bytes);

@@ -16,7 +16,7 @@ struct block {
     int32_t                  count;    // number of sublayers
     const struct layer_kind *kinds[BLOCK_SUBLAYERS];
     int32_t                  weights[BLOCK_SUBLAYERS][SUBLAYER_WEIGHTS];    // indices in plan->weights; -1: none
-    int64_t                  linears, first_linear;     // linears that can run in FP8: number, first index in the model
+    int64_t                  linears, first_linear;     // linears that can run in FP8: number, index of first in model
     bool                     is_repeat;                 // an MTP module that shares the previous module's weights
     int64_t                  expert_layer;              // index among the layers with experts; -1: no experts
     int32_t                  first_unit, unit_count;    // consecutive FSDP units; experts are the last one
@@ -72,8 +72,8 @@ struct builder {
     int64_t              in_flight;                 // maximum microbatches of a chunk that await their backward pass
     int32_t              first_unit, end_unit;      // FSDP units of the current pipeline chunk
     int64_t              tokens;                    // tokens of a microbatch on this rank
-    int64_t shard_tokens;    // rows of the residual stream on this rank: tokens / tp with sequence parallelism, else
-                             // tokens
+    // Rows of the residual stream on this rank: tokens / tp with sequence parallelism, else tokens.
+    int64_t              shard_tokens;
     int64_t              sequence;              // positions of a sequence on this rank
     bool                 overlaps;              // GEMMs are split to overlap with tp communication
     bool                 overlaps_experts;      // the GEMMs of experts are split, too
@@ -87,10 +87,10 @@ struct builder {
     // With adapters, all other weights are frozen. The backward pass ends at the first trained weight of the model.
     int64_t               first_trained_place;       // place of the block with this weight
     int32_t               first_trained_sublayer;    // index of the sublayer with this weight in its block
-    int32_t              *adapted;           // adapters' t (above): [MTP modules, at least 1][weights][in_flight]
-    struct adapter_input *adapter_inputs;    // one per weight of this rank
-    int64_t               deferral;          // number of microbatches whose head weight gradient is deferred
-    struct head_inputs   *deferred;          // [deferred_count]: of microbatches 0, 1, ...
+    int32_t              *adapted;                   // t (adapter_input): [MTP modules, at least 1][weights][in_flight]
+    struct adapter_input *adapter_inputs;            // one per weight of this rank
+    int64_t               deferral;                  // number of microbatches whose head weight gradient is deferred
+    struct head_inputs   *deferred;                  // [deferred_count]: of microbatches 0, 1, ...
     int64_t               deferred_count;
     bool                  delays;     // the backward pass being appended adds its weight gradients to `delayed`
     struct delayed       *delayed;    // work moved out of backward passes, in their order
@@ -106,8 +106,8 @@ int64_t block_head(const struct model_config *model);
 int64_t block_places(const struct model_config *model);
 
 // A collective over the mesh axes in the mask `axes` (1 << axis). in: tensor to send; -1: out is updated in place.
-// makes (enum model_value): what `out` is to the model; 0: an output, or in the backward pass an input gradient. hold:
-// op that must end before the collective starts; -1: none.
+// makes: enum model_value of `out`; 0: an output, or an input gradient in the backward pass. hold: op that must end
+// before the collective starts; -1: none.
 struct collective {
     enum op_kind kind;
     const char  *role;
@@ -125,8 +125,8 @@ int32_t columns_join(struct builder *builder, const char *role, const char *name
 
 // Layers declare their weights with the following types: shape, sharding and initial values of each part.
 
-// A tensor of the exported model. In its name, the first %d is replaced by the layer, a second %d by the expert.
-// stream: number of the random stream for its initial values, within the layer (0 to 63) or the expert (0 to 3).
+// A tensor of the model in Hugging Face's layout. In its name, the first %d is the layer, a second %d the expert.
+// stream: number of the random stream of its initial values, within the layer (0 to 63) or the expert (0 to 3).
 struct exported {
     const char *name;
     int         stream;
@@ -166,7 +166,7 @@ struct declaration {
     enum adapter_matrix  adapter;
     bool                 is_vector;        // exported with one dimension; a matrix of one row has two
     bool                 is_replicated;    // replicated over tp
-    bool                 is_of_heads;      // replicated, but each rank's gradient covers only its own heads
+    bool                 is_of_heads;      // replicated, but a rank's gradient is a partial sum, such as over its heads
     int64_t              linear;           // index among the model's linears that can run in FP8; -1: none
     enum linear_kind     gemm;
     float                deviation, constant;    // standard deviation and mean of the initial values
@@ -190,8 +190,8 @@ struct declarations {
     int32_t               count;
 };
 
-// Add a weight without parts. The returned pointer is valid until the next declaration. linear: index among the
-// sublayer's linears that can run in FP8.
+// Add a weight that has no parts yet; declare_rows and the functions after it add parts. The returned pointer is valid
+// until the next declaration. linear: index among the sublayer's linears that can run in FP8.
 struct declaration *declare_matrix(struct declarations *declarations, int32_t *index, const char *name);
 struct declaration *declare_linear(struct declarations *declarations, int32_t *index, const char *name,
                                    enum linear_kind gemm, int64_t linear);

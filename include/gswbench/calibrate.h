@@ -50,7 +50,7 @@ struct calibrate_setup {
     struct backend            *backend;
     struct comm               *comm;
     int64_t                    cores, core_ranks;    // cores of this rank, and ranks that share them
-    bool                       has_cores;            // CPU ranks: no thread of an earlier rank is on this rank's cores
+    bool                       has_cores;            // CPU ranks: no lower rank uses its cores, so it times compute ops
     int64_t                    working_bytes;    // bytes of operands through which repeats cycle, to miss the caches
     int                        steps;            // number of measured steps of the job
     int                        passes;           // number of passes over all microbenchmarks
@@ -97,7 +97,7 @@ status calibrate_communications(struct distinct_ops *list, const struct calibrat
 status calibrate_hardware(struct hardware_config *hardware, const struct distinct_ops *list,
                           const struct calibrate_setup *setup);
 
-// Where and for which job a calibration was measured. The profile starts with this as a comment.
+// Where and for which job a calibration was measured. The written profile starts with it, as a comment.
 struct calibration_origin {
     char    version[64], time[32];    // time in UTC
     char    config[128], precision[8], layout[256];

@@ -44,7 +44,7 @@ struct checkpoint_cost {
     int64_t bytes;
 };
 
-// Returns the bytes of a whole checkpoint, which all ranks write, without file headers.
+// Returns the bytes that all ranks together write into a checkpoint, without file headers.
 int64_t checkpoint_whole_bytes(const struct plan *plan);
 
 // Where and how to save. A save takes place between two steps, and creates a subfolder of `folder`, which all ranks
@@ -56,7 +56,7 @@ struct checkpoint_target {
     bool                    is_asynchronous;
     struct checkpoint_watch watch;
 };
-// Creates the folder. Fails if it cannot be written, or if it has a complete checkpoint of a step that will be saved.
+// Creates the folder. Fails if it cannot be written, or has a complete checkpoint of a step for which `saves` is true.
 typedef bool checkpoint_saves(const void *context, int64_t step);
 status       checkpoint_check_target(const char *folder, checkpoint_saves *saves, const void *context);
 

@@ -51,7 +51,7 @@ struct comparison {
     const struct result       *first, *second;
     struct comparison_repeats  repeats[2];
     double                     work;    // tokens per device and step of the second result, divided by the first's
-    struct statistics_change   step;    // change of the step time; the second step time is first divided by `work`
+    struct statistics_change   step;    // change of the step time, after the second one is divided by `work`
     struct comparison_curve    loss, gradient_norm;
     struct comparison_setting *settings;
     int64_t                    setting_count;
@@ -141,7 +141,7 @@ struct history_row {
     char    config[128], precision[64], started[24], run_id[32], verdict[16];
     int64_t ranks;
     double  step_seconds, low, high;                      // median and its 95 % interval
-    double  change, change_low, change_high;              // step time relative to the earlier run, minus 1
+    double  change, change_low, change_high;              // step time relative to the previous run, minus 1
     char    change_verdict[32], changed_settings[400];    // changed_settings "": no setting changed
 };
 

@@ -29,7 +29,7 @@ enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_LIGHT, VERIFY_OFF };
 // [run]: steps, seed, data, backend, communicator, output.
 struct run_config {
     int64_t steps, warmup;
-    double  until;    // percent: the run ends when the 95 % interval of the median step has this half width; 0: off
+    double  until;    // percent: ends the run when the median step time's 95 % interval has this half width; 0: off
     int64_t seed;
     int64_t data;                // enum data_kind
     char    backend[16];         // auto, or a name of backend.h
@@ -121,7 +121,7 @@ extern const struct option checkpoint_options[];
 // Checks that the options agree: a folder to save to needs a time to save (every or at_end), and the reverse.
 status checkpoint_config_check(const struct checkpoint_config *checkpoint);
 
-// Returns whether a checkpoint follows this step (counted from 1).
+// Returns whether a checkpoint is saved after this step (counted from 1).
 bool checkpoint_config_saves(const struct checkpoint_config *checkpoint, int64_t step, bool is_last);
 
 // [profile]: the steps and ranks that a profiler collects.
@@ -167,7 +167,7 @@ struct config_section {
     const char          *help;
 };
 extern const struct config_section config_sections[];    // ends with a NULL name
-// Finds "section.key", the first length characters of name, and its section; NULL: there is no such option.
+// Finds the option in the first `length` characters of name ("section.key"), and its section; NULL: there is none.
 const struct option *config_find_option(const char *name, size_t length, const struct config_section **section);
 
 // Returns whether the model is a proxy: shortened by run.layers, or with fewer layers than its preset.
@@ -184,8 +184,8 @@ struct config_request {
 
 // Reads a config. Later sources win: defaults, presets (model, hardware, software), file, matching [when ...] sections,
 // overrides. Then run.layers replaces model.layers, and an unset run.warmup is derived from run.steps. Published
-// figures become 0 (not published) if the job has another step, rank count, precision or machine than the published
-// run. `errors` receives one line per error; the status only has their number.
+// figures become 0 (not published) if the job differs from the published run in its training step, rank count,
+// precision or machine. `errors` receives one line per error; the status only has their number.
 status config_read(struct config *config, const struct config_request *request, struct text_buffer *errors);
 
 // Reads a config like config_read, but from memory. The request's name replaces the path in messages.

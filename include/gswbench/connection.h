@@ -12,7 +12,7 @@
 struct plan_connection {
     int      stream;    // enum stream; of a pipeline link, this rank's stream (the peer uses another one)
     int32_t  group;
-    int64_t  peer;    // neighbour's index in the group; -1: all members
+    int64_t  peer;    // pipeline: index of the neighbour in the group; -1: connects all members
     int64_t  members, nodes;
     uint32_t kinds;            // kinds of the connection's ops, as bits 1 << (kind - OP_COMPUTE_COUNT)
     int64_t  largest_bytes;    // bytes of the connection's largest op
@@ -40,5 +40,5 @@ const char *plan_connections_excess(const struct plan_connections *connections, 
 // NCCL can register the storage as a symmetric window only if all members have the same hash. 0: the ops do not use it.
 uint64_t plan_communication_layout(const struct plan *plan, int stream, int32_t group, enum storage storage);
 
-// Returns the number of SMs that an op on a stream may take. largest_bytes: size of the largest op.
+// Returns the number of SMs that an op on a stream may take. largest_bytes: size of the largest op of its connection.
 int plan_connection_processors(int stream, int64_t largest_bytes);

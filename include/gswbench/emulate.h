@@ -29,7 +29,7 @@ struct emulation {
     int64_t                    repeats;    // measured steps per stage, after one warm-up step
 
     // Outputs.
-    struct measured_op *measured;    // median of each executed op over the steps
+    struct measured_op *measured;    // median time of each executed op over the steps
     int64_t             measured_count;
     int64_t             stage_count, executed;    // stages of the job; stages executed
     int64_t             allocated_bytes;          // maximum over the executed stages

@@ -74,7 +74,7 @@ void settings_print_name(char *text, size_t bytes, const char *name);    // writ
 void settings_collect_variables(struct setting_list *list);
 
 struct rank_environment {
-    struct comm               *comm;     // &nccl if it is open, else the communicator of the launch
+    struct comm               *comm;     // &nccl if it is open, else the communicator from launch_ranks
     struct comm                nccl;     // ops is NULL unless it is open
     struct environment_peer   *peers;    // [ranks]
     struct environment_cores   cores;
@@ -133,8 +133,8 @@ status environment_find_machine(struct environment_machine *machine);
 // builds differ in the structs that they exchange.
 status peers_check_program(struct comm *comm);
 
-// Finds the cores and CPU threads of this rank, and the ranks that share its cores. requested_threads 0: divide the
-// cores.
+// Finds the cores and CPU threads of this rank, and the ranks that share its cores. requested_threads 0: divides the
+// cores evenly among these ranks.
 struct environment_cores peers_share_cores(const struct environment_peer *peers, const struct comm_topology *topology,
                                            int64_t requested_threads);
 

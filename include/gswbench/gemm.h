@@ -74,7 +74,7 @@ struct gemm_cache {
 
 // Reads gemm.txt in this directory. NULL or "": the directory gswbench in the user's cache folder (XDG_CACHE_HOME,
 // otherwise ~/.cache). A missing file is an empty cache. A file in another format, or one that another user could have
-// written, is neither read nor replaced. Damaged lines are skipped. In both cases note holds the reason. writes:
+// written, is neither read nor replaced. Damaged lines are skipped. note says why a file or line was not read. writes:
 // whether this process may write the file; set it on one rank of each host.
 void gemm_cache_open(struct gemm_cache *cache, const char *directory, bool writes);
 void gemm_cache_close(struct gemm_cache *cache);

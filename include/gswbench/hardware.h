@@ -29,10 +29,10 @@ struct collective_times {
 // [hardware]
 struct hardware_config {
     char    profile[1024];                 // configs/hardware/NAME.ini, or a path, or "none"
-    char    device[64];                    // name by its driver; "": a CPU rank
+    char    device[64];                    // the driver's name of it; "": a CPU rank
     int64_t gpus_per_node, link_domain;    // link_domain: GPUs connected by NVLink, also across nodes; 0: gpus_per_node
-    // Per device, from the data sheet, except the last two; 0: unknown. Memory in GB, dense FLOP/s, bandwidths in
-    // bytes/s per direction.
+    // Per device, from the data sheet (except storage_bandwidth and gpu_hour_dollars); 0: unknown. Memory in GB, dense
+    // FLOP/s, bandwidths in bytes/s per direction.
     struct quantity memory_gb;
     struct quantity peak[RATE_COUNT];    // "peak_fp32", ...
     int64_t         multiprocessors;
@@ -44,7 +44,7 @@ struct hardware_config {
         gemm_prologue_fp8, gemm_prologue_fp4, gemm_accumulate, gemm_smoothing, gemm_smoothing_fp8, gemm_gap_fp8,
         gemm_split_accumulation, gemm_tile_traffic, gemm_memory_exposed;
     struct quantity attention_forward, attention_backward, attention_half_length;
-    struct quantity attention_heads_64, attention_heads_192, attention_heads_256;    // rates relative to heads of 128
+    struct quantity attention_heads_64, attention_heads_192, attention_heads_256;    // rate relative to head_dim 128
     struct quantity ampere_share;
     struct quantity attention_fp8_forward, attention_fp8_backward;    // query-key pairs per second
     struct quantity memory_efficiency, general_efficiency, cast_efficiency, scale_efficiency, kernel_gap, launch_share,
@@ -70,8 +70,8 @@ static inline double hardware_token_dollars(double hour_dollars, int64_t devices
 }
 extern const struct option hardware_options[];
 
-// Returns the number of ranks that node_bandwidth connects: the ranks of a node. If link_domain is larger: the ranks of
-// as many of its whole nodes as divide the job evenly.
+// Returns the number of ranks that communicate at node_bandwidth (NVLink): the ranks of a node. If link_domain has
+// more: the ranks of as many of its whole nodes as divide the job evenly.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world);
 // A CUDA context with all loaded kernels takes 300 MB to 1 GB per process (NAIRR, resource guides).
 enum { CUDA_CONTEXT_MIB = 650 };

@@ -125,8 +125,8 @@ const char *import_find(const char *name);
 // together and cannot deadlock (job_verify_plans). Ignores the request's rank.
 status job_verify(const struct plan_request *request, struct job_proof *proof);
 
-// Computes the executed FLOPs of the whole mesh per sequence of the global batch. `plan` must be built from `request`.
-// Builds the plans of the other pipeline stages.
+// Computes the FLOPs that all ranks together execute per sequence of the global batch. `plan` must be built from
+// `request`. Builds the plans of the other pipeline stages.
 status plan_hardware_flops(const struct plan *plan, const struct plan_request *request, double *flops);
 
 // A job with the results of `gswbench check`. proof is set only if this version can run the job.

@@ -45,10 +45,10 @@ void   kernel_trace_free(struct kernel_trace *trace);
 enum kernel_part kernel_part_of_name(const char *name);
 enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op);
 
-// Seconds of each part. busy: sum of the durations of its kernels, so overlap counts twice. shown: time is divided, so
-// shown and idle add up to span, the time from the first kernel to the last. At each moment the running compute kernels
-// get equal shares of the time. If no compute runs, the running communication kernels do (exposed communication). If no
-// kernel runs, the time is idle. shown, idle and span are NaN if the trace has no begin times.
+// Seconds of each part. busy: sum of the durations of its kernels, so overlap counts twice. shown: each moment counts
+// once, so shown and idle add up to span, the time from the first kernel to the last. Compute kernels that run at the
+// same time share it equally. Communication kernels share it only while no compute runs (exposed communication). idle:
+// no kernel runs. shown, idle and span are NaN if the trace has no begin times.
 struct kernel_sums {
     int64_t count[KERNEL_PARTS];
     double  busy[KERNEL_PARTS], shown[KERNEL_PARTS];

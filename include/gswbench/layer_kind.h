@@ -77,7 +77,7 @@ struct norm_names {
 // Counts of a sublayer, without vocabulary padding. active: parameters that one token uses.
 struct layer_count {
     int64_t parameters, active;
-    int64_t multiplied;    // weights that a token is multiplied with, as the conventions full and causal count them
+    int64_t multiplied;    // weights that a token is multiplied with, as FLOPS_FULL and FLOPS_CAUSAL count them
     int64_t attended;      // elements of k and v per position, summed over query heads, in attention without a window
     int64_t windowed;      // the same in attention with a sliding window
     int64_t scanned;       // FLOPs of Mamba-2 scans per token in the forward pass

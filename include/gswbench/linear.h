@@ -111,7 +111,7 @@ void unit_resume_gradients(struct builder *builder, const struct delayed *begun)
 // gradients. After the last microbatch, also reduces the accumulated gradients over replicas, if this happens once per
 // step.
 void unit_settle_gradients(struct builder *builder);
-// Make the unit's weights, or gradients, parts of the tensor `whole` of the whole unit; -1: mark them unavailable.
+// Make the unit's weights, or gradients, parts of `whole`, a tensor of the whole unit; -1: mark them unavailable.
 void unit_point_weights(struct builder *builder, int32_t unit, int32_t whole);
 void unit_point_gradients(struct builder *builder, int32_t unit, int32_t whole);
 // Returns whether this rank's optimizer updates only a slice of the weights that the rank keeps (ZeRO-1).
@@ -166,8 +166,8 @@ void quantize_update_weights(struct builder *builder, int32_t unit);
 // weights, whose amaxes this call computes.
 void quantize_scale_weights(struct builder *builder);
 
-// Declares the FP8 scales that persist over steps: all scales of delayed scaling, and of current scaling the scales of
-// weights on which several ranks must agree.
+// Declares the FP8 scales that persist over steps. Delayed scaling: all scales. Current scaling: scales of weights on
+// which several ranks must agree.
 void scales_declare(struct builder *builder);
 // Returns the tensor in which AdamW stores the amax of a weight; -1: it stores none.
 int32_t scales_noted_magnitude(const struct builder *builder, int32_t weight);

@@ -68,15 +68,13 @@ struct axis_row {
     size_t           field;     // offset in struct parallel_config
     enum axis_values values;    // sizes that a sweep tries
     int              shown;     // position in the layout text: "fsdp 128 dp 4"
-    int              claim;     // exposed communication over several axes counts for the axis with the lowest
-                                // claim
-    uint32_t shares;            // mask of enum axis_share
-    bool     stays_in_node;     // every layer communicates along it, so it needs the links within a node
-    uint32_t within;            // mask of 1 << axis: the axis takes its ranks from the first of these with more than
-                                // one rank
-    const char *divides[AXIS_DIVIDES];    // "section.key" of numbers that pieces * size must divide
-    const char *meets;                    // "section.key" of a number that size must divide, or vice versa; or NULL
-    int64_t     pieces;                   // a rank has this many parts of each number in divides; 0: one
+    int              claim;     // exposed communication over several axes counts for the axis with the lowest claim
+    uint32_t         shares;    // mask of enum axis_share
+    bool             stays_in_node;    // every layer communicates along it, so it needs the links within a node
+    uint32_t         within;    // mask of 1 << axis: its ranks come from the first of these with more than one rank
+    const char      *divides[AXIS_DIVIDES];    // "section.key" of numbers that pieces * size must divide
+    const char      *meets;     // "section.key" of a number that size must divide, or vice versa; or NULL
+    int64_t          pieces;    // parts of each number in `divides` that a rank has; 0: one
 };
 extern const struct axis_row axis_rows[AXIS_COUNT];
 
@@ -93,7 +91,7 @@ const char *axis_names(uint32_t axes, char *text, size_t bytes);
 // Returns the axis that exposed communication over these axes (1 << AXIS_DP | ...) counts for; AXIS_COUNT without axes.
 enum axis axis_claims(uint32_t axes);
 
-// When FSDP frees gathered weights after the forward pass and gathers them again in the backward pass.
+// Whether FSDP frees weights between the forward and the backward pass: always, except in the last layer, or never.
 enum reshard { RESHARD_ALWAYS, RESHARD_EXCEPT_LAST, RESHARD_NEVER };
 
 // How the ranks of cp exchange keys and values: blockwise around a ring during attention, by an all-gather before it,
@@ -147,8 +145,7 @@ struct mesh {
     uint32_t owner_axes;        // 1 << axis: axes of the expert-parallel group
     int64_t  head_copies;       // ranks of tp that have the same key and value head; 0: each rank has its own heads
     int64_t  vp;
-    bool     delays_weights;    // zero-bubble schedule with several stages: weight gradients are computed later than
-                                // the backward pass
+    bool     delays_weights;    // zero-bubble, several stages: weight gradients are computed after the backward pass
 };
 
 // Returns whether tp > 1 and experts are not sharded over tp.

@@ -197,8 +197,7 @@ struct precision {
     bool           keeps_prediction;    // the linears of MTP modules stay in BF16
     bool           scales_squares;      // NVFP4: weights have blocks of 16 x 16
     bool           rounds_gradients_stochastically;
-    bool           transforms;    // NVFP4: a Hadamard transform is applied to the operands of weight gradients before
-                                  // quantization
+    bool           transforms;    // NVFP4: operands of weight gradients get a Hadamard transform before quantization
 };
 status precision_init(struct precision *precision, const struct precision_config *config);
 // Fails if [precision] stores trained weights in FP8, but the recipe does not have one scale per tensor.
@@ -243,7 +242,7 @@ enum block_output {
     OUTPUT_FC1,           // output of the MLP's input projections, gate and up
     OUTPUT_ACTIVATION,
     OUTPUT_FC2,         // output of the MLP; the backward pass needs it only in experts
-    OUTPUT_DISPATCH,    // tokens that experts received, with their sources
+    OUTPUT_DISPATCH,    // tokens that experts received, and the router's outputs
     OUTPUT_LATENT,      // compressed queries, keys and values
     OUTPUT_COUNT
 };

@@ -153,8 +153,7 @@ enum stream {
     STREAM_COMPUTE,
     STREAM_WEIGHT_GATHER,
     STREAM_GRADIENT_REDUCE,
-    STREAM_REPLICA_REDUCE,    // HSDP: all-reduce over dp, after the reduce-scatter over fsdp on STREAM_GRADIENT_REDUCE.
-                              // On two streams, both can use different networks at the same time
+    STREAM_REPLICA_REDUCE,    // HSDP: all-reduces over dp; overlap with reduce-scatters over fsdp of other units
     STREAM_TENSOR,
     STREAM_CONTEXT,
     STREAM_EXPERT,

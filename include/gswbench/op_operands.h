@@ -205,8 +205,8 @@ enum { HYPER_LEARNING_RATE, HYPER_BETA1, HYPER_BETA2, HYPER_EPSILON, HYPER_DECAY
 // HYPER: hyperparameters of a step. CORRECTION1 and 2: 1 - beta^step of Adam. KEY_LOW and KEY_HIGH: 24 bits each of the
 // key of stochastic rounding.
 enum { COMMUNICATION_IN, COMMUNICATION_OUT };
-// size: members of the group. ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): update OUT. ALL_GATHER: IN [n] to OUT [size * n].
-// REDUCE_SCATTER: IN [size * n] to OUT [n]. ALL_TO_ALL: IN to OUT, both [size * n]. ROTATE, a ring shift: OUT receives
-// IN of the member whose index is lower by peer. SEND: reads IN. RECEIVE: writes OUT. BROADCAST: updates OUT, from the
-// root (peer).
+// size: number of members of the group. ALL_REDUCE, ALL_REDUCE_MAXIMUM (f32): update OUT. ALL_GATHER: IN [n] to OUT
+// [size * n]. REDUCE_SCATTER: IN [size * n] to OUT [n]. ALL_TO_ALL: IN to OUT, both [size * n]. ROTATE, a ring shift:
+// OUT receives IN of the member whose index is lower by peer. SEND: reads IN. RECEIVE: writes OUT. BROADCAST: updates
+// OUT, from the root (peer).
 enum { OP_FUSED = NORM_STATISTICS + 1, OP_OPERANDS = OP_FUSED + QUANTIZE_AMAX + 1 };

@@ -55,10 +55,10 @@ struct footprint {
 };
 extern const struct json_field footprint_fields[];
 
-// Whether the framework's memory is modelled. If not, footprint_find returns the memory of gswbench's plan.
+// Whether the framework's memory is modelled. If not, footprint_find returns the memory of gswbench itself.
 bool footprint_is_modelled(const struct software_config *software);
 
-// Computes the memory of the rank that the plan belongs to. gswbench itself holds exactly the memory of the plan.
+// Computes the memory of the plan's rank. For gswbench itself: the plan, NCCL's connections and the CUDA context.
 void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
                     const struct hardware_config *hardware, int64_t ranks_per_node);
 

@@ -19,7 +19,7 @@ extern const char *const preflight_subject_names[];    // ends with NULL
 
 struct preflight_value {
     int64_t first, second;    // device: both are its rank; link: sender and receiver; group: first and last rank
-    double  value;            // the best measurement; for a link the upper quartile
+    double  value;            // the best measurement; for a link the upper quartile of its measurements
 };
 
 // Values of one quantity that should be equal, such as the bandwidth of every link.

@@ -81,7 +81,7 @@ void csv_write_real(double value, FILE *file);
 void report_write_step(const struct result *result, const struct result_step *step, FILE *file);
 
 // Write a log line about a loaded checkpoint, and about a checkpoint saved after a step. step: step number over all
-// runs that continued the checkpoint. began: wall-clock time.
+// runs that continued the checkpoint. began: wall-clock time at which the load or save began.
 void report_write_load(const struct result *result, double began, FILE *file);
 void report_write_save(const struct result *result, int64_t step, double began, FILE *file);
 

@@ -63,7 +63,7 @@ struct result {
 
     // Memory, FLOPs and ops of rank 0, from its plan unless a comment says otherwise.
     int64_t storage_bytes[STORAGE_COUNT];
-    int64_t live_bytes, allocated_bytes;    // peak of live activations; measured: all memory that the backend allocated
+    int64_t live_bytes, allocated_bytes;    // peak of live activations; memory that the backend allocated (measured)
     int64_t connection_bytes;               // device memory that NCCL took for communicators; not in allocated_bytes
     double  flops[PHASE_COUNT];             // FLOPs executed per step
     int64_t tensor_count, op_count;
@@ -167,7 +167,7 @@ extern const struct device_label {
 const char *result_rank_gpu(const struct result *result, int64_t rank);
 const char *result_name_rank(const struct result *result, int64_t rank, char *text, size_t bytes);
 
-// Returns statistics_half_width (of the confidence interval) for the measured steps so far.
+// Returns the half width of the median's confidence interval (statistics_half_width) for the measured steps so far.
 double result_half_width(const struct result *result);
 
 // Computes result->figures and marks outliers among the steps.

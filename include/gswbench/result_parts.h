@@ -135,7 +135,7 @@ struct result_rank {
     double  clock_drift_seconds;    // wall clock minus the step timer's clock, over the run
     int64_t allocated_bytes;
     int64_t processors;    // processors of its host that ranks of the job may use
-    double  foreign;       // number of these that other processes used during measured steps; NaN: unknown
+    double  foreign;       // number of `processors` that processes outside the job used in measured steps; NaN: unknown
     // Compute time of measured steps, without waits for other ranks; NaN: unknown. A class is the set of ranks with the
     // same work.
     int64_t class;             // lowest rank of its class

@@ -40,8 +40,8 @@ int64_t schedule_actions(const struct schedule_shape *shape);
 // Lists the actions of a stage: 1F1B, or interleaved 1F1B with several chunks or overlapped actions. Within a chunk,
 // microbatches run in order. An interleaved schedule takes microbatches in groups of one per stage; a partial last
 // group keeps the order of a full one. Overlapped actions send their outputs only when both have ended. Therefore the
-// warm-up of an overlapped schedule has one more forward pass. It also has two forward passes for each later stage, as
-// interleaved 1F1B has, even with one chunk.
+// warm-up of an overlapped schedule has one more forward pass, and, as in interleaved 1F1B, two forward passes for each
+// later stage, even with one chunk.
 //
 // ZB-H1 (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241) has the forward and backward passes of 1F1B.
 // Stage s computes the weight gradients of a microbatch s microbatches later than its backward pass, and the last ones
@@ -53,7 +53,7 @@ void schedule_build(const struct schedule_shape *shape, int64_t stage, struct sc
 int64_t schedule_in_flight(const struct schedule_shape *shape, const struct schedule_action *actions);
 
 // Computes the start of each action in time slots, without communication time. actions and begins: [stages][actions].
-// slots: duration of each pass. Returns the length of the schedule in slots; 0 if the stages deadlock.
+// slots: duration of each kind of pass. Returns the length of the schedule in slots; 0 if the stages deadlock.
 int64_t schedule_simulate(const struct schedule_shape *shape, const struct schedule_action *actions,
                           const int64_t slots[SCHEDULE_PARTS], int64_t *begins);
 

@@ -7,13 +7,13 @@
 
 // Until signals_keep is called, a signal ends the process at once, because there is no result to lose. Afterwards the
 // run ends after the current step and keeps its result; the same signal again kills the process. signals_name(0) names
-// a reason without a signal: the launcher has ended.
+// an end without a signal: the launcher has ended.
 //
 // signals_catch: is_first: this process prints why it ends. seconds: time limit; 0: none.
 void        signals_catch(bool is_first, int64_t seconds);
 void        signals_keep(void);          // also sets the handlers again, which libraries may have replaced
 void        signals_release(void);       // restores the default actions
 int         signals_caught(void);        // the signal's number, or 0
-int         signals_caught_end(void);    // the same, but 0 for SIGUSR1: the current step then has no deadline
+int         signals_caught_end(void);    // the same, but 0 for SIGUSR1, after which the current step has no deadline
 const char *signals_name(int number);
 bool        signals_take_question(void);    // whether SIGUSR2 came since the last call

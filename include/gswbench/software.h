@@ -31,7 +31,7 @@ struct software_config {
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share, gemm_share_fp4;
     struct quantity loss_rate;                // upper limit of logits/s for the loss and its gradient, on any device
     struct quantity scan_rate;                // upper limit of FLOP/s of scans, on any device
-    int64_t         scale_kernels;            // kernels of a quantization that computes its scale first
+    int64_t         scale_kernels;            // number of kernels of a quantization that computes its scale first
     int64_t         fp8_gathers;              // casts to FP8 before the all-gather of tp
     int64_t         fp8_attention;            // attention in FP8 if linears are
     int64_t         fp8_head;                 // head in FP8 if linears are
@@ -48,7 +48,7 @@ struct software_config {
     struct quantity attention_forward, attention_backward;
     int64_t         text_tokens;      // a sequence is packed from texts of this length; 0: it is one text
     int64_t         context_parts;    // cp attends to the keys of one rank at a time and merges the parts
-    int64_t         nvls, pat;        // its NCCL may use NVLS; its NCCL may use PAT
+    int64_t         nvls, pat;        // the framework's NCCL may use NVLS; it may use PAT
     // Collectives that reduce the gradients of a layer, and the share of their latency for which compute stalls in FP8.
     struct quantity reduction_parts, fp8_reduction_stall;
     int64_t         bucket_elements;    // minimum elements that dp reduces or gathers in one collective
@@ -57,7 +57,7 @@ struct software_config {
     int64_t         expert_groups;      // the experts of a rank are launched together
     int64_t         expert_biases;      // enum expert_biases
     int64_t         head_norms;         // separate kernels copy and normalise queries and keys
-    int64_t         router_kernels;     // kernels of the router; the plan has one
+    int64_t         router_kernels;     // number of kernels of the router; the plan has one
     // Time that the plan lacks, in seconds. expert_gap: host time per pass of a layer with one expert per rank; each
     // further expert adds half of it, or all of it in FP8 and FP4 without expert_groups. fp8_synchronization:
     // synchronization of all ranks after each microbatch with FP8.

@@ -12,7 +12,7 @@ enum exit_code {
     EXIT_CONFIG     = 3,     // configuration
     EXIT_LAUNCH     = 4,     // wrong launch or environment (ranks, devices, versions)
     EXIT_INVALID    = 5,     // the run finished but its numbers failed a check
-    EXIT_GATE       = 6,     // below a threshold set by the user or by a reference
+    EXIT_GATE       = 6,     // a threshold, comparison, acceptance test or preflight failed
     EXIT_HANG       = 7,     // watchdog
     EXIT_LOST       = 8,     // a rank, node, or communication library failed
     EXIT_OUTPUT     = 9,     // output cannot be written

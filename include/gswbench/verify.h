@@ -68,10 +68,9 @@ enum { PLAN_COMMUNICATIONS_MAX = 256 };
 struct account {
     int64_t parameters;            // parameters of this rank's weights
     double  flops[PHASE_COUNT];    // FLOPs that the ops execute
-    double  hardware_flops;        // FLOPs of the whole mesh per sequence, if all ranks execute the
-                                   // same FLOPs
-    int64_t                   ops[OP_COUNT];
-    int64_t                   quantized_bytes;    // bytes read and written by FP8 quantization
+    double  hardware_flops;        // FLOPs of all ranks per sequence, if each executes as many as this rank
+    int64_t ops[OP_COUNT];
+    int64_t quantized_bytes;    // bytes read and written by FP8 quantization
     struct plan_communication communications[PLAN_COMMUNICATIONS_MAX];
     int32_t                   communication_count;
     int64_t                   total_bytes;    // bytes, summed over storages
