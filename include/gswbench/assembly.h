@@ -16,7 +16,7 @@ struct usage {
     int32_t writer;
     int32_t reader[STREAM_COUNT];
     bool    is_apart;        // true: the part has its own writer and readers (assembly_set_apart)
-    int32_t quantizer;       // op that quantized the tensor, or transposed it if it is already quantized; -1: none
+    int32_t quantizer;       // op that quantized the tensor, or transposed a quantized tensor; -1: none
     int32_t factor;          // tensor with the inverse scales of a low-precision tensor; -1: none
     int32_t tensor_scale;    // NVFP4: tensor with the inverse scale of the whole tensor; -1: none
 };
@@ -97,7 +97,7 @@ struct communication {
     int64_t      ahead;
 };
 int32_t assembly_communication(struct assembly *assembly, const struct communication *communication);
-// Adds an operand to an op that is already appended. No op of another stream may have used the tensor.
+// Adds an operand, but no dependency, to an appended op. No op of another stream may have used the tensor.
 void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum access access, int32_t tensor);
 // Returns whether the tensor has not been written after this op.
 bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t tensor);

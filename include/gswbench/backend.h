@@ -21,8 +21,8 @@ struct buffer {
 
 struct backend;
 
-// Executes an op, or enqueues it on its stream (op->stream). buffers: the op's operands, in the order of the slots of
-// its kind. The caller may reuse op and buffers after the return. Failure ends the job.
+// Executes an op, or enqueues it on its stream (op->stream). buffers: the op's operands, in the order of op_operands.h.
+// The caller may reuse op and buffers after the return. Failure ends the job.
 typedef void op_run(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS]);
 
 // Result of backend_prepare for one op, such as a cuBLASLt algorithm. backend_run then calls its run function instead
@@ -99,7 +99,7 @@ struct backend_span {
 // process can record at a time.
 struct backend_activity {
     status (*open)(struct backend *backend);               // fails with the reason: missing library, other subscriber
-    void (*start)(struct backend *backend);                // begins a step: later records belong to it
+    void (*start)(struct backend *backend);                // begins a step, to which later records belong
     void (*begin)(struct backend *backend, int32_t op);    // assigns this thread's launches to the op until end
     void (*end)(struct backend *backend);
     void (*stop)(struct backend *backend);    // ends the step, which the device has completed

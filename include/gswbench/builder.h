@@ -30,7 +30,7 @@ struct unit_state {
     int32_t users;             // forward and backward passes (pipeline actions) that use the gathered weights now
     int32_t whole_gradient;    // tensor of this microbatch's unsharded gradients, not reduced yet; -1: none
     int32_t reduced;           // tensor of reduced gradients that are not yet in the accumulated gradients; -1: none
-    bool    reduced_adds;      // true: `reduced` will be added to the accumulated gradients; false: it replaces them
+    bool    reduced_adds;      // true: `reduced` will be added to the accumulated gradients; false: will replace them
 };
 
 // An adapter (LoRA) computes t = scale * (x A^T) and adds t B^T to the output y of the frozen matrix. output_gradient:
@@ -54,7 +54,7 @@ struct delayed {
     enum delayed_kind kind;
     struct op_tag     tag;
     const char       *role;
-    int32_t           output_gradient, x, weight;    // DELAYED_GRADIENT: its operands
+    int32_t           output_gradient, x, weight;    // DELAYED_GRADIENT: operands of the weight gradient
     // DELAYED_BEGIN, DELAYED_END: index of the FSDP unit, tensor of its unsharded gradients, and the part of that
     // tensor for the unit's first weight.
     int32_t unit, whole, first_part;

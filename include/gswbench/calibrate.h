@@ -26,8 +26,8 @@ struct distinct_op {
     struct op     op;
     enum format   format[OP_OPERANDS];
     int64_t       elements[OP_OPERANDS];    // 0: absent
-    uint32_t      axes;                     // mesh axes of its group; communication ops only
-    int64_t       count;                    // number of these ops in the plans of all stages together
+    uint32_t      axes;                     // mesh axes of the op's group; communication ops only
+    int64_t       count;                    // number of ops with this key in the plans of all stages together
 
     struct quantity seconds;          // median time on the slowest rank
     double          delay_seconds;    // CPU ranks: by how much compute on the same cores delays the communication op
@@ -46,11 +46,11 @@ void   calibrate_free(struct distinct_ops *list);
 // The job, the machine, and the amount of measurement.
 struct calibrate_setup {
     const struct plan_request *request;    // the job
-    const struct run_config   *run;        // its seed and data are used
+    const struct run_config   *run;        // only seed and data are used
     struct backend            *backend;
     struct comm               *comm;
     int64_t                    cores, core_ranks;    // cores of this rank, and ranks that share them
-    bool                       has_cores;            // CPU ranks: no lower rank uses its cores, so it times compute ops
+    bool                       has_cores;            // CPU ranks: times compute ops, as no lower rank uses the cores
     int64_t                    working_bytes;    // bytes of operands through which repeats cycle, to miss the caches
     int                        steps;            // number of measured steps of the job
     int                        passes;           // number of passes over all microbenchmarks

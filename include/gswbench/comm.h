@@ -24,7 +24,7 @@ struct comm_extras {
     int32_t putting;       // connections among `copying` that shift data around a ring by one-sided puts
     bool    exchanges;     // all-to-all is one library call, not sends and receives
     int32_t scalable;      // connections opened with several NCCL unique ids
-    double  bytes;         // device memory of the library, as it reports it; NaN: unknown
+    double  bytes;         // device memory that the library reports to use; NaN: unknown
 };
 
 // How the library executes a collective, in its own words, such as "RING" and "LL128"; "": unknown. The struct has no
@@ -38,7 +38,7 @@ struct comm_choice {
 struct comm_buffer {
     void    *data;
     int64_t  bytes;
-    uint64_t layout;    // hash of size and operand offsets, so members can compare them; 0: the group does not use it
+    uint64_t layout;    // hash of size and operand offsets, which members compare; 0: the group does not use the buffer
 };
 
 // Functions for device memory that the library allocates. Communication from this memory is faster.

@@ -51,7 +51,7 @@ struct comparison {
     const struct result       *first, *second;
     struct comparison_repeats  repeats[2];
     double                     work;    // tokens per device and step of the second result, divided by the first's
-    struct statistics_change   step;    // change of the step time, after the second one is divided by `work`
+    struct statistics_change   step;    // change of the step time; the second run's is divided by `work`
     struct comparison_curve    loss, gradient_norm;
     struct comparison_setting *settings;
     int64_t                    setting_count;
@@ -109,7 +109,7 @@ struct table_row {
     struct table_key key;
     int64_t          runs;
     double           step_seconds;              // median over the runs of their median step time
-    double           spread;                    // (maximum - minimum) / median of those step times; NaN for one run
+    double           spread;                    // (maximum - minimum) / median of the runs' medians; NaN for one run
     double           tokens_per_second, mfu;    // at step_seconds
     double           efficiency;                // tokens/s per rank, relative to the job's row with the fewest ranks
     double           published_ratio, expected_ratio;

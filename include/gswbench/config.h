@@ -107,7 +107,7 @@ extern const struct option trace_options[];
 status trace_config_check(const struct trace_config *trace, int64_t world);
 bool   trace_config_draws(const struct trace_config *trace, int64_t rank);
 bool   trace_config_lists(const struct trace_config *trace, int64_t rank);
-bool   trace_config_chooses(const struct trace_config *trace);    // communications = auto
+bool   trace_config_chooses(const struct trace_config *trace);    // whether communications = auto
 
 // [checkpoint]: the folder to load from, and when to save.
 struct checkpoint_config {
@@ -156,7 +156,7 @@ struct config {
     int64_t                  ranks;          // as requested; 0: unknown
     int64_t                  full_layers;    // layers of the [model] preset; 0: the config names no preset
     char                     path[1024];     // the file that was read, for messages and the result
-    char                     name[128];      // its base name without .ini
+    char                     name[128];      // base name of the file without .ini
 };
 
 struct config_section {

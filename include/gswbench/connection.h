@@ -10,7 +10,7 @@
 #include "gswbench/plan.h"
 
 struct plan_connection {
-    int      stream;    // enum stream; of a pipeline link, this rank's stream (the peer uses another one)
+    int      stream;    // enum stream; of a pipeline link, this rank's stream (the peer uses the other pipeline stream)
     int32_t  group;
     int64_t  peer;    // pipeline: index of the neighbour in the group; -1: connects all members
     int64_t  members, nodes;

@@ -25,7 +25,7 @@ struct environment_peer {
 // CPU cores of a rank. Ranks with the same affinity mask share them.
 struct environment_cores {
     int64_t cores, sharers;    // cores in the mask, and number of ranks with this mask
-    int64_t threads;           // CPU threads of each of these ranks
+    int64_t threads;           // CPU threads of each sharer
     int64_t index;             // index of this rank among the sharers
 };
 
@@ -51,7 +51,7 @@ struct environment_notes {
 enum setting_rule { SETTING_REQUIRED, SETTING_NOTED, SETTING_OWN };
 struct setting_kind {
     enum setting_rule rule;
-    bool              is_setting;    // print it as NAME = VALUE
+    bool              is_setting;    // messages print the setting as NAME = VALUE
     const char       *remedy;        // advice to the user, in the error; only for SETTING_REQUIRED
 };
 
@@ -74,11 +74,11 @@ void settings_print_name(char *text, size_t bytes, const char *name);    // writ
 void settings_collect_variables(struct setting_list *list);
 
 struct rank_environment {
-    struct comm               *comm;     // &nccl if it is open, else the communicator from launch_ranks
-    struct comm                nccl;     // ops is NULL unless it is open
+    struct comm               *comm;     // &nccl if NCCL is open, else the communicator from launch_ranks
+    struct comm                nccl;     // ops is NULL unless NCCL is open
     struct environment_peer   *peers;    // [ranks]
     struct environment_cores   cores;
-    struct backend             backend;    // ops is NULL until it is open
+    struct backend             backend;    // ops is NULL until the backend is open
     struct environment_devices devices;
     struct environment_notes   notes;
 

@@ -102,8 +102,8 @@ GSWBENCH_INLINE void fp4_transform(float values[SCALING_NV_BLOCK])
 }
 
 // Random bytes for stochastic rounding. Each step has a key of 48 bits. The host passes it as two numbers of 24 bits,
-// which fp32 represents exactly. Each quantized tensor that an op writes has its own random stream. Its block number i,
-// counted row by row, uses random_philox(key, stream, i).
+// which fp32 represents exactly. Each quantized tensor that an op writes has its own random stream. Block i of the
+// tensor, counted row by row, uses random_philox(key, stream, i).
 enum { FP4_KEY_BITS = 24 };
 
 GSWBENCH_INLINE uint64_t fp4_key(float low, float high)

@@ -29,12 +29,12 @@ struct collective_times {
 // [hardware]
 struct hardware_config {
     char    profile[1024];                 // configs/hardware/NAME.ini, or a path, or "none"
-    char    device[64];                    // the driver's name of it; "": a CPU rank
+    char    device[64];                    // the driver's name of the GPU; "": a CPU rank
     int64_t gpus_per_node, link_domain;    // link_domain: GPUs connected by NVLink, also across nodes; 0: gpus_per_node
     // Per device, from the data sheet (except storage_bandwidth and gpu_hour_dollars); 0: unknown. Memory in GB, dense
     // FLOP/s, bandwidths in bytes/s per direction.
     struct quantity memory_gb;
-    struct quantity peak[RATE_COUNT];    // "peak_fp32", ...
+    struct quantity peak[RATE_COUNT];    // by enum rate; options "peak_fp32", ...
     int64_t         multiprocessors;
     struct quantity memory_bandwidth, node_bandwidth, network_bandwidth;
     struct quantity storage_bandwidth;    // bytes/s at which all ranks together save or load a checkpoint

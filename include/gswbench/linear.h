@@ -51,7 +51,7 @@ int32_t tensor_gather_linear(struct builder *builder, const struct linear *linea
 int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                              int32_t out);
 int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                                  int32_t out);    // the same, but GEMM and reduction do not overlap
+                                  int32_t out);    // like tensor_linear_reduce, but without overlap
 // Returns whether the residual stream is sharded over tp (sequence parallelism).
 bool tensor_shares_rows(const struct builder *builder);
 // Returns whether the weight is sharded over tp.
@@ -129,7 +129,7 @@ struct muon_matrix {
     int64_t                   first;            // offset in the unit, in elements
     int64_t                   rows, columns;    // rows and columns of the whole matrix
     int64_t                   local_rows, local_columns;
-    int32_t                   owner;    // index among the replicas; 0 without ZeRO-1, where each replica updates it
+    int32_t                   owner;    // index among the replicas; 0 without ZeRO-1: every replica updates the matrix
 };
 // Returns whether the optimizer is Muon. The linears of a block then form a separate unit.
 bool               muon_is_used(const struct plan *plan);

@@ -70,7 +70,7 @@ struct axis_row {
     int              shown;     // position in the layout text: "fsdp 128 dp 4"
     int              claim;     // exposed communication over several axes counts for the axis with the lowest claim
     uint32_t         shares;    // mask of enum axis_share
-    bool             stays_in_node;    // every layer communicates along it, so it needs the links within a node
+    bool             stays_in_node;    // every layer communicates along the axis: needs the links within a node
     uint32_t         within;    // mask of 1 << axis: its ranks come from the first of these with more than one rank
     const char      *divides[AXIS_DIVIDES];    // "section.key" of numbers that pieces * size must divide
     const char      *meets;     // "section.key" of a number that size must divide, or vice versa; or NULL

@@ -100,7 +100,7 @@ struct model_family {
     bool        has_experts, has_qk_norm, has_latent_attention;
 };
 extern const struct model_family model_families[];
-const struct model_family       *model_family_of(const struct model_config *model);    // NULL: own tensor names
+const struct model_family       *model_family_of(const struct model_config *model);    // NULL: gswbench's tensor names
 
 // FLOP conventions; docs/method.md has the formulas.
 enum flop_convention {
@@ -158,7 +158,7 @@ enum linear_role { ROLE_INPUT, ROLE_WEIGHT, ROLE_GRADIENT, LINEAR_ROLES };
 // Options of [precision].
 struct precision_config {
     int64_t compute;      // enum compute_precision
-    int64_t gradients;    // enum format of the accumulation buffer
+    int64_t gradients;    // enum format in which gradients are accumulated
     int64_t reduce;       // enum format of gradient reductions
     int64_t master;       // fp32 master weights in addition to bf16 weights
     int64_t moments;      // enum format of the Adam moments m and v
@@ -241,7 +241,7 @@ enum block_output {
     OUTPUT_PROJECTION,    // output of attention's output projection
     OUTPUT_FC1,           // output of the MLP's input projections, gate and up
     OUTPUT_ACTIVATION,
-    OUTPUT_FC2,         // output of the MLP; the backward pass needs it only in experts
+    OUTPUT_FC2,         // output of the MLP, which the backward pass needs only in experts
     OUTPUT_DISPATCH,    // tokens that experts received, and the router's outputs
     OUTPUT_LATENT,      // compressed queries, keys and values
     OUTPUT_COUNT
@@ -250,8 +250,8 @@ enum block_output {
 // How tokens are routed to experts, and which tokens compete for the capacity of an expert.
 enum routing { ROUTING_TOP_K, ROUTING_BALANCED, ROUTING_SKEWED };
 enum capacity_scope {
-    CAPACITY_RANK,        // tokens of a microbatch on one rank: depends on the layout
-    CAPACITY_SEQUENCE,    // tokens of one sequence on all ranks: independent of the layout
+    CAPACITY_RANK,        // tokens of a microbatch on one rank: results depend on the layout
+    CAPACITY_SEQUENCE,    // tokens of one sequence on all ranks: results do not depend on the layout
 };
 
 // The optimizer of the matrices in layers. AdamW updates everything else.

@@ -22,7 +22,7 @@
 enum { WEIGHT_PARTS = 5 };
 struct weight_part {
     char     name[64];                       // exported name, "model.layers.3.self_attn.q_proj.weight"
-    int64_t  stream;                         // random stream (random.h) of its initial values, the same in every layout
+    int64_t  stream;                         // random stream (random.h) of the initial values, the same in every layout
     int64_t  rows, columns;                  // of the whole tensor; 1 row for a vector
     int64_t  first_row, local_rows;          // range of rows on this rank
     int64_t  first_column, local_columns;    // range of columns on this rank
@@ -42,10 +42,10 @@ struct weight {
     int64_t     first;                        // offset in the unit, in elements
     int64_t     rows, columns;                // on this rank, with padding
     int32_t     tensor;                       // -1 if this rank keeps only a slice of the unit
-    int32_t     gradient;                     // -1 if this rank keeps only a slice of the unit, or it is frozen
+    int32_t     gradient;                     // -1 if this rank keeps only a slice of the unit, or the weight is frozen
     int32_t     linear;                       // index among the model's FP8 linears; -1: its GEMMs run in BF16
-    int32_t     bias;                         // index of its bias in plan->weights; -1: none
-    int32_t     adapter[ADAPTER_MATRICES];    // indices of its adapter in plan->weights; -1: none
+    int32_t     bias;                         // index of the bias in plan->weights; -1: none
+    int32_t     adapter[ADAPTER_MATRICES];    // indices of the adapter in plan->weights; -1: none
     // Frozen weights in FP8 or FP4: the OP_QUANTIZE that computes the weight once from BF16 initial values, without
     // operands IN and OUT. NULL for other weights.
     struct op         *stored;
@@ -123,11 +123,11 @@ struct tensor {
     int32_t      dims;
     int64_t      dim[4];
     int64_t      elements, bytes;
-    int64_t      offset;               // bytes from the start of its storage
-    int32_t      whole;                // the tensor that this one is a part of, or its own index
+    int64_t      offset;               // bytes from the start of the storage
+    int32_t      whole;                // index of the tensor that this one is a part of, or its own
     int64_t      part_offset;          // bytes from the start of the whole
-    int32_t      first_op, last_op;    // indices of the first and last op that use it; -1: unused
-    int32_t      row_count;            // 1 + index in plan->row_counts of its number of rows in use; 0: all are in use
+    int32_t      first_op, last_op;    // indices of the first and last op that use the tensor; -1: none
+    int32_t      row_count;            // 1 + index in plan->row_counts of the number of rows in use; 0: all are in use
     bool         has_rows_across;      // the row count applies to columns, because the tensor is a transposed copy
     bool         is_packed;    // row counts also determine where the tensor starts in the whole; `offset` is not used
 };

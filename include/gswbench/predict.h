@@ -82,17 +82,17 @@ struct task {
     int32_t wait[OP_WAITS];    // tasks of the same actor that must end before this task starts
     uint8_t stream, wait_count;
     uint8_t links;             // LINK_ bits; 0: compute task
-    int16_t processors;        // SMs that it takes from compute
-    bool    is_read;           // the host reads its result, and launches nothing until it has ended
-    double  launch_seconds;    // host time to launch it; the host launches the tasks of an actor one by one
+    int16_t processors;        // SMs that the task takes from compute
+    bool    is_read;           // the host reads the task's result, and launches nothing until the task has ended
+    double  launch_seconds;    // host time to launch the task; the host launches an actor's tasks one by one
 };
 
 // A rank that represents all ranks with the same work. Tasks of one stream run in list order.
 struct actor {
     struct task *tasks;
     int32_t      task_count;
-    int32_t      node;     // index of its node; actors of one node share CPU cores
-    double       ranks;    // ranks that it represents on the node
+    int32_t      node;     // index of the rank's node; actors of one node share CPU cores
+    double       ranks;    // number of ranks that the actor represents on the node
 };
 
 // CPU cores of a node, which ranks without a GPU share. Communication runs in threads, which wait for a core while all
@@ -117,8 +117,8 @@ struct simulation {
 };
 
 struct actor_time {
-    double          end_seconds;        // end of its last task
-    double          compute_seconds;    // duration of its compute tasks, with slowdown
+    double          end_seconds;        // end of the actor's last task
+    double          compute_seconds;    // duration of the actor's compute tasks, with slowdown
     struct op_time *tasks;              // [task_count], allocated by the caller; NULL: not wanted
 };
 
@@ -221,7 +221,7 @@ struct cost {
     double  launch_seconds;    // host time to launch the op; 0: not modelled
     double  launch_alone;      // part of launch_seconds for which the GPU always waits, even with queued work
     bool    is_in_graph;       // the op is in a CUDA graph that is launched once per pass of a layer
-    bool    is_read;           // the host reads its result, and launches nothing until the op has ended
+    bool    is_read;           // the host reads the op's result, and launches nothing until the op has ended
 };
 // predict_cost_op returns the cost of an op (cost.c), predict_cost_communication the cost of a communication op without
 // launches (cost_communication.c). docs/predictions.md has the formulas.

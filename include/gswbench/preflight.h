@@ -18,7 +18,7 @@ enum preflight_subject { PREFLIGHT_DEVICE, PREFLIGHT_LINK, PREFLIGHT_GROUP };
 extern const char *const preflight_subject_names[];    // ends with NULL
 
 struct preflight_value {
-    int64_t first, second;    // device: both are its rank; link: sender and receiver; group: first and last rank
+    int64_t first, second;    // device: its rank, twice; link: sender and receiver; group: first and last rank
     double  value;            // the best measurement; for a link the upper quartile of its measurements
 };
 
@@ -111,7 +111,7 @@ status preflight_measure(struct preflight_report *report, const struct preflight
 struct accept {
     struct preflight         preflight;     // preflight.benchmark is the job, preflight.output the folder of its files
     struct preflight_report  report;        // on rank 0
-    struct result_acceptance acceptance;    // on rank 0: the expected time, and at the end the verdict
+    struct result_acceptance acceptance;    // on rank 0: the expected step time, and at the end the verdict
     struct statistics        step;          // step times of the run; count is 0 if the job did not run
     char                     run_id[32], run_verdict[16];
 };

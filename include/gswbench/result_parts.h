@@ -134,11 +134,11 @@ struct result_rank {
     double  median_seconds;         // median of the measured steps, by the clock of this rank
     double  clock_drift_seconds;    // wall clock minus the step timer's clock, over the run
     int64_t allocated_bytes;
-    int64_t processors;    // processors of its host that ranks of the job may use
+    int64_t processors;    // processors of the rank's host that ranks of the job may use
     double  foreign;       // number of `processors` that processes outside the job used in measured steps; NaN: unknown
     // Compute time of measured steps, without waits for other ranks; NaN: unknown. A class is the set of ranks with the
     // same work.
-    int64_t class;             // lowest rank of its class
+    int64_t class;             // lowest rank of the class
     double compute_seconds;    // median
     // median over the steps of: compute time / median of the class, minus 1; NaN: alone in its class
     double excess;

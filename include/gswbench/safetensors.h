@@ -18,9 +18,9 @@ struct safetensor {
     enum format format;
     int32_t     dims;
     int64_t     dim[4];
-    int64_t     begin, bytes;    // its offset in the data section, and its size
+    int64_t     begin, bytes;    // offset in the data section, and size
     uint64_t    checksum;        // XXH3 hash of the data
-    bool        has_checksum;    // read from a file: whether the file has its checksum
+    bool        has_checksum;    // for a tensor that was read: whether the file has its checksum
 };
 
 // Writes a file. safetensors_create sets begin and bytes of the tensors. safetensors_append adds data in the order of

@@ -74,7 +74,7 @@ struct shown_sweep {
     const struct sweep        *sweep;
     const char                *advice;           // "": some layout fits
     const char                *output;           // folder for predictions and sweep.html; NULL: none
-    double                     range_percent;    // error range of the best; NaN: unknown
+    double                     range_percent;    // error range of the best layout; NaN: unknown
     const struct sweep_choice *own;              // NULL: cannot be predicted
 };
 

@@ -43,13 +43,13 @@ struct software_config {
     // GEMM's output is reduced, the GEMM is split into reduce_parts GEMMs that do not accumulate; 0: as in the plan.
     int64_t         gather_blocks, reduce_parts;
     int64_t         separate_linears;    // q, k and v are separate GEMMs, and so are gate and up of dense MLPs
-    struct quantity fsdp_copies, tensor_copies;    // copies of a collective's buffer that stall compute
+    struct quantity fsdp_copies, tensor_copies;    // number of copies of a collective's buffer that stall compute
     // Upper limits of the rate of attention, as a share of the rate hardware.ampere_share * peak; 0: none.
     struct quantity attention_forward, attention_backward;
-    int64_t         text_tokens;      // a sequence is packed from texts of this length; 0: it is one text
+    int64_t         text_tokens;      // a sequence is packed from texts of this length; 0: from one text
     int64_t         context_parts;    // cp attends to the keys of one rank at a time and merges the parts
-    int64_t         nvls, pat;        // the framework's NCCL may use NVLS; it may use PAT
-    // Collectives that reduce the gradients of a layer, and the share of their latency for which compute stalls in FP8.
+    int64_t         nvls, pat;        // whether the framework's NCCL may use NVLS, and PAT
+    // Number of gradient collectives per layer, and the share of their latency for which compute stalls in FP8.
     struct quantity reduction_parts, fp8_reduction_stall;
     int64_t         bucket_elements;    // minimum elements that dp reduces or gathers in one collective
     int64_t         expert_nodes;       // a token crosses the network once per node, not once per expert
@@ -67,7 +67,7 @@ struct software_config {
     struct quantity expert_launch;       // host time per launch in a layer with experts
     int64_t         launch_graphs;       // enum launch_graphs
     struct quantity expert_bytes;        // bytes of token permutation and unpermutation, relative to gswbench's
-    struct quantity expert_copies;       // copies of the experts' rows per pass, if a rank has several experts
+    struct quantity expert_copies;       // number of copies of the experts' rows per pass with several experts per rank
     // How the framework's memory differs from the plan (enum footprint_part in predict.h).
     int64_t caching_allocator;    // allocates and frees memory per tensor, as PyTorch does
     int64_t gradient_placeholders, fp32_shards, second_gemms, keeps_unread, gather_pool, whole_gradients,

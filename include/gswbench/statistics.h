@@ -11,7 +11,7 @@ struct statistics {
     double  median, mean, minimum, maximum;
     // 95 % confidence interval of the median, from order statistics, wider for autocorrelated series; n >= 6.
     double  low, high;
-    double  p05, p95;     // nearest rank; n >= 20
+    double  p05, p95;     // percentiles by nearest rank; n >= 20
     double  variation;    // standard deviation / mean; n >= 2
     double  drift;        // Theil-Sen slope per step / median; n >= 10
     double  trend;        // drift over the whole series: the value nearest to 0 in its 99 % interval; n >= 10

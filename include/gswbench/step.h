@@ -73,11 +73,11 @@ void step_check(struct step *step);
 
 // The first NaN or infinity on a rank.
 struct step_finding {
-    int32_t op;        // index of the op in the plan; -1: it was in the weights or optimizer state
+    int32_t op;        // index in the plan of the op that wrote the value; -1: in weights or optimizer state
     int32_t tensor;    // -1: all numbers are finite
     int64_t element;
     float   value;
-    bool    is_received;    // the op received it in a collective or receive, or read it from an input
+    bool    is_received;    // the op received the value in a collective or receive, or read it from an input
 };
 // Searches weights and optimizer state for a NaN or an infinity. Returns whether it found one.
 bool step_find_held(const struct step *step, struct step_finding *finding);
@@ -109,7 +109,7 @@ status step_find_fault(struct step_fault *fault, const struct plan *plan, const 
 
 // A stream that did not execute each of its ops once, in order.
 struct step_departure {
-    int32_t stream, executed, planned;    // number of ops that it executed, and of ops in the plan
+    int32_t stream, executed, planned;    // numbers of ops that the stream executed, and has in the plan
 };
 // Returns whether every stream executed its ops in order in the latest run.
 bool step_followed_plan(const struct step *step, struct step_departure *departure);

@@ -43,7 +43,7 @@ struct suite {
     // enum acceptance: refused if the preflight found outliers or a row is refused, accepted if all rows are accepted
     int64_t verdict;
     char    drain[1024];
-    bool    is_stopped;    // a signal or the time limit ended it before the last row
+    bool    is_stopped;    // a signal or the time limit ended the suite before the last row
 };
 
 // suite_read.c: reads the rows of a suite. `name` is an installed suite or a file. The number of ranks and the
