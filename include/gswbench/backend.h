@@ -131,8 +131,8 @@ struct backend_ops {
     bool        is_device;     // runs on a GPU, not on the host CPU
     bool        computes;      // false for null, whose ops do nothing
     status (*detect)(void);    // fails with the reason if no device is usable; NULL: always usable
-    // Writes the PCI id of the device that open would select, without opening it; "" if unknown. NULL: the backend
-    // computes on the host CPU.
+    // Writes the PCI id of the device that open would select, without opening it; "" if unknown. NULL: the backend uses
+    // no GPU.
     void (*locate)(const struct backend_setup *setup, char *text, size_t bytes);
     status (*open)(struct backend *backend, const struct backend_setup *setup);
     void (*close)(struct backend *backend);

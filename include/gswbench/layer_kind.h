@@ -64,8 +64,8 @@ struct norm_names {
     const char     *forward, *backward, *weight, *bias;
     struct exported exported_weight, exported_bias;
 };
-// role: name of the forward op. vector: name of the weight. stream: random stream of the weight's initial values; the
-// bias has stream + 1.
+// model_part: part of the model that the ops count for. role: name of the forward op. vector: name of the weight in the
+// plan. exported: its name in a checkpoint, between "model." and ".weight". stream: random stream of initial values.
 #define NORM_NAMES(model_part, role, vector, exported, stream)                                                         \
     {                                                                                                                  \
         model_part, role, role " gradient", vector, vector " bias", {"model." exported ".weight", stream},             \

@@ -46,9 +46,9 @@ struct suite {
     bool    is_stopped;    // a signal or the time limit ended the suite before the last row
 };
 
-// suite_read.c: reads the rows of a suite. `name` is an installed suite or a file. The number of ranks and the
-// overrides of the selection apply to every row. If a row cannot run, its `problem` says why. suite_free frees the
-// suite.
+// suite_read.c: reads the rows of a suite. `name` is an installed suite or a file. Of `selection`, every row takes the
+// number of ranks and the overrides (--set), which win over those of the row. If a row cannot run, its `problem` says
+// why. suite_free frees the suite.
 status suite_read(struct suite *suite, const char *name, const struct job_selection *selection);
 void   suite_free(struct suite *suite);
 

@@ -9,9 +9,9 @@
 #include "gswbench/linear.h"
 #include "block.h"
 
-// Initial weights come from numbered random streams. Outside experts and adapters, the stream of a matrix is
-// RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + its number in the layer. Each expert has RANDOM_EXPERT streams, which
-// start at streams_of_experts. The adapters of a layer have RANDOM_LAYER streams, which start at streams_of_adapters.
+// Initial weights come from numbered random streams. Outside experts and adapters, the stream of a matrix or vector is
+// RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + its number in the layer. From streams_of_experts on, each expert has
+// RANDOM_EXPERT streams; from streams_of_adapters on, the adapters of each layer have RANDOM_LAYER streams.
 enum { RANDOM_FIRST = 1 << 20, RANDOM_LAYER = 64, RANDOM_EXPERT = 4, EXPERTS_MAX = 1024 };
 static const int64_t streams_of_experts  = INT64_C(1) << 40;
 static const int64_t streams_of_adapters = INT64_C(1) << 42;

@@ -245,8 +245,8 @@ static void gather_values(const struct weight_source *source, float *values, int
     free(all);
 }
 
-// Broadcasts from rank 0 whether a part follows, and returns it on all ranks. Without this, if rank 0 failed, the other
-// ranks would wait for the next part forever.
+// Broadcasts from rank 0 whether it will write another tensor, and returns it on all ranks. Without this, if rank 0
+// failed, the other ranks would wait forever to send their parts of the next tensor.
 static bool announce_next(struct comm *comm, bool follows)
 {
     int32_t answer = follows;

@@ -139,7 +139,7 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
     struct glance    few, more;
     struct gemm_memo gemms = {0};
     struct machine   copy  = *machine;
-    // The small layouts keep the NVLink domain of the full job.
+    // The shrunken layouts have fewer ranks, but use the NVLink domain of the full job.
     struct hardware_config hardware = *machine->hardware;
     int64_t                bytes, more_bytes;
     double                 unused[SCHEDULE_PASSES];

@@ -13,7 +13,8 @@ const char *const result_acceptance_names[] = {[ACCEPTANCE_NONE]        = "none"
                                                [ACCEPTANCE_CANNOT_TELL] = "cannot tell",
                                                NULL};
 
-// Maximum tolerance in percent. A larger one would accept a machine that lost an eighth of its speed.
+// Maximum tolerance in percent. With a larger one the verdict is CANNOT TELL, because a machine that lost 13 % of its
+// speed (1 - 1 / 1.15) would be accepted.
 static const double percent_max = 15.0;
 
 int result_acceptance_code(enum acceptance verdict)

@@ -56,8 +56,8 @@ static bool is_distinct(const struct verification *job, int axis)
     return job->distinct >> axis & 1u;
 }
 
-// Returns the rank with this coordinate on each axis: on a distinct axis, the coordinate of `to`; otherwise
-// (coordinate of `to`) + sign * (coordinate of `from`), modulo the size of the axis.
+// Combines the coordinates of two ranks, and returns the rank with the result. On a distinct axis it has the coordinate
+// of `to`; on another axis, (that of `to`) + sign * (that of `from`), modulo the size of the axis.
 static int64_t combine(const struct verification *job, int64_t from, int64_t to, int64_t sign)
 {
     int64_t start[AXIS_COUNT], end[AXIS_COUNT];

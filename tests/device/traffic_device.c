@@ -227,7 +227,7 @@ static void list_attention(FILE *file, struct backend *device, struct backend *h
 {
     fprintf(file, "| op of a layer of Llama 3.1 8B or 70B | minimum, TFLOP | executed, TFLOP | minimum, MB | "
                   "requested from L2, MB | registers/thread | threads per SM | executed FLOPs at the peak, ms | "
-                  "operands from shared memory, ms | minimum bytes on H200, ms | minimum bytes on H100, ms |\n"
+                  "time for operands from shared memory, ms | time for the minimum bytes on H200, ms | on H100, ms |\n"
                   "|---|---|---|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof(attention_rows) / sizeof(attention_rows[0]); i++) {
         describe_attention(file, device, host, &attention_rows[i]);
