@@ -50,8 +50,8 @@ template <bool is_wide> __device__ inline place place_of(int i, const layout &it
     return {at, packet_elements<is_wide>(at, is_pair ? its.half : its.head_dim), item < its.items, is_pair};
 }
 
-// The items of a head that one lane holds, in fp32. Items beyond the head are zero, and so is the second packet of an
-// item that is a single packet.
+// The items of a head (struct layout) that one lane holds, in fp32: [item][packet of the item][element]. Packets that
+// do not exist are zero.
 template <int held> struct piece {
     float of[held][2][width];
 };

@@ -10,12 +10,12 @@
 
 // The last ops that used a tensor. A new op that uses the tensor depends on them. writer: last op that wrote the
 // tensor. reader: for each stream, the last op that read it. -1: none. If the tensor is a part of another tensor
-// (assembly_part), its writer and readers are recorded in the usage of that tensor, and only the fields after `reader`
-// describe the part.
+// (assembly_part) and not is_apart, its writer and readers are recorded in the usage of that tensor, and only the
+// fields after `reader` describe the part.
 struct usage {
     int32_t writer;
     int32_t reader[STREAM_COUNT];
-    bool    is_apart;        // true: the part has its own writer and readers (assembly_set_apart)
+    bool    is_apart;        // uses of this part of a tensor are tracked here (assembly_set_apart)
     int32_t quantizer;       // op that quantized the tensor, or transposed a quantized tensor; -1: none
     int32_t factor;          // tensor with the inverse scales of a low-precision tensor; -1: none
     int32_t tensor_scale;    // NVFP4: tensor with the inverse scale of the whole tensor; -1: none

@@ -25,8 +25,8 @@ struct environment_peer {
 // CPU cores of a rank. Ranks with the same affinity mask share them.
 struct environment_cores {
     int64_t cores, sharers;    // cores in the mask, and number of ranks with this mask
-    int64_t threads;           // CPU threads of each sharer
-    int64_t index;             // index of this rank among the sharers
+    int64_t threads;           // CPU threads of each of these ranks
+    int64_t index;             // index of this rank among them
 };
 
 // The device of this rank, and the device models of the job.

@@ -141,13 +141,13 @@ struct proved_job {
     const char      *warning;    // NULL: none
     bool             is_fit;
     const bool      *fits;    // points to is_fit; NULL: the device's memory is unknown
-    // Memory of the framework that [software] models, on its largest rank. The caller of job_prove sets these fields.
+    // Memory of the framework that [software] models, on its largest rank. The caller sets it after job_prove.
     int64_t     program_bytes;    // 0: the framework has no memory model
     bool        is_program_fit;
     const bool *program_fits;    // points to is_program_fit; NULL: unknown
 };
 
-// Fills a proved_job. The caller sets `job` and zeroes all other fields, which this function computes.
+// Checks a job, and sets the fields from `flops` to `fits`. The caller sets `job` and zeroes all other fields.
 status job_prove(struct proved_job *proved);
 // Returns the memory that the rank with the largest plan needs: the plan, NCCL's connections and the CUDA context.
 int64_t job_device_bytes(const struct proved_job *proved);

@@ -10,7 +10,7 @@
 struct op_field {
     const char *name;      // NULL ends a list
     uint8_t     type;      // enum op_field_type
-    uint8_t     uses;      // OP_FIELD_SHOWN, OP_FIELD_KEY
+    uint8_t     uses;      // bits: OP_FIELD_SHOWN (printed with the op), OP_FIELD_KEY (part of its key)
     uint16_t    offset;    // offset in struct op
 };
 enum op_field_type { OP_FIELD_INT64, OP_FIELD_INT32, OP_FIELD_UINT8, OP_FIELD_BOOL };

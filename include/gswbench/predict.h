@@ -91,7 +91,7 @@ struct task {
 struct actor {
     struct task *tasks;
     int32_t      task_count;
-    int32_t      node;     // index of the rank's node; actors of one node share CPU cores
+    int32_t      node;     // index of the rank's node; the ranks of a node share its CPU cores
     double       ranks;    // number of ranks that the actor represents on the node
 };
 

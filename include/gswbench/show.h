@@ -140,7 +140,7 @@ struct atlas_row {
 struct atlas {
     struct atlas_row *rows;
     int64_t           count;
-    double            pair_error;    // PREDICTED_CHANGE_ERROR
+    double            pair_error;    // error of predicted changes in percent (PREDICTED_CHANGE_ERROR)
 };
 void show_atlas(const struct atlas *atlas);
 void show_atlas_json(const struct atlas *atlas);

@@ -97,7 +97,7 @@ static const char *find_synonym(const struct parser *parser, const char *word)
     return NULL;
 }
 
-// Returns advice for a flag that has no counterpart here, or NULL.
+// Returns advice for a flag that this command does not have, or NULL.
 static const char *find_advice(const char *word)
 {
     static const struct {

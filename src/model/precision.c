@@ -77,7 +77,7 @@ bool precision_covers(const struct precision *precision, int64_t layers, int64_t
                            : precision->last_layers == 0 && !precision->keeps_prediction);
 }
 
-// Sets the format of NVFP4 for inputs, weights and output gradients, and the options of weights and gradients.
+// Sets E2M1 for all GEMM operands, and the other fields of NVFP4, such as stochastic rounding of gradients.
 static void init_nvfp4(struct precision *precision, const struct precision_config *config)
 {
     for (int role = 0; role < LINEAR_ROLES; role++) {

@@ -186,7 +186,7 @@ static void run_probe(struct flight *flight, struct probe *probe)
 }
 
 // Chooses the number of ops per run, so that a run is long enough to time. The first run is not timed, because it
-// faults in memory.
+// has page faults.
 static status prepare_probe(struct flight *flight, struct devices *devices, struct probe *probe)
 {
     enum { REPEATS_MAX = 256, RUNS_PER_ACTION = 4 };

@@ -71,7 +71,7 @@ static status run_group(struct flight *flight, void *state)
         flight_run(flight, &bench.plan, bench.step, "%s", name);
         double seconds = microbenchmark_run(&bench);
         flight_meet(flight, name);
-        groups->best = i > 0 ? fmin(groups->best, seconds) : groups->best;    // the first run faults in memory
+        groups->best = i > 0 ? fmin(groups->best, seconds) : groups->best;    // the first run has page faults
     }
     microbenchmark_close(&bench);
     TRY(opened);

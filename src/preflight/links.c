@@ -166,8 +166,8 @@ static int64_t find_partner(const struct flight *flight, const struct links *lin
     return links->between ? find_rank(links, partner, topology->local_rank) : find_rank(links, topology->node, partner);
 }
 
-// Opens a step with a partner: small messages in alternating directions for the latency, then large ones in each
-// direction for the bandwidth.
+// Plans and opens a step of messages between this rank and its partner: small ones in alternating directions for the
+// latency, then large ones in each direction for the bandwidth.
 static status open_traffic(struct flight *flight, struct traffic *traffic, int64_t partner, int64_t bytes)
 {
     int64_t own       = flight->comm->topology.rank,

@@ -32,9 +32,8 @@ static void describe(const struct validation *validation, const struct step_find
              (double)finding->value, finding->element, tensor);
 }
 
-// Returns whether the finding of one rank is closer to the origin than the finding of another rank. A value that was
-// there before the step comes first, then ops that made it from finite inputs, then ops that received it; within each,
-// the earlier op.
+// Returns whether one rank's finding comes before another's. A NaN or infinity that existed before the step comes
+// first, then one that an op made from finite inputs, then a received one; within each kind, the earlier op.
 static bool is_before(const struct origin_found *one, const struct origin_found *other)
 {
     return one->origin < other->origin || (one->origin == other->origin && one->op < other->op);

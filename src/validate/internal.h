@@ -104,7 +104,7 @@ static inline float numbers_next(const struct numbers *numbers, int64_t *at)
     return number;
 }
 
-// numbers.c: returns the first wrong row of C after a GEMM has run on these inputs; -1: none.
+// Returns the first wrong row of C after a GEMM on inputs of numbers_of_operand; -1: none, or not checked (numbers.c).
 int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct op *op);
 
 // A reason that makes the run INVALID. number: rank that computed wrongly; -1: no single rank. index: the step.

@@ -71,7 +71,7 @@ static int order_outcomes(const void *one, const void *other)
     return a->rank - b->rank;
 }
 
-// Gathers the outputs of every rank, sorted by task and then by rank. Collective.
+// Returns the outcomes of all ranks, sorted by task and then by rank. Collective.
 static struct outcomes outcomes_gather(struct comm *comm, const struct outcomes *own)
 {
     struct outcomes all;

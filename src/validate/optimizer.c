@@ -157,7 +157,7 @@ static bool repeat_part(const struct validation_setup *setup, const struct op *o
     return is_same;
 }
 
-// Returns the number of elements that fit into activation memory.
+// Returns the maximum number of elements whose AdamW outputs fit into activation memory.
 static int64_t part_elements(const struct validation_setup *setup)
 {
     int64_t each = CHANGED * (int64_t)sizeof(float);

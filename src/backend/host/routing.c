@@ -98,8 +98,8 @@ static void choose(const struct routing_shape *shape, const float *logits, const
     find_largest(space, shape->experts, shape->top_k, experts);
 }
 
-// Computes the gates of a row. Unless gates are absolute, the chosen scores are divided by their sum. For softmax
-// scores this equals a softmax over the chosen logits.
+// Computes the gates of a row: `scale` times the scores of the chosen experts, divided by their sum unless is_absolute.
+// Softmax scores divided by their sum equal a softmax over the chosen logits.
 static void find_gates(const struct routing_shape *shape, const float *logits, const float *scores,
                        const int32_t *experts, float *gates)
 {
