@@ -148,7 +148,9 @@ int64_t result_find_actions(struct result_action actions[RESULT_ACTIONS], const 
                             const struct op_time *times);
 void    result_add_actions(struct result *result, const struct result_action *actions, int64_t count);
 
-// Returns the seconds that a rank's share of the model FLOPs takes at the peak. NaN without a peak.
+// Returns the peak FLOP/s that the MFU of a convention divides by.
+double result_peak(const struct result *result, enum flop_convention convention);
+// Returns the seconds that a rank's share of the model FLOPs takes at this peak. NaN without a peak.
 double result_ideal_seconds(const struct result *result, enum flop_convention convention);
 // Returns the MFU of a step that takes `seconds`; NaN if the MFU is unknown or above 1.
 double result_utilization(const struct result *result, enum flop_convention convention, double seconds);

@@ -162,7 +162,8 @@ static void write_table(const struct comparison *comparison, FILE *file)
     write_row("TFLOP/s per device", report_real, left->teraflops_per_rank, right->teraflops_per_rank, file);
     write_row("model FLOPs utilization", report_percent, left->utilization[left->convention],
               right->utilization[right->convention], file);
-    write_row("  of a peak in TFLOP/s", report_real, first->peak / 1e12, second->peak / 1e12, file);
+    write_row("  of a peak in TFLOP/s", report_real, result_peak(first, (enum flop_convention)left->convention) / 1e12,
+              result_peak(second, (enum flop_convention)right->convention) / 1e12, file);
     for (int i = 0; i < STORAGE_COUNT; i++) {
         if (first->storage_bytes[i] != second->storage_bytes[i]) {
             write_row(plan_storage_name((enum storage)i), report_bytes, (double)first->storage_bytes[i],

@@ -33,6 +33,9 @@ const char *report_percent(double share);
 const char *report_upper(const char *word);
 const char *report_grouped(double value, char separator);
 
+// Returns the source of the peak that MFU divides by.
+const char *report_peak_source(const struct result *result);
+
 // Returns a suffix that says how ops on the device were timed, by CUPTI or by CUDA events: ", ops timed by events"; ""
 // without a device.
 const char *report_name_timing(const struct result_trace *trace);

@@ -102,7 +102,7 @@ static void put_utilization(struct end *end, const struct result *result)
         put(end, "MFU", "%-10s the %s convention would exceed the peak", "none", model_flop_names[convention]);
     } else {
         put(end, "MFU", "%-10.10s %s convention, of %.6g TFLOP/s", report_number("%.2f %%", 100 * share),
-            model_flop_names[convention], figures->teraflops_per_rank / share);
+            model_flop_names[convention], result_peak(result, convention) / 1e12);
     }
 }
 

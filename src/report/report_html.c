@@ -56,15 +56,16 @@ static void write_reasons(const struct result *result, FILE *file)
 static void write_utilization(const struct result *result, FILE *file)
 {
     static const char *const label       = "Model FLOPs utilization";
-    const char              *convention  = model_flop_names[result->figures.convention];
-    double                   utilization = result->figures.utilization[result->figures.convention];
+    enum flop_convention     convention  = (enum flop_convention)result->figures.convention;
+    double                   utilization = result->figures.utilization[convention];
     if (isnan(result->peak)) {
         html_write_figure(file, "&ndash;", "", label, "%s", result->peak_source);
     } else if (isnan(utilization)) {
-        html_write_figure(file, "&ndash;", "", label, "%s would exceed the peak", convention);
+        html_write_figure(file, "&ndash;", "", label, "%s would exceed the peak", model_flop_names[convention]);
     } else {
         html_write_figure(file, report_number("%.2f", 100 * utilization), "%", label, "%s; of %.6g TFLOP/s, %s",
-                          convention, result->peak / 1e12, result->peak_source);
+                          model_flop_names[convention], result_peak(result, convention) / 1e12,
+                          report_peak_source(result));
     }
 }
 

@@ -163,6 +163,12 @@ static void write_verification(const struct result *result, FILE *file)
     fprintf(file, "; %.1f s (expected %.2g s and the steps)\n", verification->seconds, verification->expected_seconds);
 }
 
+const char *report_peak_source(const struct result *result)
+{
+    double peak = result_peak(result, (enum flop_convention)result->figures.convention);
+    return peak == result->peak ? result->peak_source : "as published";
+}
+
 void report_write_header(const struct result *result, FILE *file)
 {
     int64_t convention = result->figures.convention;
@@ -178,7 +184,8 @@ void report_write_header(const struct result *result, FILE *file)
     if (isnan(result->peak)) {
         fprintf(file, "peak none: %s\n", report_safe(result->peak_source));
     } else {
-        fprintf(file, "peak %.6g TFLOP/s (%s)\n", result->peak / 1e12, report_safe(result->peak_source));
+        fprintf(file, "peak %.6g TFLOP/s (%s)\n", result_peak(result, (enum flop_convention)convention) / 1e12,
+                report_safe(report_peak_source(result)));
     }
     if (result->is_proxy) {
         fprintf(file, "# proxy  layers %" PRId64 ": values are not those of the full model\n", result->layers);

@@ -354,10 +354,15 @@ static void derive_steps(struct result *result)
     free(flags);
 }
 
+double result_peak(const struct result *result, enum flop_convention convention)
+{
+    return peak_for_convention(convention, result->peak, result->published_peak);
+}
+
 double result_ideal_seconds(const struct result *result, enum flop_convention convention)
 {
-    double peak = peak_for_convention(convention, result->peak, result->published_peak);
-    return result->flops_per_sequence[convention] * (double)result->global_batch / (double)result->mesh.world / peak;
+    return result->flops_per_sequence[convention] * (double)result->global_batch / (double)result->mesh.world /
+           result_peak(result, convention);
 }
 
 double result_utilization(const struct result *result, enum flop_convention convention, double seconds)

@@ -127,6 +127,14 @@ Test(report, says_that_a_proxy_is_one)
     expect_in(report_write_html, "This run has 4 layers, fewer than the model.");
 }
 
+Test(report, shows_the_peak_that_the_utilization_divides_by)
+{
+    result.published_peak = 989.5e12;
+    result_derive(&result);
+    expect_in(report_write_header, "989.5 TFLOP/s (as published)\n");
+    expect_in(report_write_html, "published; of 989.5 TFLOP/s, as published");
+}
+
 Test(report, says_why_there_is_no_utilization)
 {
     result.peak = NAN;
