@@ -19,7 +19,7 @@ static bool add_line(struct measured_ops *measured, char *line)
     struct measured_op op;
     char              *name, *value;
     if (!text_split_assignment(line, &name, &value) || !op_key_parse(name, &op.key) ||
-        !quantity_parse(value, &op.seconds) || op.seconds.value < 0.0) {
+        !quantity_parse(value, &op.seconds) || op.seconds.value <= 0.0) {
         return false;
     }
     LIST_APPEND(measured->ops, measured->count, op);
@@ -56,9 +56,9 @@ status measured_read(struct measured_ops *measured, const char *path)
     int line = read_lines(measured, file);
     fclose(file);
     if (line > 0) {
-        return fail(
-            "%s:%d: expected an op and its seconds, such as gemm bf16,bf16,bf16 512x512x512x0x1 = 2e-5 measured 3%%",
-            path, line);
+        return fail("%s:%d: expected an op and its seconds, above 0, such as gemm bf16,bf16,bf16 512x512x512x0x1 = "
+                    "2e-5 measured 3%%",
+                    path, line);
     }
     if (measured->count > 0) {
         qsort(measured->ops, (size_t)measured->count, sizeof(*measured->ops), compare);

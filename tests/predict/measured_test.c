@@ -129,11 +129,16 @@ Test(measured, computes_the_cost_of_an_op_that_was_measured_by_its_time)
 Test(measured, says_where_a_profile_is_wrong)
 {
     struct measured_ops measured;
-    write_text("wrong.ini", "[hardware]\nmultiprocessors = 100\n[measured]\ngemm bf16,bf16 1x1x1 = soon\n");
-    status result = measured_read(&measured, "wrong.ini");
-    cr_expect_str_eq(result.text, "wrong.ini:4: expected an op and its seconds, such as gemm bf16,bf16,bf16 "
-                                  "512x512x512x0x1 = 2e-5 measured 3%");
-    measured_free(&measured);
+    status              result;
+    for (const char *const *seconds = (const char *const[]){"soon", "0", "-1", NULL}; *seconds != NULL; seconds++) {
+        char text[128];
+        snprintf(text, sizeof(text), "[hardware]\nmultiprocessors = 100\n[measured]\nclear f32 8 = %s\n", *seconds);
+        write_text("wrong.ini", text);
+        result = measured_read(&measured, "wrong.ini");
+        cr_expect_str_eq(result.text, "wrong.ini:4: expected an op and its seconds, above 0, such as gemm "
+                                      "bf16,bf16,bf16 512x512x512x0x1 = 2e-5 measured 3%");
+        measured_free(&measured);
+    }
     write_text("twice.ini", "[measured]\nclear f32 8 = 1e-3\nclip f32,f32,f32 8 = 1e-3\nclear f32 8 = 2e-3\n");
     result = measured_read(&measured, "twice.ini");
     cr_expect_str_eq(result.text, "twice.ini: [measured] has clear f32 8 twice");
