@@ -100,7 +100,8 @@ static const struct grid_column columns[] = {
     {"verdict", "verdict", false},
     {"s/step", "step_s", true},
     {"change %", "change_percent", true},
-    {"95 % interval", "change_interval", false},
+    {"from %", "change_low_percent", true},
+    {"to %", "change_high_percent", true},
     {"step time is", "change_verdict", false},
     {"what changed", "changed_settings", false},
 };
@@ -109,11 +110,7 @@ static void fill(struct grid *grid, const struct history *history)
 {
     *grid = GRID_OF(columns);
     for (int64_t i = 0; i < history->row_count; i++) {
-        const struct history_row *row          = &history->rows[i];
-        char                      interval[64] = "-";
-        if (!isnan(row->change_low)) {
-            snprintf(interval, sizeof(interval), "%+.2f to %+.2f", 100 * row->change_low, 100 * row->change_high);
-        }
+        const struct history_row *row = &history->rows[i];
         grid_add(grid, row->config);
         grid_add_integer(grid, row->ranks);
         grid_add(grid, row->precision);
@@ -121,7 +118,8 @@ static void fill(struct grid *grid, const struct history *history)
         grid_add(grid, row->verdict);
         grid_add(grid, report_seconds(row->step_seconds));
         grid_add_real(grid, "%+.2f", 100 * row->change);
-        grid_add(grid, interval);
+        grid_add_real(grid, "%+.2f", 100 * row->change_low);
+        grid_add_real(grid, "%+.2f", 100 * row->change_high);
         grid_add(grid, row->change_verdict);
         grid_add(grid, row->changed_settings[0] != '\0' ? row->changed_settings : "-");
     }

@@ -26,6 +26,8 @@ run 0 "$GSWBENCH" table results --history --force
 expect '^tiny-llama +1 .* first$'
 [ "$(grep -cE '^tiny-llama +2 .* first$' output)" = 1 ] || complain "not one first run of 2 ranks"
 expect '^tiny-llama +2 .* degraded +[0-9.]+ +[+-][0-9.]+ .* (same|faster|slower|ambiguous)$'
+run 0 "$GSWBENCH" table results --history --force --format csv
+expect '^"tiny-llama",2,"bf16",.*,[0-9.]+,[+-][0-9.]+(,[+-][0-9.]+,[+-][0-9.]+|,,),"(same|faster|slower|ambiguous)"'
 run 0 "$GSWBENCH" table results/latest --force --format csv
 expect '^"tiny-llama, proxy of 1 layer",2,"bf16","dp 2",.*,1,[0-9.]+,,'
 
