@@ -32,6 +32,10 @@ static status add_row(void *state, const struct job_selection *selection, const 
     if (cli_wants_row(listing->filter, &added->job.config)) {
         show_describe_row(added);
         if (listing->list == NULL) {
+            if (listing->rows + shown->row_count == 0) {
+                show_path("", config_folder(), "");
+                show_configs_heading();
+            }
             printf("%s%s", shown->row_count == 0 ? shown->name : "", shown->row_count == 0 ? "\n" : "");
             show_config_row(&added->job);
         }
@@ -92,11 +96,7 @@ status command_configs(const struct arguments *configs, struct text_buffer *erro
     }
     json_t        *list    = configs->json ? json_array() : NULL;
     struct listing listing = {.filter = &configs->filter, .list = list};
-    if (list == NULL) {
-        show_path("", config_folder(), "");
-        show_configs_heading();
-    }
-    status result = list_configs(&listing, &configs->words, errors);
+    status         result  = list_configs(&listing, &configs->words, errors);
     if (!failed(&result) && listing.rows == 0) {
         result = fail_as(EXIT_USAGE, "no row matches: gswbench configs lists all rows");
     }
