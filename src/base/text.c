@@ -238,18 +238,29 @@ int text_print_wrapped(FILE *file, const char *text, int at, int columns, const 
 {
     int lines = 1;
     for (bool is_first = true; *text != '\0'; is_first = false) {
-        int length = (int)strcspn(text, " ");
-        if (!is_first && at + 1 + length > columns) {
-            at       = fprintf(file, "\n%s", margin) - 1;
-            is_first = true;
+        int gap = (int)strspn(text, " "), length = (int)strcspn(text + gap, " ");
+        if (!is_first && at + gap + length > columns) {
+            at = fprintf(file, "\n%s", margin) - 1;
+            text += gap;
+            gap = 0;
             lines++;
         }
-        at += fprintf(file, "%s%.*s", is_first ? "" : " ", length, text);
-        text += length;
-        text += *text == ' ';
+        at += fprintf(file, "%.*s", gap + length, text);
+        text += gap + length;
     }
     fputc('\n', file);
     return lines;
+}
+
+void text_print_lines(FILE *file, char *text)
+{
+    for (char *line = text, *end; *line != '\0'; line = end) {
+        end = line + strcspn(line, "\n");
+        if (*end == '\n') {
+            *end++ = '\0';
+        }
+        text_print_wrapped(file, line, 0, 80, *line == '#' ? "#   " : "    ");
+    }
 }
 
 void text_print_roff(FILE *file, const char *text, size_t bytes)

@@ -75,9 +75,10 @@ static void add_proof(struct sum *sum, const struct job_proof *proof)
 static void print_sum(const struct sum *sum)
 {
     const struct job_proof *proof = &sum->proof;
-    printf("%d of %d rows verified: %" PRId64 " ranks, %" PRId64 " plans built, %" PRId64 " distinct with %" PRId64
-           " ops, %" PRId64 " of them transfers\n",
-           sum->verified, sum->rows, proof->world, proof->built, proof->distinct, proof->ops, proof->communications);
+    show_line(2,
+              "%d of %d rows verified: %" PRId64 " ranks, %" PRId64 " plans built, %" PRId64 " distinct with %" PRId64
+              " ops, %" PRId64 " of them transfers",
+              sum->verified, sum->rows, proof->world, proof->built, proof->distinct, proof->ops, proof->communications);
 }
 
 // Checks all rows (jobs) of a configuration and reports the errors of each. Returns the status of the last row that

@@ -424,10 +424,9 @@ status command_predict(const struct arguments *options, struct text_buffer *erro
     if (!failed(&result) && table.list != NULL) {
         show_predictions_json(table.list);
     } else if (!failed(&result) && !table.is_alone) {
-        printf("%d of %d rows predicted", table.predicted, table.rows);
+        printf("%d of %d rows predicted\n", table.predicted, table.rows);
         show_errors(&table.fitted, "fitted");
         show_errors(&table.others, "never fitted");
-        printf("\n");
         if (options->output != NULL) {
             show_path("files          ", options->output, "/");
         }

@@ -119,7 +119,8 @@ static void write_class(const struct preflight_class *value_class, FILE *file)
 void preflight_write_text(const struct preflight_report *report, FILE *file)
 {
     fprintf(file,
-            "# preflight of %s: %" PRId64 " rank%s, %s backend, %s communicator, %.1f s; minimum / median / maximum\n",
+            "# preflight of %s: %" PRId64 " rank%s, %s backend, %s communicator, %.1f s\n"
+            "# minimum / median / maximum\n",
             report->config, report->rank_count, report->rank_count == 1 ? "" : "s", report->backend,
             report->communicator, report->seconds);
     fprintf(file, "numbers: %" PRId64 " ops and %" PRId64 " transfers of all ranks, ", report->examined_ops,

@@ -28,8 +28,10 @@ static void write_side(const char *name, const struct comparison_repeats *repeat
         fprintf(file, "%" PRId64 " runs with a spread of %.2f%%, the middle one ", repeats->runs,
                 100 * repeats->spread);
     }
-    fprintf(file, "%s %s of %s  ", result_is_predicted(result) ? "prediction" : "run", report_safe(result->run_id),
-            report_safe(result->config_name));
+    fprintf(file, "%s %s of %s  precision %s  ", result_is_predicted(result) ? "prediction" : "run",
+            report_safe(result->run_id), report_safe(result->config_name), report_safe(result->precision));
+    report_write_batch(result, file);
+    fprintf(file, "  ");
     report_write_layout(result, file);
 }
 
@@ -104,7 +106,7 @@ static void write_verdict(const struct comparison *comparison, FILE *file)
     fprintf(file, "  speed-up %.3f", step->speedup);
     fprintf(file, isnan(step->low) ? "  (%s)" : "  [%s: %.3f to %.3f]", comparison_interval(comparison), step->low,
             step->high);
-    fprintf(file, "  step time %+.1f%%; ", 100 * step->relative);
+    fprintf(file, "\nstep time %+.1f%%; ", 100 * step->relative);
     if (step->is_short) {
         fprintf(file, "a verdict needs %d measured steps of each\n", CHANGE_COUNT_MIN);
     } else {
@@ -181,8 +183,7 @@ static void write_table(const struct comparison *comparison, FILE *file)
 static void write_curve(const char *name, const struct comparison_curve *curve, FILE *file)
 {
     if (!isnan(curve->largest)) {
-        fprintf(file,
-                "%s: apart by %.4f%% at most (step %" PRId64 "), by %.4f%% in the last common step (%" PRId64 ")\n",
+        fprintf(file, "%s: apart by %.4f%% at most (step %" PRId64 "), %.4f%% in the last common step (%" PRId64 ")\n",
                 name, 100 * curve->largest, curve->largest_step, 100 * curve->last, curve->last_step);
     }
 }
@@ -198,10 +199,10 @@ static double shortfall(const struct comparison_row *row, double pace)
 
 static void write_part(const struct comparison_row *row, double pace, FILE *file)
 {
-    fprintf(file, "  %-32s %14s %14s %+10.6f", row->name, report_seconds(row->first), report_seconds(row->second),
+    fprintf(file, "  %-31s %10s %10s %+10.6f", row->name, report_seconds(row->first), report_seconds(row->second),
             row->second - row->first);
     if (pace > 1) {
-        fprintf(file, " %+16.6f", shortfall(row, pace));
+        fprintf(file, " %+13.6f", shortfall(row, pace));
     }
     fputc('\n', file);
 }
@@ -220,9 +221,9 @@ static void write_parts(const struct comparison *comparison, FILE *file)
 {
     char beyond[32] = "";
     if (comparison->pace > 1) {
-        snprintf(beyond, sizeof(beyond), "    beyond 1/%.2f", comparison->pace);
+        snprintf(beyond, sizeof(beyond), " beyond 1/%.2f", comparison->pace);
     }
-    fprintf(file, "%-34s %14s %14s %10s%s\n", "where the step goes, s", label_of(comparison, false),
+    fprintf(file, "%-33s %10s %10s %10s%s\n", "where the step goes, s", label_of(comparison, false),
             label_of(comparison, true), "change", beyond);
     for (int64_t i = 0; i < comparison->part_count; i++) {
         const struct comparison_row *row = &comparison->parts[i];
@@ -408,8 +409,13 @@ static void write_line(const struct result *result, double speedup, const char *
 void comparison_write_text(const struct comparison *list, int64_t count, FILE *file)
 {
     for (int64_t i = 0; i < count; i++) {
+        struct text_stream text;
         fputs(i > 0 ? "\n" : "", file);
-        write_one(&list[i], file);
+        text_stream_open(&text);
+        write_one(&list[i], text.file);
+        text_stream_close(&text);
+        text_print_lines(file, text.data);
+        free(text.data);
     }
     if (count > 1) {
         fprintf(file, "\n%6s  %-4s %12s %12s %8s %9s\n", "ranks", "type", "step, s", "tokens/s/dev", "MFU", "speed-up");

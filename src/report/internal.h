@@ -48,7 +48,8 @@ bool report_has_journal(const char *path);
 // Writes the axes of the layout with more than one rank: "  fsdp 64  tp 2" with before = "  " and between = " ".
 void report_write_axes(const struct result *result, const char *before, const char *between, FILE *file);
 
-// Writes the line "precision bf16  sequence 128 ...".
+// Write "sequence 128  micro batch 2 ...", and the line "ranks 64  fsdp 64".
+void report_write_batch(const struct result *result, FILE *file);
 void report_write_layout(const struct result *result, FILE *file);
 
 // Write the recorded GPU values as a text line and as tables (report_devices.c). Without GPUs they write nothing.

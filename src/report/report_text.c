@@ -26,13 +26,15 @@ void report_write_axes(const struct result *result, const char *before, const ch
     }
 }
 
+void report_write_batch(const struct result *result, FILE *file)
+{
+    fprintf(file, "sequence %" PRId64 "  micro batch %" PRId64 "  global batch %" PRId64 "  accumulation %" PRId64,
+            result->sequence, result->micro_batch, result->global_batch, result->accumulation);
+}
+
 void report_write_layout(const struct result *result, FILE *file)
 {
-    fprintf(file,
-            "precision %s  sequence %" PRId64 "  micro batch %" PRId64 "  global batch %" PRId64
-            "  accumulation %" PRId64 "  ranks %" PRId64,
-            report_safe(result->precision), result->sequence, result->micro_batch, result->global_batch,
-            result->accumulation, result->mesh.world);
+    fprintf(file, "ranks %" PRId64, result->mesh.world);
     report_write_axes(result, "  ", " ", file);
     fputc('\n', file);
 }
@@ -169,12 +171,15 @@ const char *report_peak_source(const struct result *result)
     return peak == result->peak ? result->peak_source : "as published";
 }
 
-void report_write_header(const struct result *result, FILE *file)
+static void write_header(const struct result *result, FILE *file)
 {
     int64_t convention = result->figures.convention;
     fprintf(file, "# gswbench %s  %s  run %s\n", report_safe(result->version), report_safe(result->compiler),
             report_safe(result->run_id));
-    fprintf(file, "# config %s  xxh3:%s  ", report_safe(result->config_name), report_safe(result->config_hash));
+    fprintf(file, "# config %s  xxh3:%s  precision %s\n# batch  ", report_safe(result->config_name),
+            report_safe(result->config_hash), report_safe(result->precision));
+    report_write_batch(result, file);
+    fprintf(file, "\n# layout ");
     report_write_layout(result, file);
     fprintf(file, "# system %s communicator  %s backend: %s\n", report_safe(result->communicator),
             report_safe(result->backend), report_safe(result->device));
@@ -194,6 +199,16 @@ void report_write_header(const struct result *result, FILE *file)
     write_memory(result, file);
     write_verification_ahead(result, file);
     write_reasons(result, file);
+}
+
+void report_write_header(const struct result *result, FILE *file)
+{
+    struct text_stream text;
+    text_stream_open(&text);
+    write_header(result, text.file);
+    text_stream_close(&text);
+    text_print_lines(file, text.data);
+    free(text.data);
 }
 
 static void write_utilization(const struct result *result, FILE *file)

@@ -25,7 +25,7 @@ static const struct atlas_key {
     size_t      offset;    // of the text in struct atlas_row; SIZE_MAX: the key puts all rows into one group
 } atlas_keys[] = {{"family", offsetof(struct atlas_row, config)},
                   {"gpu", offsetof(struct atlas_row, gpu)},
-                  {"precision", offsetof(struct atlas_row, precision)},
+                  {"type", offsetof(struct atlas_row, precision)},
                   {"program", offsetof(struct atlas_row, software)},
                   {"all", SIZE_MAX}};
 
@@ -76,10 +76,10 @@ static struct atlas_sum *sum_by_key(const struct atlas *atlas, const struct atla
 
 static void print_sum(const char *name, const struct atlas_sum *sum)
 {
-    printf("%-9s %-37s %3d %+5.1f %% %5.1f %% %5.1f %% %3d", name, sum->value, sum->rows, sum->mean / sum->rows,
+    printf("%-7s %-37s %3d %+6.1f %5.1f %5.1f %3d", name, sum->value, sum->rows, sum->mean / sum->rows,
            sum->size / sum->rows, sum->maximum, sum->within);
     if (sum->ranged > 0) {
-        printf("  %4d %3.0f %%", sum->inside, 100.0 * sum->inside / sum->ranged);
+        printf(" %3d %3.0f", sum->inside, 100.0 * sum->inside / sum->ranged);
     }
     printf("\n");
 }
@@ -90,8 +90,8 @@ static void print_errors(const struct atlas *atlas, bool fitted)
         int               count;
         struct atlas_sum *sums = sum_by_key(atlas, &atlas_keys[key], fitted, &count);
         if (key == 0 && count > 0) {
-            printf("%s\n%-9s %-36s %4s %7s %7s %7s %s%s\n", fitted ? "fitted" : "never fitted", "", "", "rows", "mean",
-                   "size", "most", "10 %", atlas->rows[0].range_percent >= 0.0 ? " range" : "");
+            printf("%s, errors in %%\n%-7s %-36s %4s %6s %5s %5s %s%s\n", fitted ? "fitted" : "never fitted", "", "",
+                   "rows", "mean", "size", "most", "10%", atlas->rows[0].range_percent >= 0.0 ? "   range" : "");
         }
         for (int i = 0; i < count; i++) {
             print_sum(i == 0 ? atlas_keys[key].name : "", &sums[i]);

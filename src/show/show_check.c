@@ -49,7 +49,7 @@ static bool is_unfit(const bool *fits)
 static void print_plan(const struct proved_job *proved)
 {
     if (failed(&proved->job.support)) {
-        printf("plan           cannot run: %s\n", proved->job.support.text);
+        show_row("plan", "cannot run: %s", proved->job.support.text);
         return;
     }
     printf("plan           %" PRId32 " ops on rank %" PRId64 "\n", proved->proof.largest_ops,
@@ -57,9 +57,9 @@ static void print_plan(const struct proved_job *proved)
     printf("verified       %" PRId64 " rank%s: %" PRId64 " plan%s built, %" PRId64 " distinct\n", proved->proof.world,
            proved->proof.world == 1 ? "" : "s", proved->proof.built, proved->proof.built == 1 ? "" : "s",
            proved->proof.distinct);
-    printf("memory         %s on rank %" PRId64 " (maximum)%s\n", report_bytes((double)proved->proof.largest_bytes),
-           proved->proof.largest_rank,
-           is_unfit(proved->fits) ? " for gswbench itself: more than [hardware] memory_gb" : "");
+    show_row("memory", "%s on rank %" PRId64 " (maximum)%s", report_bytes((double)proved->proof.largest_bytes),
+             proved->proof.largest_rank,
+             is_unfit(proved->fits) ? " for gswbench itself: more than [hardware] memory_gb" : "");
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         printf("  %-12s %s\n", plan_storage_name((enum storage)storage),
                report_bytes((double)proved->proof.largest_storage_bytes[storage]));
@@ -72,12 +72,12 @@ static void print_plan(const struct proved_job *proved)
         printf("context        %s in addition (CUDA, estimated)\n", report_bytes((double)context));
     }
     if (proved->program_bytes > 0) {
-        printf("program        %s needs %s with connections and context%s\n", proved->job.config.software.profile,
-               report_bytes((double)proved->program_bytes),
-               is_unfit(proved->program_fits) ? ": more than [hardware] memory_gb" : "");
+        show_row("program", "%s needs %s with connections and context%s", proved->job.config.software.profile,
+                 report_bytes((double)proved->program_bytes),
+                 is_unfit(proved->program_fits) ? ": more than [hardware] memory_gb" : "");
     }
     if (proved->excess[0] != '\0') {
-        printf("warning        %s\n", proved->excess);
+        show_row("warning", "%s", proved->excess);
     }
     if (proved->proof.largest_quantized_bytes > 0) {
         bool is_fp4 = proved->job.config.precision.compute == COMPUTE_FP4;
@@ -89,7 +89,7 @@ static void print_plan(const struct proved_job *proved)
 static void print_warning(const struct proved_job *proved)
 {
     if (proved->warning != NULL) {
-        printf("warning: %s\n", proved->warning);
+        show_line(9, "warning: %s", proved->warning);
     }
 }
 
@@ -103,18 +103,19 @@ void show_check_details(const struct proved_job *proved)
              ", MLP %" PRId64 " %s, vocabulary %" PRId64,
              model->preset[0] == '\0' ? "own shape" : model->preset, model->layers, model->hidden, model->heads,
              model->kv_heads, model->head_dim, model->ffn, model_activation_names[model->activation], model->vocab);
-    printf("parameters     %" PRId64, layers_parameters(model));
+    char active[128] = "", trained[192] = "";
     if (layers_with_experts(model) > 0) {
-        printf(", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts per token)", layers_active_parameters(model),
-               model->top_k, model->experts);
+        snprintf(active, sizeof(active), ", %" PRId64 " active (%" PRId64 " of %" PRId64 " experts per token)",
+                 layers_active_parameters(model), model->top_k, model->experts);
     }
     if (model_is_frozen(model)) {
         char targets[64];
         option_print(option_find(adapters_options, "targets"), &model->adapters, targets, sizeof(targets));
-        printf(", %" PRId64 " trained: adapters of rank %" PRId64 " on %s", layers_trained_parameters(model),
-               model->adapters.rank, targets);
+        snprintf(trained, sizeof(trained), ", %" PRId64 " trained: adapters of rank %" PRId64 " on %s",
+                 layers_trained_parameters(model), model->adapters.rank, targets);
     }
-    printf("\nlayout         %s%s\n", proved->layout, config->parallel.ep > 1 ? " (dp counts the ranks of ep)" : "");
+    show_row("parameters", "%" PRId64 "%s%s", layers_parameters(model), active, trained);
+    show_row("layout", "%s%s", proved->layout, config->parallel.ep > 1 ? " (dp counts the ranks of ep)" : "");
     show_row("batch", "%" PRId64 " sequences of %" PRId64 " tokens; micro batch %" PRId64 ", accumulation %" PRId64,
              config->train.global_batch, config->train.sequence, config->train.micro_batch, config->train.accumulation);
     printf("recompute      %s\n", train_recompute_names[config->train.recompute]);
@@ -126,8 +127,8 @@ void show_check_details(const struct proved_job *proved)
 
 void show_check_header(void)
 {
-    printf("%6s  %-5s %-10s %-38s %6s  %-12s %-12s %-8s\n", "ranks", "type", "parameters", "layout", "batch",
-           "published", "full", "MFU");
+    printf("%7s  %-4s  %-10s  %6s  %-12s %-12s %7s\n%15s\n", "ranks", "type", "parameters", "batch", "published",
+           "full", "MFU", "layout");
 }
 
 void show_check_line(const struct proved_job *proved)
@@ -140,11 +141,11 @@ void show_check_line(const struct proved_job *proved)
              : is_unfit(proved->program_fits) || proved->program_fits == NULL
                  ? "; CANNOT RUN: memory"
                  : "; gswbench CANNOT RUN: memory; the program fits");
-    printf("%6" PRId64 "  %-5s %-10s %-38s %6" PRId64 "  %-12s %-12.6g %-8s %s\n", proved->job.request.mesh.world,
+    printf("%7" PRId64 "  %-4s  %-10s  %6" PRId64 "  %-12s %-12.6g %7s\n", proved->job.request.mesh.world,
            precision_compute_names[config->precision.compute], report_count((double)layers_parameters(&config->model)),
-           proved->layout, config->train.global_batch, report_number("%.6g", proved->flops[FLOPS_PUBLISHED]),
-           proved->flops[FLOPS_FULL], report_number("%.2f %%", 100 * proved->published_mfu),
-           failed(&proved->job.support) ? proved->job.support.text : verified);
+           config->train.global_batch, report_number("%.6g", proved->flops[FLOPS_PUBLISHED]), proved->flops[FLOPS_FULL],
+           report_number("%.2f %%", 100 * proved->published_mfu));
+    show_line(9, "         %s; %s", proved->layout, failed(&proved->job.support) ? proved->job.support.text : verified);
     print_warning(proved);
 }
 

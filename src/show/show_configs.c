@@ -48,7 +48,7 @@ void show_describe_row(struct shown_row *row)
     job_layout(job, row->layout, sizeof(row->layout));
 }
 
-// The heading and the rows have the same columns. In most rows they fit 80 columns.
+// The heading and the rows have the same columns.
 void show_configs_heading(void)
 {
     printf("%7s  %-4s  %-13s %6s %10s  %s\n", "ranks", "type", "gpu", "layers", "published", "layout");
@@ -65,10 +65,10 @@ void show_config_row(const struct job *job)
     }
     const char *variant = job->config.published.variant;
     bool        runs    = !failed(&job->support);
-    printf("%7s  %-4s  %-13s %6" PRId64 " %10s  %s%s%s%s%s\n", ranks,
-           precision_compute_names[job->config.precision.compute], job->config.hardware.profile,
-           job->config.model.layers, seconds, job_layout(job, layout, sizeof(layout)), variant[0] != '\0' ? ", " : "",
-           variant, runs ? "" : ", cannot run: ", runs ? "" : job->support.text);
+    show_line(48, "%7s  %-4s  %-13s %6" PRId64 " %10s  %s%s%s%s%s", ranks,
+              precision_compute_names[job->config.precision.compute], job->config.hardware.profile,
+              job->config.model.layers, seconds, job_layout(job, layout, sizeof(layout)),
+              variant[0] != '\0' ? ", " : "", variant, runs ? "" : ", cannot run: ", runs ? "" : job->support.text);
 }
 
 // Prints a line with tabs replaced by spaces.

@@ -42,7 +42,7 @@ static struct layer_sum *sum_layers(const struct plan *plan)
 
 static void print_layer(const char *name, const struct layer_sum *sum)
 {
-    printf("  %-16s %8" PRId64 " %14" PRId64, name, sum->ops, sum->parameters);
+    printf("  %-16s %7" PRId64 " %14" PRId64, name, sum->ops, sum->parameters);
     for (int phase = PHASE_FORWARD; phase <= PHASE_BACKWARD; phase++) {
         printf(" %12.5g", sum->flops[phase]);
     }
@@ -54,7 +54,7 @@ static void print_layers(const struct plan *plan)
 {
     struct layer_sum *sums   = sum_layers(plan);
     int64_t           layers = model_all_layers(&plan->model);
-    printf("layers\n  %-16s %8s %14s %12s %12s %12s\n", "", "ops", "parameters", "forward", "recompute", "backward");
+    printf("layers\n  %-16s %7s %14s %12s %12s %12s\n", "", "ops", "parameters", "forward", "recompute", "backward");
     int64_t last;
     for (int64_t first = 0; first < layers; first = last + 1) {
         char name[64];
@@ -84,9 +84,10 @@ static void print_memory(const struct plan *plan, const struct account *account)
            report_bytes((double)account->total_bytes));
     printf("  peak of live activations: %" PRId64 " bytes\n", plan->activation_live_bytes);
     if (account->quantized_bytes > 0) {
-        printf("casts to %s       %16" PRId64 " bytes  %s, read and written; %" PRId64 " ops only cast\n",
-               plan->precision.compute == COMPUTE_FP4 ? "FP4" : "FP8", account->quantized_bytes,
-               report_bytes((double)account->quantized_bytes), account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
+        show_line(19, "casts to %s       %16" PRId64 " bytes  %s, read and written; %" PRId64 " ops only cast",
+                  plan->precision.compute == COMPUTE_FP4 ? "FP4" : "FP8", account->quantized_bytes,
+                  report_bytes((double)account->quantized_bytes),
+                  account->ops[OP_QUANTIZE] + account->ops[OP_TRANSPOSE]);
     }
 }
 
@@ -94,13 +95,12 @@ static void print_memory(const struct plan *plan, const struct account *account)
 static void print_checkpoint(const struct plan *plan, const struct hardware_config *hardware)
 {
     double bytes = (double)checkpoint_whole_bytes(plan), rate = hardware->storage_bandwidth.value;
-    printf("checkpoint         %16.0f bytes  %s, %.1f bytes per parameter, all ranks", bytes, report_bytes(bytes),
-           bytes / (double)layers_parameters(&plan->model));
+    char   seconds[64] = "seconds unknown: set hardware.storage_bandwidth";
     if (rate > 0) {
-        printf("; %.1f s at %s/s\n", bytes / rate, report_bytes(rate));
-    } else {
-        printf("; seconds unknown: set hardware.storage_bandwidth\n");
+        snprintf(seconds, sizeof(seconds), "%.1f s at %s/s", bytes / rate, report_bytes(rate));
     }
+    show_line(19, "checkpoint         %16.0f bytes  %s, %.1f bytes per parameter, all ranks; %s", bytes,
+              report_bytes(bytes), bytes / (double)layers_parameters(&plan->model), seconds);
 }
 
 static void print_communications(const struct account *account)
@@ -109,14 +109,14 @@ static void print_communications(const struct account *account)
         printf("transfers        none\n");
         return;
     }
-    printf("transfers\n  %-16s %-12s %6s %6s %14s %8s %12s\n", "", "axes", "ranks", "type", "elements", "count",
+    printf("transfers\n  %-16s %-12s %6s %6s %13s %7s %12s\n", "", "axes", "ranks", "type", "elements", "count",
            "bytes");
     for (int32_t i = 0; i < account->communication_count; i++) {
         const struct plan_communication *communication = &account->communications[i];
         char                             axes[64];
         double                           total =
             (double)format_bytes(communication->format, communication->elements) * (double)communication->count;
-        printf("  %-16s %-12s %6" PRId64 " %6s %14" PRId64 " %8" PRId64 " %12s\n", op_name(communication->kind),
+        printf("  %-16s %-12s %6" PRId64 " %6s %13" PRId64 " %7" PRId64 " %12s\n", op_name(communication->kind),
                axis_names(communication->axes, axes, sizeof(axes)), communication->group_size,
                format_name(communication->format), communication->elements, communication->count, report_bytes(total));
     }
@@ -134,15 +134,16 @@ static void print_experts(const struct job *job, const struct plan *plan)
         return;
     }
     const struct routing_shape *shape = &route->shape.routing;
-    printf("rows of an expert  ");
     if (plan->row_count_total > 0) {
-        printf("%" PRId64 " expected, %" PRId64 " at most; counted in each step, ops show the expected number\n",
-               plan->row_counts[0].expected, plan->row_counts[0].maximum);
+        show_line(19,
+                  "rows of an expert  %" PRId64 " expected, %" PRId64
+                  " at most; counted in each step, ops show the expected number",
+                  plan->row_counts[0].expected, plan->row_counts[0].maximum);
     } else {
         bool is_bounded = job->config.model.capacity_factor > 0 || job->config.train.routing == ROUTING_BALANCED;
-        printf("%" PRId64 ", of each of %" PRId64 " ranks %" PRId64 "%s\n", shape->owners * shape->capacity,
-               shape->owners, shape->capacity,
-               is_bounded ? "" : ", padded for the worst case: with tp they are not counted");
+        show_line(19, "rows of an expert  %" PRId64 ", of each of %" PRId64 " ranks %" PRId64 "%s",
+                  shape->owners * shape->capacity, shape->owners, shape->capacity,
+                  is_bounded ? "" : ", padded for the worst case: with tp they are not counted");
     }
 }
 
@@ -152,18 +153,19 @@ static void print_connections(const struct plan *plan, const struct config *conf
     struct plan_connections connections;
     char                    axes[64], excess[192];
     plan_connections(&connections, plan, hardware_domain(&config->hardware, plan->mesh.world));
-    printf("connections\n  %-16s %-12s %6s %6s %12s %8s %12s\n", "", "axes", "ranks", "nodes", "largest op", "CTAs",
+    printf("connections\n  %-16s %-12s %6s %6s %12s %6s %12s\n", "", "axes", "ranks", "nodes", "largest op", "CTAs",
            "memory");
     for (int32_t i = 0; i < connections.count; i++) {
         const struct plan_connection *one = &connections.list[i];
-        printf("  %-16s %-12s %6" PRId64 " %6" PRId64 " %12s %8d %12s\n", op_stream_name((enum stream)one->stream),
+        printf("  %-16s %-12s %6" PRId64 " %6" PRId64 " %12s %6d %12s\n", op_stream_name((enum stream)one->stream),
                axis_names(plan->groups[one->group].axes, axes, sizeof(axes)), one->members, one->nodes,
                report_bytes((double)one->largest_bytes), one->processors, report_bytes((double)one->bytes));
     }
-    printf("  %-58s %8d %12s estimated\n", "together", connections.processors, report_bytes((double)connections.bytes));
+    printf("  %-56s %6d %12s\n", "together; memory is estimated", connections.processors,
+           report_bytes((double)connections.bytes));
     if (plan_connections_excess(&connections, config->hardware.multiprocessors, config->run.sm_margin, excess,
                                 sizeof(excess)) != NULL) {
-        printf("  warning: %s\n", excess);
+        show_line(4, "  warning: %s", excess);
     }
     free(connections.list);
 }
@@ -191,11 +193,11 @@ status show_plan(const struct job *job, const struct plan *plan)
     double         hardware;
     TRY(plan_hardware_flops(plan, &job->request, &hardware));
     plan_account(plan, &account);
-    printf("%s, rank %" PRId64 " of %" PRId64 " (%s), %s: %" PRId32 " ops on %" PRId32 " tensors, %" PRId64
-           " parameters\n",
-           job->config.name, plan->rank, plan->mesh.world, job_layout(job, layout, sizeof(layout)),
-           precision_compute_names[job->config.precision.compute], plan->op_count, plan->tensor_count,
-           account.parameters);
+    show_line(
+        2,
+        "%s, rank %" PRId64 " of %" PRId64 " (%s), %s: %" PRId32 " ops on %" PRId32 " tensors, %" PRId64 " parameters",
+        job->config.name, plan->rank, plan->mesh.world, job_layout(job, layout, sizeof(layout)),
+        precision_compute_names[job->config.precision.compute], plan->op_count, plan->tensor_count, account.parameters);
     print_layers(plan);
     print_memory(plan, &account);
     print_checkpoint(plan, &job->config.hardware);

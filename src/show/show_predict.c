@@ -13,7 +13,7 @@
 static void print_warnings(const struct text_buffer *warnings)
 {
     for (const char *line = warnings->text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
-        printf("warning        %.*s\n", (int)strcspn(line, "\n"), line);
+        show_row("warning", "%.*s", (int)strcspn(line, "\n"), line);
     }
 }
 
@@ -26,9 +26,9 @@ static void print_footprint(const struct predict_row *row)
     if (row->program_fits == NULL) {
         return;
     }
-    printf("  of %-10s %s allocated, %s reserved, %s in all%s\n", row->job.config.software.profile,
-           report_bytes((double)footprint->allocated), report_bytes((double)footprint->reserved),
-           report_bytes((double)footprint->device), row->is_program_fit ? "" : ": does not fit the device");
+    show_line(4, "  of %-10s %s allocated, %s reserved, %s in all%s", row->job.config.software.profile,
+              report_bytes((double)footprint->allocated), report_bytes((double)footprint->reserved),
+              report_bytes((double)footprint->device), row->is_program_fit ? "" : ": does not fit the device");
     for (int part = 0; part < FOOTPRINT_PARTS; part++) {
         if (footprint->bytes[part] > 0) {
             printf("    %-16s %s\n", footprint_names[part], report_bytes((double)footprint->bytes[part]));
@@ -79,8 +79,8 @@ void show_prediction(const struct predict_row *row)
                row->error_percent, error_status(&config->published));
     }
     print_spread(row);
-    printf("memory         %s on rank %" PRId64 " (maximum)%s\n", report_bytes((double)prediction->largest_bytes),
-           prediction->largest_rank, row->fits ? "" : " for gswbench itself: does not fit the device");
+    show_row("memory", "%s on rank %" PRId64 " (maximum)%s", report_bytes((double)prediction->largest_bytes),
+             prediction->largest_rank, row->fits ? "" : " for gswbench itself: does not fit the device");
     print_footprint(row);
     print_warnings(&row->warnings);
     printf("where it goes  on stage %" PRId64 " of %" PRId64 ", the slowest\n", prediction->busiest_stage,
@@ -90,24 +90,26 @@ void show_prediction(const struct predict_row *row)
 
 void show_prediction_header(void)
 {
-    printf("%7s  %-4s  %-38s%9s  %6s  %8s  %7s  %10s  %9s  %7s  %s\n", "ranks", "type", "layout", "seconds", "+-",
-           "tokens/s", "MFU", "memory", "published", "error", "status");
+    printf("%7s  %-4s %9s %6s %9s %8s %10s  %9s %8s\n%15s\n", "ranks", "type", "seconds", "+-", "tokens/s", "MFU",
+           "memory", "published", "error", "layout");
 }
 
 void show_prediction_line(const struct predict_row *row)
 {
     const struct config *config = &row->job.config;
-    printf("%7" PRId64 "  %-4s  ", row->job.request.mesh.world, precision_compute_names[config->precision.compute]);
+    printf("%7" PRId64 "  %-4s", row->job.request.mesh.world, precision_compute_names[config->precision.compute]);
     if (failed(&row->support)) {
-        printf("%s: %s\n", row->layout, row->support.text);
+        printf("\n");
+        show_line(9, "         %s: %s", row->layout, row->support.text);
         return;
     }
-    printf("%-38s%9.3f  %6s  %8.0f  %7s  %10s%c %9s  %7s  %s\n", row->layout, row->prediction.step_seconds,
+    printf(" %9.3f %6s %9.0f %8s %10s%c %9s %8s\n", row->prediction.step_seconds,
            report_number("%.1f %%", row->range.percent), row->tokens_per_second,
            report_number("%.2f %%", 100 * row->mfu), report_bytes((double)row->prediction.largest_bytes),
            row->fits ? ' ' : '!', report_number("%.3f", row->published_seconds),
-           report_number("%+.1f %%", row->error_percent),
-           isnan(row->published_seconds) ? "-" : error_status(&config->published));
+           report_number("%+.1f %%", row->error_percent));
+    show_line(9, "         %s%s%s", row->layout, isnan(row->published_seconds) ? "" : ", ",
+              isnan(row->published_seconds) ? "" : error_status(&config->published));
 }
 
 void show_add_error(struct prediction_errors *errors, double percent)
@@ -122,7 +124,7 @@ void show_add_error(struct prediction_errors *errors, double percent)
 void show_errors(const struct prediction_errors *errors, const char *which)
 {
     if (errors->rows > 0) {
-        printf("; %d of them published and %s: mean error %.1f %%, maximum %.1f %%", errors->rows, which,
+        printf("  %d of them published and %s: mean error %.1f %%, maximum %.1f %%\n", errors->rows, which,
                errors->sum / errors->rows, errors->maximum);
     }
 }

@@ -8,16 +8,31 @@
 #include "gswbench/report.h"
 #include "gswbench/show.h"
 
+// Prints text after a label, with a margin of so many columns on further lines.
+static void print_text(const char *label, int columns, const char *format, va_list arguments)
+{
+    char text[1000], margin[64];
+    vsnprintf(text, sizeof(text), format, arguments);
+    snprintf(margin, sizeof(margin), "%*s", columns, "");
+    text_print_wrapped(stdout, text, printf("%s", label), 80, margin);
+}
+
 void show_row(const char *label, const char *format, ...)
 {
-    enum { LABEL_COLUMNS = 15, COLUMNS = 80 };
-    char    text[1000], margin[LABEL_COLUMNS + 1];
+    char    padded[64];
+    va_list arguments;
+    snprintf(padded, sizeof(padded), "%-15s", label);
+    va_start(arguments, format);
+    print_text(padded, 15, format, arguments);
+    va_end(arguments);
+}
+
+void show_line(int margin, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    print_text("", margin, format, arguments);
     va_end(arguments);
-    snprintf(margin, sizeof(margin), "%*s", LABEL_COLUMNS, "");
-    text_print_wrapped(stdout, text, printf("%-*s", LABEL_COLUMNS, label), COLUMNS, margin);
 }
 
 const char *show_proxy(const struct config *config, char *text, size_t bytes)

@@ -27,14 +27,14 @@ static void print_choice(const struct shown_sweep *shown, const char *name, cons
     struct job               job        = sweep_job(shown->job, shown->sweep, choice->layout);
     char                     layout[256];
     bool                     is_modelled = footprint_is_modelled(shown->sweep->machine->software);
-    printf("%-4s %-42s %5" PRId64 " %6" PRId64 "  %-11s %9.3f s %11.0f %8s %10s %10s%s\n", name,
-           job_layout(&job, layout, sizeof(layout)), job.config.train.micro_batch, job.config.train.accumulation,
-           train_recompute_names[job.config.train.recompute], prediction->step_seconds,
+    printf("%-3s %5" PRId64 " %5" PRId64 "  %-11s %8.3f s %9.0f %7s %10s %10s%s\n", name, job.config.train.micro_batch,
+           job.config.train.accumulation, train_recompute_names[job.config.train.recompute], prediction->step_seconds,
            job_tokens_per_second(&job, prediction->step_seconds),
            report_number("%.2f %%", 100 * job_mfu(&job, prediction->step_seconds)),
            report_bytes((double)prediction->largest_bytes),
            is_modelled ? report_bytes((double)prediction->footprint.device) : "-",
            is_modelled && !hardware_holds(shown->sweep->machine->hardware, prediction->footprint.device) ? "!" : "");
+    show_line(4, "    %s", job_layout(&job, layout, sizeof(layout)));
 }
 
 // Returns the number of layouts that differ from the best by less than the prediction error, including the best; 0 if
@@ -54,8 +54,8 @@ static void print_equals(const struct shown_sweep *shown)
 {
     int count = count_equals(shown);
     if (count > 1) {
-        printf("equal          1 to %d: differences are within the prediction error of %.1f %%\n", count,
-               shown->range_percent);
+        show_row("equal", "1 to %d: differences are within the prediction error of %.1f %%", count,
+                 shown->range_percent);
     }
 }
 
@@ -74,13 +74,13 @@ void show_sweep(const struct shown_sweep *shown)
              report_bytes(config->hardware.memory_gb.value * 1e9), sweep->fit, sweep->predicted,
              sweep->is_stopped ? "stopped, others may be faster" : "all others are slower");
     if (shown->advice[0] != '\0') {
-        printf("nothing fits   %s\n", shown->advice);
+        show_row("nothing fits", "%s", shown->advice);
     }
     for (int i = 0; i < sweep->refusal_count; i++) {
-        printf("  %7" PRId64 "      %s\n", sweep->refusals[i].layouts, sweep->refusals[i].text);
+        show_line(15, "  %7" PRId64 "      %s", sweep->refusals[i].layouts, sweep->refusals[i].text);
     }
-    printf("%-4s %-42s %5s %6s  %-11s %11s %11s %8s %10s %10s\n", "", "layout", "micro", "accum", "recompute",
-           "predicted", "tokens/s", "MFU", "memory", "program");
+    printf("%-3s %5s %5s  %-11s %10s %9s %7s %10s %10s\n%10s\n", "", "micro", "accum", "recompute", "predicted",
+           "tokens/s", "MFU", "memory", "program", "layout");
     for (int i = 0; i < sweep->best_count; i++) {
         char place[16];
         snprintf(place, sizeof(place), "%d", i + 1);

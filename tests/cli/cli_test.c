@@ -183,8 +183,8 @@ static const struct {
     {TINY "--set hardware.profile=h100-sxm", {" on rank 0 (maximum)\n"}, NULL},
     // Tensor parallelism across nodes gives a warning. One node, or nodes that hold whole tp groups, give none.
     {TINY "--ranks 4 --set parallel.tp=2 --set hardware.gpus_per_node=3",
-     {"warning: [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 3): every layer waits for links between "
-      "nodes\n"},
+     {"warning: [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 3): every\n"
+      "         layer waits for links between nodes\n"},
      NULL},
     {TINY "--ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=3", {NULL}, "warning"},
     {TINY "--ranks 8 --set parallel.tp=2 --set hardware.gpus_per_node=4", {NULL}, "warning"},
@@ -247,6 +247,7 @@ Test(cli, sums_up_what_is_proven_of_all_configurations)
 Test(cli, prints_a_plan_with_all_its_ops)
 {
     expect_success("plan --config tiny-geglu --ranks 2 --rank 1");
+    expect_80_columns();
     expect_output("tiny-geglu, rank 1 of 2 (dp 2), bf16");
     expect_output("  all_reduce       dp ");
     int64_t shown_ops;
@@ -301,6 +302,8 @@ Test(cli, marks_the_rows_that_this_version_cannot_run)
 
 Test(cli, prints_the_rows_of_named_configs_as_json)
 {
+    expect_success("configs --gpu h100-sxm --model grok1");
+    expect_80_columns();
     expect_success("configs --json tiny-llama llama3.1-8b --precision fp8");
     json_t *document = json_loads(output, 0, NULL), *list = json_object_get(document, "configs");
     cr_assert_eq(json_array_size(list), 1, "%s", output);
@@ -315,12 +318,11 @@ Test(cli, prints_the_rows_of_named_configs_as_json)
 Test(cli, checks_and_verifies_every_row_when_no_ranks_are_given)
 {
     expect_success("check --config llama2-70b-fsdp");
-    expect_output("\n    64  bf16  68.98 B    fsdp 64 ");
-    expect_output("\n  2048  fp8   68.98 B    fsdp 128 dp 16 ");
-    expect_output(" 37.31 % ");
-    expect_output("  verified: 6 plans built, 1 distinct\n");
-    expect_output(
-        "\n12 of 12 rows verified: 8064 ranks, 932 plans built, 12 distinct with 38696 ops, 3450 of them transfers\n");
+    expect_output("\n     64  bf16  68.98 B        128 ");
+    expect_output(" 37.31 %\n         fsdp 128 dp 16; verified: 6 plans built, 1 distinct\n");
+    expect_output("\n12 of 12 rows verified: 8064 ranks, 932 plans built, 12 distinct with 38696 ops,\n"
+                  "  3450 of them transfers\n");
+    expect_80_columns();
 }
 
 Test(command_line, is_not_echoed_to_a_terminal_as_it_is)

@@ -26,7 +26,7 @@ for way in 'ppr:4:node --bind-to none' ppr:4:socket; do
     # shellcheck disable=SC2086
     run 0 mpirun -np 16 --map-by $way "${job[@]}"
     expect '^RESULT (VALID|DEGRADED)'    # DEGRADED, since ranks share cores
-    expect '^# config .* ranks 16 '
+    expect '^# layout ranks 16 '
     unexpected 'ranks-apart|ranks-unlike|local-rank'
 done
 

@@ -12,5 +12,5 @@ export -f on_device
 run 0 timeout 60 mpirun -np 64 bash -c 'on_device "$@"' launch "${job[@]}"
 expect '^RESULT (VALID|DEGRADED)'
 expect '^note: oversubscribed: 64 threads of 64 ranks share [0-9]+ cores of '
-expect '^# config tiny-llama .* ranks 64  fsdp 4  dp 16'
+expect '^# layout ranks 64  fsdp 4  dp 16'
 finish

@@ -9,7 +9,7 @@ shrink=(--set model.hidden=64 --set model.heads=16 --set model.kv_heads=8 --set 
     --set train.accumulation=16 --set precision.compute=bf16)
 run 0 "$GSWBENCH" run --verbose --config llama3.1-405b --emulate 1024 --backend host --repeat 1 --set run.threads=1 "${shrink[@]}" \
     --out results
-expect '^# config llama3.1-405b .* ranks 1024  tp 8  cp 2  dp 8  pp 8$'
+expect '^# layout ranks 1024  tp 8  cp 2  dp 8  pp 8$'
 expect '^RESULT EMULATED 1024 ranks emulated on one device: [2-8] of 8 stages executed, '
 expect '([0-9]+) of \1 ops of the busiest stage are measured'
 expect '^  bubble +[0-9.]+ s'

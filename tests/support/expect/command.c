@@ -60,6 +60,13 @@ void expect_output(const char *part)
     cr_expect_not_null(strstr(output, part), "%s is missing in:\n%s", part, output);
 }
 
+void expect_80_columns(void)
+{
+    for (const char *line = output; *line != '\0'; line += strcspn(line, "\n") + 1) {
+        cr_expect(line[0] == '/' || strcspn(line, "\n") <= 80, "%s", line);
+    }
+}
+
 void expect_success(const char *line)
 {
     status result = run(line);
