@@ -62,7 +62,21 @@ static struct quantity *find_peak(struct hardware_config *hardware, const struct
     return &hardware->peak[format_table[probe->format[0]].rate];
 }
 
-static void set_compute(struct hardware_config *hardware, const struct distinct_ops *list)
+// Raises measured peaks to the rate of the job's fastest GEMM. Other programs on the cores may slow the long GEMM of
+// the probes more than the short ones of a job, whose MFU could then exceed 1.
+static void raise_peaks(struct hardware_config *hardware, const struct distinct_ops *job)
+{
+    for (int32_t i = 0; i < job->count; i++) {
+        const struct distinct_op *gemm = &job->ops[i];
+        struct quantity          *peak = find_peak(hardware, gemm);
+        if (gemm->op.kind == OP_GEMM && gemm->format[0] == gemm->format[1] && peak->origin == QUANTITY_MEASURED) {
+            peak->value = fmax(peak->value, op_flops(&gemm->op) / gemm->seconds.value);
+        }
+    }
+}
+
+static void set_compute(struct hardware_config *hardware, const struct distinct_ops *list,
+                        const struct distinct_ops *job)
 {
     const struct distinct_op *probes = list->ops, *copy = &probes[PROBE_COPY];
     hardware->kernel_gap = probes[PROBE_GAP].seconds;
@@ -70,6 +84,7 @@ static void set_compute(struct hardware_config *hardware, const struct distinct_
         set_rate(find_peak(hardware, &probes[i]), &hardware->gemm_efficiency,
                  op_flops(&probes[i].op) / probes[i].seconds.value, probes[i].seconds.spread_percent);
     }
+    raise_peaks(hardware, job);
     set_rate(&hardware->memory_bandwidth, &hardware->memory_efficiency,
              4.0 * (double)copy->elements[0] / copy->seconds.value, copy->seconds.spread_percent);
     struct quantity *shares[] = {&hardware->attention_forward, &hardware->attention_backward};
@@ -78,7 +93,7 @@ static void set_compute(struct hardware_config *hardware, const struct distinct_
         double                    length    = (double)attention->op.shape.attention.sequence;
         double                    rate      = op_flops(&attention->op) / attention->seconds.value *
                       (length + hardware->attention_half_length.value) / length;
-        *shares[pass] = (struct quantity){.value          = fmin(rate / find_peak(hardware, attention)->value, 1.0),
+        *shares[pass] = (struct quantity){.value = fmin(fmax(rate / find_peak(hardware, attention)->value, 0.01), 1.0),
                                           .spread_percent = attention->seconds.spread_percent,
                                           .origin         = QUANTITY_MEASURED};
     }
@@ -185,7 +200,7 @@ status calibrate_hardware(struct hardware_config *hardware, const struct distinc
     add_probes(&probes, setup->backend->ops->is_device, setup->request->precision.activation);
     status result = microbenchmarks_measure(&probes, NULL, setup);
     if (!failed(&result)) {
-        set_compute(hardware, &probes);
+        set_compute(hardware, &probes, list);
     }
     for (int across = 0; across < 2 && !failed(&result); across++) {
         struct group_span group_span =
