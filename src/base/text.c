@@ -239,6 +239,8 @@ int text_print_wrapped(FILE *file, const char *text, int at, int columns, const 
     int lines = 1;
     for (bool is_first = true; *text != '\0'; is_first = false) {
         int gap = (int)strspn(text, " "), length = (int)strcspn(text + gap, " ");
+        int percent = gap + length;
+        length += strncmp(text + percent, " %", 2) == 0 ? 2 + (int)strcspn(text + percent + 2, " ") : 0;
         if (!is_first && at + gap + length > columns) {
             at = fprintf(file, "\n%s", margin) - 1;
             text += gap;

@@ -2,6 +2,7 @@
 // Tests bounded copies, edit distance, growing buffers and printable text. Also tests that error messages quote text
 // from users without control characters.
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/status.h"
@@ -146,6 +147,16 @@ Test(text, cuts_printable_text_between_characters)
     cr_assert_str_eq(to, "ab");
     text_printable(to, sizeof(to), "a\xc3\xa9z");
     cr_assert_str_eq(to, "a\xc3\xa9");
+}
+
+Test(text, wraps_no_percent_from_its_number)
+{
+    struct text_stream text;
+    text_stream_open(&text);
+    cr_expect_eq(text_print_wrapped(text.file, "cv 60.3 %, drift +23.2 %", 0, 22, "  "), 2);
+    text_stream_close(&text);
+    cr_expect_str_eq(text.data, "cv 60.3 %, drift\n  +23.2 %\n");
+    free(text.data);
 }
 
 Test(status, quotes_nothing_that_a_terminal_would_obey)
