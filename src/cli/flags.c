@@ -79,6 +79,7 @@ static const char *find_synonym(const struct parser *parser, const char *word)
     static const struct {
         const char *words, *flag;
     } synonyms[] = {{"-n -np --np --gpus --num-gpus --nproc --nproc-per-node --nodes --nnodes --world-size", "--ranks"},
+                    {"--rank", "--ranks"},
                     {"--model -c", "--config"},
                     {"--config", "--model"},
                     {"--dtype", "--precision"},
