@@ -53,6 +53,7 @@ Test(atlas, sums_up_errors_by_what_rows_share)
     snprintf(line, sizeof(line), "all     all                                     3 %+6.1f %5.1f", mean, size);
     expect_success("atlas");
     expect_output("never fitted");
+    expect_output("rows  error |err|   max <10%\n");
     expect_output(line);
     expect_output("gpu     b200                                    1 ");
     expect_output("        h200                                    2 ");
