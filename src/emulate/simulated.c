@@ -49,13 +49,14 @@ static void add_step(struct result *result, double seconds)
     result->planned_steps  = 1;
     result->planned_warmup = 0;
     result_reserve(result, 1, 0, 0);
-    result->steps[result->step_count++] = (struct result_step){.phase          = STEP_MEASURE,
-                                                               .seconds        = seconds,
-                                                               .rank0_seconds  = NAN,
-                                                               .device_seconds = NAN,
-                                                               .loss           = NAN,
-                                                               .gradient_norm  = NAN,
-                                                               .dropped        = NAN};
+    result->steps[result->step_count++] = (struct result_step){.phase           = STEP_MEASURE,
+                                                               .seconds         = seconds,
+                                                               .rank0_seconds   = NAN,
+                                                               .device_seconds  = NAN,
+                                                               .loss            = NAN,
+                                                               .prediction_loss = NAN,
+                                                               .gradient_norm   = NAN,
+                                                               .dropped         = NAN};
 }
 
 static void judge(struct result *result)

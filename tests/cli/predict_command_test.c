@@ -92,6 +92,8 @@ Test(predict_command, writes_a_prediction_as_a_result)
     cr_expect_str_eq(json_string_value(json_object_get(document, "status")), "predicted");
     cr_expect_not_null(json_object_get(document, "predicted"));
     cr_expect_null(json_object_get(document, "result"));
+    part = json_array_get(json_object_get(document, "steps"), 0);
+    cr_expect(json_is_null(json_object_get(part, "prediction_loss")));
     json_decref(document);
 
     expect_success(line_of("report %s/latest", folder));
