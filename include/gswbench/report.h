@@ -68,9 +68,11 @@ struct report_list {
 void report_write_list(const struct report_list *list, FILE *file);
 
 // Format values as text (report_value.c). The text stays valid during the next 15 calls of these functions by the
-// thread. report_number prints a real by a printf format, or "-" for NaN.
+// thread. report_number prints a real by a printf format, or "-" for NaN. report_seconds prints enough digits to tell
+// two steps apart.
 const char *report_bytes(double bytes);
 const char *report_count(double count);
+const char *report_seconds(double seconds);
 const char *report_number(const char *format, double value) __attribute__((format(printf, 1, 0)));
 
 // Write one CSV cell. Text is quoted; a number that is not finite gives an empty cell.

@@ -110,11 +110,13 @@ static void print_introduction(const struct introduction *introduction, FILE *fi
 static status write_file(const struct introduction *introduction, const struct config *config, bool is_short)
 {
     struct text_stream text;
+    struct config      own = *config;
+    option_set_defaults(software_options, &own.software);    // gswbench runs the written job, not the published program
     text_stream_open(&text);
     print_introduction(introduction, text.file);
     fprintf(text.file, "# gswbench options lists all options.%s\n",
             is_short ? "" : " Lines that begin with ; show defaults.");
-    config_write_commented(config, is_short, text.file);
+    config_write_commented(&own, is_short, text.file);
     text_stream_close(&text);
     status result = output_create(introduction->path, text.data, text.bytes);
     free(text.data);

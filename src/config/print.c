@@ -110,10 +110,10 @@ void config_write_commented(const struct config *config, bool is_short, FILE *fi
         copy.run.warmup = plain.run.warmup;
     }
     document_override(&document, arena_format(&document.arena, "hardware.profile=%s", config->hardware.profile));
+    document_override(&document, arena_format(&document.arena, "software.profile=%s", config->software.profile));
     preset_apply_all(&plain, &document, (struct selection){.ranks = -1, .compute = -1});
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
-        // [published] and [software] describe runs of another program, not the job that is written.
-        if (section->options != published_options && section->options != software_options) {
+        if (section->options != published_options) {    // the written job is not a published one
             print_section(section, &copy, &plain, is_short, file);
         }
     }

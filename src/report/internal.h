@@ -9,13 +9,10 @@
 
 #include <jansson.h>
 
-#include "gswbench/result.h"
+#include "gswbench/report.h"
 
-// Format values as text (report_value.c); "-" for NaN. The text stays valid during the thread's next 15 calls of these
-// functions. report_safe replaces control characters in text from files. report_seconds prints enough digits to tell
-// two steps apart.
+// Replaces control characters in text from files (report_value.c). The text stays valid as that of report_number.
 const char *report_safe(const char *from);
-const char *report_seconds(double seconds);
 
 // For HTML pages. report_digits prints seconds with four significant digits. report_decimals returns the number of
 // decimals of that text. All times of a table have as many decimals as its step time.
@@ -36,6 +33,8 @@ const char *report_grouped(double value, char separator);
 // Returns the source of the peak that MFU divides by.
 const char *report_peak_source(const struct result *result);
 
+// Says where the times of the traced step come from.
+const char *report_name_source(const struct result_trace *trace);
 // Returns a suffix that says how ops on the device were timed, by CUPTI or by CUDA events: ", ops timed by events"; ""
 // without a device.
 const char *report_name_timing(const struct result_trace *trace);

@@ -67,7 +67,7 @@ void show_prediction(const struct predict_row *row)
     show_job(config, row->job.request.mesh.world);
     show_row("layout", "%s", row->layout);
     show_row("program", "%s on %s", config->software.profile, config->hardware.profile);
-    printf("predicted      %.3f s/step%s: %.0f tokens/s, MFU %s\n", prediction->step_seconds,
+    printf("predicted      %s s/step%s: %.0f tokens/s, MFU %s\n", report_seconds(prediction->step_seconds),
            isnan(row->range.percent) ? "" : report_number(" +-%.1f %%", row->range.percent), row->tokens_per_second,
            report_number("%.2f %%", 100 * row->mfu));
     if (!isnan(row->token_dollars)) {
@@ -103,7 +103,7 @@ void show_prediction_line(const struct predict_row *row)
         show_line(9, "         %s: %s", row->layout, row->support.text);
         return;
     }
-    printf(" %9.3f %6s %9.0f %8s %10s%c %9s %8s\n", row->prediction.step_seconds,
+    printf(" %9s %6s %9.0f %8s %10s%c %9s %8s\n", report_seconds(row->prediction.step_seconds),
            report_number("%.1f %%", row->range.percent), row->tokens_per_second,
            report_number("%.2f %%", 100 * row->mfu), report_bytes((double)row->prediction.largest_bytes),
            row->fits ? ' ' : '!', report_number("%.3f", row->published_seconds),

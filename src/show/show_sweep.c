@@ -21,19 +21,27 @@ struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t l
     return job;
 }
 
+// Returns whether the layout fits the memory of the modelled framework, or this memory is not modelled.
+static bool fits_program(const struct shown_sweep *shown, const struct sweep_choice *choice)
+{
+    const struct machine *machine = shown->sweep->machine;
+    return !footprint_is_modelled(machine->software) ||
+           hardware_holds(machine->hardware, choice->prediction.footprint.device);
+}
+
 static void print_choice(const struct shown_sweep *shown, const char *name, const struct sweep_choice *choice)
 {
     const struct prediction *prediction = &choice->prediction;
     struct job               job        = sweep_job(shown->job, shown->sweep, choice->layout);
     char                     layout[256];
     bool                     is_modelled = footprint_is_modelled(shown->sweep->machine->software);
-    printf("%-3s %5" PRId64 " %5" PRId64 "  %-11s %8.3f s %9.0f %7s %10s %10s%s\n", name, job.config.train.micro_batch,
-           job.config.train.accumulation, train_recompute_names[job.config.train.recompute], prediction->step_seconds,
-           job_tokens_per_second(&job, prediction->step_seconds),
+    printf("%-3s %5" PRId64 " %5" PRId64 "  %-11s %8s s %9.0f %7s %10s %10s%s\n", name, job.config.train.micro_batch,
+           job.config.train.accumulation, train_recompute_names[job.config.train.recompute],
+           report_seconds(prediction->step_seconds), job_tokens_per_second(&job, prediction->step_seconds),
            report_number("%.2f %%", 100 * job_mfu(&job, prediction->step_seconds)),
            report_bytes((double)prediction->largest_bytes),
            is_modelled ? report_bytes((double)prediction->footprint.device) : "-",
-           is_modelled && !hardware_holds(shown->sweep->machine->hardware, prediction->footprint.device) ? "!" : "");
+           fits_program(shown, choice) ? "" : "!");
     show_line(4, "    %s", job_layout(&job, layout, sizeof(layout)));
 }
 
@@ -176,7 +184,7 @@ static void describe_choice(struct described_choice *described, const struct sho
     status predicted = predict_explain_job(&explanation, &prediction, &described->job, shown->sweep->machine);
     const struct machine *machine = shown->sweep->machine;
     described->is_fit             = sweep_fits(machine->hardware, choice->prediction.largest_bytes);
-    described->is_program_fit     = hardware_holds(machine->hardware, choice->prediction.footprint.device);
+    described->is_program_fit     = fits_program(shown, choice);
     described->program_fits       = footprint_is_modelled(machine->software) ? &described->is_program_fit : NULL;
     described->tokens_per_second  = job_tokens_per_second(&described->job, seconds);
     described->mfu                = job_mfu(&described->job, seconds);
@@ -255,8 +263,8 @@ static void write_answer(char *text, size_t bytes, const struct shown_sweep *sho
         snprintf(text, bytes, "No layout fits and can be predicted");
         return;
     }
-    length = snprintf(text, bytes, "The fastest layout takes %.3f s per step, as predicted",
-                      sweep->best[0].prediction.step_seconds);
+    length = snprintf(text, bytes, "The fastest layout takes %s s per step, as predicted",
+                      report_seconds(sweep->best[0].prediction.step_seconds));
     if (equals > 1) {
         snprintf(text + length, bytes - (size_t)length, "; 1 to %d are equal within the prediction error of %.1f %%",
                  equals, shown->range_percent);
@@ -299,15 +307,19 @@ static status write_page(const struct shown_sweep *shown, const struct page_row 
     return output_save(&text, "%s/sweep.html", shown->output);
 }
 
-// Writes a configuration file with the fastest layout.
+// Writes a configuration file with the fastest layout that fits the modelled framework, or else with the fastest.
 static status write_best(const struct shown_sweep *shown)
 {
-    const struct sweep_choice *best = &shown->sweep->best[0];
-    struct job                 job  = sweep_job(shown->job, shown->sweep, best->layout);
-    struct text_stream         text;
+    const struct sweep_choice *best = shown->sweep->best, *end = best + shown->sweep->best_count;
+    while (best < end && !fits_program(shown, best)) {
+        best++;
+    }
+    best                   = best < end ? best : shown->sweep->best;
+    struct job         job = sweep_job(shown->job, shown->sweep, best->layout);
+    struct text_stream text;
     text_stream_open(&text);
-    fprintf(text.file, "# The fastest layout of %s at %" PRId64 " ranks in a sweep: %.3f s/step, predicted.\n",
-            job.config.name, job.request.mesh.world, best->prediction.step_seconds);
+    fprintf(text.file, "# The fastest layout that fits, of %s at %" PRId64 " ranks in a sweep: %s s/step, predicted.\n",
+            job.config.name, job.request.mesh.world, report_seconds(best->prediction.step_seconds));
     config_write_commented(&job.config, false, text.file);
     return output_save(&text, "%s/best.ini", shown->output);
 }
