@@ -80,8 +80,8 @@ static void write_answer(const struct comparison *comparison, FILE *file)
     if (step->verdict == CHANGE_SAME) {
         fprintf(file, "No difference above the noise limit of %.1f %%", 100 * step->margin);
     } else {
-        fprintf(file, "%s second is %.1f %% %s", step->verdict == CHANGE_AMBIGUOUS ? "Undecided: the" : "The",
-                100 * fabs(step->relative), step->relative < 0 ? "faster" : "slower");
+        fprintf(file, "%s second takes %.1f %% %s", step->verdict == CHANGE_AMBIGUOUS ? "Undecided: the" : "The",
+                100 * fabs(step->relative), step->relative < 0 ? "less time" : "longer");
     }
     fprintf(file, " <span class=soft>%s s after %s s per step%s</span></h2>\n<p>", report_digits(second),
             report_digits(first), tokens);
@@ -195,7 +195,7 @@ static void write_parts(const struct comparison *comparison, FILE *file)
 
 static void write_memory(const struct comparison *comparison, FILE *file)
 {
-    fprintf(file, "<section class=card><h2>Memory <span class=soft>of one rank</span></h2><div class=scroll><table><tr>"
+    fprintf(file, "<section class=card><h2>Memory <span class=soft>of rank 0</span></h2><div class=scroll><table><tr>"
                   "<th></th><th class=n>first</th><th class=n>second</th></tr>\n");
     for (int i = 0; i < STORAGE_COUNT; i++) {
         fprintf(file, "<tr><td>%s</td><td class=n>%s</td><td class=n>%s</td></tr>\n",

@@ -14,7 +14,7 @@ static void write_memory(const struct result *result, FILE *file)
     for (int i = 0; i < STORAGE_COUNT; i++) {
         total += (double)result->storage_bytes[i];
     }
-    fprintf(file, "<section class=card><h2>Memory <span class=soft>of one rank</span></h2><table>\n");
+    fprintf(file, "<section class=card><h2>Memory <span class=soft>of rank 0</span></h2><table>\n");
     for (int i = 0; i < STORAGE_COUNT; i++) {
         double bytes = (double)result->storage_bytes[i], share = total > 0 ? bytes / total : 0;
         fprintf(file, "<tr><td>%s</td>", plan_storage_name((enum storage)i));
@@ -34,7 +34,7 @@ static void write_work(const struct result *result, FILE *file)
     for (int i = 0; i < PHASE_COUNT; i++) {
         total += result->flops[i];
     }
-    fprintf(file, "<section class=card><h2>FLOPs of a step <span class=soft>executed by one rank</span></h2><table>\n");
+    fprintf(file, "<section class=card><h2>FLOPs of a step <span class=soft>executed by rank 0</span></h2><table>\n");
     for (int i = 0; i < PHASE_COUNT; i++) {
         if (result->flops[i] > 0) {
             fprintf(file, "<tr><td>%s</td><td class=n>%s</td><td class=n>%.1f %%</td></tr>\n",

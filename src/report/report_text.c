@@ -8,6 +8,11 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
+const char *report_name_source(const struct result_trace *trace)
+{
+    return trace->source == RESULT_MEASURED ? "traced after the measured steps" : result_source_names[trace->source];
+}
+
 const char *report_name_timing(const struct result_trace *trace)
 {
     bool is_cupti = strcmp(trace->timed_by, "cupti") == 0, is_events = strcmp(trace->timed_by, "events") == 0;
@@ -195,7 +200,7 @@ static void write_header(const struct result *result, FILE *file)
     if (result->is_proxy) {
         fprintf(file, "# proxy  layers %" PRId64 ": values are not those of the full model\n", result->layers);
     }
-    fprintf(file, "# memory ");
+    fprintf(file, "# memory of rank 0: ");
     write_memory(result, file);
     write_verification_ahead(result, file);
     write_reasons(result, file);
@@ -396,8 +401,7 @@ static void write_waterfall(const struct result *result, FILE *file)
 {
     const struct result_trace *trace = &result->trace;
     fprintf(file, "where a step goes: %s s, %s, on rank %" PRId64 "%s\n", report_seconds(trace->step_seconds),
-            trace->source == RESULT_MEASURED ? "traced after the measured steps" : result_source_names[trace->source],
-            trace->rank, report_name_timing(trace));
+            report_name_source(trace), trace->rank, report_name_timing(trace));
     waterfall_print(&trace->waterfall, report_expected_parts(result), file);
 }
 
@@ -419,7 +423,7 @@ void report_write_result(const struct result *result, FILE *file)
             report_write_communications(result, file);
         }
     }
-    fprintf(file, "memory: ");
+    fprintf(file, "memory of rank 0: ");
     write_memory(result, file);
 }
 

@@ -88,7 +88,7 @@ static void write_sum(const struct result *result, FILE *file)
 {
     double traced   = result->trace.step_seconds;
     int    decimals = report_decimals(traced);
-    fprintf(file, "<tr><th>step</th><td></td>");
+    fprintf(file, "<tr><th colspan=2>step</th>");
     write_seconds(traced, decimals, "", file);
     fprintf(file, "<td class=n>100 %%</td>");
     if (report_expected_parts(result) != NULL) {
@@ -116,7 +116,7 @@ void html_write_waterfall(const struct result *result, FILE *file)
     fprintf(file,
             "<section class=card><h2>Where a step goes <span class=soft>rank %" PRId64
             ", %s%s</span></h2><div class=scroll><table class=parts>\n",
-            trace->rank, result_source_names[trace->source], report_name_timing(trace));
+            trace->rank, report_name_source(trace), report_name_timing(trace));
     if (report_expected_parts(result) != NULL) {
         fprintf(file, "<tr><th></th><th></th><th class=n>measured</th><th></th><th class=n>expected</th><th "
                       "class=n>difference</th></tr>\n");

@@ -60,8 +60,9 @@ Test(report, prints_a_valid_result)
         "of that step, times in us, bus bandwidth in GB/s\n  kind               axes       ranks count       size      "
         "time    moving      bus     alone      bus predicted  waited for\n  all_gather         fsdp          64   160 "
         "  1.59 GiB      5500      5000      337      4500      374         -  rank 1 (dgx-02), last in 75 %, 25.00 "
-        "us\n  all over           fsdp               160 255.00 GiB    880000    800000      337\nmemory: weights 2.01 "
-        "GiB  gradients 2.01 GiB  optimizer 12.04 GiB  inputs 128.00 KiB  results 4.00 KiB  activations 50.00 GiB  "
+        "us\n  all over           fsdp               160 255.00 GiB    880000    800000      337\nmemory of rank 0: "
+        "weights 2.01 GiB  gradients 2.01 GiB  optimizer 12.04 GiB  inputs 128.00 KiB  results 4.00 KiB  activations "
+        "50.00 GiB  "
         "peak_memory_usage: 70931397120\n");
 }
 
