@@ -11,6 +11,7 @@
 
 #include "folder.h"
 #include "gswbench/gemm.h"
+#include "line.h"
 
 // The cache's folder, which is inside the test's temporary folder, and the paths of its two files.
 static char deep[80], cache_path[128], times_path[128];
@@ -94,7 +95,6 @@ static void damage(const char *from, const char *to)
 static void expect_damaged(const char *from, const char *to, int line)
 {
     struct gemm_cache cache = open_cache();
-    char              expected[256];
     add(&cache, "one, NVIDIA H200", 7);
     add(&cache, "two, NVIDIA B200", 9);
     gemm_cache_close(&cache);
@@ -102,9 +102,9 @@ static void expect_damaged(const char *from, const char *to, int line)
 
     cache = open_cache();
 
-    snprintf(expected, sizeof(expected), "%s:%d: %s", cache_path, line,
-             line == 1 ? "not written by this gswbench: delete the file, which is recreated"
-                       : "left out: not a line that gswbench wrote");
+    const char *expected = line_of("%s:%d: %s", cache_path, line,
+                                   line == 1 ? "not written by this gswbench: delete the file, which is recreated"
+                                             : "left out: not a line that gswbench wrote");
     cr_expect_str_eq(cache.note, expected);
     cr_expect_eq(cache.count, line == 1 ? 0 : 1);
     cr_expect_null(gemm_cache_find(&cache, "one, NVIDIA H200"));
@@ -127,13 +127,11 @@ Test(gemm_cache, leaves_out_what_is_damaged_and_names_the_line)
 
 Test(gemm_cache, opens_nothing_that_is_no_file)
 {
-    char expected[256];
     cr_assert(mkdir(deep, 0755) == 0 && mkfifo(cache_path, 0644) == 0);
 
     struct gemm_cache cache = open_cache();
 
-    snprintf(expected, sizeof(expected), "%s not read: it is a pipe, not a file", cache_path);
-    cr_expect_str_eq(cache.note, expected);
+    cr_expect_str_eq(cache.note, line_of("%s not read: it is a pipe, not a file", cache_path));
     cr_expect_null(cache.path);
     gemm_cache_close(&cache);
 }
@@ -233,11 +231,10 @@ Test(gemm_cache, writes_neither_of_its_files_through_a_link)
 {
     static const char *const names[] = {"gemm.txt", "gemm_times.txt"};
     for (int i = 0; i < 2; i++) {
-        struct gemm_cache       cache = open_cache();
-        const struct gemm_times times = {.count = 1, .seconds = {1e-3}};
-        char                    planted[128], target[96];
-        snprintf(planted, sizeof(planted), "%s/%s", deep, names[i]);
-        snprintf(target, sizeof(target), "%s/target", folder);
+        struct gemm_cache       cache   = open_cache();
+        const struct gemm_times times   = {.count = 1, .seconds = {1e-3}};
+        const char             *planted = line_of("%s/%s", deep, names[i]);
+        const char             *target  = line_of("%s/target", folder);
         cr_assert(mkdir(deep, 0755) == 0 && symlink(target, planted) == 0);
 
         gemm_cache_add(&cache, &(struct gemm_choice){.problem = "one"}, &times);

@@ -4,7 +4,6 @@
 #include "gswbench/gemm.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 Test(gemm, puts_the_second_factor_first_with_the_row_length_as_leading_dimension)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tests options of every type: accepted values, refused values and how values are printed.
 #include "gswbench/option.h"
+#include "line.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -197,11 +198,9 @@ Test(option, suggests_the_name_that_a_synonym_means)
                                   {"sharp", ""}};
     const struct option option = {"kind", OPTION_CHOICE, 0, sizeof(int64_t), "fp32", 0, 0, words, "a kind"};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char    expected[256];
         int64_t field  = 0;
         status  result = option_set(&option, &field, cases[i].text);
-        snprintf(expected, sizeof(expected), "%s: expected fp32, bf16, fp8, cuda, host, local or nccl%s", cases[i].text,
-                 cases[i].hint);
-        cr_expect_str_eq(result.text, expected);
+        cr_expect_str_eq(result.text, line_of("%s: expected fp32, bf16, fp8, cuda, host, local or nccl%s",
+                                              cases[i].text, cases[i].hint));
     }
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "folder.h"
+#include "line.h"
 #include "success.h"
 
 static struct output_folder held;
@@ -60,16 +61,10 @@ Test(output, replaces_an_older_file_by_path_and_none_in_a_folder)
 {
     write_text("old", "older");
 
-    status replaced = output_replace("old", "new", 3);
-    status refused  = output_write(&held, "old", "newer", 5);
-    status written  = output_write(&held, "other", "first", 5);
-
-    char expected[128];
-    snprintf(expected, sizeof(expected), "cannot write %s/old: the file exists; delete it or use another name", folder);
-    cr_expect_not(failed(&replaced), "%s", replaced.text);
-    cr_expect_not(failed(&written), "%s", written.text);
-    cr_expect_str_eq(refused.text, expected);
-    cr_expect_eq(refused.exit_code, EXIT_OUTPUT);
+    EXPECT_SUCCESS(output_replace("old", "new", 3));
+    EXPECT_ERROR(output_write(&held, "old", "newer", 5), EXIT_OUTPUT,
+                 line_of("cannot write %s/old: the file exists; delete it or use another name", folder));
+    EXPECT_SUCCESS(output_write(&held, "other", "first", 5));
     expect_text("old", "new");
     expect_text("other", "first");
     cr_expect_eq(count_entries("."), 2, "nothing else is left");
@@ -77,23 +72,17 @@ Test(output, replaces_an_older_file_by_path_and_none_in_a_folder)
 
 Test(output, links_a_name_to_the_latest_target_and_replaces_nothing_else)
 {
-    char   target[64] = {0};
-    status linked     = output_link(folder, "latest", "one");
-    cr_assert_not(failed(&linked), "%s", linked.text);
-    char left[64];    // by a process with this ID that was killed between symlink and rename
-    snprintf(left, sizeof(left), ".latest-%d", (int)getpid());
-    cr_assert_eq(symlink("one", left), 0);
-    linked = output_link(folder, "latest", "two/three");
-    cr_assert_not(failed(&linked), "%s", linked.text);
+    char target[64] = {0};
+    REQUIRE(output_link(folder, "latest", "one"));
+    // This link is left by a process with this ID that was killed between symlink and rename.
+    cr_assert_eq(symlink("one", line_of(".latest-%d", (int)getpid())), 0);
+    REQUIRE(output_link(folder, "latest", "two/three"));
     cr_expect_eq(readlink("latest", target, sizeof(target) - 1), 9);
     cr_expect_str_eq(target, "two/three");
     write_text("file", "mine");
-    linked = output_link(folder, "file", "two");
-    cr_expect(failed(&linked));
-    cr_expect_eq(linked.exit_code, EXIT_OUTPUT);
+    cr_expect_eq(output_link(folder, "file", "two").exit_code, EXIT_OUTPUT);
     expect_text("file", "mine");
-    linked = output_link("/nowhere/at/all", "latest", "two");
-    cr_expect(failed(&linked));
+    cr_expect_eq(output_link("/nowhere/at/all", "latest", "two").exit_code, EXIT_OUTPUT);
 }
 
 Test(output, gives_a_file_its_name_when_it_is_whole)
@@ -102,13 +91,11 @@ Test(output, gives_a_file_its_name_when_it_is_whole)
     struct stat   about;
     umask(022);
 
-    status begun    = output_begin(&output, "file");
-    status appended = output_append(&output, "abc", 3);
-    int    before = access("file", F_OK), entries = count_entries(".");
-    status finished = output_finish(&output);
+    EXPECT_SUCCESS(output_begin(&output, "file"));
+    EXPECT_SUCCESS(output_append(&output, "abc", 3));
+    cr_expect(access("file", F_OK) != 0 && count_entries(".") == 1, "the file is there under another name");
+    EXPECT_SUCCESS(output_finish(&output));
 
-    cr_expect(!failed(&begun) && !failed(&appended) && !failed(&finished));
-    cr_expect(before != 0 && entries == 1, "the file is there under another name");
     expect_text("file", "abc");
     cr_expect(stat("file", &about) == 0 && (about.st_mode & 0777) == 0644);
     cr_expect_eq(count_entries("."), 1);
@@ -128,20 +115,14 @@ Test(output, neither_follows_nor_replaces_what_is_no_file)
     write_text("victim", "precious");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct stat about;
-        char        expected[160];
         cr_assert_eq(system(rows[i].command), 0);
         int entries = count_entries(".");
 
-        status replaced = output_replace("target", "new", 3);
-        status written  = output_write(&held, "target", "new", 3);
-        status extended = output_extend("target", "new", 3);
-
-        snprintf(expected, sizeof(expected), "cannot write target: it is %s, not a file", rows[i].kind);
-        cr_expect_str_eq(replaced.text, expected);
-        snprintf(expected, sizeof(expected), "cannot write %s/target: it is %s, not a file", folder, rows[i].kind);
-        cr_expect_str_eq(written.text, expected);
-        cr_expect(replaced.exit_code == EXIT_OUTPUT && written.exit_code == EXIT_OUTPUT);
-        cr_expect(extended.exit_code == EXIT_OUTPUT, "%zu: %s", i, extended.text);
+        EXPECT_ERROR(output_replace("target", "new", 3), EXIT_OUTPUT,
+                     line_of("cannot write target: it is %s, not a file", rows[i].kind));
+        EXPECT_ERROR(output_write(&held, "target", "new", 3), EXIT_OUTPUT,
+                     line_of("cannot write %s/target: it is %s, not a file", folder, rows[i].kind));
+        cr_expect_eq(output_extend("target", "new", 3).exit_code, EXIT_OUTPUT, "%zu", i);
         cr_expect(lstat("target", &about) == 0 && (about.st_mode & S_IFMT) == rows[i].mode, "%zu: still there", i);
         cr_expect_eq(count_entries("."), entries, "%zu: nothing else is left", i);
         cr_expect_eq(remove("target"), 0);
@@ -163,15 +144,13 @@ Test(output, leaves_what_another_name_of_the_file_shows)
 Test(output, notices_what_takes_its_name_meanwhile)
 {
     struct output output;
-    status        begun = output_begin(&output, "target");
+    EXPECT_SUCCESS(output_begin(&output, "target"));
     output_append(&output, "new", 3);
     write_text("victim", "precious");
     cr_assert_eq(symlink("victim", "target"), 0);
 
-    status finished = output_finish(&output);
+    EXPECT_ERROR(output_finish(&output), EXIT_OUTPUT, "cannot write target: it is a symbolic link, not a file");
 
-    cr_expect_not(failed(&begun));
-    cr_expect_str_eq(finished.text, "cannot write target: it is a symbolic link, not a file");
     expect_text("victim", "precious");
     cr_expect_eq(count_entries("."), 2, "the link and the victim");
 }
@@ -183,12 +162,9 @@ Test(output, leaves_the_older_file_when_there_is_no_room_for_the_new_one)
     signal(SIGXFSZ, SIG_IGN);
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 
-    status replaced = output_replace("old", "a newer text", 12);
-
+    EXPECT_ERROR(output_replace("old", "a newer text", 12), EXIT_OUTPUT, "cannot write old: File too large");
     limit.rlim_cur = RLIM_INFINITY;
     setrlimit(RLIMIT_FSIZE, &limit);
-    cr_expect_str_eq(replaced.text, "cannot write old: File too large");
-    cr_expect_eq(replaced.exit_code, EXIT_OUTPUT);
     expect_text("old", "older text");
     cr_expect_eq(count_entries("."), 1);
 }
@@ -197,19 +173,13 @@ Test(output, asks_for_room_before_it_is_used)
 {
     struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
 
-    status little  = output_check_space(held.descriptor, "results", 1000, 1000);
-    status maximum = output_check_space(held.descriptor, "results", INT64_MAX, 1000);
+    EXPECT_SUCCESS(output_check_space(held.descriptor, "results", 1000, 1000));
+    EXPECT_ERROR_WITH(output_check_space(held.descriptor, "results", INT64_MAX, 1000), EXIT_OUTPUT,
+                      "cannot write results: No space left on device: it needs 8192.00 PiB, but only ");
     cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    status several = output_check_space(held.descriptor, "results", 8192, 4096);
-    status one     = output_check_space(held.descriptor, "results", 8192, 4097);
-
-    cr_expect(!failed(&little) && !failed(&several), "%s%s", little.text, several.text);
-    cr_expect(maximum.exit_code == EXIT_OUTPUT && one.exit_code == EXIT_OUTPUT);
-    cr_expect_not_null(
-        strstr(maximum.text, "cannot write results: No space left on device: it needs 8192.00 PiB, but only "), "%s",
-        maximum.text);
-    cr_expect_str_eq(
-        one.text,
+    EXPECT_SUCCESS(output_check_space(held.descriptor, "results", 8192, 4096));
+    EXPECT_ERROR(
+        output_check_space(held.descriptor, "results", 8192, 4097), EXIT_OUTPUT,
         "cannot write results: File too large: it needs 4.00 KiB, but the limit of a file is 4.00 KiB (ulimit -f)");
 }
 
@@ -236,11 +206,10 @@ Test(output, stays_in_the_folder_that_it_holds)
     output_begin_in(&output, &results, "half");
     cr_assert(rename("results", "moved") == 0 && symlink("elsewhere", "results") == 0);
 
-    status written  = output_write(&results, "whole", "abc", 3);
-    status appended = output_append(&output, "abc", 3);
-    status finished = output_finish(&output);
+    EXPECT_SUCCESS(output_write(&results, "whole", "abc", 3));
+    EXPECT_SUCCESS(output_append(&output, "abc", 3));
+    EXPECT_SUCCESS(output_finish(&output));
 
-    cr_expect(!failed(&written) && !failed(&appended) && !failed(&finished));
     expect_text("moved/whole", "abc");
     expect_text("moved/half", "abc");
     cr_expect_eq(count_entries("elsewhere"), 0);
@@ -251,19 +220,14 @@ Test(output, enters_no_folder_through_a_link)
 {
     struct output_folder entered, claimed;
     bool                 is_new;
-    char                 expected[128];
     cr_assert(mkdir("elsewhere", 0755) == 0 && symlink("elsewhere", "link") == 0);
     output_open_folder(&entered, folder);
 
-    status made = output_make_folder(&entered, "link", &is_new);
-    status in   = output_enter_folder(&entered, "link");
-    status own  = output_claim_folder(&claimed, "link");
-
-    snprintf(expected, sizeof(expected), "cannot open %s/link: Not a directory", folder);
-    cr_expect(!failed(&made) && !is_new);
-    cr_expect_str_eq(in.text, expected);
-    cr_expect_str_eq(own.text, "cannot open link: Not a directory");
-    cr_expect(in.exit_code == EXIT_OUTPUT && own.exit_code == EXIT_OUTPUT);
+    EXPECT_SUCCESS(output_make_folder(&entered, "link", &is_new));
+    cr_expect_not(is_new);
+    EXPECT_ERROR(output_enter_folder(&entered, "link"), EXIT_OUTPUT,
+                 line_of("cannot open %s/link: Not a directory", folder));
+    EXPECT_ERROR(output_claim_folder(&claimed, "link"), EXIT_OUTPUT, "cannot open link: Not a directory");
     cr_expect_str_eq(entered.path, folder, "and stays where it was");
     output_close_folder(&entered);
 }
@@ -274,26 +238,20 @@ Test(output, claims_new_and_empty_folders_only)
     cr_assert_eq(mkdir("full", 0755), 0);
     write_text("full/file", "");
 
-    status first = output_claim_folder(&claimed, "new");
-    output_close_folder(&claimed);
-    status empty = output_claim_folder(&claimed, "new");
-    output_close_folder(&claimed);
-    status full    = output_claim_folder(&claimed, "full");
-    status file    = output_claim_folder(&claimed, "full/file");
-    status missing = output_claim_folder(&claimed, "no/such");
-
-    cr_expect(!failed(&first) && !failed(&empty));
-    cr_expect_str_eq(full.text, "full: is not empty: name a new folder");
-    cr_expect_str_eq(file.text, "cannot open full/file: Not a directory");
-    cr_expect_str_eq(missing.text, "cannot create no/such: No such file or directory");
+    for (int is_empty = 0; is_empty < 2; is_empty++) {
+        EXPECT_SUCCESS(output_claim_folder(&claimed, "new"));
+        output_close_folder(&claimed);
+    }
+    EXPECT_ERROR(output_claim_folder(&claimed, "full"), EXIT_OUTPUT, "full: is not empty: name a new folder");
+    EXPECT_ERROR(output_claim_folder(&claimed, "full/file"), EXIT_OUTPUT, "cannot open full/file: Not a directory");
+    EXPECT_ERROR(output_claim_folder(&claimed, "no/such"), EXIT_OUTPUT,
+                 "cannot create no/such: No such file or directory");
 }
 
 Test(output, adds_to_the_end_of_a_log)
 {
-    status first  = output_extend("log", "one\n", 4);
-    status second = output_extend("log", "two\n", 4);
-
-    cr_expect(!failed(&first) && !failed(&second));
+    EXPECT_SUCCESS(output_extend("log", "one\n", 4));
+    EXPECT_SUCCESS(output_extend("log", "two\n", 4));
     expect_text("log", "one\ntwo\n");
 }
 
@@ -303,11 +261,8 @@ Test(output, refuses_names_that_are_too_long)
     memset(name, 'x', sizeof(name));
     name[300] = '\0';
 
-    status long_name = output_replace(name, "new", 3);
-    name[250]        = '\0';
-    status longest   = output_replace(name, "new", 3);
-
-    cr_expect_not_null(strstr(long_name.text, "File name too long"), "%s", long_name.text);
-    cr_expect_not(failed(&longest), "%s", longest.text);
+    EXPECT_ERROR_WITH(output_replace(name, "new", 3), EXIT_OUTPUT, "File name too long");
+    name[250] = '\0';
+    EXPECT_SUCCESS(output_replace(name, "new", 3));
     cr_expect_eq(count_entries("."), 1);
 }

@@ -226,9 +226,8 @@ Test(calibrate, takes_no_time_of_communications_for_that_of_ops_that_compute)
 // Reads the config of a job on 4 ranks with this hardware profile.
 static void read_profile(struct config *config, const char *path)
 {
-    char               line[512];
     struct text_buffer found = {.text = NULL};
-    snprintf(line, sizeof(line), "hardware.profile=%s", path);
+    const char        *line  = line_of("hardware.profile=%s", path);
     setenv("GSWBENCH_CONFIGS", configs, 1);
     require(config_read(config,
                         &(struct config_request){
@@ -239,7 +238,6 @@ static void read_profile(struct config *config, const char *path)
 Test(calibrate, leaves_a_profile_that_a_prediction_reads)
 {
     struct subject calibration = {.of_machine = true};
-    char           line[512];
     tiny_init(&calibration.tiny);
     calibration.tiny.parallel.dp        = 4;
     calibration.tiny.train.global_batch = 8;
@@ -258,8 +256,7 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     cr_expect_eq(config.hardware.communication_delay.origin, QUANTITY_MEASURED);
     cr_expect_eq(config.hardware.contention.origin, QUANTITY_MEASURED);
 
-    snprintf(line, sizeof(line), "predict --config tiny-llama --ranks 4 --set hardware.profile=%s", calibration.path);
-    status result = run(line);
+    status result = run(line_of("predict --config tiny-llama --ranks 4 --set hardware.profile=%s", calibration.path));
     cr_expect(!failed(&result), "%s", result.text);
     expect_output("predicted ");
     unlink(calibration.path);
@@ -267,9 +264,8 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
 
 Test(calibrate, times_ops_of_more_threads_than_cores)
 {
-    char                path[64];
     struct measured_ops measured;
-    snprintf(path, sizeof(path), "/tmp/gswbench-profile-%d.ini", getpid());
+    const char         *path = line_of("/tmp/gswbench-profile-%d.ini", getpid());
     require(run(line_of("calibrate --config tiny-llama --layers 1 --backend host --set run.threads=%d -o %s",
                         cores_usable() + 1, path)));
     require(measured_read(&measured, path));

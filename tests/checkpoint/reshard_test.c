@@ -10,6 +10,7 @@
 #include "folder.h"
 #include "gswbench/text.h"
 #include "gswbench/arena.h"
+#include "line.h"
 #include "same_training.h"
 #include "success.h"
 
@@ -26,9 +27,7 @@ static void make_base(void)
 
 static void clear(const char *path)
 {
-    char command[96];
-    snprintf(command, sizeof(command), "rm -rf %s", path);
-    cr_assert_eq(system(command), 0);
+    cr_assert_eq(system(line_of("rm -rf %s", path)), 0);
 }
 
 TestSuite(reshard, .init = make_base, .fini = remove_folder, .timeout = 120);
@@ -99,11 +98,9 @@ static void expect_same_under(const char *model, const char *layout, const struc
     clear(again);
     struct training on = train(model, layout, MORE_STEPS, saved, NULL);
     for (int step = 0; step < MORE_STEPS; step++) {
-        char text[256];
-        snprintf(text, sizeof(text), "%s, step %d: loss", layout, step);
-        expect_near(on.loss[step], whole->loss[STEPS + step], tolerance, text);
-        snprintf(text, sizeof(text), "%s, step %d: norm", layout, step);
-        expect_near(on.norm[step], whole->norm[STEPS + step], 10 * tolerance, text);
+        expect_near(on.loss[step], whole->loss[STEPS + step], tolerance, line_of("%s, step %d: loss", layout, step));
+        expect_near(on.norm[step], whole->norm[STEPS + step], 10 * tolerance,
+                    line_of("%s, step %d: norm", layout, step));
     }
 }
 
@@ -270,12 +267,11 @@ Test(reshard, carries_the_biases_of_routers)
 
 Test(reshard, has_the_biases_of_routers_beside_exported_weights)
 {
-    char            exported[80];
     float           biases[BIASES], carried[BIASES];
     struct training training = training_of(biased, "fsdp 4; ep 2", BATCH, STEPS);
-    snprintf(exported, sizeof(exported), "%s/exported", folder);
-    training.save    = saved;
-    training.weights = exported;
+    const char     *exported = line_of("%s/exported", folder);
+    training.save            = saved;
+    training.weights         = exported;
     training_run(&training);
     train(biased, "pp 3", 0, exported, again);
     read_biases(saved, biases);
@@ -309,11 +305,9 @@ Test(reshard, goes_on_bit_by_bit_in_fp8)
     static const char *const layouts[] = {"fsdp 1", "fsdp 2", "dp 2; zero 1", "dp 2; tp 2"};
     for (size_t i = 0; i < COUNT(recipes) * COUNT(layouts); i++) {
         const char *layout = layouts[i % COUNT(layouts)];
-        char        model[256];
-        snprintf(model, sizeof(model),
-                 "hidden 32; head_dim 16; heads 4; ffn 64; kv_heads 4; vocab 64; sequence 16; "
-                 "learning_rate 5e-4; compute fp8; %s",
-                 recipes[i / COUNT(layouts)]);
+        const char *model  = line_of("hidden 32; head_dim 16; heads 4; ffn 64; kv_heads 4; vocab 64; sequence 16; "
+                                      "learning_rate 5e-4; compute fp8; %s",
+                                     recipes[i / COUNT(layouts)]);
         clear(saved);
         expect_same_under_all(model, layout, "", 0);
     }

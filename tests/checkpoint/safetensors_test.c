@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "folder.h"
+#include "line.h"
 #include "success.h"
 
 static const char path[] = "model.safetensors";
@@ -38,11 +39,10 @@ static void write_header(const char *header, size_t data_bytes)
 static void expect_refused(const char *reason, size_t row)
 {
     struct safetensors_reader reader;
-    char                      text[1200];
 
     status result = safetensors_open(&reader, path);
 
-    snprintf(text, sizeof(text), "%s: %s", path, reason);
+    const char *text = line_of("%s: %s", path, reason);
     cr_expect_eq(result.exit_code, EXIT_CHECKPOINT, "row %zu: exit code %d", row, result.exit_code);
     bool is_reason = strncmp(result.text, text, strlen(text)) == 0;    // a message of the JSON library may follow
     cr_expect(is_reason, "row %zu: %s", row, result.text);
@@ -71,14 +71,13 @@ Test(safetensors, writes_the_bytes_of_the_format)
         "\"a\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[8,10]}}"
         " \x01\0\0\0\xfe\xff\xff\xff\x80\x3f";
 
-    status created  = safetensors_create(&writer, path, tensors, 2);
-    status first    = safetensors_append(&writer, b, sizeof(b));
-    status second   = safetensors_append(&writer, &a, sizeof(a));
-    status finished = safetensors_finish(&writer);
+    REQUIRE(safetensors_create(&writer, path, tensors, 2));
+    REQUIRE(safetensors_append(&writer, b, sizeof(b)));
+    REQUIRE(safetensors_append(&writer, &a, sizeof(a)));
+    REQUIRE(safetensors_finish(&writer));
 
     char   bytes[1024];
     size_t count = read_bytes(bytes);
-    cr_assert(!failed(&created) && !failed(&first) && !failed(&second) && !failed(&finished));
     cr_expect_eq(count, sizeof(expected) - 1, "%zu bytes", count);
     cr_expect_arr_eq(bytes, expected, sizeof(expected) - 1, "%.*s", (int)count - 8, bytes + 8);
     cr_expect_eq(tensors[1].begin, 8);
@@ -98,21 +97,17 @@ Test(safetensors, reads_what_it_wrote)
     safetensors_append(&writer, weight, sizeof(weight));
     safetensors_finish(&writer);
 
-    status opened = safetensors_open(&reader, path);
-    status second = safetensors_read(&reader, "weight", weight_back, sizeof(weight_back));
-    status first  = safetensors_read(&reader, "tokens", tokens_back, sizeof(tokens_back));
-    status third  = safetensors_read(&reader, "empty", NULL, 0);
-    status wrong  = safetensors_read(&reader, "weight", weight_back, 4);
-    status absent = safetensors_read(&reader, "bias", weight_back, 4);
-
-    cr_assert(!failed(&opened), "%s", opened.text);
-    cr_expect(!failed(&first) && !failed(&second) && !failed(&third));
+    REQUIRE(safetensors_open(&reader, path));
+    EXPECT_SUCCESS(safetensors_read(&reader, "weight", weight_back, sizeof(weight_back)));
+    EXPECT_SUCCESS(safetensors_read(&reader, "tokens", tokens_back, sizeof(tokens_back)));
+    EXPECT_SUCCESS(safetensors_read(&reader, "empty", NULL, 0));
     cr_expect_arr_eq(tokens_back, tokens, sizeof(tokens));
     cr_expect_arr_eq(weight_back, weight, sizeof(weight));
     cr_expect_eq(reader.count, 3);
-    cr_expect_not_null(strstr(wrong.text, "tensor 'weight': 8 bytes, expected 4"), "%s", wrong.text);
-    cr_expect_not_null(strstr(absent.text, "tensor 'bias': not in the file"), "%s", absent.text);
-    cr_expect_eq(absent.exit_code, EXIT_CHECKPOINT);
+    EXPECT_ERROR_WITH(safetensors_read(&reader, "weight", weight_back, 4), EXIT_CHECKPOINT,
+                      "tensor 'weight': 8 bytes, expected 4");
+    EXPECT_ERROR_WITH(safetensors_read(&reader, "bias", weight_back, 4), EXIT_CHECKPOINT,
+                      "tensor 'bias': not in the file");
     safetensors_close(&reader);
 }
 
@@ -138,19 +133,15 @@ Test(safetensors, reports_a_file_that_cannot_be_written)
     struct safetensor         tensor = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {1 << 20}};
     struct safetensors_writer writer;
 
-    status no_folder = safetensors_create(&writer, "/no/such/folder/file", &tensor, 1);
-
+    EXPECT_ERROR(safetensors_create(&writer, "/no/such/folder/file", &tensor, 1), EXIT_OUTPUT,
+                 "cannot write /no/such/folder/file: No such file or directory");
     tensor.dims   = 3;
     tensor.dim[1] = tensor.dim[2] = 1 << 20;
-    status too_large              = safetensors_create(&writer, path, &tensor, 1);
-    tensor.dim[2]                 = 1;
-    status no_room                = safetensors_create(&writer, path, &tensor, 1);
-
-    cr_expect(too_large.exit_code == EXIT_OUTPUT && no_room.exit_code == EXIT_OUTPUT);
-    cr_expect_not_null(strstr(too_large.text, ": tensor 'a' is larger than any file"), "%s", too_large.text);
-    cr_expect_not_null(strstr(no_room.text, ": No space left on device: it needs 4.00 TiB"), "%s", no_room.text);
-    cr_expect_eq(no_folder.exit_code, EXIT_OUTPUT);
-    cr_expect_str_eq(no_folder.text, "cannot write /no/such/folder/file: No such file or directory");
+    EXPECT_ERROR_WITH(safetensors_create(&writer, path, &tensor, 1), EXIT_OUTPUT,
+                      ": tensor 'a' is larger than any file");
+    tensor.dim[2] = 1;
+    EXPECT_ERROR_WITH(safetensors_create(&writer, path, &tensor, 1), EXIT_OUTPUT,
+                      ": No space left on device: it needs 4.00 TiB");
 }
 
 Test(safetensors, accepts_any_order_of_entries_and_trailing_spaces)
@@ -343,17 +334,15 @@ Test(safetensors, finds_every_bit_that_differs, .timeout = 60)
 
 Test(safetensors, names_the_tensor_whose_data_are_others)
 {
-    char  bytes[1024], expected[128];
+    char  bytes[1024];
     float values[4];
     write_two();
     size_t count = read_bytes(bytes);
     memcpy(bytes + count - 16, (float[]){3, 4, 1, 2}, 16);
     write_bytes(path, bytes, count);
 
-    status read = read_two(values);
-
-    snprintf(expected, sizeof(expected), "%s: tensor 'a': its data differ from their checksum", path);
-    cr_expect_str_eq(read.text, expected);
+    EXPECT_ERROR(read_two(values), EXIT_CHECKPOINT,
+                 line_of("%s: tensor 'a': its data differ from their checksum", path));
 }
 
 Test(safetensors, refuses_what_is_no_number)
@@ -362,17 +351,11 @@ Test(safetensors, refuses_what_is_no_number)
     for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
         struct safetensor         tensor   = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {2}};
         uint32_t                  values[] = {0x3f800000, bits[i]}, back[2];
-        char                      expected[128];
         struct safetensors_reader reader;
         write_tensors(&tensor, 1, values, sizeof(values));
-        status opened = safetensors_open(&reader, path);
-
-        status read = safetensors_read(&reader, "a", back, sizeof(back));
-
-        snprintf(expected, sizeof(expected), "%s: tensor 'a': has a NaN or an infinity", path);
-        cr_expect(!failed(&opened));
-        cr_expect_str_eq(read.text, expected);
-        cr_expect_eq(read.exit_code, EXIT_CHECKPOINT);
+        EXPECT_SUCCESS(safetensors_open(&reader, path));
+        EXPECT_ERROR(safetensors_read(&reader, "a", back, sizeof(back)), EXIT_CHECKPOINT,
+                     line_of("%s: tensor 'a': has a NaN or an infinity", path));
         safetensors_close(&reader);
     }
 }

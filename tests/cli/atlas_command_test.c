@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,8 +48,7 @@ Test(atlas, sums_up_errors_by_what_rows_share)
         size += fabs(error) / 3;
     }
     json_decref(document);
-    char line[128];
-    snprintf(line, sizeof(line), "all     all                                     3 %+6.1f %5.1f", mean, size);
+    const char *line = line_of("all     all                                     3 %+6.1f %5.1f", mean, size);
     expect_success("atlas");
     expect_output("never fitted");
     expect_output("rows  error |err|   max <10%\n");
@@ -74,8 +72,7 @@ static double predicted_on_b200(void)
 // one standard deviation; 80 % of a normal distribution lie within 1.2816 of them.
 Test(atlas, counts_the_rows_that_are_inside_their_range)
 {
-    char line[64];
-    int  inside = 0;
+    int inside = 0;
     cr_assert_eq(system(line_of("sed -i 's/= 0.03$/= %.9g/' %s/atlas/pair.ini", predicted_on_b200(), folder)), 0);
     expect_success("atlas --ranges --json");
     json_t *document = json_loads(output, 0, NULL), *rows = json_object_get(document, "rows");
@@ -88,7 +85,7 @@ Test(atlas, counts_the_rows_that_are_inside_their_range)
     }
     json_decref(document);
     cr_expect_geq(inside, 1);
-    snprintf(line, sizeof(line), " %3d %3.0f\n", inside, 100.0 * inside / 3);
+    const char *line = line_of(" %3d %3.0f\n", inside, 100.0 * inside / 3);
     expect_success("atlas --ranges");
     expect_80_columns();
     char *all = strstr(output, "all     all ");

@@ -52,9 +52,8 @@ static void expect_low_precision(const char *text, const char *command)
 Test(cli, prints_help_in_80_columns_with_an_example)
 {
     for (int i = 0; cli_commands[i].name != NULL; i++) {
-        char command[64], example[64];
-        snprintf(command, sizeof(command), "%s --help", cli_commands[i].name);
-        snprintf(example, sizeof(example), "gswbench %s", cli_commands[i].name);
+        const char *command = line_of("%s --help", cli_commands[i].name);
+        const char *example = line_of("gswbench %s", cli_commands[i].name);
         expect_success(command);
         expect_low_precision(output, command);
         const char *shown = strstr(output, "\nExample:\n");
@@ -127,10 +126,8 @@ Test(cli, checks_widths_that_no_kernel_of_a_named_device_takes)
          "kv_rank: --set model.kv_rank=20488"},
     };
     for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
-        char command[512], expected[512];
-        snprintf(command, sizeof(command), ON_CUDA "%s", wide[i].widths);
-        snprintf(expected, sizeof(expected), "%s%s", wide[i].said, wide[i].rest);
-        expect_mistake(command, expected);
+        const char *command = line_of(ON_CUDA "%s", wide[i].widths);
+        expect_mistake(command, line_of("%s%s", wide[i].said, wide[i].rest));
         cr_expect_not_null(strstr(errors.text, wide[i].place), "%s", errors.text);
     }
     expect_success(ON_CUDA "--set model.head_dim=256 --set model.hidden=20480 --set model.layers=1");

@@ -21,9 +21,8 @@ TestSuite(compare, .init = make_folder, .fini = remove_folder, .timeout = 100);
 // Runs the small model with these flags. Stores the path of the run's folder in `path`.
 static void run_model(const char *flags, char path[512])
 {
-    char line[512];
-    snprintf(line, sizeof(line), TINY " --out %s %s", folder, flags);
-    status result = run(line);
+    const char *line   = line_of(TINY " --out %s %s", folder, flags);
+    status      result = run(line);
     cr_assert(!failed(&result), "%s: %s", line, result.text);
     const char *files = strstr(output, "\nfiles: ");
     cr_assert(files != NULL && sscanf(files, "\nfiles: %511s", path) == 1, "%s", output);
@@ -31,8 +30,7 @@ static void run_model(const char *flags, char path[512])
 
 static status compare(const char *first, const char *second, const char *flags)
 {
-    char line[1200];
-    snprintf(line, sizeof(line), "compare %s %s %s", first, second, flags);
+    const char *line = line_of("compare %s %s %s", first, second, flags);
     return run(line);
 }
 
@@ -141,16 +139,14 @@ Test(compare, says_that_it_cannot_tell)
 
 Test(compare, refuses_what_is_not_comparable_unless_forced)
 {
-    char base[128], other[128];
+    char base[128];
     write_result("base", 0, 0, base);
-    snprintf(other, sizeof(other), "%s/other.json", folder);
+    const char *other = line_of("%s/other.json", folder);
     cr_assert_eq(system(line_of("sed 's/\"communicator\": \"mpi\"/\"communicator\": \"local\"/' %s >%s", base, other)),
                  0);
 
-    status refused = compare(base, other, "");
-    cr_expect_eq(refused.exit_code, EXIT_COMPARE);
-    cr_expect_str_eq(refused.text,
-                     "these results cannot be compared: communicator mpi and local; --force compares them anyway");
+    EXPECT_ERROR(compare(base, other, ""), EXIT_COMPARE,
+                 "these results cannot be compared: communicator mpi and local; --force compares them anyway");
     cr_expect_str_empty(output);
 
     EXPECT_SUCCESS(compare(base, other, "--force"));
@@ -166,12 +162,11 @@ static const char *at(json_t *document, const char *side, const char *key)
 Test(compare, sets_several_predictions_against_the_first)
 {
     static const char *const settings[] = {"", "--set parallel.tp_overlap=yes", "--ranks 4 --set parallel.dp=2"};
-    char                     page[128];
     for (size_t i = 0; i < 3; i++) {
         expect_success(line_of("predict tiny-llama --ranks 2 --gpu h100-sxm --set parallel.tp=2 %s -o %s/%zu",
                                settings[i], folder, i));
     }
-    snprintf(page, sizeof(page), "%s/page.html", folder);
+    const char *page = line_of("%s/page.html", folder);
     expect_success(line_of("compare %s/0/latest %s/1 %s/2 -o %s", folder, folder, folder, page));
     expect_output("\n# differs parallel.tp_overlap: no -> yes\n");
     expect_output("\n# differs ranks: 2 -> 4\n");
@@ -199,9 +194,8 @@ Test(compare, takes_a_folder_of_repeats_for_one_side)
     expect_output("# first  2 runs with a spread of ");
 
     run_model("--set run.seed=2", first);
-    status compared = run(line_of("compare %s/tiny-llama %s --force", folder, first));
-    cr_expect_eq(compared.exit_code, EXIT_COMPARE);
-    cr_expect_not_null(strstr(compared.text, " are not repeats of the same job, or not VALID: "), "%s", compared.text);
+    EXPECT_ERROR_WITH(run(line_of("compare %s/tiny-llama %s --force", folder, first)), EXIT_COMPARE,
+                      " are not repeats of the same job, or not VALID: ");
 }
 
 Test(compare, names_files_that_are_no_results)
@@ -234,16 +228,15 @@ Test(compare, names_files_that_are_no_results)
 
 Test(compare, refuses_a_result_of_another_method)
 {
-    char base[128], other[128], expected[256];
+    char base[128];
     write_result("base", 0, 0, base);
-    snprintf(other, sizeof(other), "%s/other.json", folder);
+    const char *other = line_of("%s/other.json", folder);
     cr_assert_eq(system(line_of("sed 's/\"method\": [0-9]*/\"method\": 99/' %s >%s", base, other)), 0);
 
     status result = compare(base, other, "--force");
 
-    snprintf(expected, sizeof(expected), "%s: tool: method 99 is not method %d of this version: run again", other,
-             RESULT_METHOD);
-    cr_expect_str_eq(result.text, expected);
+    cr_expect_str_eq(result.text,
+                     line_of("%s: tool: method 99 is not method %d of this version: run again", other, RESULT_METHOD));
     cr_expect_eq(result.exit_code, EXIT_COMPARE);
 }
 

@@ -69,7 +69,6 @@ static void expect_victim(const struct command_line *line, const struct kind *ki
 
 static void check(const struct command_line *line, const struct kind *kind)
 {
-    char        whole[2400], expected[1400];
     struct stat before = {.st_mode = 0}, after = {.st_mode = 0};
     if (line->is_folder) {
         cr_assert_eq(mkdir(victim, 0755), 0);
@@ -80,8 +79,9 @@ static void check(const struct command_line *line, const struct kind *kind)
     }
     plant(kind, line->is_folder);
     if (lstat(target, &before) == 0 && !(kind->reason == NULL && line->is_slow)) {
-        snprintf(whole, sizeof(whole), "%s %s%s%s%s", line->line, target, strstr(line->line, "run ") ? " --out " : "",
-                 strstr(line->line, "run ") ? folder : "", strstr(line->line, "run ") ? "/results" : "");
+        const char *whole =
+            line_of("%s %s%s%s%s", line->line, target, strstr(line->line, "run ") ? " --out " : "",
+                    strstr(line->line, "run ") ? folder : "", strstr(line->line, "run ") ? "/results" : "");
 
         status result = run(whole);
 
@@ -89,7 +89,7 @@ static void check(const struct command_line *line, const struct kind *kind)
         if (kind->reason == NULL) {
             cr_expect_eq(result.exit_code, EXIT_VALID, "%s: %s", whole, result.text);
         } else {
-            snprintf(expected, sizeof(expected), "cannot write %s: %s", target, kind->reason);
+            const char *expected = line_of("cannot write %s: %s", target, kind->reason);
             cr_expect_eq(result.exit_code, EXIT_OUTPUT, "%s: %d %s", whole, result.exit_code, result.text);
             cr_expect_eq(after.st_ino, before.st_ino, "%s: %s is replaced", whole, kind->name);
             cr_expect(line->is_folder || strcmp(result.text, expected) == 0, "%s: %s", whole, result.text);
@@ -112,8 +112,8 @@ Test(planted_output, is_left_as_it_is)
 
 Test(planted_output, of_a_run_is_found_on_the_way_to_its_folder)
 {
-    char link[1100], elsewhere[1100], expected[1300];
-    snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", folder);
+    char        link[1100];
+    const char *elsewhere = line_of("%s/elsewhere", folder);
     snprintf(link, sizeof(link), "%s/results", folder);
     cr_assert(mkdir(elsewhere, 0755) == 0 && mkdir(link, 0755) == 0);
     snprintf(link, sizeof(link), "%s/results/tiny-llama", folder);
@@ -121,7 +121,7 @@ Test(planted_output, of_a_run_is_found_on_the_way_to_its_folder)
 
     status result = run_here(TINY);
 
-    snprintf(expected, sizeof(expected), "cannot open %s: Not a directory", link);
+    const char *expected = line_of("cannot open %s: Not a directory", link);
     cr_expect_eq(result.exit_code, EXIT_OUTPUT);
     cr_expect_str_eq(result.text, expected);
     cr_expect_str_eq(output, "");

@@ -67,12 +67,10 @@ Test(predict_command, predicts_what_it_can_and_says_what_it_cannot)
 // -o must write the prediction as a result file with the same keys as a run's, and with the figures that are printed.
 Test(predict_command, writes_a_prediction_as_a_result)
 {
-    char line[512];
     make_folder();
     expect_success(line_of("predict llama3.1-70b --ranks 64 -o %s", folder));
     expect_output("\nfiles          /tmp/gswbench-test-");
-    snprintf(line, sizeof(line), "%s/latest/result.json", folder);
-    json_t *document = json_load_file(line, JSON_REJECT_DUPLICATES, NULL), *part;
+    json_t *document = json_load_file(line_of("%s/latest/result.json", folder), JSON_REJECT_DUPLICATES, NULL), *part;
     cr_assert_not_null(document);
     json_t     *waterfall = json_object_get(document, "waterfall");
     double      step = json_real_value(json_object_get(waterfall, "step_s")), sum = 0.0;
@@ -109,9 +107,8 @@ Test(predict_command, writes_a_prediction_as_a_result)
 
 Test(predict_command, writes_no_trace_of_a_job_that_it_cannot_predict)
 {
-    char path[sizeof(folder) + 16];
     make_folder();
-    snprintf(path, sizeof(path), "%s/none.json", folder);
+    const char *path = line_of("%s/none.json", folder);
     expect_error(line_of("predict tiny-llama --ranks 2 --no-range --trace %s", path), 3,
                  "[hardware] peak_bf16 is unknown: set it, or use a profile that has it, e.g. --gpu h100-sxm; gswbench "
                  "calibrate "
@@ -251,7 +248,6 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first_t
     // memory the six fastest layouts fit gswbench, but not the framework.
     static const char job[] =
         "--config llama3.1-8b --layers 2 --set train.accumulation=4 --ranks 4 --set hardware.memory_gb=20";
-    char line[256];
     make_folder();
     expect_success(line_of("predict %s --sweep -o %s --json", job, folder));
     json_t *document = json_loads(output, 0, NULL), *best = json_object_get(document, "best");
@@ -266,9 +262,8 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first_t
     double fitting = member(json_array_get(best, 6), "step_s");
     json_decref(document);
     expect_success(line_of("predict %s --sweep", job));
-    snprintf(line, sizeof(line), "\nequal          1 to %zu: differences are within the prediction error of %.1f %%",
-             equal, range);
-    expect_output(line);
+    expect_output(
+        line_of("\nequal          1 to %zu: differences are within the prediction error of %.1f %%", equal, range));
     expect_success(line_of("predict --config %s/best.ini --ranks 4 --layers 2 --no-range --json", folder));
     document          = json_loads(output, 0, NULL);
     json_t *predicted = json_object_get(json_array_get(json_object_get(document, "rows"), 0), "predicted");

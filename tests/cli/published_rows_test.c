@@ -4,7 +4,6 @@
 // days are published for a proxy.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +11,7 @@
 #include "gswbench/show.h"
 
 #include "../config/published_rows.h"
+#include "line.h"
 
 // The label must say how many layers of the whole model a published proxy has.
 static const struct {
@@ -38,11 +38,9 @@ static const char *find_label(const struct published_row *row)
 
 static void open_row(struct job *job, const struct published_row *row)
 {
-    struct text_buffer   errors = {.text = NULL};
-    char                 precision[48];
-    struct job_selection selection = {.name = row->config, .ranks = row->ranks};
-    snprintf(precision, sizeof(precision), "precision.compute=%s", row->precision);
-    selection.overrides.items[selection.overrides.count++] = precision;
+    struct text_buffer   errors                            = {.text = NULL};
+    struct job_selection selection                         = {.name = row->config, .ranks = row->ranks};
+    selection.overrides.items[selection.overrides.count++] = line_of("precision.compute=%s", row->precision);
     status read                                            = job_read(job, &selection, &errors);
     cr_assert_not(failed(&read), "%s at %d ranks: %s", row->config, (int)row->ranks, errors.text);
     text_free(&errors);

@@ -27,9 +27,7 @@ static void write_run(void)
 
 static void show(const char *format)
 {
-    char line[96];
-    snprintf(line, sizeof(line), "report %s --format %s", folder, format);
-    status shown = run(line);
+    status shown = run(line_of("report %s --format %s", folder, format));
     cr_expect(!failed(&shown), "%s: %s", format, shown.text);
 }
 
@@ -43,11 +41,10 @@ Test(report_command, prints_each_format_that_a_run_keeps)
                 {"json", "result.json"},
                 {"html", "report.html"}};
     static char expected[1 << 20];
-    char        path[64];
     write_run();
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, kept[i].file);
-        FILE *file = fopen(path, "r");
+        const char *path = line_of("%s/%s", folder, kept[i].file);
+        FILE       *file = fopen(path, "r");
         cr_assert_not_null(file, "%s", path);
         expected[fread(expected, 1, sizeof(expected) - 1, file)] = '\0';
         fclose(file);

@@ -11,23 +11,22 @@
 #include "comm/nccl_job.h"
 #include "comm/nccl_log.h"
 #include "folder.h"
+#include "success.h"
 
 static const struct nccl_seat apart[] = {
     {22809, "n1", "GPU-aa", ""}, {22809, "n1", "GPU-bb", ""}, {22809, "n2", "GPU-cc", ""}, {22809, "n2", "GPU-dd", ""}};
 
 Test(nccl_job, takes_ranks_with_a_device_each)
 {
-    status result = nccl_check_seats(apart, 4);
-    cr_expect(!failed(&result), "%s", result.text);
+    EXPECT_SUCCESS(nccl_check_seats(apart, 4));
 }
 
 Test(nccl_job, refuses_ranks_with_one_device)
 {
     struct nccl_seat seats[] = {apart[0], apart[1], apart[2], apart[2]};
-    status           result  = nccl_check_seats(seats, 4);
-    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(result.text, "ranks 2 and 3 on n2 share device GPU-cc: launch one rank per device, or use --comm "
-                                  "mpi (for a test, set a different NCCL_HOSTID per rank)");
+    EXPECT_ERROR(nccl_check_seats(seats, 4), EXIT_LAUNCH,
+                 "ranks 2 and 3 on n2 share device GPU-cc: launch one rank per device, or use --comm "
+                 "mpi (for a test, set a different NCCL_HOSTID per rank)");
 }
 
 Test(nccl_job, takes_ranks_with_one_device_that_a_test_sets_apart)
@@ -49,19 +48,15 @@ Test(nccl_job, refuses_different_versions)
 {
     struct nccl_seat seats[] = {apart[0], apart[1], apart[2]};
     seats[2].version         = 22107;
-    status result            = nccl_check_seats(seats, 3);
-    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(result.text,
-                     "rank 2 on n2 has NCCL 2.21.7, rank 0 on n1 2.28.9: install one version on every host");
+    EXPECT_ERROR(nccl_check_seats(seats, 3), EXIT_LAUNCH,
+                 "rank 2 on n2 has NCCL 2.21.7, rank 0 on n1 2.28.9: install one version on every host");
 }
 
 Test(nccl_job, refuses_what_is_too_old_to_know_its_limits)
 {
     cr_expect_eq(nccl_check_version(21700).exit_code, 0);
     cr_expect_eq(nccl_check_version(22809).exit_code, 0);
-    status result = nccl_check_version(21605);
-    cr_expect_eq(result.exit_code, EXIT_LAUNCH);
-    cr_expect_str_eq(result.text, "NCCL 2.16.5 is too old: 2.17.0 or newer is needed");
+    EXPECT_ERROR(nccl_check_version(21605), EXIT_LAUNCH, "NCCL 2.16.5 is too old: 2.17.0 or newer is needed");
 }
 
 Test(nccl_job, connects_neighbours_of_a_pipeline_both_ways)
@@ -177,17 +172,14 @@ Test(nccl_log, goes_to_no_file_behind_a_link, .init = prepare_log, .fini = remov
         if (named[i] != NULL) {
             setenv("NCCL_DEBUG_FILE", named[i], 1);
         }
-        status placed = nccl_log_choose_file();
-        cr_expect_eq(placed.exit_code, EXIT_LAUNCH);
-        cr_expect_not_null(strstr(placed.text, "it is a symbolic link"), "%s", placed.text);
+        EXPECT_ERROR_WITH(nccl_log_choose_file(), EXIT_LAUNCH, "it is a symbolic link");
         cr_expect_eq(bytes_of("kept"), 4);
     }
 }
 
 Test(nccl_log, goes_to_the_file_that_was_opened_whatever_has_its_name_then, .init = prepare_log, .fini = remove_folder)
 {
-    status placed = nccl_log_choose_file();
-    cr_assert(!failed(&placed), "%s", placed.text);
+    REQUIRE(nccl_log_choose_file());
     cr_assert_eq(bytes_of(log_name), 0);
     cr_assert_eq(rename(log_name, "moved"), 0);
     cr_assert_eq(symlink("kept", log_name), 0);
@@ -197,14 +189,12 @@ Test(nccl_log, goes_to_the_file_that_was_opened_whatever_has_its_name_then, .ini
     fclose(log);
     cr_expect_eq(bytes_of("moved"), 6);
     cr_expect_eq(bytes_of("kept"), 4);
-    placed = nccl_log_choose_file();    // NCCL is opened a second time
-    cr_expect(!failed(&placed), "%s", placed.text);
+    EXPECT_SUCCESS(nccl_log_choose_file());    // NCCL is opened a second time
 }
 
 Test(nccl_log, is_left_where_a_device_is_named, .init = prepare_log, .fini = remove_folder)
 {
     setenv("NCCL_DEBUG_FILE", "/dev/stderr", 1);
-    status placed = nccl_log_choose_file();
-    cr_expect(!failed(&placed), "%s", placed.text);
+    EXPECT_SUCCESS(nccl_log_choose_file());
     cr_expect_str_eq(getenv("NCCL_DEBUG_FILE"), "/dev/stderr");
 }

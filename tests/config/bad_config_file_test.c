@@ -2,7 +2,6 @@
 // Tests configuration files that cannot be read. Checks the full text of every message, and exit code 3.
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 
 #include "folder.h"
 #include "gswbench/config.h"
+#include "line.h"
 
 static void install(void)
 {
@@ -74,7 +74,6 @@ Test(bad_config_file, refuses_an_unreadable_file)
 
 Test(bad_config_file, suggests_installed_names)
 {
-    char expected[256];
     make_file("llama-8b.ini", "[run]\n", 0);
     mkdir("models", 0700);
     mkdir("hardware", 0700);
@@ -82,50 +81,43 @@ Test(bad_config_file, suggests_installed_names)
     make_file("preset.ini", "[model]\npreset = smal\n[hardware]\nprofile = ../preset\n", 0);
     make_file("broken.ini", "[run]\nsteps = x\n[model]\npreset = small\n", 0);
 
-    snprintf(expected, sizeof(expected),
-             "E-CONFIG lama-8b: no config with this name, neither in the current folder nor in %s (did you mean "
-             "\"llama-8b\"?)\n",
-             folder);
-    check_file("lama-8b", expected);
-    snprintf(expected, sizeof(expected),
-             "E-CONFIG other: no config with this name, neither in the current folder nor in %s\n", folder);
-    check_file("other", expected);
-    snprintf(expected, sizeof(expected),
-             "E-CONFIG preset.ini:2: [model] preset = smal: no such file in %s/models (did you mean \"small\"?)\n"
-             "E-CONFIG ../preset: cannot be opened: No such file or directory\n",
-             folder);
-    check_file("preset.ini", expected);
-    snprintf(expected, sizeof(expected),
-             "E-CONFIG broken.ini:2: [run] steps = x: expected an integer in 1..1000000\n"
-             "E-CONFIG %s/models/small.ini:2: [model] layers = x: expected an integer in 0..4096\n",
-             folder);
-    struct text_buffer all = {0};
-    text_append(&all, "%s", expected);
-    text_append(&all, "E-CONFIG %s/models/small.ini:3: [model] preset = small: cannot be set in a preset file\n",
-                folder);
-    text_append(&all, "E-CONFIG %s/models/small.ini:4: [train]: this file may hold [model] only\n", folder);
-    text_append(&all, "E-CONFIG %s/models/small.ini:6: [when ranks=8]: unknown section (gswbench options lists all)\n",
-                folder);
-    check_file("broken.ini", all.text);
-    text_free(&all);
+    check_file(
+        "lama-8b",
+        line_of("E-CONFIG lama-8b: no config with this name, neither in the current folder nor in %s (did you mean "
+                "\"llama-8b\"?)\n",
+                folder));
+    check_file("other",
+               line_of("E-CONFIG other: no config with this name, neither in the current folder nor in %s\n", folder));
+    check_file(
+        "preset.ini",
+        line_of("E-CONFIG preset.ini:2: [model] preset = smal: no such file in %s/models (did you mean \"small\"?)\n"
+                "E-CONFIG ../preset: cannot be opened: No such file or directory\n",
+                folder));
+    check_file("broken.ini",
+               line_of("E-CONFIG broken.ini:2: [run] steps = x: expected an integer in 1..1000000\n"
+                       "E-CONFIG %s/models/small.ini:2: [model] layers = x: expected an integer in 0..4096\n"
+                       "E-CONFIG %s/models/small.ini:3: [model] preset = small: cannot be set in a preset file\n"
+                       "E-CONFIG %s/models/small.ini:4: [train]: this file may hold [model] only\n"
+                       "E-CONFIG %s/models/small.ini:6: [when ranks=8]: unknown section (gswbench options lists all)\n",
+                       folder, folder, folder, folder));
 }
 
 Test(bad_config_file, refuses_profiles_that_inherit_from_a_missing_one_or_from_themselves)
 {
-    char expected[256];
     mkdir("software", 0700);
     make_file("software/orphan.ini", "[software]\nprofile = titan\n", 0);
     make_file("software/circle.ini", "[software]\nprofile = circle\n", 0);
     make_file("orphan.ini", "[software]\nprofile = orphan\n", 0);
     make_file("circle.ini", "[software]\nprofile = circle\n", 0);
-    snprintf(expected, sizeof(expected),
-             "E-CONFIG %s/software/orphan.ini:2: [software] profile = titan: no such file in %s/software, which has "
-             "circle, orphan\n",
-             folder, folder);
-    check_file("./orphan.ini", expected);
-    snprintf(expected, sizeof(expected),
-             "E-CONFIG %s/software/circle.ini:2: [software] profile = circle: more than 4 profiles inherit from each "
-             "other\n",
-             folder);
-    check_file("./circle.ini", expected);
+    check_file(
+        "./orphan.ini",
+        line_of("E-CONFIG %s/software/orphan.ini:2: [software] profile = titan: no such file in %s/software, which has "
+                "circle, orphan\n",
+                folder, folder));
+    check_file(
+        "./circle.ini",
+        line_of(
+            "E-CONFIG %s/software/circle.ini:2: [software] profile = circle: more than 4 profiles inherit from each "
+            "other\n",
+            folder));
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Tests configuration errors. Checks the full text of every message, its line number, and exit code 3.
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/job.h"
+#include "line.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define MODEL         "[model]\nlayers = 2\nhidden = 64\nheads = 4\nkv_heads = 2\nhead_dim = 16\nffn = 128\nvocab = 256\n"
@@ -295,8 +295,7 @@ Test(bad_config, explains_contradictions)
          "[run] output is empty: set it to a folder, or to . for the current folder"},
     };
     for (size_t i = 0; i < LENGTH(together); i++) {
-        char text[512];
-        snprintf(text, sizeof(text), MODEL "%s", together[i].text);
+        const char           *text = line_of(MODEL "%s", together[i].text);
         struct config         config;
         struct text_buffer    errors  = {0};
         struct config_request request = {.name = "bad.ini", .ranks = 16};

@@ -5,6 +5,7 @@
 
 #include "config_folder.h"
 #include "gswbench/config.h"
+#include "line.h"
 
 TestSuite(config_follow, .init = install, .fini = remove_folder);
 
@@ -88,9 +89,7 @@ Test(config_follow, reads_the_software_profiles_that_a_profile_inherits_from)
     write_text("software/second.ini", "[software]\nprofile = first\n[fit]\ngemm_share = 0.5\n");
     write_text("software/third.ini", "[software]\nrouter_kernels = 5\ngemm_share = 0.25\nprofile = second\n");
     for (int i = 0; i < LENGTH(cases); i++) {
-        char text[64];
-        snprintf(text, sizeof(text), "[software]\nprofile = %s\n", cases[i].profile);
-        struct config config = read_text(text, 0, "");
+        struct config config = read_text(line_of("[software]\nprofile = %s\n", cases[i].profile), 0, "");
         cr_expect_str_eq(config.software.profile, cases[i].profile);
         cr_expect_eq(config.software.memory_bytes.value, cases[i].memory_bytes, "%s", cases[i].profile);
         cr_expect_eq(config.software.loss_bytes.value, cases[i].loss_bytes, "%s", cases[i].profile);
@@ -101,7 +100,6 @@ Test(config_follow, reads_the_software_profiles_that_a_profile_inherits_from)
 
 Test(config_follow, is_written_so_that_it_can_be_read_from_another_folder)
 {
-    char absolute[256];
     write_text("machine.ini", "[hardware]\ngpus_per_node = 5\n");
     struct config config = read_text("[model]\npreset = small\n", 0, "hardware.profile=./machine.ini");
     mkdir("sub", 0700);
@@ -111,8 +109,7 @@ Test(config_follow, is_written_so_that_it_can_be_read_from_another_folder)
 
     config = read_request(&(struct config_request){.name = "sub/merged.ini"}, NULL);
 
-    snprintf(absolute, sizeof(absolute), "%s/./machine.ini", folder);
-    cr_expect_str_eq(config.hardware.profile, absolute);
+    cr_expect_str_eq(config.hardware.profile, line_of("%s/./machine.ini", folder));
     cr_expect_str_eq(config.model.preset, "small");
 }
 

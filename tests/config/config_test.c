@@ -3,6 +3,7 @@
 // every option must have. Also tests [when ...] sections, which apply only to some numbers of ranks, precisions, GPUs
 // or variants.
 #include "config_folder.h"
+#include "line.h"
 
 TestSuite(config, .init = install, .fini = remove_folder);
 
@@ -175,9 +176,7 @@ Test(config, finds_a_config_by_path_or_by_name)
 Test(config, lists_installed_configs_beside_the_program)
 {
     unsetenv("GSWBENCH_CONFIGS");
-    char expected[1024];
-    snprintf(expected, sizeof(expected), "%s/share/gswbench/configs", GSWBENCH_BINARY_DIR);
-    cr_assert_str_eq(config_folder(), expected);
+    cr_assert_str_eq(config_folder(), line_of("%s/share/gswbench/configs", GSWBENCH_BINARY_DIR));
     setenv("GSWBENCH_CONFIGS", "elsewhere", 1);
     cr_assert_str_eq(config_folder(), "elsewhere");
 }

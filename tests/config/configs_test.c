@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "draw.h"
+#include "line.h"
 #include "published_rows.h"
 
 // Runs gswbench and returns the JSON document that it prints.
@@ -46,10 +47,9 @@ static json_t *run(const char *const words[], int count)
 // Returns the rows of `gswbench check --json` for this configuration, precision and number of ranks.
 static json_t *check(const char *config, const char *precision, int64_t ranks)
 {
-    char setting[64], number[16];
-    snprintf(setting, sizeof(setting), "precision.compute=%s", precision);
-    snprintf(number, sizeof(number), "%d", (int)ranks);
-    const char *words[]  = {"gswbench", "check", "--config", config, "--json", "--ranks", number, "--set", setting};
+    const char *setting  = line_of("precision.compute=%s", precision);
+    const char *words[]  = {"gswbench", "check", "--config", config, "--json", "--ranks", line_of("%d", (int)ranks),
+                            "--set",    setting};
     json_t     *document = run(words, 9);
     json_t     *found    = json_incref(json_object_get(document, "rows"));
     json_decref(document);

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/config.h"
+#include "gswbench/job.h"
 #include "gswbench/text.h"
+#include "layouts.h"
+#include "line.h"
 
 enum { PARAMETERS_MAX = 67, FITTED_MAX = 20 };
 
@@ -18,18 +20,17 @@ typedef void line_visitor(const char *path, const char *section, const char *key
 // is called only for lines like "key = ...".
 static int visit(const char *folder, const char *ending, line_visitor *on_line)
 {
-    char path[1024], line[1024], section[1024] = "";
+    char line[1024], section[1024] = "";
     int  count = 0, files = 0;
-    snprintf(path, sizeof(path), "%s/%s", GSWBENCH_SOURCE_DIR, folder);
-    DIR *directory = opendir(path);
-    cr_assert_not_null(directory, "%s", path);
+    DIR *directory = opendir(line_of("%s/%s", GSWBENCH_SOURCE_DIR, folder));
+    cr_assert_not_null(directory, "%s", folder);
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         size_t length = strlen(entry->d_name), tail = strlen(ending);
         if (length < tail || strcmp(entry->d_name + length - tail, ending) != 0) {
             continue;
         }
-        snprintf(path, sizeof(path), "%s/%s/%s", GSWBENCH_SOURCE_DIR, folder, entry->d_name);
-        FILE *file = fopen(path, "r");
+        const char *path = line_of("%s/%s/%s", GSWBENCH_SOURCE_DIR, folder, entry->d_name);
+        FILE       *file = fopen(path, "r");
         cr_assert_not_null(file, "%s", path);
         for (files++; fgets(line, sizeof(line), file) != NULL;) {
             line[strcspn(line, "\n")] = '\0';
@@ -132,14 +133,10 @@ static int count_parameters(const struct option *options, const void *section)
 
 Test(honesty, has_few_parameters_beside_data_sheets)
 {
-    struct config         config;
-    struct text_buffer    errors  = {0};
-    struct config_request request = {.name = GSWBENCH_SOURCE_DIR "/configs/llama2-70b-fsdp.ini", .ranks = 64};
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
-    status result = config_read(&config, &request, &errors);
-    cr_assert(!failed(&result), "%s", errors.text);
-    int count =
-        count_parameters(hardware_options, &config.hardware) + count_parameters(software_options, &config.software);
+    struct job job;
+    layout_job(&job, "llama2-70b-fsdp", 64, "");
+    int count = count_parameters(hardware_options, &job.config.hardware) +
+                count_parameters(software_options, &job.config.software);
     cr_expect_leq(count, PARAMETERS_MAX, "%d", count);
 }
 

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Tests how doctor reports InfiniBand ports. Files in the test's folder imitate the host.
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "doctor/internal.h"
 #include "folder.h"
+#include "line.h"
 
 static void expect_ports(const char *state, const char *expected)
 {
     struct doctor doctor = {.root = folder};
-    char          line[256];
-    snprintf(line, sizeof(line),
-             "port=%s/sys/class/infiniband/mlx5_0/ports/1 && mkdir -p $port && echo '%s' >$port/state && echo '%s' "
-             ">$port/rate",
-             folder, state, "400 Gb/sec (4X NDR)");
+    const char   *line =
+        line_of("port=%s/sys/class/infiniband/mlx5_0/ports/1 && mkdir -p $port && echo '%s' >$port/state && echo '%s' "
+                ">$port/rate",
+                folder, state, "400 Gb/sec (4X NDR)");
     cr_assert_eq(system(line), 0);
 
     doctor_check_network(&doctor);

@@ -4,29 +4,26 @@
 // cores 0-3 and 8-11, node 1 has 4-7 and 12-15. GPU 1b is on node 0, 9b on node 1, and 01 has no node.
 #define _GNU_SOURCE
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "environment/binding.h"
 #include "environment/internal.h"
 #include "folder.h"
+#include "line.h"
 
 // Used in place of libibverbs, because this library exists on every host.
 #define PRESENT "libc.so.6"
 
 static void make(const char *command, const char *argument)
 {
-    char line[512];
-    snprintf(line, sizeof(line), command, folder, argument, folder, argument);
-    cr_assert_eq(system(line), 0);
+    cr_assert_eq(system(line_of(command, folder, argument, folder, argument)), 0);
 }
 
 static void add_port(const char *device_and_port, const char *state)
 {
-    char line[512];
-    snprintf(line, sizeof(line), "mkdir -p %s/sys/class/infiniband/%s && echo '%s' >%s/sys/class/infiniband/%s/state",
-             folder, device_and_port, state, folder, device_and_port);
+    const char *line = line_of("mkdir -p %s/sys/class/infiniband/%s && echo '%s' >%s/sys/class/infiniband/%s/state",
+                               folder, device_and_port, state, folder, device_and_port);
     cr_assert_eq(system(line), 0);
 }
 
@@ -93,15 +90,12 @@ Test(network, is_sockets_where_no_active_port_has_a_name_of_the_list, .init = ma
 
 Test(network, is_sockets_without_the_library_or_the_devices, .init = make_host, .fini = remove_folder)
 {
-    static const char lacks[] =
-        "3 active InfiniBand or RoCE ports, but no %s or /dev/infiniband: install it, and start "
-        "containers with the devices";
-    char expected[160];
-    snprintf(expected, sizeof(expected), lacks, "libnone.so");
-    cr_expect_str_eq(explain(NULL, NULL, "libnone.so"), expected);
+#define LACKS                                                                                                          \
+    "3 active InfiniBand or RoCE ports, but no %s or /dev/infiniband: install it, and start containers with the "      \
+    "devices"
+    cr_expect_str_eq(explain(NULL, NULL, "libnone.so"), line_of(LACKS, "libnone.so"));
     make("rmdir %s/dev/%s", "infiniband");
-    snprintf(expected, sizeof(expected), lacks, PRESENT);
-    cr_expect_str_eq(explain(NULL, NULL, PRESENT), expected);
+    cr_expect_str_eq(explain(NULL, NULL, PRESENT), line_of(LACKS, PRESENT));
 }
 
 Test(network, is_not_missed_on_a_host_without_ports, .init = make_host, .fini = remove_folder)
@@ -115,10 +109,8 @@ Test(network, is_not_missed_on_a_host_without_ports, .init = make_host, .fini = 
 
 static void write_file(const char *place, const char *name, const char *text)
 {
-    char line[512];
-    snprintf(line, sizeof(line), "mkdir -p %s/sys/%s && echo '%s' >%s/sys/%s/%s", folder, place, text, folder, place,
-             name);
-    cr_assert_eq(system(line), 0);
+    cr_assert_eq(
+        system(line_of("mkdir -p %s/sys/%s && echo '%s' >%s/sys/%s/%s", folder, place, text, folder, place, name)), 0);
 }
 
 static void make_machine(void)

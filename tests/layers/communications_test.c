@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/config.h"
-#include "gswbench/text.h"
+#include "gswbench/job.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
+#include "success.h"
 
 // Elements that the ranks with coordinate 0 on every axis except pp send in a step, summed over pipeline stages.
 struct moved {
@@ -60,9 +60,8 @@ static struct moved add_up(const struct plan_request *request)
         struct plan_request own = *request;
         struct plan         plan;
         struct account      account;
-        own.rank      = mesh_rank(&request->mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
-        status result = plan_build(&plan, &own);
-        cr_assert(!failed(&result), "%s", result.text);
+        own.rank = mesh_rank(&request->mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
+        REQUIRE(plan_build(&plan, &own));
         plan_account(&plan, &account);
         for (int32_t i = 0; i < account.communication_count; i++) {
             add_communication(&moved, &account.communications[i], plan.precision.activation);
@@ -154,22 +153,13 @@ Test(communications, of_published_rows_are_those_of_their_layout, .timeout = 60)
         {"llama3.1-405b", 512, 64, 64.0 * 7 / 8 * (1264 * 64 + 50), 1.0 * 252 * 64, 8.0 * 126 * 64, 405.85e9},
         {"nemotron4-340b", 128, 16, 72.0 * 7 / 8 * (964 * 16 + 16), 0, 9.0 * 190 * 16, 341.03e9},
     };
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
     for (size_t i = 0; i < sizeof(published) / sizeof(published[0]); i++) {
-        static const char *const overrides[] = {"precision.compute=bf16"};
-        struct config            config;
-        struct text_buffer       errors = {0};
-        status                   read   = config_read(
-                                &config,
-                                &(struct config_request){
-                                    .name = published[i].config, .overrides = overrides, .override_count = 1, .ranks = published[i].ranks},
-                                &errors);
-        cr_assert(!failed(&read), "%s", errors.text);
-        struct plan_request request = resolved(&(struct plan_sections){&config.model, &config.parallel, &config.train,
-                                                                       &config.precision, published[i].ranks});
-        struct moved        moved   = expect_closed_forms(published[i].config, &request, published[i].microbatches);
-        double mebi = 1 << 20, sharers = (double)published[i].ranks / (double)(config.parallel.tp * config.parallel.pp);
-        double share = published[i].parameters / (double)config.parallel.tp * (sharers - 1) / sharers;
+        struct job job;
+        layout_job(&job, published[i].config, published[i].ranks, "precision.compute=bf16");
+        struct moved moved = expect_closed_forms(published[i].config, &job.request, published[i].microbatches);
+        double       mebi  = 1 << 20,
+               sharers     = (double)published[i].ranks / (double)(job.config.parallel.tp * job.config.parallel.pp);
+        double share       = published[i].parameters / (double)job.config.parallel.tp * (sharers - 1) / sharers;
         cr_expect_float_eq(moved.rows, published[i].rows * mebi, 1);
         cr_expect_float_eq(moved.keys, published[i].keys * mebi, 1);
         cr_expect_float_eq(moved.sends, published[i].sends * mebi, 1);

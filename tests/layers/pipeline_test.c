@@ -8,6 +8,7 @@
 #include "gswbench/verify.h"
 #include "faulty.h"
 #include "layouts.h"
+#include "success.h"
 
 static struct tiny tiny_stages(int64_t stages, int64_t chunks, int64_t layers, int64_t microbatches)
 {
@@ -171,8 +172,7 @@ Test(pipeline, executes_what_one_rank_does)
     for (int64_t rank = 0; rank < 2; rank++) {
         struct plan_request request = tiny_request(&tiny, 2, rank);
         tiny_plan_rank(&tiny, 2, rank);
-        status result = plan_hardware_flops(&tiny.plan, &request, &flops);
-        cr_assert(!failed(&result), "%s", result.text);
+        REQUIRE(plan_hardware_flops(&tiny.plan, &request, &flops));
         cr_expect_float_eq(flops, account.hardware_flops, 1e-9 * flops);
         plan_free(&tiny.plan);
     }
@@ -209,9 +209,7 @@ Test(pipeline, refuses_what_it_cannot_cut)
     struct tiny tiny            = tiny_stages(2, 2, 4, 1);
     tiny.model.layers           = 3;
     struct plan_request request = tiny_request(&tiny, 2, 0);
-    status              error   = plan_build(&tiny.plan, &request);
-    cr_expect_str_eq(error.text,
-                     "[parallel] pp x vp = 4 chunks, but [model] layers = 3: every chunk needs at least one");
-    cr_expect_eq(error.exit_code, EXIT_CONFIG);
+    EXPECT_ERROR(plan_build(&tiny.plan, &request), EXIT_CONFIG,
+                 "[parallel] pp x vp = 4 chunks, but [model] layers = 3: every chunk needs at least one");
     plan_free(&tiny.plan);
 }

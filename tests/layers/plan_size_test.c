@@ -7,6 +7,7 @@
 #include "drawn_layout.h"
 #include "gswbench/plan_build.h"
 #include "layouts.h"
+#include "success.h"
 
 enum { DRAWS = 300 };
 
@@ -41,13 +42,6 @@ Test(plan_size, bounds_the_plans_of_all_that_can_be_drawn)
         struct plan_request  request  = resolved(&sections);
         expect_bound(&request, loosest, layout_name(&training.tiny, name));
     }
-}
-
-static struct plan_request request_of(const char *row)
-{
-    struct tiny tiny  = tiny_of("");
-    int         ranks = layout_apply(&tiny, row);
-    return tiny_request(&tiny, ranks, 0);
 }
 
 #define LATENT "layers 40; accumulation 20; kv_heads 4; kv_rank 12; rope_dim 6; value_dim 5; compute bf16; "
@@ -106,17 +100,15 @@ static const char *const rows[] = {
 Test(plan_size, bounds_the_plans_with_the_most_ops)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct plan_request request = request_of(rows[i]);
+        struct plan_request request = layout_request(rows[i]);
         expect_bound(&request, usual, rows[i]);
     }
 }
 
 static void expect_refused(const char *row, const char *expected)
 {
-    struct plan_request request = request_of(row);
-    status              result  = plan_check_size(&request);
-    cr_assert_eq(result.exit_code, EXIT_CONFIG, "%s: %s", row, result.text);
-    cr_assert_not_null(strstr(result.text, expected), "%s: %s", row, result.text);
+    struct plan_request request = layout_request(row);
+    EXPECT_ERROR_WITH(plan_check_size(&request), EXIT_CONFIG, expected);
 }
 
 Test(plan_size, refuses_more_ops_than_can_be_planned)
@@ -125,7 +117,7 @@ Test(plan_size, refuses_more_ops_than_can_be_planned)
     expect_refused("layers 4096; pp 1024; vp 4; micro_batch 1; accumulation 1048576", "lower [train] accumulation");
     expect_refused("layers 4096; pp 1024; vp 4; micro_batch 1; accumulation 1024", "one rank of each stage");
     expect_refused("layers 4096; experts 1024; top_k 2; micro_batch 1", "layers or experts");
-    struct plan_request maximum = request_of("layers 4096; micro_batch 1; accumulation 8");
+    struct plan_request maximum = layout_request("layers 4096; micro_batch 1; accumulation 8");
     cr_assert_eq(plan_check_size(&maximum).exit_code, EXIT_VALID);
 }
 
@@ -134,7 +126,7 @@ Test(plan_size, refuses_more_bytes_than_can_be_counted)
     static const char widest[] = "layers 8; hidden 131072; heads 4096; head_dim 1024; ffn 1048576; vocab 16777216; "
                                  "experts 1024; top_k 1024; sequence 4194304; micro_batch 4096";
     expect_refused(widest, "bytes per rank");
-    struct plan_request usual_job = request_of("layers 126; hidden 16384; heads 128; kv_heads 8; head_dim 128; "
-                                               "ffn 53248; vocab 128256; sequence 131072; accumulation 64");
+    struct plan_request usual_job = layout_request("layers 126; hidden 16384; heads 128; kv_heads 8; head_dim 128; "
+                                                   "ffn 53248; vocab 128256; sequence 131072; accumulation 64");
     cr_assert_eq(plan_check_size(&usual_job).exit_code, EXIT_VALID);
 }

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "layouts.h"
+#include "line.h"
 #include "meshes.h"
 #include "success.h"
 
@@ -142,9 +143,7 @@ Test(mesh, gives_whole_experts_to_the_ranks_of_tp_cp_and_shards_in_their_order)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct parallel_config config;
         int64_t                ranks[8];
-        char                   row[64];
-        snprintf(row, sizeof(row), "%s; etp 1; fsdp 2; dp auto", rows[i].row);
-        struct mesh mesh = mesh_for(row, 16, &config);
+        struct mesh            mesh = mesh_for(line_of("%s; etp 1; fsdp 2; dp auto", rows[i].row), 16, &config);
         cr_expect_eq(mesh.size[AXIS_EP], rows[i].own_ranks, "row %d", (int)i);
         cr_expect_eq(mesh.size[AXIS_FSDP], 2 / mesh.size[AXIS_EP], "row %d", (int)i);
         cr_expect_eq(mesh.asked[AXIS_EP], rows[i].ep);

@@ -7,6 +7,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/schedule.h"
+#include "success.h"
 
 // Returns the actions of a stage as text. "F3.1" is the forward pass of microbatch 3 through chunk 1; B is the backward
 // pass, W its weight gradients.
@@ -267,23 +268,21 @@ Test(schedule, gives_the_last_chunk_as_many_layers_as_asked)
     expect_counts((struct schedule_assignment){61, 16, false, 1},
                   (int64_t[]){4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 1});
 
-    status error = schedule_check(&(struct schedule_assignment){5, 4, false, 3});
-    cr_expect_str_eq(error.text, "[parallel] last_chunk_layers = 3 of [model] layers = 5 leaves too few for the other "
-                                 "chunks: pp x vp = 4 chunks need at least one each");
-    error = schedule_check(&(struct schedule_assignment){5, 1, false, 5});
-    cr_expect(failed(&error));
-    error = schedule_check(&(struct schedule_assignment){5, 4, true, 1});
-    cr_expect_str_eq(error.text, "[parallel] last_chunk_layers = 1 already sets the layers of the last chunk: set "
-                                 "layers_per_chunk_embedding = no");
+    EXPECT_ERROR(
+        schedule_check(&(struct schedule_assignment){5, 4, false, 3}), EXIT_CONFIG,
+        "[parallel] last_chunk_layers = 3 of [model] layers = 5 leaves too few for the other chunks: pp x vp = "
+        "4 chunks need at least one each");
+    cr_expect_eq(schedule_check(&(struct schedule_assignment){5, 1, false, 5}).exit_code, EXIT_CONFIG);
+    EXPECT_ERROR(schedule_check(&(struct schedule_assignment){5, 4, true, 1}), EXIT_CONFIG,
+                 "[parallel] last_chunk_layers = 1 already sets the layers of the last chunk: set "
+                 "layers_per_chunk_embedding = no");
 }
 
 Test(schedule, refuses_more_chunks_than_layers)
 {
-    status error = schedule_check(&(struct schedule_assignment){5, 6, false, 0});
-    cr_expect_str_eq(error.text,
-                     "[parallel] pp x vp = 6 chunks, but [model] layers = 5: every chunk needs at least one");
-    error = schedule_check(&(struct schedule_assignment){5, 8, true, 0});
-    cr_expect_not_null(strstr(error.text, "[model] layers = 5, with embedding and loss: every"), "%s", error.text);
-    error = schedule_check(&(struct schedule_assignment){5, 7, true, 0});
-    cr_expect_not(failed(&error));
+    EXPECT_ERROR(schedule_check(&(struct schedule_assignment){5, 6, false, 0}), EXIT_CONFIG,
+                 "[parallel] pp x vp = 6 chunks, but [model] layers = 5: every chunk needs at least one");
+    EXPECT_ERROR_WITH(schedule_check(&(struct schedule_assignment){5, 8, true, 0}), EXIT_CONFIG,
+                      "[model] layers = 5, with embedding and loss: every");
+    EXPECT_SUCCESS(schedule_check(&(struct schedule_assignment){5, 7, true, 0}));
 }

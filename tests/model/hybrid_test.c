@@ -2,7 +2,6 @@
 // Tests models that mix Mamba-2, attention, MLP and expert layers: patterns with one letter per layer, their errors,
 // and parameter and FLOP counts against published numbers.
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "models.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "line.h"
 #include "models.h"
 
 static struct model_config with_layers(const struct model_config *model, int64_t layers)
@@ -38,9 +39,8 @@ Test(model, counts_the_parameters_that_were_published)
         {&llama3_405b, 62, 1, "201.8"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct model_config model = with_layers(cases[i].model, cases[i].layers);
-        char                billions[32];
-        snprintf(billions, sizeof(billions), "%.*f", cases[i].decimals, (double)layers_parameters(&model) / 1e9);
+        struct model_config model    = with_layers(cases[i].model, cases[i].layers);
+        const char         *billions = line_of("%.*f", cases[i].decimals, (double)layers_parameters(&model) / 1e9);
         cr_expect_str_eq(billions, cases[i].billions, "case %zu: %s, not %s", i, billions, cases[i].billions);
     }
 }
@@ -156,9 +156,8 @@ Test(model, counts_the_flops_of_every_convention)
     struct published_config none = {0};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct model_config model = with_layers(cases[i].model, cases[i].layers);
-        char                flops[32];
-        snprintf(flops, sizeof(flops), "%.*e", cases[i].digits - 1,
-                 layers_flops(&model, &none, cases[i].convention, cases[i].sequence));
+        const char         *flops =
+            line_of("%.*e", cases[i].digits - 1, layers_flops(&model, &none, cases[i].convention, cases[i].sequence));
         cr_expect_str_eq(flops, cases[i].flops, "case %zu: %s, not %s", i, flops, cases[i].flops);
     }
 }

@@ -5,12 +5,12 @@
 #include <criterion/criterion.h>
 
 #include "layouts.h"
+#include "success.h"
 
 static struct precision init(const struct precision_config *config)
 {
     struct precision precision;
-    status           result = precision_init(&precision, config);
-    cr_assert_str_empty(result.text);
+    REQUIRE(precision_init(&precision, config));
     return precision;
 }
 
@@ -135,8 +135,7 @@ Test(precision, refuses_what_does_not_go_together)
     }
     // Frozen weights are not gathered over ranks, so layouts of scales that cannot be gathered are allowed for them.
     struct precision frozen = precision_of("compute fp4; fp8_weights yes");
-    status           result = precision_check_weights(&frozen, true);
-    cr_expect_not(failed(&result));
+    EXPECT_SUCCESS(precision_check_weights(&frozen, true));
     // With compute in BF16, fp8_weights has no effect.
     cr_expect_not(precision_of("compute bf16; fp8_weights yes").has_low_precision_weights);
 }

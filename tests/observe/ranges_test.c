@@ -27,10 +27,8 @@ Test(ranges, of_a_step_on_one_stream_nest_and_say_what_the_plan_says)
     struct profile_expected  expected   = profile_expect("run.layers=2", 1, 4);
     struct profile_seen      seen;
     for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
-        char line[512];
         attach();
-        snprintf(line, sizeof(line), SHORT "--backend %s", backends[i]);
-        run_here(line);
+        run_here(line_of(SHORT "--backend %s", backends[i]));
 
         cr_expect_str_eq(profile_log_check(log_path, &expected, &seen), "");
         cr_expect_str_eq(seen.story, "step0 step1 step2 step3");
@@ -130,10 +128,8 @@ Test(ranges, name_the_profiled_steps)
         struct profile_expected expected =
             has_two ? profile_expect("run.layers=2 parallel.dp=2", 2, 4) : profile_expect("run.layers=2", 1, 4);
         struct profile_seen seen;
-        char                line[512];
         attach();
-        snprintf(line, sizeof(line), SHORT "--backend host %s", cases[i].options);
-        cr_assert_eq(run_here(line).exit_code, EXIT_VALID);
+        cr_assert_eq(run_here(line_of(SHORT "--backend host %s", cases[i].options)).exit_code, EXIT_VALID);
 
         cr_expect_str_eq(profile_log_check(log_path, &expected, &seen), "", "%s", cases[i].options);
         cr_expect_str_eq(seen.story, cases[i].story, "%s: %s", cases[i].options, seen.story);

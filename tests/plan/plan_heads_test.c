@@ -116,9 +116,7 @@ Test(plan_heads, refuses_heads_that_cannot_be_exchanged)
          "this version does not support latent attention"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny         tiny    = tiny_of("");
-        int                 ranks   = layout_apply(&tiny, rows[i].row);
-        struct plan_request request = tiny_request(&tiny, ranks, 0);
+        struct plan_request request = layout_request(rows[i].row);
         status              result  = plan_supports(&request);
         cr_expect_not_null(strstr(result.text, rows[i].expected), "%s: %s", rows[i].row, result.text);
     }

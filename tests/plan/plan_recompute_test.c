@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 
 #include "layouts.h"
+#include "line.h"
 #include "plan_ops.h"
 
 static void assert_recomputed(enum recompute policy, uint32_t save, const char *expected)
@@ -60,8 +61,7 @@ Test(plan_recompute, recomputes_the_modules_that_are_named_alone)
         {"none", "", ""},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char row[256];
-        snprintf(row, sizeof(row), "%s%s", mixed, rows[i].modules);
+        const char *row = line_of("%s%s", mixed, rows[i].modules);
         assert_modules(row, 0, rows[i].dense);
         assert_modules(row, 1, rows[i].experts);
     }

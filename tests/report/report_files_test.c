@@ -9,6 +9,7 @@
 
 #include "folder.h"
 #include "gswbench/status.h"
+#include "line.h"
 #include "result_suite.h"
 #include "success.h"
 
@@ -51,23 +52,15 @@ static int count_formats(void)
 
 Test(report_files, fills_a_new_folder_once)
 {
-    char expected[1024];
-    snprintf(expected, sizeof(expected), "%s/llama2-70b/bf16/64/20260822T101500Z-7f3a", folder);
-
-    status created = report_create_folder(&held, &result, folder);
-    status written = report_write_files(&held, &result);
-    status over    = report_write_files(&held, &result);
-
-    cr_expect(!failed(&created), "%s", created.text);
-    cr_expect(!failed(&written), "%s", written.text);
-    cr_expect_str_eq(held.path, expected);
+    EXPECT_SUCCESS(report_create_folder(&held, &result, folder));
+    EXPECT_SUCCESS(report_write_files(&held, &result));
+    EXPECT_ERROR_WITH(report_write_files(&held, &result), EXIT_OUTPUT, "steps.csv: the file exists");
+    cr_expect_str_eq(held.path, line_of("%s/llama2-70b/bf16/64/20260822T101500Z-7f3a", folder));
     const char *names[] = {"result.json", "steps.csv", "ranks.csv", "compute_times.csv", "report.html"};
     for (int i = 0; i < 5; i++) {
         cr_expect_eq(faccessat(held.descriptor, names[i], R_OK, 0), 0, "%s", names[i]);
     }
     cr_expect_eq(count_files(held.path), count_formats(), "each that has a file, and nothing else");
-    cr_expect(over.exit_code == EXIT_OUTPUT && strstr(over.text, "steps.csv: the file exists") != NULL, "%s",
-              over.text);
     output_close_folder(&held);
 }
 
@@ -89,57 +82,41 @@ Test(report_files, gives_runs_of_one_id_folders_of_their_own)
 
 Test(report_files, creates_no_folder_through_a_link)
 {
-    char link[64], expected[128];
-    snprintf(link, sizeof(link), "%s/llama2-70b", folder);
+    const char *link = line_of("%s/llama2-70b", folder);
     cr_assert_eq(symlink("/tmp", link), 0);
-
-    status created = report_create_folder(&held, &result, folder);
-
-    snprintf(expected, sizeof(expected), "cannot open %s: Not a directory", link);
-    cr_expect_str_eq(created.text, expected);
-    cr_expect_eq(created.exit_code, EXIT_OUTPUT);
+    EXPECT_ERROR(report_create_folder(&held, &result, folder), EXIT_OUTPUT,
+                 line_of("cannot open %s: Not a directory", link));
 }
 
 Test(report_files, stays_inside_the_output_folder)
 {
-    char expected[1024];
     strcpy(result.config_name, "../../etc");
-    snprintf(expected, sizeof(expected), "%s/_._.._etc/bf16/64/20260822T101500Z-7f3a", folder);
-
     EXPECT_SUCCESS(report_create_folder(&held, &result, folder));
-    cr_expect_str_eq(held.path, expected);
+    cr_expect_str_eq(held.path, line_of("%s/_._.._etc/bf16/64/20260822T101500Z-7f3a", folder));
     output_close_folder(&held);
 }
 
 Test(report_files, names_path_and_reason_of_a_target_that_cannot_be_written)
 {
-    status no_folder = report_create_folder(&held, &result, "/dev/null/results");
-    status opened    = output_open_folder(&held, "/proc");
-    status no_file   = report_write_files(&held, &result);
-
-    cr_expect_str_eq(no_folder.text, "cannot create /dev/null/results: Not a directory");
-    cr_expect(no_folder.exit_code == EXIT_OUTPUT);
-    cr_expect_not(failed(&opened));
-    cr_expect_str_eq(no_file.text, "cannot write /proc/steps.csv: No such file or directory");
-    cr_expect(no_file.exit_code == EXIT_OUTPUT);
+    EXPECT_ERROR(report_create_folder(&held, &result, "/dev/null/results"), EXIT_OUTPUT,
+                 "cannot create /dev/null/results: Not a directory");
+    EXPECT_SUCCESS(output_open_folder(&held, "/proc"));
+    EXPECT_ERROR(report_write_files(&held, &result), EXIT_OUTPUT,
+                 "cannot write /proc/steps.csv: No such file or directory");
     output_close_folder(&held);
 }
 
 Test(report_files, leaves_nothing_half_written)
 {
-    char expected[128];
     REQUIRE(output_open_folder(&held, folder));
-    snprintf(expected, sizeof(expected), "cannot write %s/steps.csv: File too large", folder);
     struct rlimit limit = {.rlim_cur = 1000, .rlim_max = RLIM_INFINITY};
     signal(SIGXFSZ, SIG_IGN);
     cr_assert(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 
-    status written = report_write_files(&held, &result);
-
+    EXPECT_ERROR(report_write_files(&held, &result), EXIT_OUTPUT,
+                 line_of("cannot write %s/steps.csv: File too large", folder));
     limit.rlim_cur = RLIM_INFINITY;
     setrlimit(RLIMIT_FSIZE, &limit);
-    cr_expect_str_eq(written.text, expected);
-    cr_expect(written.exit_code == EXIT_OUTPUT);
     cr_expect(count_files(folder) == 0);
     output_close_folder(&held);
 }
@@ -149,7 +126,7 @@ Test(report_files, recovers_a_run_that_died_while_it_wrote_its_files)
 {
     struct journal journal   = {0};
     struct result  recovered = {0};
-    char           file[64], first[64] = "";
+    char           first[64] = "";
     REQUIRE(output_open_folder(&held, folder));
     result.step_count = result.rank_count = 0;
     REQUIRE(journal_open(&journal, &held, &result));
@@ -162,8 +139,7 @@ Test(report_files, recovers_a_run_that_died_while_it_wrote_its_files)
 
     EXPECT_SUCCESS(report_recover(&recovered, folder, "the run died", NULL));
 
-    snprintf(file, sizeof(file), "%s/steps.csv", folder);
-    FILE *steps = fopen(file, "r");
+    FILE *steps = fopen(line_of("%s/steps.csv", folder), "r");
     cr_assert_not_null(steps);
     cr_expect_not_null(fgets(first, sizeof(first), steps));
     fclose(steps);

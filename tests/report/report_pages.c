@@ -13,16 +13,15 @@
 #include "gswbench/comparison.h"
 #include "gswbench/fatal.h"
 #include "gswbench/text.h"
-#include "observation_fixture.h"
+#include "line.h"
 #include "result_fixture.h"
 
 enum { STEPS = 1200, RANKS = 16, COMMUNICATIONS = 12 };
 
 static FILE *create(const char *folder, const char *name)
 {
-    char path[1024];
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
+    const char *path = line_of("%s/%s", folder, name);
+    FILE       *file = fopen(path, "w");
     if (file == NULL) {
         FATAL(EXIT_OUTPUT, "%s cannot be written", path);
     }
@@ -38,11 +37,8 @@ static void write_file(const char *folder, const char *name, report_writer *writ
 
 static void write_page(const char *folder, const char *name, const struct result *result)
 {
-    char file[64];
-    snprintf(file, sizeof(file), "%s.html", name);
-    write_file(folder, file, report_write_html, result);
-    snprintf(file, sizeof(file), "%s.json", name);
-    write_file(folder, file, report_write_json, result);
+    write_file(folder, line_of("%s.html", name), report_write_html, result);
+    write_file(folder, line_of("%s.json", name), report_write_json, result);
 }
 
 // Writes a run with a published and an expected time. Its page has a mark of every colour.

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "gswbench/report.h"
-#include "observation_fixture.h"
 #include "result_suite.h"
 
 TestSuite(report, .init = open_result, .fini = close_result);

@@ -3,7 +3,7 @@
 // step. Also tests the limits above which a slow rank is noted or makes the result DEGRADED, and how the rank is named.
 #include <math.h>
 
-#include "observation_fixture.h"
+#include "line.h"
 #include "result_suite.h"
 
 static void open_devices(void)
@@ -27,9 +27,7 @@ static void raise(int rank, enum counter counter, double before, double after)
 // Expects exactly one reason, for rank 2, with this id and text.
 static void expect_fault(enum verdict verdict, const char *id, const char *fault)
 {
-    char expected[256];
-    snprintf(expected, sizeof(expected), "rank 2 (dgx-02, NVIDIA H100 80GB HBM3 at 00000000:03:00.0): %s", fault);
-    expect_reason(verdict, id, expected);
+    expect_reason(verdict, id, line_of("rank 2 (dgx-02, NVIDIA H100 80GB HBM3 at 00000000:03:00.0): %s", fault));
     cr_expect_eq(result.reasons[0].rank, 2);
     cr_expect_eq(result.exit_code, 0);
 }
@@ -280,11 +278,10 @@ Test(rank_check, notes_three_percent_and_degrades_from_five_on)
         {NAN, NAN, VERDICT_VALID, NULL},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char message[160];
-        snprintf(message, sizeof(message),
-                 "rank 1 (dgx-02) computes %s %% longer than the median of the 2 ranks with the same work, at least "
-                 "2.0 %%",
-                 cases[i].percent != NULL ? cases[i].percent : "");
+        const char *message =
+            line_of("rank 1 (dgx-02) computes %s %% longer than the median of the 2 ranks with the same work, at least "
+                    "2.0 %%",
+                    cases[i].percent != NULL ? cases[i].percent : "");
         reopen_result();
         result.ranks[1].excess     = cases[i].excess;
         result.ranks[1].excess_low = cases[i].low;

@@ -11,6 +11,7 @@
 
 #include "folder.h"
 #include "gswbench/result.h"
+#include "line.h"
 #include "result_fixture.h"
 
 enum { KEPT = 12 };
@@ -47,9 +48,7 @@ static void remove_journal(void)
 // Damages the journal by a shell command that runs in its folder, and reads it.
 static status read_after(const char *command)
 {
-    char line[400];
-    snprintf(line, sizeof(line), "cd %s && %s", folder, command);
-    cr_assert_eq(system(line), 0);
+    cr_assert_eq(system(line_of("cd %s && %s", folder, command)), 0);
     return journal_read(&read_back, path, "the run died", NULL);
 }
 
@@ -118,7 +117,6 @@ Test(journal, says_where_a_step_cannot_be_written_and_how_to_keep_the_others)
     struct journal       journal = {0};
     struct rlimit        limit   = {.rlim_max = RLIM_INFINITY};
     struct stat          about;
-    char                 expected[512];
     cr_assert_eq(unlink(path), 0);
     written.step_count = 0;
     cr_assert_str_empty(output_open_folder(&output, folder).text);
@@ -133,8 +131,7 @@ Test(journal, says_where_a_step_cannot_be_written_and_how_to_keep_the_others)
 
     limit.rlim_cur = RLIM_INFINITY;
     setrlimit(RLIMIT_FSIZE, &limit);
-    snprintf(
-        expected, sizeof(expected),
+    const char *expected = line_of(
         "cannot write %s: File too large: gswbench report --recover %s writes a partial result from the steps before",
         path, folder);
     cr_expect_str_eq(added.text, expected);

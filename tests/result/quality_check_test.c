@@ -2,6 +2,7 @@
 // Tests the limits above which the times of a run get a note, or make the result DEGRADED.
 #include <math.h>
 
+#include "line.h"
 #include "result_suite.h"
 
 TestSuite(quality_check, .init = open_result, .fini = close_result);
@@ -40,8 +41,7 @@ Test(quality_check, notes_steps_that_vary_or_drift_and_degrades_above_a_second_l
          "steps become faster by at least 5.0 % over the 40 measured ones, above 5 %", drift},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char message[256];
-        snprintf(message, sizeof(message), "%s: %s", cases[i].finding, cases[i].remedy);
+        const char *message = line_of("%s: %s", cases[i].finding, cases[i].remedy);
         set_steps(cases[i].swing, cases[i].rise);
         expect_reason(cases[i].verdict, cases[i].id, message);
     }

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "gswbench/result.h"
-#include "observation_fixture.h"
+#include "line.h"
 #include "result_suite.h"
 #include "success.h"
 
@@ -57,8 +57,7 @@ Test(result_json, names_parts_of_the_waterfall_as_everybody_does)
     cr_expect_eq(json_object_size(parts), WATERFALL_PARTS);
     cr_expect_eq(json_object_size(expected), WATERFALL_PARTS);
     for (int part = 0; part < WATERFALL_PARTS; part++) {
-        char key[32];
-        snprintf(key, sizeof(key), "%s", waterfall_part_names[part]);
+        const char *key = line_of("%s", waterfall_part_names[part]);
         for (char *dash = strchr(key, '-'); dash != NULL; dash = strchr(key, '-')) {
             *dash = '_';
         }
@@ -231,14 +230,8 @@ Test(result_json, refuses_files_that_are_no_result)
     cr_assert(mkstemp(path) >= 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct result again = {0};
-        char          expected[256];
         write_file(path, cases[i].text);
-        snprintf(expected, sizeof(expected), "%s%s", path, cases[i].expected);
-
-        status read = result_read_json(&again, path);
-
-        cr_expect_str_eq(read.text, expected);
-        cr_expect(read.exit_code == EXIT_CONFIG);
+        EXPECT_ERROR(result_read_json(&again, path), EXIT_CONFIG, line_of("%s%s", path, cases[i].expected));
     }
     unlink(path);
 }
@@ -247,11 +240,8 @@ Test(result_json, refuses_paths_that_are_no_files)
 {
     struct result again = {0};
 
-    status folder = result_read_json(&again, "/tmp");
-    status absent = result_read_json(&again, "/tmp/gswbench/absent.json");
-    status device = result_read_json(&again, "/dev/zero");
-
-    cr_expect_str_eq(folder.text, "/tmp: is a directory, not a file");
-    cr_expect_str_eq(absent.text, "/tmp/gswbench/absent.json: cannot be opened: No such file or directory");
-    cr_expect_str_eq(device.text, "/dev/zero: is a device, not a file");
+    EXPECT_ERROR(result_read_json(&again, "/tmp"), EXIT_CONFIG, "/tmp: is a directory, not a file");
+    EXPECT_ERROR(result_read_json(&again, "/tmp/gswbench/absent.json"), EXIT_CONFIG,
+                 "/tmp/gswbench/absent.json: cannot be opened: No such file or directory");
+    EXPECT_ERROR(result_read_json(&again, "/dev/zero"), EXIT_CONFIG, "/dev/zero: is a device, not a file");
 }

@@ -10,6 +10,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/result.h"
+#include "line.h"
 #include "result_fixture.h"
 #include "success.h"
 
@@ -133,12 +134,11 @@ Test(result_read, finds_what_contradicts_the_verdict)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct result result;
         json_t       *document = write_document();
-        char          expected[256];
         set(document, rows[i].place, rows[i].value);
 
         status read = read_document(&result, document);
 
-        snprintf(expected, sizeof(expected), "%s: %s", path, rows[i].expected);
+        const char *expected = line_of("%s: %s", path, rows[i].expected);
         cr_expect_eq(strncmp(read.text, expected, strlen(expected)), 0, "%s = %s: %s", rows[i].place, rows[i].value,
                      read.text);
         cr_expect_eq(read.exit_code, EXIT_CONFIG, "%s", rows[i].place);
@@ -202,13 +202,10 @@ Test(result_read, reads_the_file_of_a_long_run)
 Test(result_read, refuses_a_large_file_before_it_is_parsed)
 {
     struct result result = {0};
-    char          expected[128];
     cr_assert_eq(truncate(path, (512 << 20) + 1), 0);
 
-    status read = result_read_json(&result, path);
-
-    snprintf(expected, sizeof(expected), "%s: has 536870913 bytes: the limit is 536870912", path);
-    cr_expect_str_eq(read.text, expected);
+    EXPECT_ERROR(result_read_json(&result, path), EXIT_CONFIG,
+                 line_of("%s: has 536870913 bytes: the limit is 536870912", path));
 }
 
 // Memory is allocated for the members of one nested object. Its name may be empty.
@@ -217,27 +214,19 @@ Test(result_read, refuses_objects_within_a_section_without_a_name)
     struct result result;
     json_t       *document = write_document(), *innermost = json_object();
     for (int i = 0; i < 1000; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "key%d", i);
-        json_object_set_new(innermost, name, json_string("value"));
+        json_object_set_new(innermost, line_of("key%d", i), json_string("value"));
     }
     json_object_set_new(document, "environment", json_pack("{s:{s:o}}", "", "", innermost));
 
-    status read = read_document(&result, document);
-
-    cr_expect_not_null(strstr(read.text, "environment must be a text of at most "), "%s", read.text);
+    EXPECT_ERROR_WITH(read_document(&result, document), EXIT_CONFIG, "environment must be a text of at most ");
     result_free(&result);
 }
 
 Test(result_read, waits_for_no_writer_of_a_pipe, .timeout = 10)
 {
     struct result result = {0};
-    char          expected[128];
     unlink(path);
     cr_assert_eq(mkfifo(path, 0600), 0);
 
-    status read = result_read_json(&result, path);
-
-    snprintf(expected, sizeof(expected), "%s: is a pipe, not a file", path);
-    cr_expect_str_eq(read.text, expected);
+    EXPECT_ERROR(result_read_json(&result, path), EXIT_CONFIG, line_of("%s: is a pipe, not a file", path));
 }

@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,13 +41,13 @@ Test(faults, a_number_that_is_none_ends_the_run_with_its_step_rank_and_tensor)
     };
     for (size_t place = 0; place < sizeof(places) / sizeof(places[0]); place++) {
         for (int cell = 0; cell < 8; cell++) {
-            int  rank = cell % 2, step = cell / 2;
-            char start[64];
-            snprintf(start, sizeof(start), "step %d, rank %d: ", step, rank);
-            json_t *document = run_json_of(EXIT_INVALID,
-                                           SMALL "--set parallel.fsdp=2 --set fault.kind=nan --set fault.repeats=yes "
-                                                 "--set fault.rank=%d --set fault.step=%d --set 'fault.at=%s'",
-                                           rank, step, places[place].at);
+            int         rank = cell % 2, step = cell / 2;
+            const char *start = line_of("step %d, rank %d: ", step, rank);
+            json_t     *document =
+                run_json(line_of(SMALL "--set parallel.fsdp=2 --set fault.kind=nan --set fault.repeats=yes "
+                                       "--set fault.rank=%d --set fault.step=%d --set 'fault.at=%s'",
+                                 rank, step, places[place].at),
+                         EXIT_INVALID);
             expect_found(document, "not-finite", rank, start);
             cr_expect_str_eq(text_of(document, "status"), "invalid");
             cr_expect_not_null(strstr(text_of(reason_of(document, "not-finite"), "message"), places[place].tensor));
@@ -108,14 +107,12 @@ static bool goes_unnoticed(const char *options, int64_t number, uint32_t steps, 
         "adamw",
     };
     const uint32_t places_count = sizeof(places) / sizeof(places[0]);
-    char           line[1024];
-    snprintf(line, sizeof(line),
-             SMALL "%s --set fault.kind=flip --set fault.rank=%u --set fault.step=%u "
-                   "--set 'fault.at=%s' --set fault.element=%u --set fault.bit=%u",
-             options, draw(number, 0, 2), draw(number, 1, steps), places[draw(number, 2, places_count)],
-             draw(number, 3, 1000000), draw(number, 4, 32));
-    json_t *document = run_json(line, ANY_EXIT_CODE);
-    bool    is_valid = strcmp(text_of(document, "status"), "valid") == 0 ||
+    const char    *line         = line_of(SMALL "%s --set fault.kind=flip --set fault.rank=%u --set fault.step=%u "
+                                                           "--set 'fault.at=%s' --set fault.element=%u --set fault.bit=%u",
+                                          options, draw(number, 0, 2), draw(number, 1, steps),
+                                          places[draw(number, 2, places_count)], draw(number, 3, 1000000), draw(number, 4, 32));
+    json_t        *document     = run_json(line, ANY_EXIT_CODE);
+    bool           is_valid     = strcmp(text_of(document, "status"), "valid") == 0 ||
                     strcmp(text_of(document, "status"), "degraded") == 0;    // DEGRADED if ranks share cores
     bool is_unnoticed = is_valid && (is_changed(document, clean, "loss") || is_changed(document, clean, "grad_norm"));
     bool is_run_twice = json_is_true(
@@ -133,7 +130,7 @@ Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_where_every_step_
     const char              *asked  = getenv("GSWBENCH_FLIPS");
     int64_t                  flips  = asked != NULL ? atoll(asked) : 240;
     for (int i = 0; i < 2; i++) {
-        json_t *clean = run_json_of(EXIT_VALID, SMALL "%s", axes[i]);
+        json_t *clean = run_json(line_of(SMALL "%s", axes[i]), EXIT_VALID);
         cr_expect_eq(number_at(clean, "validation.repeated_steps_equal"), 4);
         for (int64_t flip = 0; flip < flips / 2; flip++) {
             goes_unnoticed(axes[i], flip, 4, clean);
@@ -148,7 +145,7 @@ Test(faults, no_flipped_bit_that_changes_loss_or_norm_is_valid_in_a_step_that_is
 {
     const char *asked = getenv("GSWBENCH_FLIPS"), *options = "--set parallel.fsdp=2 --steps 50 --set run.warmup=10";
     int64_t     flips = asked != NULL ? atoll(asked) : 60, unnoticed = 0, twice = 0;
-    json_t     *clean = run_json_of(ANY_EXIT_CODE, SMALL "%s", options);
+    json_t     *clean = run_json(line_of(SMALL "%s", options), ANY_EXIT_CODE);
     for (size_t i = 0; i < DEFAULT_STEPS; i++) {
         twice += json_is_true(json_object_get(json_array_get(json_object_get(clean, "steps"), i), "run_twice"));
     }
@@ -171,10 +168,10 @@ Test(faults, a_communication_that_brings_another_number_than_it_should_ends_the_
         {"--set parallel.fsdp=1 --set parallel.cp=2", "kv gather"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        json_t *document = run_json_of(EXIT_INVALID,
-                                       SMALL "%s --set fault.kind=flip --set fault.bit=14 --set fault.rank=1 "
-                                             "--set fault.step=-1 --set 'fault.at=%s'",
-                                       rows[i].axes, rows[i].at);
+        json_t *document = run_json(line_of(SMALL "%s --set fault.kind=flip --set fault.bit=14 --set fault.rank=1 "
+                                                  "--set fault.step=-1 --set 'fault.at=%s'",
+                                            rows[i].axes, rows[i].at),
+                                    EXIT_INVALID);
         expect_found(document, "transfer-wrong", 1, "test of collectives before the steps");
         cr_expect_eq(json_array_size(json_object_get(document, "steps")), 0);
         json_decref(document);
@@ -207,14 +204,13 @@ Test(faults, an_op_that_is_left_out_ends_invalid_with_step_rank_and_stream)
         "adamw",
     };
     for (int64_t number = 0; number < 40; number++) {
-        int  rank = (int)draw(number, 8, 2), step = (int)draw(number, 9, 12);
-        char start[64];
-        snprintf(start, sizeof(start), "step %d, rank %d: the compute stream executed ", step, rank);
-        json_t *document =
-            run_json_of(EXIT_INVALID,
-                        SMALL "--steps 12 --set parallel.fsdp=1 --set parallel.dp=2 --set fault.kind=skip "
-                              "--set fault.rank=%d --set fault.step=%d --set 'fault.at=%s' --set fault.repeats=%s",
-                        rank, step, places[number / 2], number % 2 == 0 ? "yes" : "no");
+        int         rank = (int)draw(number, 8, 2), step = (int)draw(number, 9, 12);
+        const char *start = line_of("step %d, rank %d: the compute stream executed ", step, rank);
+        json_t     *document =
+            run_json(line_of(SMALL "--steps 12 --set parallel.fsdp=1 --set parallel.dp=2 --set fault.kind=skip "
+                                   "--set fault.rank=%d --set fault.step=%d --set 'fault.at=%s' --set fault.repeats=%s",
+                             rank, step, places[number / 2], number % 2 == 0 ? "yes" : "no"),
+                     EXIT_INVALID);
         expect_found(document, "ops-left-out", rank, start);
         json_decref(document);
     }
@@ -238,11 +234,11 @@ Test(faults, a_rank_whose_device_computes_another_number_than_the_others_is_name
         int         rank = (int)draw(number, 5, 3);
         // Flips bits below the sign, because the sign of a zero does not change a GEMM.
         json_t *document =
-            run_json_of(EXIT_INVALID,
-                        SMALL "--ranks 3 --set parallel.fsdp=1 --set parallel.dp=3 --set train.global_batch=3 "
-                              "--set fault.kind=flip --set fault.step=-1 --set fault.rank=%d --set 'fault.at=%s' "
-                              "--set fault.element=%u --set fault.bit=%u",
-                        rank, at, draw(number, 6, 1000000), draw(number, 7, 15));
+            run_json(line_of(SMALL "--ranks 3 --set parallel.fsdp=1 --set parallel.dp=3 --set train.global_batch=3 "
+                                   "--set fault.kind=flip --set fault.step=-1 --set fault.rank=%d --set 'fault.at=%s' "
+                                   "--set fault.element=%u --set fault.bit=%u",
+                             rank, at, draw(number, 6, 1000000), draw(number, 7, 15)),
+                     EXIT_INVALID);
 
         expect_found(document, rows[number % 6].id, rank, "");
         cr_expect_eq(json_array_size(json_object_get(document, "steps")), 0, "%s", at);
@@ -269,8 +265,9 @@ Test(faults, what_is_right_is_never_called_wrong)
     int64_t     checks = asked != NULL ? atoll(asked) : 600, seen = 0;
     for (int64_t number = 0; seen < checks || number < LAYOUTS; number++) {
         json_t *document =
-            run_json_of(EXIT_VALID, SMALL "--set train.global_batch=4 --set run.verify=full %s --set run.seed=%d",
-                        layouts[number % LAYOUTS], (int)number);
+            run_json(line_of(SMALL "--set train.global_batch=4 --set run.verify=full %s --set run.seed=%d",
+                             layouts[number % LAYOUTS], (int)number),
+                     EXIT_VALID);
         json_int_t count = number_at(document, "validation.examined_ops") +
                            number_at(document, "validation.examined_transfers") +
                            number_at(document, "validation.repeated_steps");

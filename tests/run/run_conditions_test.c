@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "gswbench/result.h"
-#include "observation_fixture.h"
+#include "line.h"
 #include "ranks.h"
 #include "result_fixture.h"
 
@@ -71,10 +71,8 @@ static struct result observe(const char *script, const struct backend_ops *ops, 
 // Runs with a script of the fake NVML. Its words override the common ones.
 static void run_with(const char *script)
 {
-    struct comm comm = {.ops = &processes, .topology = {.rank = ILL, .ranks = RANKS, .host = "here"}};
-    char        whole[1024];
-    snprintf(whole, sizeof(whole), "%s " DEVICE, script);
-    struct result gathered = observe(whole, &device, comm, 1, 1);
+    struct comm   comm     = {.ops = &processes, .topology = {.rank = ILL, .ranks = RANKS, .host = "here"}};
+    struct result gathered = observe(line_of("%s " DEVICE, script), &device, comm, 1, 1);
     fixture_open(&result);
     fixture_observe(&result, RANKS);
     memcpy(result.observations, gathered.observations, RANKS * sizeof(struct observation));
@@ -209,10 +207,7 @@ Test(run_conditions, lose_no_more_than_what_a_call_would_have_said)
     cr_expect_eq(count_nulls(expected), 0);
     result_free(&result);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char script[512];
-        snprintf(script, sizeof(script), "refuse=%s:999 " WELL, cases[i].function);
-
-        run_with(script);
+        run_with(line_of("refuse=%s:999 " WELL, cases[i].function));
 
         json_t *observation = observation_of(&ill);
         cr_expect_eq(count_nulls(observation), cases[i].nulls, "%s: %d", cases[i].function, count_nulls(observation));

@@ -2,7 +2,6 @@
 // Runs a small model completely, and tests the breakdown of the step time, expert loads, notes, and emulated jobs.
 #include <criterion/criterion.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "gswbench/waterfall.h"
@@ -12,8 +11,7 @@ TestSuite(run_explained, .init = make_folder, .fini = remove_folder, .timeout = 
 
 static double part_of(json_t *document, const char *part)
 {
-    char path[128];
-    snprintf(path, sizeof(path), "waterfall.parts_s.%s", part);
+    const char *path = line_of("waterfall.parts_s.%s", part);
     return real_at(document, path);
 }
 

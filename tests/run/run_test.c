@@ -7,7 +7,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -35,9 +34,8 @@ Test(run, prints_every_step_and_fills_its_folder)
     const char *names[] = {"result.json",       "steps.csv",         "ranks.csv",
                            "compute_times.csv", "config.merged.ini", "report.html"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        char        path[1100];
         struct stat state;
-        snprintf(path, sizeof(path), "%s%s", run_folder(), names[i]);
+        const char *path = line_of("%s%s", run_folder(), names[i]);
         cr_expect(stat(path, &state) == 0 && state.st_size > 0, "%s", path);
     }
 }
@@ -75,9 +73,7 @@ Test(run, takes_a_flag_for_the_same_bits_on_a_device)
 {
     cr_assert_eq(run_here(TINY " --deterministic").exit_code, EXIT_VALID);
 
-    char command[1200];
-    snprintf(command, sizeof(command), "grep -q '^deterministic = yes$' %sconfig.merged.ini", run_folder());
-    cr_expect_eq(system(command), 0);
+    cr_expect_eq(system(line_of("grep -q '^deterministic = yes$' %sconfig.merged.ini", run_folder())), 0);
 }
 
 Test(run, prints_one_json_document_and_nothing_else)
@@ -135,7 +131,7 @@ Test(run, compares_whatever_ranks_hold_alike)
         {"--set parallel.cp=2 --set parallel.fsdp=2 --set parallel.dp=1", 2},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        json_t *result = run_json_of(EXIT_VALID, TINY " --ranks 4 %s", cases[i].layout);
+        json_t *result = run_json(line_of(TINY " --ranks 4 %s", cases[i].layout), EXIT_VALID);
         cr_expect_eq(number_at(result, "validation.replica_groups"), cases[i].groups);
         cr_expect_eq(number_at(result, "validation.replica_groups_equal"), cases[i].groups);
         json_decref(result);
@@ -144,21 +140,19 @@ Test(run, compares_whatever_ranks_hold_alike)
 
 Test(run, writes_weights_as_the_last_measured_step_left_them)
 {
-    char line[1200], command[2200];
     for (int traced = 0; traced < 2; traced++) {
-        snprintf(line, sizeof(line), TINY " --weights-out %s/weights%d --set trace.steps=%d", folder, traced, traced);
-        cr_assert_eq(run_here(line).exit_code, EXIT_VALID);
+        cr_assert_eq(run_here(line_of(TINY " --weights-out %s/weights%d --set trace.steps=%d", folder, traced, traced))
+                         .exit_code,
+                     EXIT_VALID);
     }
-    snprintf(command, sizeof(command), "cmp -s %s/weights0/model.safetensors %s/weights1/model.safetensors", folder,
-             folder);
-    cr_expect_eq(system(command), 0);
+    cr_expect_eq(system(line_of("cmp -s %s/weights0/model.safetensors %s/weights1/model.safetensors", folder, folder)),
+                 0);
 }
 
 // Sends a signal to the run after the journal has its first step.
 static void *send_signal(void *argument)
 {
-    char command[1200];
-    snprintf(command, sizeof(command), "grep -rqs --include=run.jsonl '\"step\":' %s", folder);
+    const char *command = line_of("grep -rqs --include=run.jsonl '\"step\":' %s", folder);
     for (int i = 0; i < 600 && system(command) != 0; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     }
@@ -190,7 +184,6 @@ Test(run, records_no_secret)
         "HF_TOKEN",    "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "WANDB_API_KEY", "GITHUB_TOKEN",
         "NGC_API_KEY", "https_proxy",           "SLURM_JWT",         "SSH_AUTH_SOCK",
     };
-    char command[4096];
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         setenv(names[i], "https://user:hunter2@example.org", 1);
     }
@@ -200,9 +193,7 @@ Test(run, records_no_secret)
 
     cr_expect_null(strstr(output, "hunter2"));
     cr_expect_eq(number_at(document, "environment.OMP_NUM_THREADS"), 3);
-    snprintf(command, sizeof(command), "test -n \"$(find %s -name run.jsonl)\" && ! grep -rq hunter2 %s", folder,
-             folder);
-    cr_expect_eq(system(command), 0);
+    cr_expect_eq(system(line_of("test -n \"$(find %s -name run.jsonl)\" && ! grep -rq hunter2 %s", folder, folder)), 0);
     json_decref(document);
 }
 
@@ -228,8 +219,8 @@ Test(run, notes_a_profiler_and_which_steps_it_was_to_collect)
 Test(run, is_shown_again_by_report)
 {
     cr_assert_eq(run_here(TINY " --verbose").exit_code, EXIT_VALID);
-    char *first = strdup(output), line[1100];
-    snprintf(line, sizeof(line), "report %s", run_folder());
+    char       *first                 = strdup(output);
+    const char *line                  = line_of("report %s", run_folder());
     *(strstr(first, "\nfiles: ") + 1) = '\0';
 
     EXPECT_SUCCESS(run(line));
@@ -283,12 +274,10 @@ static void expect_output_error(status result, const char *text)
 
 Test(run_refused, finds_folders_that_it_cannot_use_before_the_first_step)
 {
-    char line[1200], expected[1200];
     expect_output_error(run(TINY " --ranks 2 --out /dev/null/results"),
                         "cannot create /dev/null/results: Not a directory");
-    snprintf(line, sizeof(line), TINY " --weights-out %s", folder);
-    snprintf(expected, sizeof(expected), "%s: is not empty: name a new folder", folder);
-    expect_output_error(run_here(line), expected);
+    const char *line = line_of(TINY " --weights-out %s", folder);
+    expect_output_error(run_here(line), line_of("%s: is not empty: name a new folder", folder));
 }
 
 static void limit_files(rlim_t bytes)
@@ -300,13 +289,12 @@ static void limit_files(rlim_t bytes)
 
 Test(run_refused, finds_too_small_a_limit_of_files_before_the_first_step)
 {
-    char line[1200];
     limit_files(20000);
     status result = run_here(TINY);
     limit_files(RLIM_INFINITY);
     expect_output_error(result, ": File too large: it needs 180.00 KiB, but the limit of a file is 19.53 KiB");
 
-    snprintf(line, sizeof(line), TINY " --weights-out %s/weights", folder);
+    const char *line = line_of(TINY " --weights-out %s/weights", folder);
     limit_files(300000);
     result = run_here(line);
     limit_files(RLIM_INFINITY);

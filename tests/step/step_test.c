@@ -10,6 +10,7 @@
 
 #include "hand.h"
 #include "meshes.h"
+#include "success.h"
 
 static struct hand      *hand;
 static struct local_hub *hub;
@@ -124,8 +125,7 @@ Test(step, injects_no_nan_into_integers)
     for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
         snprintf(config.at, sizeof(config.at), "%s", at[i]);
         hand->tensors[0].format = FORMAT_F32;
-        status floats           = step_find_fault(&fault, &hand->plan, &config);
-        cr_expect_not(failed(&floats), "%s", floats.text);
+        EXPECT_SUCCESS(step_find_fault(&fault, &hand->plan, &config));
         hand->tensors[0].format = FORMAT_I32;
         status integers         = step_find_fault(&fault, &hand->plan, &config);
         cr_expect_not_null(strstr(integers.text, "FP4 and integers have no NaN: choose another element"), "%s",
@@ -348,9 +348,7 @@ static status refused(void)
 Test(step, names_the_op_that_the_backend_lacks)
 {
     hand_append(hand, OP_CLIP, STREAM_COMPUTE, OPERANDS(0, 1, 2), -1);
-    status result = refused();
-    cr_expect_eq(result.exit_code, EXIT_CONFIG);
-    cr_expect_str_eq(result.text, "[run] backend = test: does not execute op 0 clip \"step\", forward");
+    EXPECT_ERROR(refused(), EXIT_CONFIG, "[run] backend = test: does not execute op 0 clip \"step\", forward");
 }
 
 Test(step, says_what_needs_the_memory_that_is_not_there)

@@ -62,6 +62,14 @@ struct tiny tiny_of(const char *row)
     return tiny;
 }
 
+struct plan_request layout_request(const char *row)
+{
+    struct tiny tiny;
+    tiny_init(&tiny);
+    int ranks = layout_apply(&tiny, row);
+    return tiny_request(&tiny, ranks, 0);
+}
+
 struct plan *tiny_plan_of(const char *row, int64_t rank)
 {
     static struct tiny tiny;

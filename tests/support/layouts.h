@@ -13,6 +13,9 @@ int layout_apply(struct tiny *tiny, const char *row);
 // Returns the options of tiny_init, changed by the options of the row.
 struct tiny tiny_of(const char *row);
 
+// Returns the request for the plan of rank 0 of the row's job.
+struct plan_request layout_request(const char *row);
+
 // Returns the plan of a rank of the row's job. The next call frees it.
 struct plan *tiny_plan_of(const char *row, int64_t rank);
 

@@ -13,6 +13,7 @@
 #include "gswbench/safetensors.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
+#include "line.h"
 #include "training.h"
 
 enum { STEPS = 4, SEQUENCES = 8 };
@@ -22,12 +23,11 @@ static const char model[] = "hidden 64; head_dim 16; heads 4; kv_heads 2; ffn 96
 
 static struct training frozen(const char *recipe, const char *layout, bool is_stored)
 {
-    char            row[512];
     struct training training = {.steps = STEPS, .threads = 1, .seed = 5, .data = DATA_MARKOV};
-    snprintf(row, sizeof(row), "%scompute %s; fp4_stochastic_rounding no; recipe %s; fp8_weights %s", model,
-             strcmp(recipe, "nvfp4") == 0 ? "fp4" : "fp8", recipe, is_stored ? "yes" : "no");
-    training.tiny  = tiny_of(row);
-    training.ranks = layout_apply(&training.tiny, layout);
+    const char     *row      = line_of("%scompute %s; fp4_stochastic_rounding no; recipe %s; fp8_weights %s", model,
+                              strcmp(recipe, "nvfp4") == 0 ? "fp4" : "fp8", recipe, is_stored ? "yes" : "no");
+    training.tiny            = tiny_of(row);
+    training.ranks           = layout_apply(&training.tiny, layout);
     layout_assignment(&training.tiny, SEQUENCES);
     return training;
 }
@@ -106,8 +106,7 @@ static void write_base(const char *base_folder)
 Test(frozen_weights, are_quantized_from_a_checkpoint, .init = make_folder, .fini = remove_folder)
 {
     static const char *const recipes[] = {"current", "mxfp8", "nvfp4"};
-    char                     base[64];
-    snprintf(base, sizeof(base), "%s/model", folder);
+    const char              *base      = line_of("%s/model", folder);
     write_base(base);
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
         const char     *layout = i == 0 ? "fsdp 2; tp 2" : "tp 2";
@@ -144,15 +143,15 @@ static void expect_rounded(const char *written, const char *initial, const char 
 Test(frozen_weights, are_written_as_the_values_of_their_codes, .init = make_folder, .fini = remove_folder)
 {
     static const char *const recipes[] = {"delayed", "block", "mxfp8"};
-    char                     initial[64], written[64], paths[2][96];
-    snprintf(initial, sizeof(initial), "%s/initial", folder);
+    char                     paths[2][96];
+    const char              *initial = line_of("%s/initial", folder);
     write_base(initial);
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
         struct training training = frozen(recipes[i], i == 0 ? "fsdp 2; tp 2" : "tp 2", true);
-        snprintf(written, sizeof(written), "%s/%s", folder, recipes[i]);
-        training.steps   = 1;
-        training.load    = initial;
-        training.weights = written;
+        const char     *written  = line_of("%s/%s", folder, recipes[i]);
+        training.steps           = 1;
+        training.load            = initial;
+        training.weights         = written;
         training_run(&training);
         snprintf(paths[0], sizeof(paths[0]), "%s/model.safetensors", written);
         snprintf(paths[1], sizeof(paths[1]), "%s/model.safetensors", initial);

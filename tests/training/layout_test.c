@@ -2,10 +2,10 @@
 // Each layout of a table trains as one rank does. Compares losses, gradient norms, and weights after five steps. A
 // commit draws a third of the layouts; GSWBENCH_ROWS=all trains all.
 #include <criterion/criterion.h>
-#include <stdio.h>
 
 #include "draw.h"
 #include "layouts.h"
+#include "line.h"
 #include "same_training.h"
 
 enum { BATCH = 8, STEPS = 5, FP8_STEPS = 3, DRAWN = 3 };
@@ -205,8 +205,7 @@ static void expect_as_one_rank_in_fp8(const char *layout, int row, enum scaling_
     many.tiny.precision.fp8_history = 3;
     many.tiny.precision.fp8_weights = row % 2 && recipe < RECIPE_BLOCK;
     struct training one             = on_one_rank(&many, layout_alone);
-    char            name[256];
-    snprintf(name, sizeof(name), "%s, recipe %d", layout, recipe);
+    const char     *name            = line_of("%s, recipe %d", layout, recipe);
     training_run(&one);
     expect_losses(&many, &one, 1e-2, name);
     expect_near(many.norm[0], one.norm[0], 5e-2, name);

@@ -111,12 +111,11 @@ Test(mixed_layers, draw_each_weight_from_a_stream_of_its_own)
 
 Test(mixed_layers, report_the_load_of_the_layers_that_have_experts, .timeout = 60)
 {
-    char line[512];
     make_folder();
-    snprintf(line, sizeof(line),
-             "run --config tiny-llama --backend host --steps 2 --warmup 1 --json --out %s --set model.family=gswbench "
-             "--set model.pattern=dense,experts,dense,experts --set model.experts=4 --set model.top_k=2",
-             folder);
+    const char *line = line_of(
+        "run --config tiny-llama --backend host --steps 2 --warmup 1 --json --out %s --set model.family=gswbench "
+        "--set model.pattern=dense,experts,dense,experts --set model.experts=4 --set model.top_k=2",
+        folder);
     expect_success(line);
     json_t *document = json_loads(output, 0, NULL), *load = json_object_get(document, "expert_load");
     cr_assert_eq(json_array_size(load), 2);

@@ -5,6 +5,7 @@
 
 #include "gswbench/verify.h"
 #include "layouts.h"
+#include "line.h"
 #include "same_training.h"
 
 enum { STEPS = 30, SEQUENCES = 8 };
@@ -13,8 +14,7 @@ static const char widths[] = "hidden 64; head_dim 16; ffn 96; vocab 128; sequenc
 
 static struct tiny nvfp4(const char *options)
 {
-    char row[512];
-    snprintf(row, sizeof(row), "%s%s%scompute fp4", widths, options, options[0] != '\0' ? "; " : "");
+    const char *row = line_of("%s%s%scompute fp4", widths, options, options[0] != '\0' ? "; " : "");
     return tiny_of(row);
 }
 
@@ -139,8 +139,7 @@ static void expect_losses_in(const char *const layouts[], const char *options, d
     struct training one = llama(options);
     training_run(&one);
     for (size_t i = 0; layouts[i] != NULL; i++) {
-        char row[256];
-        snprintf(row, sizeof(row), "%s; %s", layouts[i], options);
+        const char     *row  = line_of("%s; %s", layouts[i], options);
         struct training many = llama(row);
         expect_losses(&many, &one, tolerance, row);
     }

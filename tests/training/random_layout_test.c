@@ -9,6 +9,7 @@
 
 #include "drawn_layout.h"
 #include "layouts.h"
+#include "line.h"
 #include "same_training.h"
 
 enum { DRAWS = 60, STEPS = 3, LOW_PRECISION_DRAWS = 24, LOW_PRECISION_STEPS = 4, PAIR_DRAWS = 1500 };
@@ -132,9 +133,9 @@ Test(random_layout, draws_every_pair_of_features)
 {
     static int seen[FEATURES][FEATURES];
     for (uint64_t seed = 0; seed < PAIR_DRAWS; seed++) {
-        char            name[LAYOUT_NAME_BYTES], row[LAYOUT_NAME_BYTES + 4];
+        char            name[LAYOUT_NAME_BYTES];
         struct training drawn = drawn_layout(seed);
-        snprintf(row, sizeof(row), "; %s;", layout_name(&drawn.tiny, name));
+        const char     *row   = line_of("; %s;", layout_name(&drawn.tiny, name));
         for (int i = 0; i < FEATURES; i++) {
             for (int j = i + 1; j < FEATURES && strstr(row, features[i]) != NULL; j++) {
                 seen[i][j] += strstr(row, features[j]) != NULL;

@@ -5,7 +5,6 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/random.h"
 #include "gswbench/validate.h"
 #include "layouts.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Compares totals over the ops of a plan with closed forms.
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "gswbench/plan_build.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
+#include "line.h"
 
 static struct account account_of(const char *row)
 {
@@ -97,9 +97,7 @@ static void expect_volume(int row, const char *what, struct volume found, int64_
 // Returns the account of three layers in BF16 with this number of microbatches.
 static struct account account_layers(const char *row, int64_t microbatches)
 {
-    char layers[256];
-    snprintf(layers, sizeof(layers), "layers 3; compute bf16; reduce fp32; accumulation %d; %s", (int)microbatches,
-             row);
+    const char *layers = line_of("layers 3; compute bf16; reduce fp32; accumulation %d; %s", (int)microbatches, row);
     return account_of(layers);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "layouts.h"
+#include "line.h"
 #include "mistakes.h"
 
 // clang-format off
@@ -237,7 +238,6 @@ static void expect_found_of_many(int64_t shards, int64_t replicas, int64_t layer
 {
     struct faulty    faulty;
     struct job_proof proof;
-    char             words[64];
     faulty_init(&faulty);
     faulty.tiny.parallel.fsdp = shards;
     faulty.tiny.parallel.dp   = replicas;
@@ -249,8 +249,7 @@ static void expect_found_of_many(int64_t shards, int64_t replicas, int64_t layer
     faulty.layer              = 1;
     faulty.microbatch         = 0;
     status found              = faulty_verify(&faulty, &proof);
-    snprintf(words, sizeof(words), "rank %d: op", (int)rank);
-    cr_expect_not_null(strstr(found.text, words), "%s", found.text);
+    cr_expect_not_null(strstr(found.text, line_of("rank %d: op", (int)rank)), "%s", found.text);
     cr_expect_not_null(strstr(found.text, "all_reduce \"gradient reduce\", reduce, layer 1"), "%s", found.text);
 }
 

@@ -3,7 +3,6 @@
 #include "command.h"
 
 #include <criterion/criterion.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,14 +77,4 @@ void expect_error(const char *line, int exit_code, const char *text)
     status result = run(line);
     cr_expect_str_eq(result.text, text, "gswbench %s: %s", line, result.text);
     cr_expect_eq(result.exit_code, exit_code, "gswbench %s: exit code %d", line, result.exit_code);
-}
-
-const char *line_of(const char *format, ...)
-{
-    static char line[2048];
-    va_list     values;
-    va_start(values, format);
-    cr_assert_lt(vsnprintf(line, sizeof(line), format, values), (int)sizeof(line));
-    va_end(values);
-    return line;
 }

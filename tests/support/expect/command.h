@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gswbench/cli.h"
+#include "line.h"
 
 // configs is the folder of the shipped configurations. output and errors have the text of the latest command.
 extern const char        *configs;
@@ -15,6 +16,3 @@ void   expect_output(const char *part);
 void   expect_80_columns(void);    // lines with a path may be longer
 void   expect_success(const char *line);
 void   expect_error(const char *line, int exit_code, const char *text);
-
-// Formats a line into a buffer that the next call overwrites.
-__attribute__((format(printf, 1, 2))) const char *line_of(const char *format, ...);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Creates and removes the folder of a test.
 #include "folder.h"
+#include "line.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -24,9 +25,7 @@ void enter_folder(void)
 
 void remove_folder(void)
 {
-    char command[64];
-    snprintf(command, sizeof(command), "rm -rf %s", folder);
-    cr_expect_eq(system(command), 0);
+    cr_expect_eq(system(line_of("rm -rf %s", folder)), 0);
 }
 
 void write_bytes(const char *path, const void *bytes, size_t count)

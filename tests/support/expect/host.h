@@ -55,6 +55,7 @@ struct op     route_op(struct routing_shape shape);
 void          make_route_outputs(struct buffer *buffers, const struct op *op);    // fills outputs with NaN or -7, which
                                                                                   // no result has
 void expect_values(const struct buffer *buffer, const double *expected, const char *what);
+#define VALUES(...) ((const double[]){__VA_ARGS__})
 // Returns a routing shape with one sequence, all on this rank. Each expert has `taken` slots, and takes at most that
 // many tokens.
 struct routing_shape whole(int64_t rows, int64_t experts, int64_t top_k, int64_t taken);

@@ -4,7 +4,6 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +14,8 @@
 #include "gswbench/safetensors.h"
 #include "drawn_layout.h"
 #include "layouts.h"
+#include "line.h"
+#include "success.h"
 
 struct training training_of(const char *model, const char *layout, int64_t sequences, int steps)
 {
@@ -70,12 +71,9 @@ static double distance(struct safetensors_reader *a, struct safetensors_reader *
 
 static void expect_equal_weights(const char *many, const char *one, double tolerance, const char *layout)
 {
-    char                      path[2][128];
     struct safetensors_reader readers[2];
     for (int i = 0; i < 2; i++) {
-        snprintf(path[i], sizeof(path[i]), "%s/model.safetensors", i == 0 ? many : one);
-        status result = safetensors_open(&readers[i], path[i]);
-        cr_assert(!failed(&result), "%s", result.text);
+        REQUIRE(safetensors_open(&readers[i], line_of("%s/model.safetensors", i == 0 ? many : one)));
     }
     cr_expect_eq(readers[0].count, readers[1].count);
     for (int32_t i = 0; i < readers[1].count; i++) {
@@ -116,12 +114,11 @@ static void expect_same_routing(const struct training *many, const struct traini
 void expect_same_training(struct training *many, struct training *one, const struct closeness *closeness,
                           const char *layout)
 {
-    char many_folder[96], one_folder[96], text[512];
     make_folder();
-    snprintf(many_folder, sizeof(many_folder), "%s/many", folder);
-    snprintf(one_folder, sizeof(one_folder), "%s/one", folder);
-    many->weights = many_folder;
-    one->weights  = one_folder;
+    const char *many_folder = line_of("%s/many", folder);
+    const char *one_folder  = line_of("%s/one", folder);
+    many->weights           = many_folder;
+    one->weights            = one_folder;
     training_run(many);
     training_run(one);
 
@@ -130,12 +127,10 @@ void expect_same_training(struct training *many, struct training *one, const str
     expect_equal_weights(many_folder, one_folder, closeness->weights, layout);
     expect_same_routing(many, one, closeness->loss, layout);
     for (int step = 0; step < many->steps; step++) {
-        snprintf(text, sizeof(text), "%s, step %d: loss", layout, step);
-        expect_near(many->loss[step], one->loss[step], closeness->loss, text);
-        snprintf(text, sizeof(text), "%s, step %d: loss of further tokens", layout, step);
-        expect_near(many->prediction_loss[step], one->prediction_loss[step], closeness->loss, text);
-        snprintf(text, sizeof(text), "%s, step %d: norm", layout, step);
-        expect_near(many->norm[step], one->norm[step], closeness->norm, text);
+        expect_near(many->loss[step], one->loss[step], closeness->loss, line_of("%s, step %d: loss", layout, step));
+        expect_near(many->prediction_loss[step], one->prediction_loss[step], closeness->loss,
+                    line_of("%s, step %d: loss of further tokens", layout, step));
+        expect_near(many->norm[step], one->norm[step], closeness->norm, line_of("%s, step %d: norm", layout, step));
     }
     remove_folder();
 }
@@ -158,10 +153,9 @@ void expect_as_one_rank(struct training *many, void (*alone)(struct tiny *tiny),
 
 void expect_losses(struct training *many, const struct training *one, double tolerance, const char *layout)
 {
-    char text[512];
     training_run(many);
     for (int step = 0; step < many->steps; step++) {
-        snprintf(text, sizeof(text), "%s, step %d: loss", layout, step);
+        const char *text = line_of("%s, step %d: loss", layout, step);
         expect_near(many->loss[step], one->loss[step], tolerance, text);
         expect_near(many->prediction_loss[step], one->prediction_loss[step], tolerance, text);
     }

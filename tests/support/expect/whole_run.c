@@ -3,23 +3,19 @@
 #include "whole_run.h"
 
 #include <criterion/criterion.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 status run_here(const char *line)
 {
-    char whole[4096];
-    snprintf(whole, sizeof(whole), "%s --out %s/results", line, folder);
+    const char *whole = line_of("%s --out %s/results", line, folder);
     return run(whole);
 }
 
 json_t *run_json(const char *line, int exit_code)
 {
-    char whole[2048];
-    snprintf(whole, sizeof(whole), "%s --json", line);
-    status result = run_here(whole);
+    status result = run_here(line_of("%s --json", line));
     cr_assert((result.exit_code == exit_code || exit_code == ANY_EXIT_CODE) && result.text[0] == '\0', "%s: %d %s",
               line, result.exit_code, result.text);
 
@@ -27,16 +23,6 @@ json_t *run_json(const char *line, int exit_code)
     json_t      *document = json_loads(output, JSON_REJECT_DUPLICATES, &error);
     cr_assert(document != NULL, "%s at %d of %s", error.text, error.position, output);
     return document;
-}
-
-json_t *run_json_of(int exit_code, const char *format, ...)
-{
-    char    line[1536];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof(line), format, arguments);
-    va_end(arguments);
-    return run_json(line, exit_code);
 }
 
 json_t *reason_of(json_t *document, const char *id)

@@ -14,7 +14,6 @@ status run_here(const char *line);
 enum { ANY_EXIT_CODE = -1 };
 // Expects this exit code and one JSON document as output. The caller releases the document.
 json_t *run_json(const char *line, int exit_code);
-json_t *run_json_of(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 double      step_real(json_t *document, size_t step, const char *key);
 const char *text_of(json_t *document, const char *key);
