@@ -9,141 +9,131 @@
 
 enum { ELEMENTS = 2000000 };
 
-// A plan with one collective of BF16 elements over a group whose ranks have a constant distance.
-struct fixture {
-    int64_t                ranks[256];
-    struct tensor          tensor;
-    struct plan_group      group;
-    struct plan            plan;
-    struct hardware_config hardware;
-    struct software_config software;
-    struct machine         machine;
-    struct op              op;
-};
+// One collective of BF16 elements over a group whose ranks have a constant distance.
+static struct op         collective;
+static int64_t           ranks[256];
+static struct plan_group group = {.ranks = ranks};
 
-static void set_up(struct fixture *fixture, enum op_kind kind, int stream, int64_t size, int64_t distance)
+static void set_up(enum op_kind kind, int stream, int64_t size, int64_t distance)
 {
-    *fixture = (struct fixture){.tensor = {.format = FORMAT_BF16},
-                                .group  = {.size = size, .ranks = fixture->ranks},
-                                .plan = {.tensors = &fixture->tensor, .groups = &fixture->group, .model = {.top_k = 8}},
-                                .hardware = round_machine(),
-                                .machine  = {.hardware = &fixture->hardware, .software = &fixture->software},
-                                .op       = {.kind                = (uint8_t)kind,
-                                             .stream              = (uint8_t)stream,
-                                             .shape.communication = {.elements = ELEMENTS, .peer = 1}}};
-    option_set_defaults(software_options, &fixture->software);
+    init_round();
+    given.plan.groups      = &group;
+    given.plan.model.top_k = 8;
+    group.size             = size;
+    collective             = (struct op){
+                    .kind = (uint8_t)kind, .stream = (uint8_t)stream, .shape.communication = {.elements = ELEMENTS, .peer = 1}};
     for (int64_t i = 0; i < size; i++) {
-        fixture->ranks[i] = i * distance;
+        ranks[i] = i * distance;
     }
 }
 
-static struct cost cost_of(const struct fixture *fixture)
+static struct cost cost(void)
 {
-    return predict_cost_op(&fixture->machine, &fixture->plan, &fixture->op);
+    return cost_of(&collective);
+}
+
+static void expect_duration(double expected)
+{
+    expect_cost(&collective, expected);
 }
 
 Test(cost_communication, computes_the_cost_of_communications_as_the_program_makes_them)
 {
-    struct fixture fixture;
-    const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
-    set_up(&fixture, OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, 8, 1);
+    const double moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
+    set_up(OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, 8, 1);
 
     // The reduction is split into seven parts with one latency each. They stall only FP8 GEMMs.
-    fixture.software.reduction_parts.value     = 7;
-    fixture.software.fp8_reduction_stall.value = 0.5;
-    expect_seconds(cost_of(&fixture).seconds, moved + 7 * latency);
-    cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
-    fixture.plan.precision.low_precision_linears = 0xf;
-    expect_seconds(cost_of(&fixture).stall_seconds, 3.5 * latency);
-    fixture.op.tag.layer = -1;    // the gradient norm, which belongs to no layer
-    expect_seconds(cost_of(&fixture).seconds, moved + latency);
+    given.software.reduction_parts.value     = 7;
+    given.software.fp8_reduction_stall.value = 0.5;
+    expect_duration(moved + 7 * latency);
+    cr_expect_eq(cost().stall_seconds, 0.0);
+    given.plan.precision.low_precision_linears = 0xf;
+    expect_seconds(cost().stall_seconds, 3.5 * latency);
+    collective.tag.layer = -1;    // the gradient norm, which belongs to no layer
+    expect_duration(moved + latency);
 
     // Frameworks copy gathered and reduced data between buffers, which reads and writes memory. tp has its own number
     // of copies, and ring steps have none.
-    fixture.software.fsdp_copies.value = 1.5;
-    cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);    // replicas: no copies
-    fixture.group.axes = 1u << AXIS_FSDP;
-    expect_seconds(cost_of(&fixture).stall_seconds, 1.5 * 2 * 2.0 * ELEMENTS / 1e12);
-    fixture.op.stream = STREAM_TENSOR;
-    cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
-    fixture.software.tensor_copies.value = 1.0;
-    expect_seconds(cost_of(&fixture).stall_seconds, 2 * 2.0 * ELEMENTS / 1e12);
-    fixture.op.kind = OP_ROTATE;
-    cr_expect_eq(cost_of(&fixture).stall_seconds, 0.0);
+    given.software.fsdp_copies.value = 1.5;
+    cr_expect_eq(cost().stall_seconds, 0.0);    // replicas: no copies
+    group.axes = 1u << AXIS_FSDP;
+    expect_seconds(cost().stall_seconds, 1.5 * 2 * 2.0 * ELEMENTS / 1e12);
+    collective.stream = STREAM_TENSOR;
+    cr_expect_eq(cost().stall_seconds, 0.0);
+    given.software.tensor_copies.value = 1.0;
+    expect_seconds(cost().stall_seconds, 2 * 2.0 * ELEMENTS / 1e12);
+    collective.kind = OP_ROTATE;
+    cr_expect_eq(cost().stall_seconds, 0.0);
 }
 
 // Buckets of 1e7 elements contain this parameter group of 2e6. So it takes a fifth of the time of a bucket and a fifth
 // of its latency.
 Test(cost_communication, reduces_small_groups_in_buckets)
 {
-    struct fixture   fixture;
     const double     moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
     struct plan_unit units[] = {{.elements = 9 * ELEMENTS}, {.elements = 90 * ELEMENTS, .is_frozen = true}};
-    set_up(&fixture, OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, 8, 1);
-    fixture.plan.units      = units;
-    fixture.plan.unit_count = 2;
+    set_up(OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, 8, 1);
+    given.plan.units      = units;
+    given.plan.unit_count = 2;
 
-    fixture.software.bucket_elements = 5 * ELEMENTS;
-    expect_seconds(cost_of(&fixture).seconds, moved + latency / 5);
-    fixture.software.bucket_elements = 50 * ELEMENTS;    // all trained elements fit into one bucket
-    expect_seconds(cost_of(&fixture).seconds, moved + latency / 9);
-    fixture.software.bucket_elements = ELEMENTS;
-    expect_seconds(cost_of(&fixture).seconds, moved + latency);
-    fixture.software.bucket_elements = 5 * ELEMENTS;
-    fixture.op.tag.layer             = -1;    // the gradient norm
-    expect_seconds(cost_of(&fixture).seconds, moved + latency);
+    given.software.bucket_elements = 5 * ELEMENTS;
+    expect_duration(moved + latency / 5);
+    given.software.bucket_elements = 50 * ELEMENTS;    // all trained elements fit into one bucket
+    expect_duration(moved + latency / 9);
+    given.software.bucket_elements = ELEMENTS;
+    expect_duration(moved + latency);
+    given.software.bucket_elements = 5 * ELEMENTS;
+    collective.tag.layer           = -1;    // the gradient norm
+    expect_duration(moved + latency);
 }
 
 // With delayed scaling, scales are known before the Ulysses all-to-all, so it can send FP8.
 Test(cost_communication, exchanges_heads_in_fp8_where_attention_is)
 {
-    struct fixture fixture;
-    set_up(&fixture, OP_ALL_TO_ALL, STREAM_CONTEXT, 8, 1);
-    fixture.plan.precision.low_precision_linears = 0xf;
-    double wide                                  = cost_of(&fixture).seconds;
-    fixture.software.fp8_attention               = true;
-    double half                                  = 2.0 * ELEMENTS / 2 * 7 / 8 / 1e11;
-    fixture.plan.precision.recipe                = RECIPE_CURRENT;
-    expect_seconds(cost_of(&fixture).seconds, wide);
-    fixture.plan.precision.recipe = RECIPE_DELAYED;
-    expect_seconds(cost_of(&fixture).seconds, wide - half);
+    set_up(OP_ALL_TO_ALL, STREAM_CONTEXT, 8, 1);
+    given.plan.precision.low_precision_linears = 0xf;
+    double wide                                = cost().seconds;
+    given.software.fp8_attention               = true;
+    double half                                = 2.0 * ELEMENTS / 2 * 7 / 8 / 1e11;
+    given.plan.precision.recipe                = RECIPE_CURRENT;
+    expect_duration(wide);
+    given.plan.precision.recipe = RECIPE_DELAYED;
+    expect_duration(wide - half);
 }
 
 Test(cost_communication, sends_a_token_once_to_each_node_where_the_program_does)
 {
-    struct fixture fixture;
-    double         bytes = 2.0 * 100 * ELEMENTS, latency = 15e-6 + 14e-6;
-    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 16, 1);
-    fixture.op.shape.communication.elements = 100 * ELEMENTS;
-    expect_seconds(cost_of(&fixture).seconds, bytes / 2 / 1e10 + latency);
-    fixture.software.expert_nodes = true;
+    double bytes = 2.0 * 100 * ELEMENTS, latency = 15e-6 + 14e-6;
+    set_up(OP_ALL_TO_ALL, STREAM_EXPERT, 16, 1);
+    collective.shape.communication.elements = 100 * ELEMENTS;
+    expect_duration(bytes / 2 / 1e10 + latency);
+    given.software.expert_nodes = true;
     // A token chooses 8 experts. Each of the two nodes has at least one of them in 255 of 256 cases. One of the nodes
     // is the rank's own, and gets nothing over the network.
-    expect_seconds(cost_of(&fixture).seconds, bytes / 8 * (255.0 / 256) / 1e10 + latency);
-    fixture.group.size = 8;    // on one node, 8 experts are on 5.25 ranks on average; an eighth is local
-    expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
-    fixture.group.size = 16;
-    fixture.op.stream  = STREAM_CONTEXT;
-    expect_seconds(cost_of(&fixture).seconds, bytes / 2 / 1e10 + latency);
+    expect_duration(bytes / 8 * (255.0 / 256) / 1e10 + latency);
+    group.size = 8;    // on one node, 8 experts are on 5.25 ranks on average; an eighth is local
+    expect_duration(bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
+    group.size        = 16;
+    collective.stream = STREAM_CONTEXT;
+    expect_duration(bytes / 2 / 1e10 + latency);
 }
 
 // Over two nodes, expert-parallel kernels forward tokens at 0.61 of the links of a node. On one node they reach 0.685
 // of them, or less if the rate of their SMs is lower.
 Test(cost_communication, forwards_tokens_at_a_share_of_the_links)
 {
-    struct fixture fixture;
-    double         bytes = 2.0 * 100 * ELEMENTS;
-    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 16, 1);
-    fixture.op.shape.communication.elements  = 100 * ELEMENTS;
-    fixture.software.expert_nodes            = true;
-    fixture.hardware.network_bandwidth.value = 1e12;
-    double reached                           = 16 * (1 - pow(15.0 / 16, 8));
-    expect_seconds(cost_of(&fixture).seconds, 2 * reached / 8 * bytes * 7 / 16 / 0.61e11 + 15e-6 + 14e-6);
-    fixture.group.size                      = 8;
-    fixture.software.expert_bandwidth.value = 4e10;    // includes the eighth that stays on the rank
-    expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 3.5e10 + 15e-6 + 3.4e-6);
-    fixture.software.expert_bandwidth.value = 4e11;
-    expect_seconds(cost_of(&fixture).seconds, bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
+    double bytes = 2.0 * 100 * ELEMENTS;
+    set_up(OP_ALL_TO_ALL, STREAM_EXPERT, 16, 1);
+    collective.shape.communication.elements = 100 * ELEMENTS;
+    given.software.expert_nodes             = true;
+    given.hardware.network_bandwidth.value  = 1e12;
+    double reached                          = 16 * (1 - pow(15.0 / 16, 8));
+    expect_duration(2 * reached / 8 * bytes * 7 / 16 / 0.61e11 + 15e-6 + 14e-6);
+    group.size                            = 8;
+    given.software.expert_bandwidth.value = 4e10;    // includes the eighth that stays on the rank
+    expect_duration(bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 3.5e10 + 15e-6 + 3.4e-6);
+    given.software.expert_bandwidth.value = 4e11;
+    expect_duration(bytes * (1 - pow(7.0 / 8, 8)) * 7 / 8 / 0.685e11 + 15e-6 + 3.4e-6);
 }
 
 // 8 experts are on 6.45 of 16 ranks on average, however many ranks a node has.
@@ -151,13 +141,12 @@ Test(cost_communication, reorders_the_tokens_that_a_rank_receives)
 {
     double reached = 16 * (1 - pow(15.0 / 16, 8)), bytes = 2.0 * 100 * ELEMENTS;
     for (int64_t distance = 1; distance <= 8; distance *= 8) {
-        struct fixture fixture;
-        set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 16, distance);
-        fixture.op.shape.communication.elements = 100 * ELEMENTS;
-        fixture.software.expert_nodes           = true;
-        double sent                             = cost_of(&fixture).seconds;
-        fixture.software.expert_exchange.value  = 1e-9;
-        expect_seconds(cost_of(&fixture).seconds, sent + reached / 8 * bytes * 1e-9);
+        set_up(OP_ALL_TO_ALL, STREAM_EXPERT, 16, distance);
+        collective.shape.communication.elements = 100 * ELEMENTS;
+        given.software.expert_nodes             = true;
+        double sent                             = cost().seconds;
+        given.software.expert_exchange.value    = 1e-9;
+        expect_duration(sent + reached / 8 * bytes * 1e-9);
     }
 }
 
@@ -166,16 +155,15 @@ Test(cost_communication, reorders_the_tokens_that_a_rank_receives)
 // this link bandwidth (H800: 200 GB/s) and 50 GB/s of network per device.
 static double deepep_bandwidth(int64_t nodes, double node_bandwidth, double byte_seconds)
 {
-    struct fixture fixture;
-    const int64_t  elements = 4096 * 7168;
-    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8 * nodes, 1);
-    fixture.op.shape.communication.elements  = 8 * elements;
-    fixture.software.expert_nodes            = true;
-    fixture.software.expert_exchange.value   = byte_seconds;
-    fixture.hardware.node_bandwidth.value    = node_bandwidth;
-    fixture.hardware.network_bandwidth.value = 0.85 * 50e9;
+    const int64_t elements = 4096 * 7168;
+    set_up(OP_ALL_TO_ALL, STREAM_EXPERT, 8 * nodes, 1);
+    collective.shape.communication.elements = 8 * elements;
+    given.software.expert_nodes             = true;
+    given.software.expert_exchange.value    = byte_seconds;
+    given.hardware.node_bandwidth.value     = node_bandwidth;
+    given.hardware.network_bandwidth.value  = 0.85 * 50e9;
     double counted = nodes == 1 ? 8.0 : (double)nodes, places = counted * (1.0 - pow(1.0 - 1.0 / counted, 8.0));
-    return places * 2.0 * (double)elements / cost_of(&fixture).seconds;
+    return places * 2.0 * (double)elements / cost().seconds;
 }
 
 Test(cost_communication, takes_as_long_as_published_for_tokens_that_go_once_to_each_node)
@@ -202,136 +190,127 @@ Test(cost_communication, takes_as_long_as_published_for_tokens_that_go_once_to_e
 // all2all).
 Test(cost_communication, exchanges_all_with_all_at_a_rate_of_its_own)
 {
-    struct fixture fixture;
-    const double   moved = 2.0 * ELEMENTS * 7 / 8, latency = 15e-6 + 3.4e-6;
-    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
-    fixture.hardware.exchange_efficiency.value = 0.64;
-    expect_seconds(cost_of(&fixture).seconds, moved / 64e9 + latency);
-    fixture.hardware.node_efficiency.value = 0.5;    // limits all collectives, and now also this all-to-all
-    expect_seconds(cost_of(&fixture).seconds, moved / 50e9 + latency);
-    fixture.hardware.node_efficiency.value = 1.0;
-    fixture.op.kind                        = OP_ALL_GATHER;
-    expect_seconds(cost_of(&fixture).seconds, moved / 1e11 + 15e-6 + 7 * 3.4e-6);
+    const double moved = 2.0 * ELEMENTS * 7 / 8, latency = 15e-6 + 3.4e-6;
+    set_up(OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
+    given.hardware.exchange_efficiency.value = 0.64;
+    expect_duration(moved / 64e9 + latency);
+    given.hardware.node_efficiency.value = 0.5;    // limits all collectives, and now also this all-to-all
+    expect_duration(moved / 50e9 + latency);
+    given.hardware.node_efficiency.value = 1.0;
+    collective.kind                      = OP_ALL_GATHER;
+    expect_duration(moved / 1e11 + 15e-6 + 7 * 3.4e-6);
 }
 
 Test(cost_communication, tells_how_many_tokens_there_are_by_an_exchange_of_its_own)
 {
-    struct fixture fixture;
-    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
-    fixture.tensor.format          = FORMAT_I32;
-    fixture.plan.model.experts     = 32;
-    fixture.software.expert_serial = fixture.software.expert_nodes = true;
-    cr_expect_not(cost_of(&fixture).is_alone);
-    expect_seconds(cost_of(&fixture).seconds, 4.0 * ELEMENTS * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
+    set_up(OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
+    given.tensors[0].format      = FORMAT_I32;
+    given.plan.model.experts     = 32;
+    given.software.expert_serial = given.software.expert_nodes = true;
+    cr_expect_not(cost().is_alone);
+    expect_duration(4.0 * ELEMENTS * 7 / 8 / 1e11 + 15e-6 + 3.4e-6);
 }
 
 Test(cost_communication, computes_the_cost_of_a_part_of_an_exchange_that_compute_waits_for)
 {
-    struct fixture fixture;
-    const double   moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 3.4e-6;
-    set_up(&fixture, OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
-    fixture.plan.model.experts = 32;
-    cr_expect_not(cost_of(&fixture).is_alone);
-    expect_seconds(cost_of(&fixture).seconds, moved + latency);
-    fixture.software.expert_serial = true;    // 4 local experts make four parts, each with a quarter of the latency
-    cr_expect(cost_of(&fixture).is_alone);
-    expect_seconds(cost_of(&fixture).seconds, moved + latency / 4);
-    fixture.op.stream = STREAM_CONTEXT;
-    cr_expect_not(cost_of(&fixture).is_alone);
+    const double moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 3.4e-6;
+    set_up(OP_ALL_TO_ALL, STREAM_EXPERT, 8, 1);
+    given.plan.model.experts = 32;
+    cr_expect_not(cost().is_alone);
+    expect_duration(moved + latency);
+    given.software.expert_serial = true;    // 4 local experts make four parts, each with a quarter of the latency
+    cr_expect(cost().is_alone);
+    expect_duration(moved + latency / 4);
+    collective.stream = STREAM_CONTEXT;
+    cr_expect_not(cost().is_alone);
 }
 
 Test(cost_communication, lets_compute_wait_for_the_reduction_of_summed_input_gradients)
 {
-    struct fixture fixture;
-    set_up(&fixture, OP_REDUCE_SCATTER, STREAM_TENSOR, 8, 1);
-    fixture.op.tag.phase = PHASE_BACKWARD;
-    cr_expect_not(cost_of(&fixture).is_alone);
-    fixture.software.separate_linears = true;
-    cr_expect(cost_of(&fixture).is_alone);
-    fixture.op.tag.phase = PHASE_FORWARD;
-    cr_expect_not(cost_of(&fixture).is_alone);
-    fixture.op.tag.phase = PHASE_BACKWARD;
-    fixture.op.stream    = STREAM_GRADIENT_REDUCE;
-    cr_expect_not(cost_of(&fixture).is_alone);
+    set_up(OP_REDUCE_SCATTER, STREAM_TENSOR, 8, 1);
+    collective.tag.phase = PHASE_BACKWARD;
+    cr_expect_not(cost().is_alone);
+    given.software.separate_linears = true;
+    cr_expect(cost().is_alone);
+    collective.tag.phase = PHASE_FORWARD;
+    cr_expect_not(cost().is_alone);
+    collective.tag.phase = PHASE_BACKWARD;
+    collective.stream    = STREAM_GRADIENT_REDUCE;
+    cr_expect_not(cost().is_alone);
 }
 
 Test(cost_communication, gathers_in_fp8_what_the_program_casts_before)
 {
-    int64_t           ranks[]   = {0, 1, 2, 3};
-    struct tensor     tensors[] = {{.format = FORMAT_BF16, .first_op = -1}, {.format = FORMAT_BF16, .last_op = 1}};
-    struct plan_group group     = {.size = 4, .ranks = ranks};
-    struct op         ops[]     = {{.kind                = OP_ROTATE,
-                                    .stream              = STREAM_TENSOR,
-                                    .operand             = {0, 1},
-                                    .operand_count       = 2,
-                                    .shape.communication = {.elements = ELEMENTS, .peer = 1}},
-                                   {.kind = OP_QUANTIZE, .operand = {1}}};
-    struct plan       plan      = {.tensors = tensors, .groups = &group, .ops = ops, .model.experts = 8};
-    struct round     *round     = round_new();
-    const double      whole = 2.0 * ELEMENTS / 1e11, latency = 3.4e-6;
-    plan.precision.low_precision_linears = 0xf;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole + latency);
-    round->software.fp8_gathers = true;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole / 2 + latency);
-    plan.precision.recipe                           = RECIPE_NVFP4;    // 9 bytes per 16 elements
-    plan.precision.low_precision_format[ROLE_INPUT] = FORMAT_E2M1;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole * 4.5 / 16 + latency);
-    plan.precision.recipe = RECIPE_CURRENT;
-    ops[1].kind           = OP_GEMM;    // the GEMM reads BF16
-    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole + latency);
-    ops[1].kind                          = OP_QUANTIZE;
-    plan.precision.low_precision_linears = 0;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole + latency);
-    plan.precision.low_precision_linears = 0xf;
-    ops[0].kind                          = OP_ALL_GATHER;
-    double cast                          = predict_cost_op(&round->machine, &plan, &ops[0]).seconds;
-    expect_seconds(cast, whole / 2 * 3 / 4 + 15e-6 + 3 * 3.4e-6);
+    struct tensor tensors[] = {{.format = FORMAT_BF16, .first_op = -1}, {.format = FORMAT_BF16, .last_op = 1}};
+    struct op     ops[]     = {{.kind                = OP_ROTATE,
+                                .stream              = STREAM_TENSOR,
+                                .operand             = {0, 1},
+                                .operand_count       = 2,
+                                .shape.communication = {.elements = ELEMENTS, .peer = 1}},
+                               {.kind = OP_QUANTIZE, .operand = {1}}};
+    const double  whole = 2.0 * ELEMENTS / 1e11, latency = 3.4e-6;
+    set_up(OP_ROTATE, STREAM_TENSOR, 4, 1);
+    given.plan.tensors                         = tensors;
+    given.plan.ops                             = ops;
+    given.plan.model.experts                   = 8;
+    given.plan.precision.low_precision_linears = 0xf;
+    expect_cost(&ops[0], whole + latency);
+    given.software.fp8_gathers = true;
+    expect_cost(&ops[0], whole / 2 + latency);
+    given.plan.precision.recipe                           = RECIPE_NVFP4;    // 9 bytes per 16 elements
+    given.plan.precision.low_precision_format[ROLE_INPUT] = FORMAT_E2M1;
+    expect_cost(&ops[0], whole * 4.5 / 16 + latency);
+    given.plan.precision.recipe = RECIPE_CURRENT;
+    ops[1].kind                 = OP_GEMM;    // the GEMM reads BF16
+    expect_cost(&ops[0], whole + latency);
+    ops[1].kind                                = OP_QUANTIZE;
+    given.plan.precision.low_precision_linears = 0;
+    expect_cost(&ops[0], whole + latency);
+    given.plan.precision.low_precision_linears = 0xf;
+    ops[0].kind                                = OP_ALL_GATHER;
+    expect_cost(&ops[0], whole / 2 * 3 / 4 + 15e-6 + 3 * 3.4e-6);
     tensors[0].first_op = 0;    // a part of the rows received by experts
-    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
+    expect_cost(&ops[0], whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
     tensors[0].first_op = 1;    // received by an all-to-all
     ops[1].kind         = OP_ALL_TO_ALL;
-    expect_seconds(predict_cost_op(&round->machine, &plan, &ops[0]).seconds, whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
+    expect_cost(&ops[0], whole * 3 / 4 + 15e-6 + 3 * 3.4e-6);
 }
 
 Test(cost_communication, carries_no_more_than_the_multiprocessors_of_a_communication_do)
 {
-    struct fixture fixture;
-    const double   latency = 15e-6 + 7 * 3.4e-6, bytes = 2.0 * ELEMENTS * 7 / 8;
-    set_up(&fixture, OP_ALL_GATHER, STREAM_WEIGHT_GATHER, 8, 1);
-    fixture.tensor.elements             = ELEMENTS;
-    fixture.op.operand_count            = 2;
-    fixture.op.shape.communication.peer = 0;
-    struct cost cost                    = cost_of(&fixture);
-    cr_expect_eq(cost.processors, 16);
-    expect_seconds(cost.seconds, bytes / 1e11 + latency);
-    fixture.hardware.channel_bandwidth.value = 5e9;    // 8e10 with 16 SMs
-    expect_seconds(cost_of(&fixture).seconds, bytes / 8e10 + latency);
-    fixture.machine.sm_margin = 4;
-    cost                      = cost_of(&fixture);
-    cr_expect_eq(cost.processors, 4);
-    expect_seconds(cost.seconds, bytes / 2e10 + latency);
-    fixture.hardware.channel_bandwidth.value = 0.0;    // unknown
-    expect_seconds(cost_of(&fixture).seconds, bytes / 1e11 + latency);
-    fixture.machine.zero_cta                 = true;    // copy engines have no limit by SMs
-    fixture.hardware.channel_bandwidth.value = 5e9;
-    cr_expect_eq(cost_of(&fixture).processors, 0);
-    expect_seconds(cost_of(&fixture).seconds, bytes / 1e11 + latency);
-    fixture.op.kind                     = OP_ROTATE;
-    fixture.op.shape.communication.peer = 1;
-    cr_expect_eq(cost_of(&fixture).processors, 0);
-    fixture.op.kind = OP_REDUCE_SCATTER;    // reductions need SMs
-    cr_expect_eq(cost_of(&fixture).processors, 4);
-    fixture.machine.zero_cta = false;
-    fixture.op.kind          = OP_ALL_GATHER;
-    fixture.hardware.cores   = 2;
-    cr_expect_eq(cost_of(&fixture).processors, 0);
+    const double latency = 15e-6 + 7 * 3.4e-6, bytes = 2.0 * ELEMENTS * 7 / 8;
+    set_up(OP_ALL_GATHER, STREAM_WEIGHT_GATHER, 8, 1);
+    given.tensors[0].elements           = ELEMENTS;
+    collective.operand_count            = 2;
+    collective.shape.communication.peer = 0;
+    cr_expect_eq(cost().processors, 16);
+    expect_duration(bytes / 1e11 + latency);
+    given.hardware.channel_bandwidth.value = 5e9;    // 8e10 with 16 SMs
+    expect_duration(bytes / 8e10 + latency);
+    given.machine.sm_margin = 4;
+    cr_expect_eq(cost().processors, 4);
+    expect_duration(bytes / 2e10 + latency);
+    given.hardware.channel_bandwidth.value = 0.0;    // unknown
+    expect_duration(bytes / 1e11 + latency);
+    given.machine.zero_cta                 = true;    // copy engines have no limit by SMs
+    given.hardware.channel_bandwidth.value = 5e9;
+    cr_expect_eq(cost().processors, 0);
+    expect_duration(bytes / 1e11 + latency);
+    collective.kind                     = OP_ROTATE;
+    collective.shape.communication.peer = 1;
+    cr_expect_eq(cost().processors, 0);
+    collective.kind = OP_REDUCE_SCATTER;    // reductions need SMs
+    cr_expect_eq(cost().processors, 4);
+    given.machine.zero_cta = false;
+    collective.kind        = OP_ALL_GATHER;
+    given.hardware.cores   = 2;
+    cr_expect_eq(cost().processors, 0);
 }
 
 static struct cost cost_communication(enum op_kind kind, int64_t size, int64_t distance)
 {
-    struct fixture fixture;
-    set_up(&fixture, kind, STREAM_COMPUTE, size, distance);
-    return cost_of(&fixture);
+    set_up(kind, STREAM_COMPUTE, size, distance);
+    return cost();
 }
 
 Test(cost_communication, computes_the_cost_of_a_collective_by_how_its_group_lies_on_the_nodes)
@@ -352,12 +331,11 @@ Test(cost_communication, computes_the_cost_of_a_collective_by_how_its_group_lies
 
 static struct cost cost_in_domain(int64_t size, int64_t distance, int64_t world)
 {
-    struct fixture fixture;
-    set_up(&fixture, OP_ALL_GATHER, STREAM_COMPUTE, size, distance);
-    fixture.plan.mesh.world        = world;
-    fixture.hardware.gpus_per_node = 4;
-    fixture.hardware.link_domain   = 72;
-    return cost_of(&fixture);
+    set_up(OP_ALL_GATHER, STREAM_COMPUTE, size, distance);
+    given.plan.mesh.world        = world;
+    given.hardware.gpus_per_node = 4;
+    given.hardware.link_domain   = 72;
+    return cost();
 }
 
 Test(cost_communication, takes_a_domain_of_links_for_a_node)
@@ -395,41 +373,32 @@ Test(cost_communication, computes_the_cost_of_what_two_ranks_send_each_other_as_
 enum { HEADS = 8, KEY_HEADS = 2, SEQUENCE = 1024, WIDTH = 128 };
 
 // Four cp ranks on the machine of round numbers.
-static struct round *four_ranks(void)
+static void set_four_ranks(void)
 {
-    static int64_t           ranks[] = {0, 1, 2, 3};
-    static struct plan_group group   = {.size = 4, .ranks = ranks};
-    struct round            *round   = round_new();
-    round->plan.model.heads          = HEADS;
-    round->plan.model.kv_heads       = KEY_HEADS;
-    round->plan.groups               = &group;
-    round->plan.context              = CONTEXT_GATHER;
-    round->plan.mesh.size[AXIS_CP]   = 4;
-    return round;
+    set_up(OP_ALL_GATHER, STREAM_CONTEXT, 4, 1);
+    given.plan.model.heads        = HEADS;
+    given.plan.model.kv_heads     = KEY_HEADS;
+    given.plan.context            = CONTEXT_GATHER;
+    given.plan.mesh.size[AXIS_CP] = 4;
 }
+
+TestSuite(cost_context, .init = set_four_ranks);
 
 Test(cost_context, merges_the_parts_of_attention_in_single_precision)
 {
-    struct op     op              = {.kind            = OP_ATTENTION_FORWARD,
-                                     .shape.attention = {.batch    = 1,
-                                                         .sequence = SEQUENCE,
-                                                         .heads    = HEADS,
-                                                         .kv_heads = KEY_HEADS,
-                                                         .head_dim = WIDTH,
-                                                         .causal   = true}};
-    struct round *round           = four_ranks();
-    double        forward         = round_seconds(round, &op);
-    op.kind                       = OP_ATTENTION_BACKWARD;
-    double backward               = round_seconds(round, &op);
-    round->software.context_parts = true;
-    expect_cost(round, &op, backward + 4 * 60.0 * SEQUENCE * HEADS * WIDTH / 1e12);
+    struct op op                 = ATTENTION(1, SEQUENCE, HEADS, KEY_HEADS, WIDTH, .causal = true);
+    double    forward            = seconds_of(&op);
+    op.kind                      = OP_ATTENTION_BACKWARD;
+    double backward              = seconds_of(&op);
+    given.software.context_parts = true;
+    expect_cost(&op, backward + 4 * 60.0 * SEQUENCE * HEADS * WIDTH / 1e12);
     op.kind = OP_ATTENTION_FORWARD;
-    expect_cost(round, &op, forward + 3 * 46.0 * SEQUENCE * HEADS * WIDTH / 1e12);
-    round->plan.context = CONTEXT_RING;
-    expect_cost(round, &op, forward);
-    round->plan.context            = CONTEXT_GATHER;
-    round->plan.mesh.size[AXIS_CP] = 1;
-    expect_cost(round, &op, forward);
+    expect_cost(&op, forward + 3 * 46.0 * SEQUENCE * HEADS * WIDTH / 1e12);
+    given.plan.context = CONTEXT_RING;
+    expect_cost(&op, forward);
+    given.plan.context            = CONTEXT_GATHER;
+    given.plan.mesh.size[AXIS_CP] = 1;
+    expect_cost(&op, forward);
 }
 
 // The all-gather moves 3 of 4 parts, four times as large since keys are repeated for each query head. Gradients in fp32
@@ -437,14 +406,13 @@ Test(cost_context, merges_the_parts_of_attention_in_single_precision)
 Test(cost_context, moves_keys_for_each_head_of_queries_and_gradients_round_all_ranks)
 {
     enum { GATHERED = 40000000 };
-    struct op     op = {.kind = OP_ALL_GATHER, .stream = STREAM_CONTEXT, .shape.communication = {.elements = GATHERED}};
-    const double  latency = 15e-6 + 3 * 3.4e-6, share = 2.0 * GATHERED / 4 / 1e11;
-    struct round *round = four_ranks();
-    expect_cost(round, &op, 3 * share + latency);
-    round->software.context_parts = true;
-    expect_cost(round, &op, 4 * 3 * share + latency);
+    struct op    op = {.kind = OP_ALL_GATHER, .stream = STREAM_CONTEXT, .shape.communication = {.elements = GATHERED}};
+    const double latency = 15e-6 + 3 * 3.4e-6, share = 2.0 * GATHERED / 4 / 1e11;
+    expect_cost(&op, 3 * share + latency);
+    given.software.context_parts = true;
+    expect_cost(&op, 4 * 3 * share + latency);
     op.kind = OP_REDUCE_SCATTER;
-    expect_cost(round, &op, 4 * 2 * 4 * share + latency);
+    expect_cost(&op, 4 * 2 * 4 * share + latency);
     op.stream = STREAM_TENSOR;
-    expect_cost(round, &op, 3 * share + latency);
+    expect_cost(&op, 3 * share + latency);
 }

@@ -3,10 +3,10 @@
 // 16, 4 query and 2 KV heads of 4, ffn 24, and two layers in BF16. The vocabulary is so large that memory has its
 // maximum in the loss.
 #include <criterion/criterion.h>
-#include <stdio.h>
 
 #include "gswbench/predict.h"
 #include "layouts.h"
+#include "line.h"
 #include "success.h"
 
 enum { TOKENS = 16, HIDDEN = 16, KV = 8, FFN = 24, VOCAB = 4096, LAYERS = 2 };
@@ -35,9 +35,7 @@ TestSuite(footprint, .init = init);
 // Returns the memory of a rank of a job by category. The job is a row of layouts.h.
 static const int64_t *find_rank(const char *row, int64_t rank)
 {
-    char whole[256];
-    snprintf(whole, sizeof(whole), "vocab %d; compute bf16%s%s", VOCAB, row[0] != '\0' ? "; " : "", row);
-    plan = tiny_plan_of(whole, rank);
+    plan = tiny_plan_of(line_of("vocab %d; compute bf16%s%s", VOCAB, row[0] != '\0' ? "; " : "", row), rank);
     footprint_find(&footprint, plan, &software, &(struct hardware_config){.cores = 0}, 8);
     return footprint.bytes;
 }
@@ -233,8 +231,7 @@ Test(footprint, of_a_job_is_that_of_its_largest_stage)
     const char *row =
         "layers 16; pp 4; accumulation 4; compute bf16; pattern *-*-*-*-*E*E*-*-; experts 8; top_k 2; expert_ffn 512";
     struct hardware_config hardware = {.gpus_per_node = 8};
-    struct tiny            tiny     = tiny_of(row);
-    struct plan_request    request  = tiny_request(&tiny, 4, 0);
+    struct plan_request    request  = layout_request(row);
     struct footprint       third;
     footprint_find(&third, tiny_plan_of(row, 2), &software, &hardware, 8);
     REQUIRE(predict_footprint(&footprint, &request, &(struct machine){.hardware = &hardware, .software = &software}));

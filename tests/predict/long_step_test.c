@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Tests steps with more ops than a plan may have. They are predicted from shorter steps, and no command runs them.
-#include <stdio.h>
 #include <string.h>
 
 #include "command.h"
@@ -24,9 +23,7 @@ Test(long_step, extends_two_short_steps_to_the_whole_one)
         struct job                 job;
         struct prediction          whole, extended;
         struct predict_explanation explanation = {.ideal_seconds = 1e-6};
-        char                       settings[512];
-        snprintf(settings, sizeof(settings), "hardware.profile=h100-sxm train.micro_batch=1 %s", jobs[i]);
-        layout_job(&job, "tiny-llama", 8, settings);
+        layout_job(&job, "tiny-llama", 8, line_of("hardware.profile=h100-sxm train.micro_batch=1 %s", jobs[i]));
         struct machine machine = predict_machine(&job.config, NULL);
         cr_assert_gt(job.request.train.accumulation, plan_enough_microbatches(&job.request));
         cr_assert(!plan_is_long(&job.request));

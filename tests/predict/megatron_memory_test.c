@@ -9,6 +9,7 @@
 
 #include "gswbench/job.h"
 #include "gswbench/predict.h"
+#include "line.h"
 
 static const char defaults[] =
     "[model]\nlayers = 12\nhidden = 512\nheads = 8\nkv_heads = 8\nhead_dim = 64\nffn = 2048\nactivation = gelu\n"
@@ -79,12 +80,10 @@ static void add_case(char *line, struct sum *plain, struct sum *all)
 
 Test(megatron_memory, agrees_with_measured_peaks)
 {
-    char       path[1024], line[LINE], folder[1024];
+    char       line[LINE];
     struct sum plain = {.cases = 0}, all = {.cases = 0};
-    snprintf(folder, sizeof(folder), "%s/configs", GSWBENCH_SOURCE_DIR);
-    setenv("GSWBENCH_CONFIGS", folder, 1);
-    snprintf(path, sizeof(path), "%s/tests/predict/megatron_memory.csv", GSWBENCH_SOURCE_DIR);
-    FILE *file = fopen(path, "r");
+    setenv("GSWBENCH_CONFIGS", line_of("%s/configs", GSWBENCH_SOURCE_DIR), 1);
+    FILE *file = fopen(line_of("%s/tests/predict/megatron_memory.csv", GSWBENCH_SOURCE_DIR), "r");
     cr_assert_not_null(file);
     while (fgets(line, sizeof(line), file) != NULL) {
         if (line[0] != '#' && strncmp(line, "case,", strlen("case,")) != 0) {

@@ -14,11 +14,9 @@ Test(predict_machine, is_what_a_prediction_is_set_against)
         double      from, to;
     } cases[] = {{"h100-sxm", 57.0, 62.0}, {"h200", 56.0, 62.0}, {"b200", 41.0, 54.0}, {"a100-80gb", 64.0, 72.0}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char   command[256];
         double percent;
-        snprintf(command, sizeof(command),
-                 "predict --no-range --config llama3.1-8b --ranks 8 --set hardware.profile=%s", cases[i].machine);
-        expect_success(command);
+        expect_success(
+            line_of("predict --no-range --config llama3.1-8b --ranks 8 --set hardware.profile=%s", cases[i].machine));
         const char *figure = strstr(output, ", MFU ");
         cr_assert_not_null(figure);
         cr_assert_eq(sscanf(figure, ", MFU %lf %%", &percent), 1);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Simulates every published pipeline, and compares its time with a closed form.
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/config.h"
+#include "gswbench/job.h"
+#include "line.h"
 #include "simulated.h"
 
 // A pipeline in which a layer takes 1 second forward and 2 seconds backward.
@@ -33,10 +33,9 @@ static struct cost cost_evenly(const void *state, const struct plan *plan, const
 
 static double simulate_pipeline(const struct pipeline *pipeline)
 {
-    char row[256];
-    snprintf(row, sizeof(row), "layers %d; pp %d; vp %d; layers_per_chunk_embedding %s; accumulation %d",
-             (int)pipeline->layers, (int)pipeline->stages, (int)pipeline->chunks,
-             pipeline->counts_embedding != 0 ? "yes" : "no", (int)pipeline->microbatches);
+    const char *row = line_of("layers %d; pp %d; vp %d; layers_per_chunk_embedding %s; accumulation %d",
+                              (int)pipeline->layers, (int)pipeline->stages, (int)pipeline->chunks,
+                              pipeline->counts_embedding != 0 ? "yes" : "no", (int)pipeline->microbatches);
     return simulate_row(row, cost_evenly, pipeline);
 }
 
@@ -79,32 +78,28 @@ static void expect_closed_forms(struct pipeline pipeline)
 static int expect_pipelines(const char *name, const char *precision)
 {
     struct config_row     rows[CONFIG_ROWS_MAX];
-    struct text_buffer    errors = {0};
-    struct config         config;
-    char                  compute[64];
-    const char *const     overrides[] = {compute};
-    struct config_request request     = {.name = name, .overrides = overrides};
+    struct text_buffer    errors  = {0};
+    struct config_request request = {.name = name};
     int                   count, pipelines = 0;
     int64_t               layers = 0;
-    snprintf(compute, sizeof(compute), "precision.compute=%s", precision);
-    cr_assert(!failed(&(status[]){config_rows(&request, rows, &count, &errors)}[0]), "%s", errors.text);
+    REQUIRE(config_rows(&request, rows, &count, &errors));
     for (int i = 0; i < count; i++) {
-        request.ranks          = rows[i].ranks;
-        request.override_count = 1;
-        cr_assert(!failed(&(status[]){config_read(&config, &request, &errors)}[0]), "%s", errors.text);
-        if (strcmp(rows[i].precision, precision) != 0 || config.parallel.pp == 1 || config.model.layers == layers) {
+        struct job                    job;
+        const struct parallel_config *parallel = &job.config.parallel;
+        if (strcmp(rows[i].precision, precision) != 0) {
             continue;
         }
-        config.train = resolved(&(struct plan_sections){&config.model, &config.parallel, &config.train,
-                                                        &config.precision, rows[i].ranks})
-                           .train;
-        layers = config.model.layers;
+        layout_job(&job, name, rows[i].ranks, line_of("precision.compute=%s", precision));
+        if (parallel->pp == 1 || job.config.model.layers == layers) {
+            continue;
+        }
+        layers = job.config.model.layers;
         pipelines++;
-        expect_closed_forms((struct pipeline){.stages           = config.parallel.pp,
-                                              .chunks           = config.parallel.vp,
-                                              .microbatches     = config.train.accumulation,
+        expect_closed_forms((struct pipeline){.stages           = parallel->pp,
+                                              .chunks           = parallel->vp,
+                                              .microbatches     = job.request.train.accumulation,
                                               .layers           = layers,
-                                              .counts_embedding = config.parallel.layers_per_chunk_embedding});
+                                              .counts_embedding = parallel->layers_per_chunk_embedding});
     }
     return pipelines;
 }

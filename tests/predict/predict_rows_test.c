@@ -2,7 +2,6 @@
 // Tests that no prediction exceeds the peak of the machine. Predicts the first row of each configuration on all shipped
 // machine profiles, and other rows on two of them.
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,33 +10,21 @@
 #include "gswbench/job.h"
 #include "gswbench/peak.h"
 #include "gswbench/plan_build.h"
+#include "line.h"
 #include "simulated.h"
 
 static const char *const profiles[] = {"a100-80gb", "b200",  "h100-sxm",      "h200",  "a100-40gb",
                                        "b300",      "gb200", "h100-sxm-96gb", "gb300", "h100-sxm-efa"};
 enum { PROFILES = sizeof(profiles) / sizeof(profiles[0]), PROFILES_OF_EACH = 2 };
 
-struct row {
-    struct config       config;
-    struct plan_request request;
-};
-
-static void open_row(struct row *row, const char *name, const struct config_row *chosen, const char *profile)
+static void open_row(struct job *job, const char *name, const struct config_row *chosen, const char *profile)
 {
-    char                  precision[64], machine[64];
-    const char *const     overrides[] = {precision, machine};
-    struct text_buffer    errors      = {.text = NULL};
-    struct config_request request = {.name = name, .overrides = overrides, .override_count = 2, .ranks = chosen->ranks};
-    snprintf(precision, sizeof(precision), "precision.compute=%s", chosen->precision);
-    snprintf(machine, sizeof(machine), "hardware.profile=%s", profile);
-    status read = config_read(&row->config, &request, &errors);
-    cr_assert_not(failed(&read), "%s", errors.text);
-    read = job_check(&row->request, &row->config);
-    cr_assert_not(failed(&read), "%s", read.text);
+    layout_job(job, name, chosen->ranks,
+               line_of("precision.compute=%s hardware.profile=%s", chosen->precision, profile));
 }
 
 // Returns the time that the FLOPs of a rank take at peak, in this FLOP convention.
-static double ideal_seconds(const struct row *row, enum flop_convention convention)
+static double ideal_seconds(const struct job *row, enum flop_convention convention)
 {
     const struct config *config = &row->config;
     double               flops  = layers_flops(&config->model, &config->published, convention, config->train.sequence);
@@ -45,7 +32,7 @@ static double ideal_seconds(const struct row *row, enum flop_convention conventi
            peak_of_hardware(&config->hardware, precision_rate(config->precision.compute)).flops;
 }
 
-static void expect_below_peak(const struct row *row, double seconds)
+static void expect_below_peak(const struct job *row, double seconds)
 {
     for (int i = FLOPS_PUBLISHED; i <= FLOPS_6N; i++) {
         double ideal = ideal_seconds(row, (enum flop_convention)i);
@@ -55,7 +42,7 @@ static void expect_below_peak(const struct row *row, double seconds)
     }
 }
 
-static void expect_parts_from_zero(struct row *row, const struct machine *machine)
+static void expect_parts_from_zero(struct job *row, const struct machine *machine)
 {
     struct predict_explanation explanation = {
         .ideal_seconds = ideal_seconds(row, FLOPS_FULL),
@@ -72,7 +59,7 @@ static void expect_parts_from_zero(struct row *row, const struct machine *machin
 // prediction.
 static int predict_row(const char *name, const struct config_row *chosen, bool is_first)
 {
-    struct row             *rows = calloc(PROFILES, sizeof(*rows));
+    struct job             *rows = calloc(PROFILES, sizeof(*rows));
     struct predict_pipeline pipeline;
     struct prediction       prediction;
     int                     predicted = 0, count = is_first ? PROFILES : PROFILES_OF_EACH;
@@ -113,8 +100,7 @@ Test(predict_rows, are_below_the_peak_of_every_machine)
         struct text_buffer    errors  = {.text = NULL};
         struct config_request request = {.name = *name};
         int                   row_count;
-        status                listed = config_rows(&request, rows, &row_count, &errors);
-        cr_assert_not(failed(&listed), "%s", errors.text);
+        REQUIRE(config_rows(&request, rows, &row_count, &errors));
         for (int row = 0; row < row_count && rows[row].ranks > 0; row++) {
             bool is_chosen = row == 0 || is_drawn(row, 8);
             predicted += is_chosen ? predict_row(*name, &rows[row], row == 0) : 0;

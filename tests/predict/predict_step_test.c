@@ -7,30 +7,32 @@
 enum { REPLICAS = 4, MICROBATCHES = 4 };
 
 // A job of four replicas that trains in FP8 with another framework than gswbench.
-struct subject {
+static struct {
     struct hardware_config hardware;
     struct software_config software;
+    struct machine         machine;
     struct tiny            tiny;
-};
+} job = {.machine = {.hardware = &job.hardware, .software = &job.software}};
 
-static void init(struct subject *job)
+static void init(void)
 {
-    job->hardware                      = round_machine();
-    job->hardware.peak[RATE_FP8].value = 2e15;
-    option_set_defaults(software_options, &job->software);
-    job->software.step_overhead.value = 0.025;
-    tiny_init(&job->tiny);
-    job->tiny.precision.compute  = COMPUTE_FP8;
-    job->tiny.parallel.dp        = REPLICAS;
-    job->tiny.train.accumulation = MICROBATCHES;
+    job.hardware                      = round_machine();
+    job.hardware.peak[RATE_FP8].value = 2e15;
+    option_set_defaults(software_options, &job.software);
+    job.software.step_overhead.value = 0.025;
+    tiny_init(&job.tiny);
+    job.tiny.precision.compute  = COMPUTE_FP8;
+    job.tiny.parallel.dp        = REPLICAS;
+    job.tiny.train.accumulation = MICROBATCHES;
 }
 
-static struct prediction explain(const struct subject *job, struct predict_explanation *explanation)
+TestSuite(predict_step, .init = init);
+
+static struct prediction explain(struct predict_explanation *explanation)
 {
-    struct plan_request request = tiny_request(&job->tiny, job->tiny.parallel.dp * job->tiny.parallel.pp, 0);
+    struct plan_request request = tiny_request(&job.tiny, job.tiny.parallel.dp * job.tiny.parallel.pp, 0);
     struct prediction   prediction;
-    struct machine      machine = {.hardware = &job->hardware, .software = &job->software};
-    REQUIRE(predict_explain(explanation, &prediction, &request, &machine));
+    REQUIRE(predict_explain(explanation, &prediction, &request, &job.machine));
     return prediction;
 }
 
@@ -39,14 +41,12 @@ static struct prediction explain(const struct subject *job, struct predict_expla
 Test(predict_step, shows_the_stalls_of_fp8_gemms_among_what_replicas_expose)
 {
     struct predict_explanation none = {.ideal_seconds = 0.0}, stalled = {.ideal_seconds = 0.0};
-    struct subject             job;
-    const double               latency = 15e-6 + 2 * 3 * 3.4e-6;
-    init(&job);
+    const double               latency     = 15e-6 + 2 * 3 * 3.4e-6;
     job.software.reduction_parts.value     = 7;
     job.software.fp8_reduction_stall.value = 0.0;
-    double before                          = explain(&job, &none).step_seconds;
+    double before                          = explain(&none).step_seconds;
     job.software.fp8_reduction_stall.value = 0.5;
-    struct prediction after                = explain(&job, &stalled);
+    struct prediction after                = explain(&stalled);
 
     expect_seconds(sum_parts(&none.waterfall), before);
     expect_seconds(sum_parts(&stalled.waterfall), after.step_seconds);
@@ -60,20 +60,18 @@ Test(predict_step, shows_the_stalls_of_fp8_gemms_among_what_replicas_expose)
 Test(predict_step, lets_replicas_that_reduce_each_microbatch_wait_for_the_slowest_every_time)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
-    struct subject             job;
-    init(&job);
     job.software.fp8_synchronization.value = 0.0;
-    struct prediction apart                = explain(&job, &explanation);
+    struct prediction apart                = explain(&explanation);
     double            simulated            = apart.step_seconds - apart.straggler_seconds - 0.025;
     cr_expect_float_eq(apart.straggler_seconds / simulated, 1.049 * 0.012 / 2, 1e-5);
 
     job.software.fp8_synchronization.value = 1e-3;
-    struct prediction rendezvous           = explain(&job, &explanation);
+    struct prediction rendezvous           = explain(&explanation);
     cr_expect_float_eq(rendezvous.straggler_seconds, apart.straggler_seconds + MICROBATCHES * 1e-3, 1e-9);
 
     job.software.fp8_synchronization.value = 0.0;
     job.tiny.parallel.gradient_reduce      = GRADIENT_REDUCE_MICROBATCH;
-    struct prediction summing              = explain(&job, &explanation);
+    struct prediction summing              = explain(&explanation);
     simulated                              = summing.step_seconds - summing.straggler_seconds - 0.025;
     cr_expect_float_eq(summing.straggler_seconds / simulated, 1.049 * 0.012, 1e-5);
 }
@@ -85,8 +83,6 @@ Test(predict_step, is_off_by_an_overhead_and_a_wait_as_much_as_they_are_of_the_w
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
     struct predict_range       range;
-    struct subject             job;
-    init(&job);
     layout_apply(&job.tiny, "compute bf16; accumulation 16");
     job.tiny.train.global_batch = 16 * REPLICAS * job.tiny.train.micro_batch;
     clear_spreads(hardware_options, &job.hardware);
@@ -95,13 +91,12 @@ Test(predict_step, is_off_by_an_overhead_and_a_wait_as_much_as_they_are_of_the_w
     job.hardware.jitter                  = (struct quantity){.value = 0.012, .spread_percent = 100.0};
     job.software.step_overhead           = (struct quantity){.value = 1e-3, .spread_percent = 100.0};
     struct plan_request         request  = tiny_request(&job.tiny, REPLICAS, 0);
-    struct machine              machine  = {.hardware = &job.hardware, .software = &job.software};
-    struct prediction           whole    = explain(&job, &explanation);
+    struct prediction           whole    = explain(&explanation);
     const struct predict_effect wanted[] = {
         {"hardware", "jitter", 100.0 * whole.straggler_seconds / whole.step_seconds},
         {"software", "step_overhead", 100.0 * 1e-3 / whole.step_seconds}};
 
-    REQUIRE(predict_range(&range, &request, &machine));
+    REQUIRE(predict_range(&range, &request, &job.machine));
     cr_assert_eq(range.effect_count, 2);
     for (int i = 0; i < 2; i++) {
         cr_expect_str_eq(range.effects[i].key, wanted[i].key);
@@ -115,8 +110,6 @@ Test(predict_step, is_off_by_an_overhead_and_a_wait_as_much_as_they_are_of_the_w
 Test(predict_step, is_off_by_what_no_value_stands_for)
 {
     struct predict_range range;
-    struct subject       job;
-    init(&job);
     job.tiny.precision.compute = COMPUTE_BF16;
     clear_spreads(hardware_options, &job.hardware);
     job.hardware.prediction_error        = (struct quantity){.value = 3.0};
@@ -125,8 +118,7 @@ Test(predict_step, is_off_by_what_no_value_stands_for)
         job.tiny.model.experts      = experts;
         job.tiny.model.top_k        = experts / 2;
         struct plan_request request = tiny_request(&job.tiny, REPLICAS, 0);
-        struct machine      machine = {.hardware = &job.hardware, .software = &job.software};
-        REQUIRE(predict_range(&range, &request, &machine));
+        REQUIRE(predict_range(&range, &request, &job.machine));
         cr_assert_eq(range.effect_count, 1);
         cr_expect_str_eq(range.effects[0].key, experts > 0 ? "expert_prediction_error" : "prediction_error");
         cr_expect_eq(range.percent, experts > 0 ? 9.0 : 3.0);
@@ -137,19 +129,16 @@ Test(predict_step, is_off_by_what_no_value_stands_for)
 Test(predict_step, shows_an_exchange_that_compute_waits_for_as_exposed)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
-    struct subject             job;
     struct predict_pipeline    pipeline;
     double                     exchanged = 0.0;
-    init(&job);
     layout_apply(&job.tiny, "compute bf16; experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2");
     job.software.expert_serial     = true;
-    struct prediction   prediction = explain(&job, &explanation);
+    struct prediction   prediction = explain(&explanation);
     struct plan_request request    = tiny_request(&job.tiny, 2, 0);
-    struct machine      machine    = {.hardware = &job.hardware, .software = &job.software};
     REQUIRE(predict_pipeline_init(&pipeline, &request));
     const struct plan *plan = &pipeline.stages[0].plan;
     for (int32_t i = 0; i < plan->op_count; i++) {
-        struct cost cost = predict_cost_op(&machine, plan, &plan->ops[i]);
+        struct cost cost = predict_cost_op(&job.machine, plan, &plan->ops[i]);
         exchanged += cost.is_alone ? cost.seconds : 0.0;
     }
     cr_expect_gt(exchanged, 0.0);
@@ -166,13 +155,12 @@ Test(predict_step, shows_what_another_microbatch_does_not_hide_of_exchanges)
     double seconds[2], exposed[2];
     for (int overlaps = 0; overlaps < 2; overlaps++) {
         struct predict_explanation explanation = {.ideal_seconds = 0.0};
-        struct subject             job;
-        init(&job);
+        init();
         job.hardware.node_bandwidth.value /= 100.0;
         layout_apply(&job.tiny, "compute bf16; experts 4; top_k 2; capacity_factor 1.0; dp 2; ep 2");
         job.software.expert_serial          = true;
         job.tiny.train.overlap_microbatches = overlaps;
-        struct prediction prediction        = explain(&job, &explanation);
+        struct prediction prediction        = explain(&explanation);
         seconds[overlaps]                   = prediction.step_seconds;
         exposed[overlaps]                   = explanation.waterfall.seconds[WATERFALL_EXPOSED_EP];
         expect_seconds(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job.software.step_overhead.value);
@@ -185,11 +173,11 @@ Test(predict_step, shows_what_another_microbatch_does_not_hide_of_exchanges)
 
 // Plans of many GEMM shapes, with and without accumulation, must get the same costs with a cache as without. Some
 // shapes use the same slot of the cache.
-static void expect_known_gemms(struct subject *job)
+static void expect_known_gemms(void)
 {
     struct gemm_memo    gemms   = {0};
-    struct machine      machine = {.hardware = &job->hardware, .software = &job->software}, knowing = machine;
-    struct plan_request request = tiny_request(&job->tiny, job->tiny.parallel.dp, 0);
+    struct machine      knowing = job.machine;
+    struct plan_request request = tiny_request(&job.tiny, job.tiny.parallel.dp, 0);
     struct plan         plan;
     int                 costed = 0;
     knowing.gemms              = &gemms;
@@ -198,7 +186,7 @@ static void expect_known_gemms(struct subject *job)
         for (int32_t i = 0; i < plan.op_count; i++) {
             if (plan.ops[i].kind == OP_GEMM) {
                 cr_assert_eq(predict_cost_op(&knowing, &plan, &plan.ops[i]).seconds,
-                             predict_cost_op(&machine, &plan, &plan.ops[i]).seconds, "op %d", i);
+                             predict_cost_op(&job.machine, &plan, &plan.ops[i]).seconds, "op %d", i);
                 costed++;
             }
         }
@@ -209,35 +197,32 @@ static void expect_known_gemms(struct subject *job)
 
 Test(predict_step, a_gemm_that_is_known_costs_what_it_would_anew)
 {
-    struct subject job;
-    init(&job);
     job.hardware.gemm_accumulate.value = 500.0;
-    expect_known_gemms(&job);
+    expect_known_gemms();
     job.tiny.precision.compute = COMPUTE_BF16;
-    expect_known_gemms(&job);
+    expect_known_gemms();
     job.tiny.model.experts = 4;
     job.tiny.model.top_k   = 2;
-    expect_known_gemms(&job);
+    expect_known_gemms();
 }
 
 // Two layers have one expert on each of two ranks. A launch takes one second on the host, and GPU time is negligible.
-static void init_launches(struct subject *job)
+static void init_launches(void)
 {
-    init(job);
-    layout_apply(&job->tiny,
-                 "compute bf16; experts 2; top_k 2; auxiliary_loss 0.05; capacity_factor 1.0; zero 1; dp 2; "
-                 "ep 2; accumulation 1");
-    job->software.expert_launch.value = 1.0;
+    init();
+    layout_apply(&job.tiny, "compute bf16; experts 2; top_k 2; auxiliary_loss 0.05; capacity_factor 1.0; zero 1; dp 2; "
+                            "ep 2; accumulation 1");
+    job.software.expert_launch.value = 1.0;
 }
 
 // Returns the launch part of the waterfall. All parts must add up to the step, and only the overhead per step is
 // unexplained.
-static double launch_of(const struct subject *job)
+static double launch(void)
 {
     struct predict_explanation explanation = {.ideal_seconds = 0.0};
-    struct prediction          prediction  = explain(job, &explanation);
+    struct prediction          prediction  = explain(&explanation);
     expect_seconds(sum_parts(&explanation.waterfall), prediction.step_seconds);
-    cr_expect_float_eq(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job->software.step_overhead.value, 1e-9);
+    cr_expect_float_eq(explanation.waterfall.seconds[WATERFALL_UNEXPLAINED], job.software.step_overhead.value, 1e-9);
     return explanation.waterfall.seconds[WATERFALL_LAUNCH];
 }
 
@@ -246,33 +231,30 @@ static double launch_of(const struct subject *job)
 Test(predict_step, shows_the_host_in_front_of_ops_and_of_exchanges)
 {
     for (int serial = 0; serial < 2; serial++) {
-        struct subject job;
-        init_launches(&job);
+        init_launches();
         job.software.expert_serial = serial;
-        cr_expect_float_eq(launch_of(&job), 2 * (2 * 13 + 4), 1e-2, "%g", launch_of(&job));
+        cr_expect_float_eq(launch(), 2 * (2 * 13 + 4), 1e-2, "%g", launch());
         job.software.expert_nodes = true;    // the all-to-all sorts its rows itself
-        cr_expect_float_eq(launch_of(&job), 2 * 2 * 13, 1e-2, "%g", launch_of(&job));
+        cr_expect_float_eq(launch(), 2 * 2 * 13, 1e-2, "%g", launch());
     }
 }
 
 // After the last launch the GPU waits another quarter of a second (launch_alone).
 Test(predict_step, shows_what_a_device_waits_for_in_any_case)
 {
-    struct subject job;
-    init_launches(&job);
+    init_launches();
     job.software.expert_nodes       = true;
     job.hardware.launch_alone.value = 0.25;
-    cr_expect_float_eq(launch_of(&job), 2 * 2 * 13 + 0.25, 1e-2, "%g", launch_of(&job));
+    cr_expect_float_eq(launch(), 2 * 2 * 13 + 0.25, 1e-2, "%g", launch());
 }
 
 Test(predict_step, shows_nothing_of_a_host_that_runs_ahead)
 {
-    struct subject job;
-    init_launches(&job);
+    init_launches();
     job.software.expert_launch.value = 1e-9;
-    cr_expect_lt(launch_of(&job), 1e-7);
+    cr_expect_lt(launch(), 1e-7);
     job.software.expert_launch.value = 0.0;
-    cr_expect_eq(launch_of(&job), 0.0);
+    cr_expect_eq(launch(), 0.0);
 }
 
 // The hosts of two stages read the routing in each forward pass, which has 17 launches. Stage 1 waits for stage 0 for
@@ -280,8 +262,7 @@ Test(predict_step, shows_nothing_of_a_host_that_runs_ahead)
 // microbatch, and 17 + 15 s in the second.
 Test(predict_step, tells_hosts_from_stages_that_wait_for_each_other)
 {
-    struct subject job;
-    init_launches(&job);
+    init_launches();
     layout_apply(&job.tiny, "pp 2; accumulation 2; capacity_factor 0.0");
-    cr_expect_float_eq(launch_of(&job), 9 + 15 + 17 + 15, 1e-2, "%g", launch_of(&job));
+    cr_expect_float_eq(launch(), 9 + 15 + 17 + 15, 1e-2, "%g", launch());
 }

@@ -4,6 +4,7 @@
 #include "gswbench/predict.h"
 #include "layouts.h"
 #include "shipped_machine.h"
+#include "success.h"
 
 // clang-format off
 static const struct {
@@ -44,8 +45,7 @@ static struct answer answer(struct predict_pipeline *pipeline, const struct plan
 {
     struct answer     found = {.seconds = 0.0};
     struct prediction prediction;
-    status            result = predict_time_pipeline(&prediction, pipeline, request, machine);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(predict_time_pipeline(&prediction, pipeline, request, machine));
     found.seconds = prediction.step_seconds;
     for (int32_t i = 0; i < pipeline->simulation.actor_count; i++) {
         footprint_find(&found.footprint[i], &pipeline->stages[i].plan, machine->software, machine->hardware, 8);
@@ -56,16 +56,12 @@ static struct answer answer(struct predict_pipeline *pipeline, const struct plan
 Test(renamed, predictions_do_not_depend_on_names)
 {
     for (int i = 0; i < ROWS; i++) {
-        struct tiny             tiny;
         struct predict_pipeline pipeline;
         struct config           config   = read_machine("h100-sxm");
         struct software_config  software = every_mechanism(rows[i].graphs);
         struct machine          machine  = {.hardware = &config.hardware, .software = &software};
-        tiny_init(&tiny);
-        int                 world   = layout_apply(&tiny, rows[i].layout);
-        struct plan_request request = tiny_request(&tiny, world, 0);
-        status              result  = predict_pipeline_init(&pipeline, &request);
-        cr_assert(!failed(&result), "%s: %s", rows[i].layout, result.text);
+        struct plan_request     request  = layout_request(rows[i].layout);
+        REQUIRE(predict_pipeline_init(&pipeline, &request));
         struct answer before = answer(&pipeline, &request, &machine);
         for (int32_t stage = 0; stage < pipeline.simulation.actor_count; stage++) {
             struct plan *plan = &pipeline.stages[stage].plan;

@@ -34,32 +34,35 @@ static inline struct hardware_config round_machine(void)
     return hardware;
 }
 
-// The machine with gswbench as its framework, and a plan whose first operands are BF16. The next call of round_new
-// overwrites it.
-struct round {
+// The machine with gswbench as its framework, and a plan whose first operands are BF16: what the cost of an op depends
+// on. It is initialised before each test of a suite with .init = init_round.
+static struct {
     struct tensor          tensors[4];
     struct plan            plan;
     struct hardware_config hardware;
     struct software_config software;
     struct machine         machine;
-};
+} given;
 
-static inline struct round *round_new(void)
+static inline void init_round(void)
 {
-    static struct round round;
-    round = (struct round){.hardware = round_machine(),
-                           .plan     = {.tensors = round.tensors, .mesh.etp = 1},
-                           .machine  = {.hardware = &round.hardware, .software = &round.software}};
+    given.hardware = round_machine();
+    given.plan     = (struct plan){.tensors = given.tensors, .mesh.etp = 1};
+    given.machine  = (struct machine){.hardware = &given.hardware, .software = &given.software};
     for (int i = 0; i < 4; i++) {
-        round.tensors[i].format = FORMAT_BF16;
+        given.tensors[i] = (struct tensor){.format = FORMAT_BF16};
     }
-    option_set_defaults(software_options, &round.software);
-    return &round;
+    option_set_defaults(software_options, &given.software);
 }
 
-static inline double round_seconds(const struct round *round, const struct op *op)
+static inline struct cost cost_of(const struct op *op)
 {
-    return predict_cost_op(&round->machine, &round->plan, op).seconds;
+    return predict_cost_op(&given.machine, &given.plan, op);
+}
+
+static inline double seconds_of(const struct op *op)
+{
+    return cost_of(op).seconds;
 }
 
 static inline void expect_seconds(double actual, double expected)
@@ -67,22 +70,21 @@ static inline void expect_seconds(double actual, double expected)
     cr_expect_float_eq(actual, expected, 1e-9 * expected, "%.12g, not %.12g", actual, expected);
 }
 
-static inline void expect_cost(const struct round *round, const struct op *op, double expected)
+static inline void expect_cost(const struct op *op, double expected)
 {
-    expect_seconds(round_seconds(round, op), expected);
+    expect_seconds(seconds_of(op), expected);
 }
 
-// Returns the time of a collective in a group of `size` ranks whose numbers differ by `distance`.
-static inline double group_seconds(const struct machine *machine, enum op_kind kind, int64_t size, int64_t distance,
-                                   double bytes)
-{
-    static int64_t    ranks[16384];
-    struct tensor     tensor = {.format = FORMAT_BF16};
-    struct plan_group group  = {.size = size, .ranks = ranks};
-    struct plan       plan   = {.tensors = &tensor, .groups = &group, .mesh.world = size * distance};
-    struct op         op     = {.kind = (uint8_t)kind, .shape.communication = {.elements = (int64_t)(bytes / 2.0)}};
-    for (int64_t i = 0; i < size; i++) {
-        ranks[i] = i * distance;
+// An op of forward attention.
+#define ATTENTION(batch_, sequence_, heads_, kv_heads_, head_dim_, ...)                                                \
+    (struct op)                                                                                                        \
+    {                                                                                                                  \
+        .kind = OP_ATTENTION_FORWARD, .shape.attention = {                                                             \
+            .batch    = batch_,                                                                                        \
+            .sequence = sequence_,                                                                                     \
+            .heads    = heads_,                                                                                        \
+            .kv_heads = kv_heads_,                                                                                     \
+            .head_dim = head_dim_,                                                                                     \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
     }
-    return predict_cost_op(machine, &plan, &op).seconds;
-}

@@ -3,26 +3,19 @@
 #pragma once
 
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/job.h"
+#include "layouts.h"
+#include "line.h"
 
 // Returns the configuration of a shipped machine profile, with gswbench as the framework.
 static inline struct config read_machine(const char *profile)
 {
-    struct config         config;
-    struct text_buffer    errors      = {0};
-    char                  line[128]   = "hardware.profile=";
-    const char *const     overrides[] = {strcat(line, profile)};
-    struct config_request request     = {
-            .name = GSWBENCH_SOURCE_DIR "/configs/tiny-llama.ini", .overrides = overrides, .override_count = 1};
-    setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
-    status result = config_read(&config, &request, &errors);
-    cr_assert(!failed(&result), "%s", errors.text);
-    return config;
+    struct job job;
+    layout_job(&job, "tiny-llama", 1, line_of("hardware.profile=%s", profile));
+    return job.config;
 }
 
 typedef void visit_row(void *context, const struct job_selection *selection, const struct config_row *row);

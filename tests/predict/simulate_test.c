@@ -32,7 +32,7 @@ struct timeline {
     }
 #define AFTER(index) .wait = {index}, .wait_count = 1
 
-static void expect_timeline(const struct timeline *timeline)
+static void simulate_timeline(const struct timeline *timeline)
 {
     struct timeline   copy           = *timeline;
     struct actor      actors[ACTORS] = {{.task_count = 0}};
@@ -60,22 +60,21 @@ static void expect_timeline(const struct timeline *timeline)
                      times[actor].compute_seconds);
     }
 }
+#define EXPECT_TIMELINE(...) simulate_timeline(&(struct timeline){__VA_ARGS__})
 
 Test(simulate, runs_a_stream_in_order_and_streams_beside_each_other)
 {
-    expect_timeline(&(struct timeline){
-        .tasks = {{COMPUTE(2), COMMUNICATION(4, STREAM_WEIGHT_GATHER, NODE), COMPUTE(1)}}, .end = {4}, .compute = {3}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(2), COMMUNICATION(4, STREAM_WEIGHT_GATHER, NODE), COMPUTE(1)}}, .end = {4},
+                    .compute = {3});
 }
 
 Test(simulate, begins_a_task_when_what_it_waits_for_has_ended)
 {
     // Compute runs from 0 to 2, a collective from 2 to 6, and compute from 6 to 7. Nothing overlaps.
-    expect_timeline(&(struct timeline){
-        .tasks   = {{COMPUTE(2),
-                     {.seconds = 4, .rendezvous = -1, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)},
-                     {.seconds = 1, .rendezvous = -1, .stream = STREAM_COMPUTE, AFTER(1)}}},
-        .end     = {7},
-        .compute = {3}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(2),
+                               {.seconds = 4, .rendezvous = -1, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)},
+                               {.seconds = 1, .rendezvous = -1, .stream = STREAM_COMPUTE, AFTER(1)}}},
+                    .end = {7}, .compute = {3});
 }
 
 #define LAUNCHED(time, launch)                                                                                         \
@@ -87,40 +86,32 @@ Test(simulate, begins_nothing_that_the_host_has_not_launched)
 {
     // First the GPU is idle, so each task starts when it is launched, at 2, 4 and 6. Then the GPU is busy, and tasks
     // are launched before they can start.
-    expect_timeline(
-        &(struct timeline){.tasks = {{LAUNCHED(1, 2), LAUNCHED(1, 2), LAUNCHED(1, 2)}}, .end = {7}, .compute = {3}});
-    expect_timeline(
-        &(struct timeline){.tasks = {{LAUNCHED(5, 2), LAUNCHED(5, 2), LAUNCHED(5, 2)}}, .end = {17}, .compute = {15}});
+    EXPECT_TIMELINE(.tasks = {{LAUNCHED(1, 2), LAUNCHED(1, 2), LAUNCHED(1, 2)}}, .end = {7}, .compute = {3});
+    EXPECT_TIMELINE(.tasks = {{LAUNCHED(5, 2), LAUNCHED(5, 2), LAUNCHED(5, 2)}}, .end = {17}, .compute = {15});
     // The host reads the result of the second task, so it continues at 12, when this task has ended.
-    expect_timeline(&(struct timeline){
-        .tasks   = {{LAUNCHED(5, 2),
-                     {.seconds = 5, .rendezvous = -1, .stream = STREAM_COMPUTE, .launch_seconds = 2, .is_read = true},
-                     LAUNCHED(5, 2)}},
-        .end     = {19},
-        .compute = {15}});
+    EXPECT_TIMELINE(
+            .tasks = {{LAUNCHED(5, 2),
+                       {.seconds = 5, .rendezvous = -1, .stream = STREAM_COMPUTE, .launch_seconds = 2, .is_read = true},
+                       LAUNCHED(5, 2)}},
+            .end = {19}, .compute = {15});
 }
 
 Test(simulate, slows_nothing_down_while_a_host_launches)
 {
     // The collective runs until 8. One second of compute starts at 4 and runs at half speed.
-    expect_timeline(&(struct timeline){.tasks      = {{COMMUNICATION(8, STREAM_TENSOR, NODE), LAUNCHED(1, 4)}},
-                                       .contention = 0.5,
-                                       .end        = {8},
-                                       .compute    = {2}});
+    EXPECT_TIMELINE(.tasks = {{COMMUNICATION(8, STREAM_TENSOR, NODE), LAUNCHED(1, 4)}}, .contention = 0.5, .end = {8},
+                    .compute = {2});
 }
 
 Test(simulate, shares_cores_among_ranks_that_compute)
 {
     // Four ranks share two cores, so they run at half speed. Stage 1 is alone after 4 seconds, and has done half of its
     // work.
-    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2)}, {COMPUTE(4)}},
-                                       .cores   = {.count = 2, .threads = 1},
-                                       .ranks   = 2,
-                                       .end     = {4, 6},
-                                       .compute = {4, 6}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(2)}, {COMPUTE(4)}}, .cores = {.count = 2, .threads = 1}, .ranks = 2,
+                    .end = {4, 6}, .compute = {4, 6});
     // A rank with two threads has two cores to itself.
-    expect_timeline(&(struct timeline){
-        .tasks = {{COMPUTE(2)}}, .cores = {.count = 2, .threads = 2}, .ranks = 1, .end = {2}, .compute = {2}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(2)}}, .cores = {.count = 2, .threads = 2}, .ranks = 1, .end = {2},
+                    .compute = {2});
 }
 
 Test(simulate, delays_communications_by_what_computes_on_their_cores)
@@ -128,43 +119,27 @@ Test(simulate, delays_communications_by_what_computes_on_their_cores)
     // A collective of one second takes four, since ranks compute on all cores. Meanwhile compute does three seconds of
     // work.
     const struct simulated_cores cores = {.count = 2, .threads = 1, .communication_delay = 3};
-    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
-                                       .contention = 0.25,
-                                       .cores      = cores,
-                                       .ranks      = 2,
-                                       .end        = {5},
-                                       .compute    = {5}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}}, .contention = 0.25, .cores = cores,
+                    .ranks = 2, .end = {5}, .compute = {5});
     // If one of two cores is busy, the delay is half as long: 2.5 seconds, in which compute does 2.1875 seconds of
     // work.
-    expect_timeline(&(struct timeline){.tasks      = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
-                                       .contention = 0.25,
-                                       .cores      = cores,
-                                       .ranks      = 1,
-                                       .end        = {4.3125},
-                                       .compute    = {4.3125}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(4), COMMUNICATION(1, STREAM_TENSOR, NODE)}}, .contention = 0.25, .cores = cores,
+                    .ranks = 1, .end = {4.3125}, .compute = {4.3125});
     // After compute has ended, the collective continues without delay.
-    expect_timeline(&(struct timeline){.tasks   = {{COMPUTE(2), COMMUNICATION(1, STREAM_TENSOR, NODE)}},
-                                       .cores   = cores,
-                                       .ranks   = 2,
-                                       .end     = {2.5},
-                                       .compute = {2}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(2), COMMUNICATION(1, STREAM_TENSOR, NODE)}}, .cores = cores, .ranks = 2,
+                    .end = {2.5}, .compute = {2});
     // A participant with free cores waits for a participant without.
-    expect_timeline(
-        &(struct timeline){.tasks        = {{COMPUTE(4), {.seconds = 1, .stream = STREAM_PIPELINE_SEND, .links = NODE}},
-                                            {{.seconds = 1, .stream = STREAM_PIPELINE_RECEIVE, .links = NODE}}},
-                           .participants = {2},
-                           .cores        = {.count = 1, .threads = 1, .communication_delay = 3},
-                           .ranks        = 1,
-                           .nodes        = {0, 1},
-                           .end          = {4, 4},
-                           .compute      = {4, 0}});
+    EXPECT_TIMELINE(.tasks        = {{COMPUTE(4), {.seconds = 1, .stream = STREAM_PIPELINE_SEND, .links = NODE}},
+                                     {{.seconds = 1, .stream = STREAM_PIPELINE_RECEIVE, .links = NODE}}},
+                    .participants = {2}, .cores = {.count = 1, .threads = 1, .communication_delay = 3}, .ranks = 1,
+                    .nodes = {0, 1}, .end = {4, 4}, .compute = {4, 0});
 }
 
 Test(simulate, takes_from_compute_what_communications_beside_it_need)
 {
     // Compute runs at half speed for 2 seconds and does 1 second of work. 3 seconds of work are left.
-    expect_timeline(&(struct timeline){
-        .tasks = {{COMPUTE(4), COMMUNICATION(2, STREAM_TENSOR, NODE)}}, .contention = 0.5, .end = {5}, .compute = {5}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(4), COMMUNICATION(2, STREAM_TENSOR, NODE)}}, .contention = 0.5, .end = {5},
+                    .compute = {5});
 }
 
 Test(simulate, takes_from_compute_the_processors_that_communications_run_on)
@@ -174,58 +149,51 @@ Test(simulate, takes_from_compute_the_processors_that_communications_run_on)
         {.seconds = 2, .rendezvous = -1, .stream = STREAM_EXPERT, .links = NETWORK, .processors = 16}};
     // Collectives take a quarter of the SMs for 2 seconds, and an eighth of them at the same time. So compute does 1.25
     // seconds of work.
-    expect_timeline(&(struct timeline){
-        .tasks = {{COMPUTE(4), two[0], two[1]}}, .processors = 128, .end = {4.75}, .compute = {4.75}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(4), two[0], two[1]}}, .processors = 128, .end = {4.75}, .compute = {4.75});
     // SMs of the margin are not taken from compute.
-    expect_timeline(&(struct timeline){
-        .tasks = {{COMPUTE(4), two[0], two[1]}}, .processors = 128, .sm_margin = 32, .end = {4.25}, .compute = {4.25}});
-    expect_timeline(&(struct timeline){
-        .tasks = {{COMPUTE(4), two[1]}}, .processors = 128, .sm_margin = 32, .end = {4}, .compute = {4}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(4), two[0], two[1]}}, .processors = 128, .sm_margin = 32, .end = {4.25},
+                    .compute = {4.25});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(4), two[1]}}, .processors = 128, .sm_margin = 32, .end = {4}, .compute = {4});
     // Ranks on CPUs have no SMs.
-    expect_timeline(&(struct timeline){.tasks = {{COMPUTE(4), two[0]}}, .end = {4}, .compute = {4}});
+    EXPECT_TIMELINE(.tasks = {{COMPUTE(4), two[0]}}, .end = {4}, .compute = {4});
 }
 
 Test(simulate, keeps_what_is_done_whenever_the_rate_changes)
 {
     // Compute runs at half speed until 1, at full speed until 3, and at half speed until 4. Then 5 seconds of work are
     // left.
-    expect_timeline(&(struct timeline){
-        .tasks        = {{COMPUTE(8),
-                          COMMUNICATION(1, STREAM_TENSOR, NODE),
-                          {.seconds = 1, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = LINK_NODE_IN}},
-                         {COMPUTE(3),
-                          {.seconds = 1, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT, AFTER(0)}}},
-        .participants = {2},
-        .contention   = 0.5,
-        .end          = {9, 4},
-        .compute      = {9, 3}});
+    EXPECT_TIMELINE(
+            .tasks =
+                {{COMPUTE(8),
+                  COMMUNICATION(1, STREAM_TENSOR, NODE),
+                  {.seconds = 1, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = LINK_NODE_IN}},
+                 {COMPUTE(3),
+                  {.seconds = 1, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT, AFTER(0)}}},
+            .participants = {2}, .contention = 0.5, .end = {9, 4}, .compute = {9, 3});
 }
 
 Test(simulate, shares_a_link_between_the_streams_that_use_it)
 {
     // Both collectives share the link and run at half speed until 4. Then 2 seconds of the longer one are left.
-    expect_timeline(&(struct timeline){
-        .tasks = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NODE)}},
-        .end   = {6}});
+    EXPECT_TIMELINE(.tasks = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NODE)}},
+                    .end   = {6});
     // Different links, and both directions of one link, do not slow each other down.
-    expect_timeline(&(struct timeline){
-        .tasks = {{COMMUNICATION(2, STREAM_TENSOR, NODE), COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NETWORK)}},
-        .end   = {4}});
-    expect_timeline(&(struct timeline){.tasks = {{COMMUNICATION(2, STREAM_TENSOR, LINK_NODE_OUT),
-                                                  COMMUNICATION(4, STREAM_GRADIENT_REDUCE, LINK_NODE_IN)}},
-                                       .end   = {4}});
+    EXPECT_TIMELINE(.tasks = {{COMMUNICATION(2, STREAM_TENSOR, NODE),
+                               COMMUNICATION(4, STREAM_GRADIENT_REDUCE, NETWORK)}},
+                    .end   = {4});
+    EXPECT_TIMELINE(.tasks = {{COMMUNICATION(2, STREAM_TENSOR, LINK_NODE_OUT),
+                               COMMUNICATION(4, STREAM_GRADIENT_REDUCE, LINK_NODE_IN)}},
+                    .end   = {4});
 }
 
 Test(simulate, begins_a_communication_when_its_last_participant_has_come)
 {
     // Three actors are ready at 1, 2 and 4. The collective takes the longest of their costs.
-    expect_timeline(&(struct timeline){
-        .tasks = {{COMPUTE(1), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
-                  {COMPUTE(2), {.seconds = 2, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
-                  {COMPUTE(4), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}}},
-        .participants = {3},
-        .end          = {6, 6, 6},
-        .compute      = {1, 2, 4}});
+    EXPECT_TIMELINE(
+            .tasks = {{COMPUTE(1), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
+                      {COMPUTE(2), {.seconds = 2, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}},
+                      {COMPUTE(4), {.seconds = 1, .rendezvous = 0, .stream = STREAM_TENSOR, .links = NODE, AFTER(0)}}},
+            .participants = {3}, .end = {6, 6, 6}, .compute = {1, 2, 4});
 }
 
 Test(simulate, leaves_the_time_of_every_task)
@@ -254,12 +222,11 @@ Test(simulate, slows_a_communication_down_to_its_slowest_participant)
 {
     // The second actor shares its link until its own collective ends at 4. The first collective then has 2 of 4 seconds
     // left.
-    expect_timeline(&(struct timeline){
-        .tasks        = {{{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT}},
-                         {{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = LINK_NODE_IN},
-                          COMMUNICATION(2, STREAM_TENSOR, NODE)}},
-        .participants = {2},
-        .end          = {6, 6}});
+    EXPECT_TIMELINE(
+            .tasks        = {{{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_SEND, .links = LINK_NODE_OUT}},
+                             {{.seconds = 4, .rendezvous = 0, .stream = STREAM_PIPELINE_RECEIVE, .links = LINK_NODE_IN},
+                              COMMUNICATION(2, STREAM_TENSOR, NODE)}},
+            .participants = {2}, .end = {6, 6});
 }
 
 // At 4 one actor starts another collective on the link. The first collective has 4 of 8 seconds left, which take 8. The
@@ -280,7 +247,7 @@ Test(simulate, slows_a_communication_down_when_one_of_its_participants_begins_an
         timeline.tasks[busy][1]                               = (struct task)COMPUTE(4);
         timeline.tasks[busy][2]                               = (struct task)OTHER;
         timeline.compute[busy]                                = 4;
-        expect_timeline(&timeline);
+        simulate_timeline(&timeline);
     }
 }
 

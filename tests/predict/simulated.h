@@ -13,10 +13,8 @@ typedef struct cost cost_fn(const void *state, const struct plan *plan, const st
 // Returns the pipeline of a job, which is described by a row of layouts.h.
 static inline struct predict_pipeline pipeline_of(const char *row)
 {
-    struct tiny             tiny = tiny_of("");
     struct predict_pipeline pipeline;
-    int                     ranks   = layout_apply(&tiny, row);
-    struct plan_request     request = tiny_request(&tiny, ranks, 0);
+    struct plan_request     request = layout_request(row);
     REQUIRE(predict_pipeline_init(&pipeline, &request));
     return pipeline;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Compares sweeps of small jobs with predictions of every layout. Sweeps must skip layouts, and find the same best
 // ones. With experts, layouts shard each expert over tp, or have whole experts (etp 1).
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bounds.h"
 #include "gswbench/arena.h"
 #include "layouts.h"
+#include "line.h"
 
 struct search {
     struct job           job;
@@ -20,9 +20,8 @@ struct search {
 static struct search *open_search(const char *settings)
 {
     struct search *search = memory_allocate(sizeof(*search));
-    char           all[512];
-    snprintf(all, sizeof(all), "model.layers=4 hardware.profile=h100-sxm train.global_batch=16 %s", settings);
-    layout_job(&search->job, "tiny-llama", 8, all);
+    layout_job(&search->job, "tiny-llama", 8,
+               line_of("model.layers=4 hardware.profile=h100-sxm train.global_batch=16 %s", settings));
     search->machine =
         (struct machine){.hardware = &search->job.config.hardware, .software = &search->job.config.software};
     sweep_list(&search->list, &search->job);

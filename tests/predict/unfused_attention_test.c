@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "gswbench/predict.h"
+#include "success.h"
 
 struct shape {
     int    layers, hidden, heads, tp, pp, dp, micro_batch;
@@ -34,11 +35,9 @@ static double predict_seconds(const struct shape *shape)
     setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
     status result = config_read_text(&config, &request, text, (size_t)length, &errors);
     cr_assert_not(failed(&result), "%s", errors.text);
-    result = job_check(&job, &config);
-    cr_assert_not(failed(&result), "%s", result.text);
+    REQUIRE(job_check(&job, &config));
     struct machine machine = predict_machine(&config, NULL);
-    result                 = predict(&prediction, &job, &machine);
-    cr_assert_not(failed(&result), "%s", result.text);
+    REQUIRE(predict(&prediction, &job, &machine));
     return prediction.step_seconds;
 }
 
