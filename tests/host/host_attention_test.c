@@ -303,13 +303,7 @@ enum { SHARED = TOKENS * ROTARY, PAIRS = TOKENS * HEADS * (HEAD + VALUE) };
 static struct op op_of(enum op_kind kind)
 {
     return (struct op){.kind            = (uint8_t)kind,
-                       .shape.attention = {.batch     = BATCH,
-                                           .sequence  = SEQUENCE,
-                                           .heads     = HEADS,
-                                           .kv_heads  = HEADS,
-                                           .head_dim  = HEAD,
-                                           .rotary    = ROTARY,
-                                           .value_dim = VALUE}};
+                       .shape.attention = {BATCH, SEQUENCE, HEADS, HEADS, HEAD, ROTARY, .value_dim = VALUE}};
 }
 
 static struct buffer new_table(void)

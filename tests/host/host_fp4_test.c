@@ -70,21 +70,17 @@ static void expect_bytes(const char *what, const struct buffer *buffer, int64_t 
 
 static void expect_copies(const struct vector *vector, const struct buffer *hyper, const struct buffer *in)
 {
-    struct op     op                   = {.kind           = OP_QUANTIZE,
-                                          .shape.quantize = {.rows          = SIDE,
-                                                             .columns       = SIDE,
-                                                             .scaling       = vector->is_square ? SCALING_NV_SQUARE : SCALING_NV,
-                                                             .transforms    = vector->transforms,
-                                                             .is_stochastic = vector->draw >= 0,
-                                                             .draw          = vector->draw}};
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]                       = *in,
-                                          [QUANTIZE_OUT]                      = make_output(FORMAT_E2M1, SIDE * SIDE),
-                                          [QUANTIZE_TRANSPOSED]               = make_output(FORMAT_E2M1, SIDE * SIDE),
-                                          [QUANTIZE_INVERSE_SCALE]            = make_output(FORMAT_E4M3, 512),
-                                          [QUANTIZE_TRANSPOSED_INVERSE_SCALE] = make_output(FORMAT_E4M3, 512),
-                                          [QUANTIZE_TENSOR_SCALE]             = make_output(FORMAT_F32, 1),
-                                          [QUANTIZE_TRANSPOSED_TENSOR_SCALE]  = make_output(FORMAT_F32, 1),
-                                          [QUANTIZE_HYPER]                    = *hyper};
+    struct op     op = {.kind           = OP_QUANTIZE,
+                        .shape.quantize = {.rows          = SIDE,
+                                           .columns       = SIDE,
+                                           .scaling       = vector->is_square ? SCALING_NV_SQUARE : SCALING_NV,
+                                           .transforms    = vector->transforms,
+                                           .is_stochastic = vector->draw >= 0,
+                                           .draw          = vector->draw}};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "f2244--fff", FORMAT_F32, buffers);
+    buffers[QUANTIZE_IN]    = *in;
+    buffers[QUANTIZE_HYPER] = *hyper;
     run_op(&op, buffers, 2);
     for (int i = 0; i < 2; i++) {
         int codes   = i ? QUANTIZE_TRANSPOSED : QUANTIZE_OUT,

@@ -67,11 +67,8 @@ Test(host_fp8_blocks, gives_each_block_of_either_copy_the_smallest_power_that_sa
 {
     struct op op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = ROWS, .columns = COLUMNS, .scaling = SCALING_MX}};
     int64_t   factors = 2 * 3 * 512, turned = 3 * 2 * 512;
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]            = make_random(FORMAT_F32, ROWS * COLUMNS, 7, 1),
-                                          [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                          [QUANTIZE_TRANSPOSED]    = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                          [QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_E8M0, factors),
-                                          [QUANTIZE_TRANSPOSED_INVERSE_SCALE] = make_output(FORMAT_E8M0, turned)};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "f4488", FORMAT_F32, buffers);
     for (int64_t i = 0; i < ROWS * COLUMNS; i++) {
         bool is_zero = i / COLUMNS == 3 && i % COLUMNS / BLOCK == 1;
         set(&buffers[QUANTIZE_IN], i, is_zero ? 0 : ldexp(get(&buffers[QUANTIZE_IN], i), (int)(i % 37) - 18));

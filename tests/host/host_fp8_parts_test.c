@@ -2,7 +2,6 @@
 // Tests FP8 on the host backend with a scale per 1x128 or 128x128 elements, and GEMMs of such tensors.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <string.h>
 
 #include "host.h"
 #include "gswbench/fp8.h"
@@ -37,14 +36,8 @@ static void quantize(struct buffer buffers[OP_OPERANDS], int32_t scaling, int64_
                      int64_t transposed_inverse_scales)
 {
     struct op op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = ROWS, .columns = COLUMNS, .scaling = scaling}};
-    memcpy(buffers,
-           (struct buffer[OP_OPERANDS]){[QUANTIZE_IN]            = make_uneven(ROWS, COLUMNS),
-                                        [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                        [QUANTIZE_TRANSPOSED]    = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                        [QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_F32, factors),
-                                        [QUANTIZE_TRANSPOSED_INVERSE_SCALE] =
-                                            make_output(FORMAT_F32, transposed_inverse_scales)},
-           sizeof(buffers[0]) * OP_OPERANDS);
+    make_slots(&op, "f44ff", FORMAT_F32, buffers);
+    buffers[QUANTIZE_IN] = make_uneven(ROWS, COLUMNS);
     cr_assert_eq(op_operand_elements(&op, QUANTIZE_INVERSE_SCALE), factors);
     cr_assert_eq(op_operand_elements(&op, QUANTIZE_TRANSPOSED_INVERSE_SCALE), transposed_inverse_scales);
     run_op(&op, buffers, 2);

@@ -61,11 +61,9 @@ Test(host_fp8, quantizes_bit_for_bit_as_the_definition_says)
 Test(host_fp8, transposes_what_it_quantizes)
 {
     enum { ROWS = 67, COLUMNS = 259 };
-    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = ROWS, .columns = COLUMNS}};
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]            = make_random(FORMAT_BF16, ROWS * COLUMNS, 3, 2),
-                                          [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                          [QUANTIZE_TRANSPOSED]    = make_output(FORMAT_E4M3, ROWS * COLUMNS),
-                                          [QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_F32, 1)};
+    struct op     op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = ROWS, .columns = COLUMNS}};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "b44f", FORMAT_BF16, buffers);
     run_op(&op, buffers, 2);
 
     const uint8_t *codes = buffers[QUANTIZE_OUT].data, *transposed = buffers[QUANTIZE_TRANSPOSED].data;
@@ -82,12 +80,9 @@ Test(host_fp8, transposes_what_it_quantizes)
 
 Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
 {
-    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = 4}};
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]            = make_buffer(FORMAT_F32, 4),
-                                          [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, 4),
-                                          [QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_F32, 1),
-                                          [QUANTIZE_SCALE]         = make_buffer(FORMAT_F32, 1),
-                                          [QUANTIZE_AMAX]          = make_buffer(FORMAT_F32, 1)};
+    struct op     op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = 4}};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "f4-f-ff", FORMAT_F32, buffers);
     memcpy(buffers[QUANTIZE_IN].data, (float[]){1, -3, 0.5f, 1000}, 4 * sizeof(float));
     set(&buffers[QUANTIZE_SCALE], 0, 4);
     run_op(&op, buffers, 1);
@@ -107,12 +102,9 @@ Test(host_fp8, uses_the_scale_that_is_given_and_raises_the_largest_magnitude)
 Test(host_fp8, scales_each_row_of_both_copies)
 {
     struct op     op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 2, .columns = 3, .scaling = SCALING_ROWS}};
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]                       = make_buffer(FORMAT_BF16, 6),
-                                          [QUANTIZE_OUT]                      = make_output(FORMAT_E4M3, 6),
-                                          [QUANTIZE_TRANSPOSED]               = make_output(FORMAT_E4M3, 6),
-                                          [QUANTIZE_INVERSE_SCALE]            = make_output(FORMAT_F32, 2),
-                                          [QUANTIZE_TRANSPOSED_INVERSE_SCALE] = make_output(FORMAT_F32, 3)};
-    static const double values[]       = {1, -3, 0, 10, 20, 0};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "b44ff", FORMAT_BF16, buffers);
+    static const double values[] = {1, -3, 0, 10, 20, 0};
     for (int i = 0; i < 6; i++) {
         set(&buffers[QUANTIZE_IN], i, values[i]);
     }
@@ -131,10 +123,10 @@ Test(host_fp8, scales_each_row_of_both_copies)
 
 Test(host_fp8, quantizes_zeros_with_the_factor_one)
 {
-    struct op     op                   = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = 3}};
-    struct buffer buffers[OP_OPERANDS] = {[QUANTIZE_IN]            = make_buffer(FORMAT_BF16, 3),
-                                          [QUANTIZE_OUT]           = make_output(FORMAT_E4M3, 3),
-                                          [QUANTIZE_INVERSE_SCALE] = make_output(FORMAT_F32, 1)};
+    struct op     op = {.kind = OP_QUANTIZE, .shape.quantize = {.rows = 1, .columns = 3}};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "b4-f", FORMAT_BF16, buffers);
+    memset(buffers[QUANTIZE_IN].data, 0, 3 * sizeof(bf16));
     run_op(&op, buffers, 1);
 
     cr_expect_eq(*(float *)buffers[QUANTIZE_INVERSE_SCALE].data, 1.0f);
@@ -199,10 +191,9 @@ Test(host_fp8, scales_by_the_largest_magnitude_of_the_history)
 
 Test(host_fp8, scales_by_the_present_magnitude_without_a_history)
 {
-    struct op     op                   = {.kind = OP_RESCALE, .shape.rescale = {.slots = 1, .target = 224}};
-    struct buffer buffers[OP_OPERANDS] = {[RESCALE_AMAX]   = make_buffer(FORMAT_F32, 1),
-                                          [RESCALE_SCALE]  = make_buffer(FORMAT_F32, 1),
-                                          [RESCALE_FACTOR] = make_output(FORMAT_F32, 1)};
+    struct op     op = {.kind = OP_RESCALE, .shape.rescale = {.slots = 1, .target = 224}};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "f-ff", FORMAT_F32, buffers);
     set(&buffers[RESCALE_AMAX], 0, 7);
     run_op(&op, buffers, 1);
     cr_expect_eq(get(&buffers[RESCALE_SCALE], 0), 32);

@@ -13,6 +13,7 @@
 #include "backend/host/pool.h"
 #include "backend/host/processor.h"
 #include "gswbench/backend.h"
+#include "line.h"
 
 enum { COUNT = 1000 };
 
@@ -129,7 +130,7 @@ static const char *system_name(const char *name)
 
 Test(processor, has_what_the_system_says)
 {
-    char  *line = NULL, word[64];
+    char  *line = NULL;
     size_t room = 0;
     FILE  *file = fopen("/proc/cpuinfo", "r");
     cr_assert_not_null(file);
@@ -142,8 +143,8 @@ Test(processor, has_what_the_system_says)
     line[strcspn(line, "\n")] = ' ';
     for (int i = 0; i < PROCESSOR_FEATURE_COUNT; i++) {
         const char *name = processor_feature_name((enum processor_feature)i);
-        snprintf(word, sizeof(word), " %s ", system_name(name));
-        cr_expect_eq(processor_features() >> i & 1, strstr(line, word) != NULL, "%s", name);
+        cr_expect_eq(processor_features() >> i & 1, strstr(line, line_of(" %s ", system_name(name))) != NULL, "%s",
+                     name);
     }
     free(line);
 }

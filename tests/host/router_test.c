@@ -40,11 +40,11 @@ Test(router, weighs_by_sigmoids_or_by_their_shares)
     struct routing_shape shape = whole(1, 4, 2, 1);
     shape.score                = ROUTER_SIGMOID;
     const double scores[]      = {0.2, 0.9, 0.6, 0.1};
-    expect_gates(&shape, scores, NULL, (const double[]){1, 2}, (const double[]){0.6, 0.4});
+    expect_gates(&shape, scores, NULL, VALUES(1, 2), VALUES(0.6, 0.4));
     shape.scale = 2.5f;
-    expect_gates(&shape, scores, NULL, (const double[]){1, 2}, (const double[]){1.5, 1.0});
+    expect_gates(&shape, scores, NULL, VALUES(1, 2), VALUES(1.5, 1.0));
     shape.is_absolute = true;
-    expect_gates(&shape, scores, NULL, (const double[]){1, 2}, (const double[]){2.25, 1.5});
+    expect_gates(&shape, scores, NULL, VALUES(1, 2), VALUES(2.25, 1.5));
 }
 
 // The softmax of the logits log(s / (1 - s)) is proportional to s / (1 - s), here 1, 4 and 3. All experts sum to 8.
@@ -52,8 +52,7 @@ Test(router, weighs_by_the_softmax_of_all_experts_where_gates_are_no_shares)
 {
     struct routing_shape shape = whole(1, 3, 2, 1);
     shape.is_absolute          = true;
-    expect_gates(&shape, (const double[]){0.5, 0.8, 0.75}, NULL, (const double[]){1, 2},
-                 (const double[]){4.0 / 8, 3.0 / 8});
+    expect_gates(&shape, VALUES(0.5, 0.8, 0.75), NULL, VALUES(1, 2), VALUES(4.0 / 8, 3.0 / 8));
 }
 
 // The bias makes expert 0 the first choice, but its gate is computed from the score without bias.
@@ -61,8 +60,8 @@ Test(router, chooses_with_the_bias_and_weighs_without)
 {
     struct routing_shape shape = whole(1, 4, 2, 1);
     shape.score                = ROUTER_SIGMOID;
-    expect_gates(&shape, (const double[]){0.2, 0.9, 0.6, 0.1}, (const double[]){0.8, 0, -0.3, 0},
-                 (const double[]){0, 1}, (const double[]){0.2 / 1.1, 0.9 / 1.1});
+    expect_gates(&shape, VALUES(0.2, 0.9, 0.6, 0.1), VALUES(0.8, 0, -0.3, 0), VALUES(0, 1),
+                 VALUES(0.2 / 1.1, 0.9 / 1.1));
 }
 
 // There are three groups of three experts. A group counts by the sum of its best two scores, listed after each row. The
@@ -74,14 +73,11 @@ Test(router, chooses_from_the_groups_with_the_best_two)
     shape.groups = 3, shape.top_groups = 2, shape.is_absolute = true;
     const double scores[] = {0.9, 0.1, 0.1, 0.6, 0.7, 0.2,  0.5, 0.3, 0.55,    // 1.0, 1.3 and 1.05
                              0.4, 0.3, 0.2, 0.1, 0.1, 0.65, 0.3, 0.3, 0.3};    // 0.7, 0.75 and 0.6
-    expect_gates(&shape, scores, NULL, (const double[]){4, 3, 8, 5, 0, 1},
-                 (const double[]){0.7, 0.6, 0.55, 0.65, 0.4, 0.3});
+    expect_gates(&shape, scores, NULL, VALUES(4, 3, 8, 5, 0, 1), VALUES(0.7, 0.6, 0.55, 0.65, 0.4, 0.3));
     shape.top_groups = 1;
-    expect_gates(&shape, scores, NULL, (const double[]){4, 3, 5, 5, 3, 4},
-                 (const double[]){0.7, 0.6, 0.2, 0.65, 0.1, 0.1});
+    expect_gates(&shape, scores, NULL, VALUES(4, 3, 5, 5, 3, 4), VALUES(0.7, 0.6, 0.2, 0.65, 0.1, 0.1));
     shape.top_groups = 3;
-    expect_gates(&shape, scores, NULL, (const double[]){0, 4, 3, 5, 0, 1},
-                 (const double[]){0.9, 0.7, 0.6, 0.65, 0.4, 0.3});
+    expect_gates(&shape, scores, NULL, VALUES(0, 4, 3, 5, 0, 1), VALUES(0.9, 0.7, 0.6, 0.65, 0.4, 0.3));
 }
 
 static void expect_counts(const struct routing_shape *shape, const double *scores, const double *bias,
@@ -100,23 +96,23 @@ Test(router, counts_the_largest_scores_for_the_auxiliary_loss)
     struct routing_shape shape = whole(2, 4, 2, 2);
     shape.score                = ROUTER_SIGMOID;
     expect_counts(&shape, scores, NULL, counts);
-    expect_counts(&shape, scores, (const double[]){0.8, 0, -0.6, 0}, counts);
+    expect_counts(&shape, scores, VALUES(0.8, 0, -0.6, 0), counts);
     shape.groups = 2, shape.top_groups = 1;
     expect_counts(&shape, scores, NULL, counts);
     shape.score = ROUTER_SOFTMAX;
     expect_counts(&shape, scores, NULL, counts);
     shape.balanced = true;    // balanced routing counts the experts that it assigns
-    expect_counts(&shape, scores, NULL, (const double[]){1, 1, 1, 1});
+    expect_counts(&shape, scores, NULL, VALUES(1, 1, 1, 1));
 }
 
 // The loads of the first layer have a mean of 4. The bias of an expert moves by 0.25, down if its load is above the
 // mean and up if it is below. The second layer has equal loads, so its biases stay.
 static void expect_biases(double clip_scale, const double expected[6])
 {
-    struct op     op                   = {.kind = OP_BALANCE, .shape.rows = {.rows = 2, .columns = 3, .scale = 0.25f}};
-    struct buffer buffers[OP_OPERANDS] = {[BALANCE_LOADS] = make_buffer(FORMAT_F32, 10),
-                                          [BALANCE_BIAS]  = make_output(FORMAT_F32, 6),
-                                          [BALANCE_SCALE] = make_buffer(FORMAT_F32, 1)};
+    struct op     op = {.kind = OP_BALANCE, .shape.rows = {.rows = 2, .columns = 3, .scale = 0.25f}};
+    struct buffer buffers[OP_OPERANDS];
+    make_slots(&op, "fff", FORMAT_F32, buffers);
+    buffers[BALANCE_BIAS] = make_output(FORMAT_F32, 6);    // with a guard
     set(&buffers[BALANCE_SCALE], 0, clip_scale);
     const double loads[] = {1, 7, 4, 100, 9, 3, 3, 3, 0, 5};
     for (int i = 0; i < 10; i++) {
@@ -131,12 +127,12 @@ static void expect_biases(double clip_scale, const double expected[6])
 
 Test(router, moves_biases_against_the_loads)
 {
-    expect_biases(0.5, (const double[]){0.25, 0.75, 2, 3, 4, 5});
+    expect_biases(0.5, VALUES(0.25, 0.75, 2, 3, 4, 5));
 }
 
 Test(router, leaves_biases_in_a_step_whose_norm_is_not_finite)
 {
-    expect_biases((double)NAN, (const double[]){0, 1, 2, 3, 4, 5});
+    expect_biases((double)NAN, VALUES(0, 1, 2, 3, 4, 5));
 }
 
 static double reference_score(const struct routing_shape *shape, double logit)

@@ -4,7 +4,6 @@
 // hand. A choice is a pair of a row (a token) and one of its top-k experts.
 #include <criterion/criterion.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "host.h"
 
@@ -30,6 +29,7 @@ static void expect_routing(struct routing_shape shape, const double *probabiliti
         }
     }
 }
+#define EXPECT_ROUTING(shape, probabilities, ...) expect_routing(shape, probabilities, &(struct routing){__VA_ARGS__})
 
 Test(routing, chooses_the_largest_logits_and_the_lower_expert_of_equal_ones)
 {
@@ -38,15 +38,11 @@ Test(routing, chooses_the_largest_logits_and_the_lower_expert_of_equal_ones)
         0.2, 0.4, 0.2, 0.2,    // the largest is expert 1; experts 0, 2 and 3 are equal, and the first is taken
         0.1, 0.2, 0.3, 0.4,    // the largest are experts 3 and 2
     };
-    expect_routing(whole(3, 4, 2, 3), probabilities,
-                   &(struct routing){
-                       .choices    = (const double[]){1, 3, 1, 0, 3, 2},
-                       .slots      = (const double[]){3, 9, 4, 0, 10, 6},
-                       .gates      = (const double[]){4.0 / 7, 3.0 / 7, 2.0 / 3, 1.0 / 3, 4.0 / 7, 3.0 / 7},
-                       .sources    = (const double[]){3, -1, -1, 0, 2, -1, 5, -1, -1, 1, 4, -1},
-                       .counts     = (const double[]){1, 2, 1, 2},
-                       .statistics = (const double[]){1, 2, 1, 2, 0, 0},
-                   });
+    EXPECT_ROUTING(whole(3, 4, 2, 3), probabilities, .choices = VALUES(1, 3, 1, 0, 3, 2),
+                   .slots   = VALUES(3, 9, 4, 0, 10, 6),
+                   .gates   = VALUES(4.0 / 7, 3.0 / 7, 2.0 / 3, 1.0 / 3, 4.0 / 7, 3.0 / 7),
+                   .sources = VALUES(3, -1, -1, 0, 2, -1, 5, -1, -1, 1, 4, -1), .counts = VALUES(1, 2, 1, 2),
+                   .statistics = VALUES(1, 2, 1, 2, 0, 0));
 }
 
 // Expert 0 has two slots and is chosen four times. It keeps rows 1 and 2, which have the highest probabilities,
@@ -59,27 +55,18 @@ Test(routing, drops_the_least_probable_choices_and_leaves_the_gates)
         0.50, 0.45, 0.05,    // the gate is 0.526
         0.45, 0.30, 0.25,    // the gate is 0.45 / 0.75 = 0.6
     };
-    expect_routing(whole(4, 3, 2, 2), probabilities,
-                   &(struct routing){
-                       .choices = (const double[]){0, 1, 0, 1, 0, 1, 0, 1},
-                       .slots   = (const double[]){-1, 2, 0, -1, 1, 3, -1, -1},
-                       .gates   = (const double[]){8.0 / 15, 7.0 / 15, 2.0 / 3, 1.0 / 3, 10.0 / 19, 9.0 / 19, 0.6, 0.4},
-                       .sources = (const double[]){2, 4, 1, 5, -1, -1},
-                       .counts  = (const double[]){4, 4, 0},
-                       .statistics = (const double[]){4, 4, 0, 4, 0},
-                   });
+    EXPECT_ROUTING(whole(4, 3, 2, 2), probabilities, .choices = VALUES(0, 1, 0, 1, 0, 1, 0, 1),
+                   .slots   = VALUES(-1, 2, 0, -1, 1, 3, -1, -1),
+                   .gates   = VALUES(8.0 / 15, 7.0 / 15, 2.0 / 3, 1.0 / 3, 10.0 / 19, 9.0 / 19, 0.6, 0.4),
+                   .sources = VALUES(2, 4, 1, 5, -1, -1), .counts = VALUES(4, 4, 0),
+                   .statistics = VALUES(4, 4, 0, 4, 0));
 }
 
 Test(routing, keeps_the_first_rows_of_equal_probability)
 {
     const double probabilities[] = {0.75, 0.25, 0.8, 0.2, 0.75, 0.25, 0.75, 0.25, 0.9, 0.1};
-    expect_routing(whole(5, 2, 1, 3), probabilities,
-                   &(struct routing){
-                       .slots      = (const double[]){0, 1, -1, -1, 2},
-                       .gates      = (const double[]){1, 1, 1, 1, 1},
-                       .sources    = (const double[]){0, 1, 4, -1, -1, -1},
-                       .statistics = (const double[]){5, 0, 2, 0},
-                   });
+    EXPECT_ROUTING(whole(5, 2, 1, 3), probabilities, .slots = VALUES(0, 1, -1, -1, 2), .gates = VALUES(1, 1, 1, 1, 1),
+                   .sources = VALUES(0, 1, 4, -1, -1, -1), .statistics = VALUES(5, 0, 2, 0));
 }
 
 // Each of two sequences is split into two parts of one row: rows 0 and 2, and rows 1 and 3. Rows of a sequence compete
@@ -89,21 +76,11 @@ Test(routing, lets_rows_compete_within_their_sequence_over_all_parts)
     struct routing_shape shape = whole(2, 2, 1, 1);
     shape.total = 4, shape.first = 2, shape.sequences = 2, shape.sequence_rows = 1, shape.capacity = 2;
     const double probabilities[] = {0.6, 0.4, 0.9, 0.1, 0.7, 0.3, 0.8, 0.2};
-    expect_routing(shape, probabilities,
-                   &(struct routing){
-                       .choices    = (const double[]){0, 0},
-                       .slots      = (const double[]){0, -1},
-                       .sources    = (const double[]){0, -1, -1, -1},
-                       .counts     = (const double[]){2, 0, 2, 0},
-                       .statistics = (const double[]){2, 0, 1, 0},
-                   });
+    EXPECT_ROUTING(shape, probabilities, .choices = VALUES(0, 0), .slots = VALUES(0, -1),
+                   .sources = VALUES(0, -1, -1, -1), .counts = VALUES(2, 0, 2, 0), .statistics = VALUES(2, 0, 1, 0));
     shape.first = 0;
-    expect_routing(shape, probabilities,
-                   &(struct routing){
-                       .slots      = (const double[]){-1, 0},
-                       .sources    = (const double[]){1, -1, -1, -1},
-                       .statistics = (const double[]){2, 0, 1, 0},
-                   });
+    EXPECT_ROUTING(shape, probabilities, .slots = VALUES(-1, 0), .sources = VALUES(1, -1, -1, -1),
+                   .statistics = VALUES(2, 0, 1, 0));
 }
 
 // Six experts are distributed over three ranks, which have two each. The send buffer has the first expert of every rank
@@ -118,11 +95,8 @@ Test(routing, orders_slots_by_the_experts_of_each_owner)
             probabilities[row * 6 + expert] = row == expert ? 0.5 : 0.1;
         }
     }
-    expect_routing(shape, probabilities,
-                   &(struct routing){
-                       .slots   = (const double[]){0, 6, 2, 8, 4, 10},
-                       .sources = (const double[]){0, -1, 2, -1, 4, -1, 1, -1, 3, -1, 5, -1},
-                   });
+    EXPECT_ROUTING(shape, probabilities, .slots = VALUES(0, 6, 2, 8, 4, 10),
+                   .sources = VALUES(0, -1, 2, -1, 4, -1, 1, -1, 3, -1, 5, -1));
 }
 
 Test(routing, gives_experts_out_in_turn_when_balanced)
@@ -130,14 +104,9 @@ Test(routing, gives_experts_out_in_turn_when_balanced)
     struct routing_shape shape = whole(2, 4, 2, 4);
     shape.total = shape.sequence_rows = 4, shape.first = 1, shape.balanced = true;
     const double probabilities[] = {0.25, 0.25, 0.25, 0.25, 0.1, 0.2, 0.3, 0.4, 0.1, 0.2, 0.3, 0.4, 0.4, 0.3, 0.2, 0.1};
-    expect_routing(shape, probabilities,
-                   &(struct routing){
-                       .choices    = (const double[]){2, 3, 0, 1},
-                       .slots      = (const double[]){8, 12, 0, 4},
-                       .gates      = (const double[]){3.0 / 7, 4.0 / 7, 1.0 / 3, 2.0 / 3},
-                       .counts     = (const double[]){2, 2, 2, 2},
-                       .statistics = (const double[]){1, 1, 1, 1, 0, 0},
-                   });
+    EXPECT_ROUTING(shape, probabilities, .choices = VALUES(2, 3, 0, 1), .slots = VALUES(8, 12, 0, 4),
+                   .gates = VALUES(3.0 / 7, 4.0 / 7, 1.0 / 3, 2.0 / 3), .counts = VALUES(2, 2, 2, 2),
+                   .statistics = VALUES(1, 1, 1, 1, 0, 0));
 }
 
 // Half of the rows, here 1, 3 and 5, get the first two experts. The other three rows cycle through all four experts, so
@@ -150,12 +119,8 @@ Test(routing, gives_so_many_rows_the_first_experts_when_skewed)
     for (int i = 0; i < 6 * 4; i++) {
         probabilities[i] = 0.25;
     }
-    expect_routing(shape, probabilities,
-                   &(struct routing){
-                       .choices    = (const double[]){0, 1, 0, 1, 2, 3, 0, 1, 0, 1, 0, 1},
-                       .counts     = (const double[]){5, 5, 1, 1},
-                       .statistics = (const double[]){5, 5, 1, 1, 0, 0},
-                   });
+    EXPECT_ROUTING(shape, probabilities, .choices = VALUES(0, 1, 0, 1, 2, 3, 0, 1, 0, 1, 0, 1),
+                   .counts = VALUES(5, 5, 1, 1), .statistics = VALUES(5, 5, 1, 1, 0, 0));
 }
 
 // The experts get 3/4 and 1/4 of the choices, and their mean probabilities are 0.625 and 0.375. The loss is 2 x (3/4 x
@@ -165,9 +130,9 @@ Test(routing, brings_the_own_rows_part_of_the_auxiliary_loss)
     struct routing_shape shape   = whole(4, 2, 1, 1);
     shape.auxiliary              = 0.5f;
     const double probabilities[] = {0.75, 0.25, 0.75, 0.25, 0.75, 0.25, 0.25, 0.75};
-    expect_routing(shape, probabilities, &(struct routing){.statistics = (const double[]){3, 1, 2, 0.5625}});
+    EXPECT_ROUTING(shape, probabilities, .statistics = VALUES(3, 1, 2, 0.5625));
     shape.rows = 2;
-    expect_routing(shape, probabilities, &(struct routing){.statistics = (const double[]){2, 0, 1, 0.3125}});
+    EXPECT_ROUTING(shape, probabilities, .statistics = VALUES(2, 0, 1, 0.3125));
 }
 
 Test(routing, adds_to_its_statistics_when_it_accumulates)
@@ -175,7 +140,7 @@ Test(routing, adds_to_its_statistics_when_it_accumulates)
     struct op op                       = route_op(whole(3, 2, 1, 2));
     op.accumulates                     = true;
     op.shape.routing.auxiliary         = 1;
-    struct buffer buffers[OP_OPERANDS] = {make_logits((const double[]){0.75, 0.25, 0.75, 0.25, 0.75, 0.25}, 6)};
+    struct buffer buffers[OP_OPERANDS] = {make_logits(VALUES(0.75, 0.25, 0.75, 0.25, 0.75, 0.25), 6)};
     make_route_outputs(buffers, &op);
     for (int i = 0; i < 4; i++) {
         set(&buffers[ROUTE_STATISTICS], i, 10);
@@ -183,19 +148,19 @@ Test(routing, adds_to_its_statistics_when_it_accumulates)
 
     run_op(&op, buffers, THREADS);
 
-    expect_values(&buffers[ROUTE_STATISTICS], (const double[]){13, 10, 11, 11.5}, "statistics");
+    expect_values(&buffers[ROUTE_STATISTICS], VALUES(13, 10, 11, 11.5), "statistics");
 }
 
 Test(routing, needs_no_statistics)
 {
     struct op     op                   = route_op(whole(2, 2, 1, 2));
-    struct buffer buffers[OP_OPERANDS] = {make_logits((const double[]){0.75, 0.25, 0.25, 0.75}, 4)};
+    struct buffer buffers[OP_OPERANDS] = {make_logits(VALUES(0.75, 0.25, 0.25, 0.75), 4)};
     make_route_outputs(buffers, &op);
     buffers[ROUTE_STATISTICS] = (struct buffer){0};
 
     run_op(&op, buffers, THREADS);
 
-    expect_values(&buffers[ROUTE_SLOTS], (const double[]){0, 2}, "slots");
+    expect_values(&buffers[ROUTE_SLOTS], VALUES(0, 2), "slots");
 }
 
 // Tests 3000 choices of two sequences for 7 experts, which take at most 100 of them per sequence. Every slot that names

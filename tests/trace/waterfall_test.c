@@ -75,42 +75,40 @@ static void expect_waterfall(const struct sample *sample)
     }
     cr_expect_eq(sum, sample->step_seconds);
 }
+#define EXPECT_WATERFALL(...) expect_waterfall(&(struct sample){__VA_ARGS__})
 
 Test(waterfall, tells_kinds_of_compute_apart)
 {
-    expect_waterfall(&(struct sample){
-        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 1}},
-                         {{COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)}, .time = {1, 3}},
-                         {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)}, .time = {3, 7}},
-                         {{COMPUTE(OP_QUANTIZE, PHASE_FORWARD)}, .time = {7, 7.5}},
-                         {{COMPUTE(OP_CAST, PHASE_BACKWARD), .operand = {0, 1}, .accumulates = true}, .time = {8, 16}},
-                         {{COMPUTE(OP_GEMM, PHASE_RECOMPUTE)}, .time = {16, 32}},
-                         {{COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)}, .time = {32, 33}},
-                         {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, .time = {33, 35}},
-                         {{COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {0, 1}}, .time = {35, 36}},
-                         {{COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {1, 1}}, .time = {36, 68}},
-                         {{COMPUTE(OP_TRANSPOSE, PHASE_BACKWARD)}, .time = {68, 132}}},
-        .step_seconds = 132,
-        .expected     = {[WATERFALL_GEMM]        = 1,
-                         [WATERFALL_ATTENTION]   = 2,
-                         [WATERFALL_MEMORY]      = 4 + 8 + 32,
-                         [WATERFALL_CAST]        = 0.5 + 1 + 64,
-                         [WATERFALL_RECOMPUTE]   = 16,
-                         [WATERFALL_OPTIMIZER]   = 1 + 2,
-                         [WATERFALL_UNEXPLAINED] = 0.5}});
+    EXPECT_WATERFALL(.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 1}},
+                                      {{COMPUTE(OP_ATTENTION_BACKWARD, PHASE_BACKWARD)}, .time = {1, 3}},
+                                      {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD)}, .time = {3, 7}},
+                                      {{COMPUTE(OP_QUANTIZE, PHASE_FORWARD)}, .time = {7, 7.5}},
+                                      {{COMPUTE(OP_CAST, PHASE_BACKWARD), .operand = {0, 1}, .accumulates = true},
+                                       .time = {8, 16}},
+                                      {{COMPUTE(OP_GEMM, PHASE_RECOMPUTE)}, .time = {16, 32}},
+                                      {{COMPUTE(OP_SQUARE_SUM, PHASE_REDUCE)}, .time = {32, 33}},
+                                      {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, .time = {33, 35}},
+                                      {{COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {0, 1}}, .time = {35, 36}},
+                                      {{COMPUTE(OP_CAST, PHASE_FORWARD), .operand = {1, 1}}, .time = {36, 68}},
+                                      {{COMPUTE(OP_TRANSPOSE, PHASE_BACKWARD)}, .time = {68, 132}}},
+                     .step_seconds = 132,
+                     .expected     = {[WATERFALL_GEMM]        = 1,
+                                      [WATERFALL_ATTENTION]   = 2,
+                                      [WATERFALL_MEMORY]      = 4 + 8 + 32,
+                                      [WATERFALL_CAST]        = 0.5 + 1 + 64,
+                                      [WATERFALL_RECOMPUTE]   = 16,
+                                      [WATERFALL_OPTIMIZER]   = 1 + 2,
+                                      [WATERFALL_UNEXPLAINED] = 0.5});
 }
 
 // At peak the step would take 4 s, a quarter of it in attention. So 1 s of attention's 3 s and 3 s of the GEMMs' 8 s
 // are ideal.
 Test(waterfall, takes_the_ideal_out_of_gemms_and_attention)
 {
-    expect_waterfall(
-        &(struct sample){.ops             = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 8}},
-                                             {{COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}, .time = {8, 11}}},
-                         .step_seconds    = 11,
-                         .ideal_seconds   = 4,
-                         .attention_share = 0.25,
-                         .expected        = {[WATERFALL_IDEAL] = 4, [WATERFALL_GEMM] = 5, [WATERFALL_ATTENTION] = 2}});
+    EXPECT_WATERFALL(.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 8}},
+                                      {{COMPUTE(OP_ATTENTION_FORWARD, PHASE_FORWARD)}, .time = {8, 11}}},
+                     .step_seconds = 11, .ideal_seconds = 4, .attention_share = 0.25,
+                     .expected = {[WATERFALL_IDEAL] = 4, [WATERFALL_GEMM] = 5, [WATERFALL_ATTENTION] = 2});
 }
 
 // The ideal time of a part is at most its measured time. First, the convention counts the full square of attention: 1 s
@@ -133,86 +131,79 @@ Test(waterfall, takes_no_more_ideal_out_of_a_part_than_it_took)
 // The clock of the step says that it ended half a second before its last op. No part may become negative.
 Test(waterfall, has_no_part_below_zero_where_clocks_differ)
 {
-    expect_waterfall(&(struct sample){.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 6}},
-                                                       {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, .time = {6, 8.5}}},
-                                      .step_seconds = 8,
-                                      .expected     = {[WATERFALL_GEMM] = 6, [WATERFALL_OPTIMIZER] = 2}});
+    EXPECT_WATERFALL(.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 6}},
+                                      {{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, .time = {6, 8.5}}},
+                     .step_seconds = 8, .expected = {[WATERFALL_GEMM] = 6, [WATERFALL_OPTIMIZER] = 2});
 }
 
 // The first GEMM hides one gather except for its last 2 s. Another gather starts after that GEMM and is fully exposed.
 Test(waterfall, counts_only_what_compute_waits_for)
 {
-    expect_waterfall(&(struct sample){
-        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 4}},
-                         {{COMMUNICATION(OP_ALL_GATHER, STREAM_WEIGHT_GATHER, SHARDS)}, .time = {0, 6}},
-                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}, .time = {6, 7}},
-                         {{COMMUNICATION(OP_REDUCE_SCATTER, STREAM_TENSOR, TENSOR), AFTER(0)}, .time = {4, 9}},
-                         {{COMMUNICATION(OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, REPLICAS), AFTER(3)}, .time = {9, 13}},
-                         {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(4)}, .time = {13, 14}}},
-        .step_seconds = 14,
-        .expected     = {[WATERFALL_GEMM]         = 4 + 1,
-                         [WATERFALL_EXPOSED_FSDP] = 2,
-                         [WATERFALL_EXPOSED_TP]   = 2,    // from 7 s to 9 s
-                         [WATERFALL_EXPOSED_DP]   = 4,
-                         [WATERFALL_MEMORY]       = 1}});
+    EXPECT_WATERFALL(.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, .time = {0, 4}},
+                                      {{COMMUNICATION(OP_ALL_GATHER, STREAM_WEIGHT_GATHER, SHARDS)}, .time = {0, 6}},
+                                      {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}, .time = {6, 7}},
+                                      {{COMMUNICATION(OP_REDUCE_SCATTER, STREAM_TENSOR, TENSOR), AFTER(0)}, .time = {4, 9}},
+                                      {{COMMUNICATION(OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, REPLICAS), AFTER(3)},
+                                       .time = {9, 13}},
+                                      {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(4)}, .time = {13, 14}}},
+                     .step_seconds = 14,
+                     .expected     = {[WATERFALL_GEMM]         = 4 + 1,
+                                      [WATERFALL_EXPOSED_FSDP] = 2,
+                                      [WATERFALL_EXPOSED_TP]   = 2,    // from 7 s to 9 s
+                                      [WATERFALL_EXPOSED_DP]   = 4,
+                                      [WATERFALL_MEMORY]       = 1});
 }
 
 // Two collectives run one after the other on a stream, and compute waits for both. The gap between the second one and
 // the next compute op belongs to no collective.
 Test(waterfall, goes_back_along_a_stream)
 {
-    expect_waterfall(
-        &(struct sample){.ops = {{{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)}, .time = {1, 3}},
-                                 {{COMMUNICATION(OP_ALL_GATHER, STREAM_EXPERT, SHARDS)}, .time = {3, 7}},
-                                 {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}, .time = {8, 10}}},
-                         .step_seconds = 12,
-                         .expected     = {[WATERFALL_EXPOSED_FSDP] = 2 + 4,
-                                          [WATERFALL_GEMM]         = 2,
-                                          [WATERFALL_STRAGGLERS]   = 2,
-                                          [WATERFALL_UNEXPLAINED]  = 2}});
+    EXPECT_WATERFALL(.ops = {{{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)}, .time = {1, 3}},
+                             {{COMMUNICATION(OP_ALL_GATHER, STREAM_EXPERT, SHARDS)}, .time = {3, 7}},
+                             {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(1)}, .time = {8, 10}}},
+                     .step_seconds = 12,
+                     .expected     = {[WATERFALL_EXPOSED_FSDP] = 2 + 4,
+                                      [WATERFALL_GEMM]         = 2,
+                                      [WATERFALL_STRAGGLERS]   = 2,
+                                      [WATERFALL_UNEXPLAINED]  = 2});
 }
 
 Test(waterfall, counts_exchanges_between_experts_on_ranks_of_tp_for_ep)
 {
-    expect_waterfall(
-        &(struct sample){.ops          = {{{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, TENSOR)}, .time = {0, 2}},
-                                          {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, .time = {2, 3}},
-                                          {{COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(1)}, .time = {3, 7}},
-                                          {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}, .time = {7, 8}}},
-                         .step_seconds = 8,
-                         .expected = {[WATERFALL_GEMM] = 2, [WATERFALL_EXPOSED_EP] = 2, [WATERFALL_EXPOSED_TP] = 4}});
+    EXPECT_WATERFALL(.ops          = {{{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, TENSOR)}, .time = {0, 2}},
+                                      {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, .time = {2, 3}},
+                                      {{COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(1)}, .time = {3, 7}},
+                                      {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}, .time = {7, 8}}},
+                     .step_seconds = 8,
+                     .expected     = {[WATERFALL_GEMM] = 2, [WATERFALL_EXPOSED_EP] = 2, [WATERFALL_EXPOSED_TP] = 4});
 }
 
 // In a simulation a receive starts when the sender has sent, so the time before its start is a pipeline bubble.
 Test(waterfall, tells_a_bubble_from_a_communication_between_stages)
 {
-    expect_waterfall(&(struct sample){
-        .ops          = {{{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)}, .time = {5, 6}, .cost = 1},
-                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, .time = {6, 8}, .cost = 2},
-                         {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(1)}, .time = {10, 11}, .cost = 1}},
-        .stages       = 2,
-        .is_simulated = true,
-        .step_seconds = 16,
-        .expected     = {[WATERFALL_BUBBLE] = 5 + 2 + 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2}});
+    EXPECT_WATERFALL(
+            .ops    = {{{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)}, .time = {5, 6}, .cost = 1},
+                       {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, .time = {6, 8}, .cost = 2},
+                       {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(1)}, .time = {10, 11}, .cost = 1}},
+            .stages = 2, .is_simulated = true, .step_seconds = 16,
+            .expected = {[WATERFALL_BUBBLE] = 5 + 2 + 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2});
 }
 
 // In a measured run a receive starts as soon as its stream reaches it, and includes the bubble. The shortest receive of
 // the same size, 1 s, is the estimated time of communication. Sends and smaller receives do not count.
 Test(waterfall, estimates_the_bubble_of_a_run_by_the_shortest_communication)
 {
-    expect_waterfall(&(struct sample){
-        .ops          = {{{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)}, .time = {0, 6}},
-                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, .time = {6, 8}},
-                         {{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES), AFTER(0)}, .time = {8, 9}},
-                         {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}, .time = {9, 10}},
-                         {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES)}, .time = {8, 8.5}},
-                         {{.kind                = OP_RECEIVE,
-                           .stream              = STREAM_PIPELINE_RECEIVE,
-                           .shape.communication = {.group = STAGES, .elements = 32}},
-                          .time = {9, 9.5}}},
-        .stages       = 2,
-        .step_seconds = 10,
-        .expected     = {[WATERFALL_BUBBLE] = 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2 + 1}});
+    EXPECT_WATERFALL(.ops    = {{{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES)}, .time = {0, 6}},
+                                {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(0)}, .time = {6, 8}},
+                                {{COMMUNICATION(OP_RECEIVE, STREAM_PIPELINE_RECEIVE, STAGES), AFTER(0)}, .time = {8, 9}},
+                                {{COMPUTE(OP_GEMM, PHASE_FORWARD), AFTER(2)}, .time = {9, 10}},
+                                {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES)}, .time = {8, 8.5}},
+                                {{.kind                = OP_RECEIVE,
+                                  .stream              = STREAM_PIPELINE_RECEIVE,
+                                  .shape.communication = {.group = STAGES, .elements = 32}},
+                                 .time = {9, 9.5}}},
+                     .stages = 2, .step_seconds = 10,
+                     .expected = {[WATERFALL_BUBBLE] = 5, [WATERFALL_EXPOSED_PP] = 1 + 1, [WATERFALL_GEMM] = 2 + 1});
 }
 
 Test(waterfall, knows_contention_where_costs_are_known)
@@ -253,59 +244,49 @@ Test(waterfall, knows_gaps_of_the_host_where_it_is_simulated)
 // s. The tp gather and the norm after it are launched in time.
 Test(waterfall, tells_the_host_from_the_communications_that_compute_waits_for)
 {
-    expect_waterfall(&(struct sample){
-        .ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 2}, 2, 0},
-                         {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS), AFTER(0)}, {3, 7}, 4, 1},
-                         {{COMPUTE(OP_DISPATCH, PHASE_FORWARD), AFTER(1)}, {8, 10}, 2, 1},
-                         {{COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(2)}, {10, 12}, 2, 0.5},
-                         {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(3)}, {12, 13}, 1, 0}},
-        .is_simulated = true,
-        .step_seconds = 13,
-        .expected     = {[WATERFALL_GEMM]         = 2,
-                         [WATERFALL_EXPOSED_FSDP] = 4,
-                         [WATERFALL_MEMORY]       = 2 + 1,
-                         [WATERFALL_EXPOSED_TP]   = 2,
-                         [WATERFALL_LAUNCH]       = 1 + 1}});
+    EXPECT_WATERFALL(.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 2}, 2, 0},
+                                      {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS), AFTER(0)}, {3, 7}, 4, 1},
+                                      {{COMPUTE(OP_DISPATCH, PHASE_FORWARD), AFTER(1)}, {8, 10}, 2, 1},
+                                      {{COMMUNICATION(OP_ALL_GATHER, STREAM_TENSOR, TENSOR), AFTER(2)}, {10, 12}, 2, 0.5},
+                                      {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(3)}, {12, 13}, 1, 0}},
+                     .is_simulated = true, .step_seconds = 13,
+                     .expected = {[WATERFALL_GEMM]         = 2,
+                                  [WATERFALL_EXPOSED_FSDP] = 4,
+                                  [WATERFALL_MEMORY]       = 2 + 1,
+                                  [WATERFALL_EXPOSED_TP]   = 2,
+                                  [WATERFALL_LAUNCH]       = 1 + 1});
 }
 
 // The host needs 2 s to launch the GEMM and 4 s to launch the all-to-all. Half of each launch (launch_alone) is part of
 // the cost of the op, which has started and waits for the host. The GEMM hides 1 s of the 2 s of the all-to-all.
 Test(waterfall, counts_for_the_host_what_ops_that_have_begun_wait_for)
 {
-    expect_waterfall(
-        &(struct sample){.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 4}, 3, 2},
-                                          {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)}, {3, 9}, 6, 4},
-                                          {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(1)}, {9, 10}, 1, 0}},
-                         .launch_alone = 0.5,
-                         .is_simulated = true,
-                         .step_seconds = 10,
-                         .expected     = {[WATERFALL_GEMM]         = 2,
-                                          [WATERFALL_LAUNCH]       = 1 + 1,
-                                          [WATERFALL_EXPOSED_FSDP] = 4,
-                                          [WATERFALL_MEMORY]       = 1,
-                                          [WATERFALL_CONTENTION]   = 1}});
+    EXPECT_WATERFALL(.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 4}, 3, 2},
+                                      {{COMMUNICATION(OP_ALL_TO_ALL, STREAM_EXPERT, SHARDS_OF_EXPERTS)}, {3, 9}, 6, 4},
+                                      {{COMPUTE(OP_NORM_FORWARD, PHASE_FORWARD), AFTER(1)}, {9, 10}, 1, 0}},
+                     .launch_alone = 0.5, .is_simulated = true, .step_seconds = 10,
+                     .expected = {[WATERFALL_GEMM]         = 2,
+                                  [WATERFALL_LAUNCH]       = 1 + 1,
+                                  [WATERFALL_EXPOSED_FSDP] = 4,
+                                  [WATERFALL_MEMORY]       = 1,
+                                  [WATERFALL_CONTENTION]   = 1});
 }
 
 // A send waits for the next stage to receive. This is a bubble, even if the host also launches late.
 Test(waterfall, counts_no_bubble_for_the_host)
 {
-    expect_waterfall(
-        &(struct sample){.ops          = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 2}, 2, 0},
-                                          {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(0)}, {5, 6}, 1, 1}},
-                         .stages       = 2,
-                         .is_simulated = true,
-                         .step_seconds = 6,
-                         .expected     = {[WATERFALL_GEMM] = 2, [WATERFALL_BUBBLE] = 3, [WATERFALL_EXPOSED_PP] = 1}});
+    EXPECT_WATERFALL(.ops    = {{{COMPUTE(OP_GEMM, PHASE_FORWARD)}, {0, 2}, 2, 0},
+                                {{COMMUNICATION(OP_SEND, STREAM_PIPELINE_SEND, STAGES), AFTER(0)}, {5, 6}, 1, 1}},
+                     .stages = 2, .is_simulated = true, .step_seconds = 6,
+                     .expected = {[WATERFALL_GEMM] = 2, [WATERFALL_BUBBLE] = 3, [WATERFALL_EXPOSED_PP] = 1});
 }
 
 // Collectives over all axes count as fsdp. Time after the last compute op is exposed, too.
 Test(waterfall, explains_the_time_after_the_last_gemm)
 {
-    expect_waterfall(
-        &(struct sample){.ops          = {{{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, .time = {0, 2}},
-                                          {{COMMUNICATION(OP_ALL_REDUCE, STREAM_TENSOR, ALL), AFTER(0)}, .time = {2, 6}}},
-                         .step_seconds = 6,
-                         .expected     = {[WATERFALL_OPTIMIZER] = 2, [WATERFALL_EXPOSED_FSDP] = 4}});
+    EXPECT_WATERFALL(.ops          = {{{COMPUTE(OP_ADAMW, PHASE_OPTIMIZER)}, .time = {0, 2}},
+                                      {{COMMUNICATION(OP_ALL_REDUCE, STREAM_TENSOR, ALL), AFTER(0)}, .time = {2, 6}}},
+                     .step_seconds = 6, .expected = {[WATERFALL_OPTIMIZER] = 2, [WATERFALL_EXPOSED_FSDP] = 4});
 }
 
 Test(waterfall, finds_a_rank_busy_while_its_compute_stream_is)
