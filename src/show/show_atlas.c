@@ -91,7 +91,7 @@ static void print_errors(const struct atlas *atlas, bool fitted)
         struct atlas_sum *sums = sum_by_key(atlas, &atlas_keys[key], fitted, &count);
         if (key == 0 && count > 0) {
             printf("%s, errors in %%\n%-7s %-36s %4s %6s %5s %5s %s%s\n", fitted ? "fitted" : "never fitted", "", "",
-                   "rows", "error", "|err|", "max", "<10%", atlas->rows[0].range_percent >= 0.0 ? "   range" : "");
+                   "rows", "error", "|err|", "max", "<10%", atlas->rows[0].range_percent >= 0.0 ? "  range" : "");
         }
         for (int i = 0; i < count; i++) {
             print_sum(i == 0 ? atlas_keys[key].name : "", &sums[i]);

@@ -14,14 +14,29 @@
 #define DEVICES ""
 #endif
 
+static struct backend backend;
+
+static status open_named(const char *name)
+{
+    return backend_open(&backend, name, &(struct backend_setup){.threads = 1});
+}
+
+static void close_backend(void)
+{
+    if (backend.ops != NULL) {
+        backend_close(&backend);
+    }
+}
+
+TestSuite(backend, .fini = close_backend);
+
 Test(backend, opens_each_of_the_list_by_name)
 {
     for (int i = 0; backend_list[i] != NULL; i++) {
         if (backend_list[i]->is_device) {
             continue;
         }
-        struct backend backend;
-        REQUIRE(backend_open(&backend, backend_list[i]->name, &(struct backend_setup){.threads = 1}));
+        REQUIRE(open_named(backend_list[i]->name));
         cr_assert_eq(backend.ops, backend_list[i]);
         backend_close(&backend);
     }
@@ -42,12 +57,10 @@ Test(backend, takes_the_host_where_there_is_no_device)
     if (device_here() != NULL) {
         cr_skip_test("a device is here");
     }
-    struct backend backend;
-    REQUIRE(backend_open(&backend, "auto", &(struct backend_setup){.threads = 1}));
+    REQUIRE(open_named("auto"));
     cr_assert_str_eq(backend.ops->name, "host");
     cr_assert_not(backend.ops->is_device);
     cr_assert_eq(strncmp(backend.choice, "not cuda: ", strlen(DEVICES) > 0 ? 10 : 0), 0, "%s", backend.choice);
-    backend_close(&backend);
 }
 
 Test(backend, says_why_a_named_one_has_no_device)
@@ -55,8 +68,7 @@ Test(backend, says_why_a_named_one_has_no_device)
     if (device_here() != NULL || !backend_list[0]->is_device) {
         cr_skip_test("a device is here, or the build knows none");
     }
-    struct backend backend;
-    status         opened = backend_open(&backend, "cuda", &(struct backend_setup){.threads = 1});
+    status opened = open_named("cuda");
 
     cr_assert_eq(opened.exit_code, EXIT_LAUNCH);
     cr_assert_eq(strncmp(opened.text, "[run] backend = cuda: ", 22), 0, "%s", opened.text);
@@ -70,14 +82,13 @@ Test(backend, takes_the_host_for_fp32_whatever_device_is_here)
         cr_skip_test("the build knows no device");
     }
     const struct backend_setup setup = {.threads = 1, .is_fp32 = true};
-    struct backend             backend, named;
+    struct backend             named;
 
     REQUIRE(backend_open(&backend, "auto", &setup));
     cr_expect_str_eq(backend.ops->name, "host");
     cr_expect_str_eq(backend.choice, "not cuda: it does not support fp32 attention");
     EXPECT_ERROR(backend_open(&named, "cuda", &setup), EXIT_LAUNCH,
                  "[run] backend = cuda: it does not support fp32 attention; backend = host needs no device");
-    backend_close(&backend);
 }
 
 // Checks that `text` is `before`, then auto and every backend's name in the order of the list, then `after`.
@@ -98,8 +109,7 @@ static void expect_listed(const char *text, const char *before, const char *afte
 
 Test(backend, suggests_the_nearest_name)
 {
-    struct backend backend;
-    status         opened = backend_open(&backend, "hots", &(struct backend_setup){.threads = 1});
+    status opened = open_named("hots");
 
     cr_assert_eq(opened.exit_code, EXIT_CONFIG);
     expect_listed(opened.text, "[run] backend = hots: no such backend in this build (", "); did you mean host?");
@@ -108,8 +118,7 @@ Test(backend, suggests_the_nearest_name)
 #ifndef GSWBENCH_CUDA
 Test(backend, says_what_to_do_where_a_build_is_without_one)
 {
-    struct backend backend;
-    status         opened = backend_open(&backend, "cuda", &(struct backend_setup){.threads = 1});
+    status opened = open_named("cuda");
 
     cr_assert_str_eq(opened.text, "[run] backend = cuda: no such backend in this build (auto, host, null); "
                                   "docs/building.md says what a build with it needs");
@@ -118,8 +127,7 @@ Test(backend, says_what_to_do_where_a_build_is_without_one)
 
 Test(backend, lists_the_names_when_none_is_near)
 {
-    struct backend backend;
-    status         opened = backend_open(&backend, "tenstorrent", &(struct backend_setup){.threads = 1});
+    status opened = open_named("tenstorrent");
 
     expect_listed(opened.text, "[run] backend = tenstorrent: no such backend in this build (", ")");
 }
@@ -141,8 +149,7 @@ Test(backend, runs_every_compute_op_and_no_communication)
 Test(backend, zeroes_and_counts_memory)
 {
     enum { BYTES = 5 << 20 };
-    struct backend backend;
-    REQUIRE(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
+    REQUIRE(open_named("host"));
 
     unsigned char *data = backend_allocate(&backend, BYTES);
     backend_reserve_scratch(&backend, 1000);
@@ -155,13 +162,11 @@ Test(backend, zeroes_and_counts_memory)
     cr_assert_gt(backend.ops->available_bytes(&backend), BYTES);
     backend_release(&backend, data, BYTES);
     cr_assert_eq(backend.allocated_bytes, 1000);
-    backend_close(&backend);
 }
 
 Test(backend, copies_to_and_from_the_device)
 {
-    struct backend backend;
-    REQUIRE(backend_open(&backend, "null", &(struct backend_setup){.threads = 1}));
+    REQUIRE(open_named("null"));
     int32_t from[3] = {1, 2, 3}, to[3] = {0};
 
     void *data = backend_allocate(&backend, sizeof(from));
@@ -170,12 +175,10 @@ Test(backend, copies_to_and_from_the_device)
 
     cr_assert_arr_eq(to, from, sizeof(to));
     backend_release(&backend, data, sizeof(from));
-    backend_close(&backend);
 }
 
 Test(backend, describes_processor_threads_and_library)
 {
-    struct backend backend;
     REQUIRE(backend_open(&backend, "host", &(struct backend_setup){.threads = 3}));
     char text[256], cut[8];
 
@@ -184,5 +187,4 @@ Test(backend, describes_processor_threads_and_library)
 
     cr_assert_not_null(strstr(text, ", 3 threads, OpenBLAS 0."), "%s", text);
     cr_assert_eq(strlen(cut), 7);
-    backend_close(&backend);
 }

@@ -65,29 +65,21 @@ Test(gemm_cache, remembers_choices_from_run_to_run)
 Test(gemm_cache, keeps_the_times_of_all_candidates_beside_the_choices)
 {
     struct gemm_cache cache = open_cache();
-    char              text[256];
     add(&cache, "one, NVIDIA H200", 1);
     add(&cache, "two, NVIDIA H200", 2);
 
-    FILE *file = fopen(times_path, "r");
-    cr_assert_not_null(file);
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    cr_expect_str_eq(text, "one, NVIDIA H200: candidate 2 of 3; milliseconds: 2.0000 1.5000 -\n"
-                           "two, NVIDIA H200: candidate 2 of 3; milliseconds: 2.0000 1.5000 -\n");
-    fclose(file);
+    cr_expect_str_eq(text_in(times_path), "one, NVIDIA H200: candidate 2 of 3; milliseconds: 2.0000 1.5000 -\n"
+                                          "two, NVIDIA H200: candidate 2 of 3; milliseconds: 2.0000 1.5000 -\n");
     gemm_cache_close(&cache);
 }
 
 // Replaces the first occurrence of `from` in the cache file by `to`, which has the same length.
 static void damage(const char *from, const char *to)
 {
-    char  text[2048];
-    FILE *file                                   = fopen(cache_path, "r+");
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    char text[2048];
+    strcpy(text, text_in(cache_path));
     memcpy(strstr(text, from), to, strlen(to));
-    rewind(file);
-    fputs(text, file);
-    fclose(file);
+    write_text(cache_path, text);
 }
 
 // Caches the algorithms of two GEMMs and replaces a text in the file. Damage of line 2, the first GEMM, must lose only

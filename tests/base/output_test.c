@@ -36,11 +36,7 @@ TestSuite(output, .init = open_base, .fini = close_base);
 
 static void expect_text(const char *name, const char *text)
 {
-    char  read[64] = "";
-    FILE *file     = fopen(name, "r");
-    cr_assert_not_null(file, "%s", name);
-    read[fread(read, 1, sizeof(read) - 1, file)] = '\0';
-    fclose(file);
+    const char *read = text_in(name);
     cr_expect_str_eq(read, text, "%s has %s", name, read);
 }
 

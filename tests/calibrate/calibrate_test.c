@@ -14,14 +14,13 @@
 #include "command.h"
 #include "gswbench/clock.h"
 #include "gswbench/config.h"
-#include "gswbench/fatal.h"
-#include "tiny.h"
+#include "layouts.h"
+#include "training.h"
 
 enum { RANKS_MAX = 8 };
 
 // A job to calibrate, with ranks as threads. Rank 0 writes the profile.
 struct subject {
-    struct tiny            tiny;
     struct plan_request    request;
     struct run_config      run;
     struct local_hub      *hub;
@@ -37,13 +36,6 @@ struct calibrating_rank {
     int             rank;
     pthread_t       thread;
 };
-
-static void require(status result)
-{
-    if (failed(&result)) {
-        FATAL(EXIT_INTERNAL, "%s", result.text);
-    }
-}
 
 enum { SLOW_NS = 20000000 };    // five times the time of the slowest compute op under sanitizers
 static struct comm_ops local_ops, slow_ops;
@@ -90,7 +82,7 @@ static void *calibrate(void *argument)
     if (calibration->ranks_per_node > 0) {
         comm.topology.local_ranks = calibration->ranks_per_node;
     }
-    require(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
+    training_require(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
     struct calibrate_setup setup = {.request    = &calibration->request,
                                     .run        = &calibration->run,
                                     .backend    = &backend,
@@ -100,12 +92,12 @@ static void *calibrate(void *argument)
                                     .has_cores  = self->rank < 2,
                                     .steps      = 1,
                                     .passes     = 1};
-    require(calibrate_collect(&list, &calibration->request, &setup.working_bytes));
-    require(calibrate_steps(&list, &setup));
-    require(calibrate_communications(&list, &setup));
+    training_require(calibrate_collect(&list, &calibration->request, &setup.working_bytes));
+    training_require(calibrate_steps(&list, &setup));
+    training_require(calibrate_communications(&list, &setup));
     if (calibration->of_machine) {
         list.ops[find_gemm(&list)].seconds.value = FAST_SECONDS;
-        require(calibrate_hardware(&hardware, &list, &setup));
+        training_require(calibrate_hardware(&hardware, &list, &setup));
     }
     if (self->rank == 0) {
         FILE *file = fopen(calibration->path, "w");
@@ -118,12 +110,12 @@ static void *calibrate(void *argument)
     return NULL;
 }
 
-static void calibrate_job(struct subject *calibration, int64_t world)
+static void calibrate_job(struct subject *calibration, const char *layout)
 {
     struct calibrating_rank ranks[RANKS_MAX];
-    struct tiny            *tiny = &calibration->tiny;
-    calibration->request         = tiny_request(tiny, world, 0);
-    calibration->hub             = local_hub_open((int)world);
+    calibration->request = layout_request(layout);
+    int64_t world        = calibration->request.mesh.world;
+    calibration->hub     = local_hub_open((int)world);
     prepare_slow_ops(calibration->hub);
     option_set_defaults(hardware_options, &calibration->hardware);
     option_set_defaults(run_options, &calibration->run);
@@ -139,14 +131,13 @@ static void calibrate_job(struct subject *calibration, int64_t world)
 }
 
 // Expects that the profile has a measured time for every op of the first rank of each pipeline stage.
-static void expect_complete(struct subject *calibration, int64_t world)
+static void expect_complete(const struct subject *calibration, const char *layout)
 {
     struct measured_ops measured;
-    require(measured_read(&measured, calibration->path));
+    training_require(measured_read(&measured, calibration->path));
     for (int64_t stage = 0; stage < calibration->request.mesh.size[AXIS_PP]; stage++) {
-        int64_t rank = mesh_rank(&calibration->request.mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
-        tiny_plan_rank(&calibration->tiny, world, rank);
-        const struct plan *plan = &calibration->tiny.plan;
+        int64_t            rank = mesh_rank(&calibration->request.mesh, (const int64_t[AXIS_COUNT]){[AXIS_PP] = stage});
+        const struct plan *plan = tiny_plan_of(layout, rank);
         for (int32_t i = 0; i < plan->op_count; i++) {
             char                   name[160];
             const struct quantity *seconds = measured_find(&measured, plan, &plan->ops[i]);
@@ -156,48 +147,23 @@ static void expect_complete(struct subject *calibration, int64_t world)
                       seconds->value);
             cr_expect_eq(seconds->origin, QUANTITY_MEASURED);
         }
-        plan_free(&calibration->tiny.plan);
     }
     measured_free(&measured);
 }
 
 TestSuite(calibrate, .timeout = 200);
 
-static void set_axes(struct tiny *tiny)
-{
-    tiny->parallel.fsdp = tiny->parallel.tp = tiny->parallel.cp = 2;
-    tiny->precision.compute                                     = COMPUTE_BF16;
-    tiny->train.global_batch                                    = 4;
-}
-
-static void set_pipeline(struct tiny *tiny)
-{
-    tiny->model.layers = tiny->parallel.pp = tiny->train.accumulation = 3;
-    tiny->parallel.dp                                                 = 2;
-    tiny->parallel.zero                                               = 1;
-}
-
-static void set_experts(struct tiny *tiny)
-{
-    tiny_set_experts(tiny, 4, 2);
-    tiny->parallel.dp = tiny->parallel.ep = 2;
-    tiny->train.global_batch              = 4;
-}
-
 // The jobs are one rank, 8 ranks with collectives on all axes, a pipeline with several stages, and a model with
 // experts.
 Test(calibrate, measures_every_op_and_communication)
 {
-    static const struct {
-        int64_t world;
-        void (*set)(struct tiny *tiny);
-    } jobs[] = {{1, tiny_init}, {8, set_axes}, {6, set_pipeline}, {2, set_experts}};
+    static const char *const jobs[] = {"", "fsdp 2; tp 2; cp 2; compute bf16; global_batch 4",
+                                       "layers 3; dp 2; pp 3; accumulation 3; zero 1",
+                                       "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; global_batch 4"};
     for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
         struct subject calibration = {.of_machine = false};
-        tiny_init(&calibration.tiny);
-        jobs[i].set(&calibration.tiny);
-        calibrate_job(&calibration, jobs[i].world);
-        expect_complete(&calibration, jobs[i].world);
+        calibrate_job(&calibration, jobs[i]);
+        expect_complete(&calibration, jobs[i]);
         unlink(calibration.path);
     }
 }
@@ -206,12 +172,9 @@ Test(calibrate, takes_no_time_of_communications_for_that_of_ops_that_compute)
 {
     struct subject      calibration = {.is_slow = true};
     struct measured_ops measured;
-    tiny_init(&calibration.tiny);
-    calibration.tiny.parallel.fsdp      = 2;
-    calibration.tiny.train.global_batch = 4;
-    calibrate_job(&calibration, 2);
+    calibrate_job(&calibration, "fsdp 2; global_batch 4");
 
-    require(measured_read(&measured, calibration.path));
+    training_require(measured_read(&measured, calibration.path));
     for (int32_t i = 0; i < measured.count; i++) {
         char   key[OP_KEY_BYTES];
         double seconds          = measured.ops[i].seconds.value;
@@ -229,19 +192,17 @@ static void read_profile(struct config *config, const char *path)
     struct text_buffer found = {.text = NULL};
     const char        *line  = line_of("hardware.profile=%s", path);
     setenv("GSWBENCH_CONFIGS", configs, 1);
-    require(config_read(config,
-                        &(struct config_request){
-                            .name = "tiny-llama", .overrides = (const char *[]){line}, .override_count = 1, .ranks = 4},
-                        &found));
+    training_require(
+        config_read(config,
+                    &(struct config_request){
+                        .name = "tiny-llama", .overrides = (const char *[]){line}, .override_count = 1, .ranks = 4},
+                    &found));
 }
 
 Test(calibrate, leaves_a_profile_that_a_prediction_reads)
 {
     struct subject calibration = {.of_machine = true};
-    tiny_init(&calibration.tiny);
-    calibration.tiny.parallel.dp        = 4;
-    calibration.tiny.train.global_batch = 8;
-    calibrate_job(&calibration, 4);
+    calibrate_job(&calibration, "dp 4; global_batch 8");
 
     struct config config;
     read_profile(&config, calibration.path);
@@ -266,9 +227,9 @@ Test(calibrate, times_ops_of_more_threads_than_cores)
 {
     struct measured_ops measured;
     const char         *path = line_of("/tmp/gswbench-profile-%d.ini", getpid());
-    require(run(line_of("calibrate --config tiny-llama --layers 1 --backend host --set run.threads=%d -o %s",
-                        cores_usable() + 1, path)));
-    require(measured_read(&measured, path));
+    training_require(run(line_of("calibrate --config tiny-llama --layers 1 --backend host --set run.threads=%d -o %s",
+                                 cores_usable() + 1, path)));
+    training_require(measured_read(&measured, path));
     for (int32_t i = 0; i < measured.count; i++) {
         char key[OP_KEY_BYTES];
         cr_expect_gt(measured.ops[i].seconds.value, 0.0, "%s", op_key_print(&measured.ops[i].key, key));
@@ -283,10 +244,7 @@ Test(calibrate, predicts_the_collectives_that_it_measured)
 {
     struct subject calibration = {.of_machine = true, .is_slow = true, .ranks_per_node = 2};
     struct config  config;
-    tiny_init(&calibration.tiny);
-    calibration.tiny.parallel.fsdp      = 4;
-    calibration.tiny.train.global_batch = 8;
-    calibrate_job(&calibration, 4);
+    calibrate_job(&calibration, "fsdp 4; global_batch 8");
     read_profile(&config, calibration.path);
     cr_expect_gt(config.hardware.network_latency.value, 0.9e-9 * SLOW_NS);
     unlink(calibration.path);

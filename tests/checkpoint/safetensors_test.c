@@ -17,13 +17,22 @@
 
 static const char path[] = "model.safetensors";
 
+static struct safetensors_writer writer;
+static struct safetensors_reader reader;
+
 static void make_file(void)
 {
     enter_folder();
     write_text(path, "");
 }
 
-TestSuite(safetensors, .init = make_file, .fini = remove_folder);
+static void remove_file(void)
+{
+    safetensors_close(&reader);
+    remove_folder();
+}
+
+TestSuite(safetensors, .init = make_file, .fini = remove_file);
 
 // Writes a file that has this header, then data_bytes bytes of zeros.
 static void write_header(const char *header, size_t data_bytes)
@@ -38,8 +47,6 @@ static void write_header(const char *header, size_t data_bytes)
 
 static void expect_refused(const char *reason, size_t row)
 {
-    struct safetensors_reader reader;
-
     status result = safetensors_open(&reader, path);
 
     const char *text = line_of("%s: %s", path, reason);
@@ -59,12 +66,11 @@ static size_t read_bytes(char bytes[1024])
 
 Test(safetensors, writes_the_bytes_of_the_format)
 {
-    struct safetensor         tensors[] = {{.name = "b", .format = FORMAT_I32, .dims = 2, .dim = {1, 2}},
-                                           {.name = "a", .format = FORMAT_BF16, .dims = 0}};
-    int32_t                   b[]       = {1, -2};
-    bf16                      a         = 0x3f80;
-    struct safetensors_writer writer;
-    static const char         expected[] =
+    struct safetensor tensors[] = {{.name = "b", .format = FORMAT_I32, .dims = 2, .dim = {1, 2}},
+                                   {.name = "a", .format = FORMAT_BF16, .dims = 0}};
+    int32_t           b[]       = {1, -2};
+    bf16              a         = 0x3f80;
+    static const char expected[] =
         "\xe0\0\0\0\0\0\0\0"
         "{\"__metadata__\":{\"format\":\"pt\",\"xxh3\":\"8d6918ab55ed0bba\",\"xxh3 b\":\"24d903658672aaf1\","
         "\"xxh3 a\":\"d5b04a01d92a33e2\"},\"b\":{\"dtype\":\"I32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
@@ -85,13 +91,11 @@ Test(safetensors, writes_the_bytes_of_the_format)
 
 Test(safetensors, reads_what_it_wrote)
 {
-    struct safetensor         tensors[] = {{.name = "tokens", .format = FORMAT_I32, .dims = 3, .dim = {1, 2, 2}},
-                                           {.name = "empty", .format = FORMAT_F32, .dims = 1, .dim = {0}},
-                                           {.name = "weight", .format = FORMAT_F32, .dims = 1, .dim = {2}}};
-    int32_t                   tokens[]  = {5, 6, 7, 8}, tokens_back[4];
-    float                     weight[]  = {0.5f, -3}, weight_back[2];
-    struct safetensors_writer writer;
-    struct safetensors_reader reader;
+    struct safetensor tensors[] = {{.name = "tokens", .format = FORMAT_I32, .dims = 3, .dim = {1, 2, 2}},
+                                   {.name = "empty", .format = FORMAT_F32, .dims = 1, .dim = {0}},
+                                   {.name = "weight", .format = FORMAT_F32, .dims = 1, .dim = {2}}};
+    int32_t           tokens[]  = {5, 6, 7, 8}, tokens_back[4];
+    float             weight[]  = {0.5f, -3}, weight_back[2];
     safetensors_create(&writer, path, tensors, 3);
     safetensors_append(&writer, tokens, sizeof(tokens));
     safetensors_append(&writer, weight, sizeof(weight));
@@ -108,15 +112,13 @@ Test(safetensors, reads_what_it_wrote)
                       "tensor 'weight': 8 bytes, expected 4");
     EXPECT_ERROR_WITH(safetensors_read(&reader, "bias", weight_back, 4), EXIT_CHECKPOINT,
                       "tensor 'bias': not in the file");
-    safetensors_close(&reader);
 }
 
 Test(safetensors, leaves_the_older_file_when_writing_is_abandoned)
 {
-    struct safetensor         tensor = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {2}};
-    struct safetensors_writer writer;
-    struct stat               about;
-    char                      temporary[300];
+    struct safetensor tensor = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {2}};
+    struct stat       about;
+    char              temporary[300];
 
     safetensors_create(&writer, path, &tensor, 1);
     snprintf(temporary, sizeof(temporary), "%s", writer.output.temporary);
@@ -130,8 +132,7 @@ Test(safetensors, leaves_the_older_file_when_writing_is_abandoned)
 
 Test(safetensors, reports_a_file_that_cannot_be_written)
 {
-    struct safetensor         tensor = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {1 << 20}};
-    struct safetensors_writer writer;
+    struct safetensor tensor = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {1 << 20}};
 
     EXPECT_ERROR(safetensors_create(&writer, "/no/such/folder/file", &tensor, 1), EXIT_OUTPUT,
                  "cannot write /no/such/folder/file: No such file or directory");
@@ -146,7 +147,6 @@ Test(safetensors, reports_a_file_that_cannot_be_written)
 
 Test(safetensors, accepts_any_order_of_entries_and_trailing_spaces)
 {
-    struct safetensors_reader reader;
     write_header("{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]},"
                  "\"a\":{\"data_offsets\":[0,4],\"shape\":[2],\"dtype\":\"BF16\"}}   ",
                  8);
@@ -155,17 +155,14 @@ Test(safetensors, accepts_any_order_of_entries_and_trailing_spaces)
     cr_expect_str_eq(reader.tensors[0].name, "a");
     cr_expect_eq(reader.tensors[0].format, FORMAT_BF16);
     cr_expect_eq(reader.tensors[1].begin, 4);
-    safetensors_close(&reader);
 }
 
 Test(safetensors, accepts_a_file_without_tensors)
 {
-    struct safetensors_reader reader;
     write_header("{}", 0);
 
     REQUIRE(safetensors_open(&reader, path));
     cr_expect_eq(reader.count, 0);
-    safetensors_close(&reader);
 }
 
 #define ENTRY(name, format, shape, begin, end)                                                                         \
@@ -285,7 +282,6 @@ Test(safetensors, refuses_what_is_no_regular_file)
 // Writes a file with these tensors. One call appends the data of the whole file.
 static void write_tensors(struct safetensor *tensors, int32_t count, const void *data, int64_t bytes)
 {
-    struct safetensors_writer writer;
     REQUIRE(safetensors_create(&writer, path, tensors, count));
     REQUIRE(safetensors_append(&writer, data, bytes));
     REQUIRE(safetensors_finish(&writer));
@@ -300,7 +296,6 @@ static void write_two(void)
 
 static status read_two(float values[4])
 {
-    struct safetensors_reader reader;
     TRY(safetensors_open(&reader, path));
     status result = safetensors_read(&reader, "a", values, 8);
     if (!failed(&result)) {
@@ -349,9 +344,8 @@ Test(safetensors, refuses_what_is_no_number)
 {
     static const uint32_t bits[] = {0x7fc00000, 0xff800000, 0x7f800001};
     for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
-        struct safetensor         tensor   = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {2}};
-        uint32_t                  values[] = {0x3f800000, bits[i]}, back[2];
-        struct safetensors_reader reader;
+        struct safetensor tensor   = {.name = "a", .format = FORMAT_F32, .dims = 1, .dim = {2}};
+        uint32_t          values[] = {0x3f800000, bits[i]}, back[2];
         write_tensors(&tensor, 1, values, sizeof(values));
         EXPECT_SUCCESS(safetensors_open(&reader, path));
         EXPECT_ERROR(safetensors_read(&reader, "a", back, sizeof(back)), EXIT_CHECKPOINT,

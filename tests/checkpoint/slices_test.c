@@ -9,6 +9,7 @@
 
 #include "gswbench/checkpoint.h"
 #include "layouts.h"
+#include "line.h"
 
 static void expect_name(const char *name, struct rectangle expected)
 {
@@ -49,12 +50,12 @@ Test(slices, refuse_what_is_no_name_of_theirs)
 }
 
 // For each element of the named weight, counts the ranks that save it.
-static void count_saved(struct tiny *tiny, int64_t world, const char *name, int *counts, int64_t columns)
+static void count_saved(const char *layout, const char *name, int *counts, int64_t columns)
 {
-    for (int64_t rank = 0; rank < world; rank++) {
-        tiny_plan_rank(tiny, world, rank);
-        for (int32_t u = 0; u < tiny->plan.unit_count; u++) {
-            struct slice_list list = slices_owned(&tiny->plan, &tiny->plan.units[u]);
+    for (int64_t rank = 0; rank < layout_request(layout).mesh.world; rank++) {
+        const struct plan *plan = tiny_plan_of(layout, rank);
+        for (int32_t u = 0; u < plan->unit_count; u++) {
+            struct slice_list list = slices_owned(plan, &plan->units[u]);
             for (int64_t i = 0; i < list.count; i++) {
                 const struct rectangle *at = &list.items[i].at;
                 for (int64_t row = at->row; strcmp(list.items[i].part->name, name) == 0 && row < at->row + at->rows;
@@ -66,7 +67,6 @@ static void count_saved(struct tiny *tiny, int64_t world, const char *name, int 
             }
             free(list.items);
         }
-        plan_free(&tiny->plan);
     }
 }
 
@@ -79,16 +79,15 @@ Test(slices, add_up_to_the_bytes_that_a_plan_tells)
                                        "fsdp 2; compute fp8; recipe delayed; fp8_weights yes",
                                        "dp 4; ep 2; experts 4; top_k 2; zero 1; compute bf16; optimizer muon"};
     for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
-        struct tiny tiny =
-            tiny_of("layers 2; hidden 32; head_dim 16; ffn 64; heads 4; kv_heads 4; vocab 64; sequence 16");
-        int64_t world = layout_apply(&tiny, jobs[i]), bytes = 0, whole = 0;
-        for (int64_t rank = 0; rank < world; rank++) {
-            tiny_plan_rank(&tiny, world, rank);
-            struct shard shard = shard_describe(&tiny.plan);
+        const char *row = line_of(
+            "layers 2; hidden 32; head_dim 16; ffn 64; heads 4; kv_heads 4; vocab 64; sequence 16; %s", jobs[i]);
+        int64_t bytes = 0, whole = 0;
+        for (int64_t rank = 0; rank < layout_request(row).mesh.world; rank++) {
+            const struct plan *plan  = tiny_plan_of(row, rank);
+            struct shard       shard = shard_describe(plan);
             bytes += shard.bytes;
             shard_free(&shard);
-            whole = checkpoint_whole_bytes(&tiny.plan);
-            plan_free(&tiny.plan);
+            whole = checkpoint_whole_bytes(plan);
         }
         cr_expect_eq(bytes, whole, "%s: %d bytes, not %d", jobs[i], (int)bytes, (int)whole);
     }
@@ -117,10 +116,10 @@ Test(slices, save_every_element_once_in_every_layout)
                  {"model.norm.weight", 1, 16}};
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         for (size_t j = 0; j < sizeof(parts) / sizeof(parts[0]); j++) {
-            struct tiny tiny         = tiny_of("layers 2; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16");
-            int         counts[1024] = {0};
-            int64_t     world        = layout_apply(&tiny, layouts[i]);
-            count_saved(&tiny, world, parts[j].name, counts, parts[j].columns);
+            int counts[1024] = {0};
+            count_saved(
+                line_of("layers 2; ffn 20; kv_heads 4; vocab 37; vocab_multiple 2; sequence 16; %s", layouts[i]),
+                parts[j].name, counts, parts[j].columns);
             for (int64_t element = 0; element < parts[j].rows * parts[j].columns; element++) {
                 cr_assert_eq(counts[element], 1, "%s: element %d of %s is saved %d times", layouts[i], (int)element,
                              parts[j].name, counts[element]);

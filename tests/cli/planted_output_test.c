@@ -54,16 +54,12 @@ static const struct command_line {
 static void expect_victim(const struct command_line *line, const struct kind *kind)
 {
     struct stat about;
-    char        text[16] = "";
     cr_assert_eq(stat(victim, &about), 0);
     if (line->is_folder) {
         cr_expect_eq(rmdir(victim), 0, "%s, %s: something is in the folder", line->line, kind->name);
         return;
     }
-    FILE *file                                   = fopen(victim, "r");
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
-    cr_expect_str_eq(text, "precious", "%s, %s", line->line, kind->name);
+    cr_expect_str_eq(text_in(victim), "precious", "%s, %s", line->line, kind->name);
     unlink(victim);
 }
 
@@ -73,9 +69,7 @@ static void check(const struct command_line *line, const struct kind *kind)
     if (line->is_folder) {
         cr_assert_eq(mkdir(victim, 0755), 0);
     } else {
-        FILE *file = fopen(victim, "w");
-        fputs("precious", file);
-        fclose(file);
+        write_text(victim, "precious");
     }
     plant(kind, line->is_folder);
     if (lstat(target, &before) == 0 && !(kind->reason == NULL && line->is_slow)) {

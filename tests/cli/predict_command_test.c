@@ -269,9 +269,8 @@ Test(predict_command, says_which_layouts_are_equally_good_and_writes_the_first_t
     json_t *predicted = json_object_get(json_array_get(json_object_get(document, "rows"), 0), "predicted");
     cr_expect_float_eq(member(predicted, "step_s"), fitting, 1e-9 * fitting);
     json_decref(document);
-    snprintf(line, sizeof(line), "\npredicted      %.6f s/step: ", fitting);
     expect_success(line_of("predict --config %s/best.ini --ranks 4 --layers 2 --no-range", folder));
-    expect_output(line);
+    expect_output(line_of("\npredicted      %.6f s/step: ", fitting));
     remove_folder();
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tests `gswbench report`: each format must show the contents of a run's result file.
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,14 +39,9 @@ Test(report_command, prints_each_format_that_a_run_keeps)
                 {"csv_compute_times", "compute_times.csv"},
                 {"json", "result.json"},
                 {"html", "report.html"}};
-    static char expected[1 << 20];
     write_run();
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-        const char *path = line_of("%s/%s", folder, kept[i].file);
-        FILE       *file = fopen(path, "r");
-        cr_assert_not_null(file, "%s", path);
-        expected[fread(expected, 1, sizeof(expected) - 1, file)] = '\0';
-        fclose(file);
+        const char *expected = text_in(line_of("%s/%s", folder, kept[i].file));
         show(kept[i].format);
         cr_expect_gt(strlen(output), 40);
         cr_expect_str_eq(output, expected, "%s differs from %s", kept[i].format, kept[i].file);

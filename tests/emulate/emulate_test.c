@@ -11,46 +11,48 @@
 #include "layouts.h"
 #include "success.h"
 
-struct subject {
-    struct tiny         tiny;
-    struct plan_request request;
-    struct run_config   run;
-    struct backend      backend;
-    struct emulation    emulation;
-};
+static struct tiny         tiny;
+static struct plan_request request;
+static struct run_config   run;
+static struct backend      backend;
+static struct emulation    emulation;
+static struct measured_ops list;    // of the emulation
 
-static void open_subject(struct subject *subject)
+// Makes the sections of a small job in BF16.
+static void make_job(void)
 {
-    *subject = (struct subject){.request = {.rank = 0}};
-    tiny_init(&subject->tiny);
-    option_set_defaults(run_options, &subject->run);
-    subject->tiny.precision.compute = COMPUTE_BF16;
-    subject->tiny.train.sequence    = 16;
+    tiny_init(&tiny);
+    option_set_defaults(run_options, &run);
+    tiny.precision.compute = COMPUTE_BF16;
+    tiny.train.sequence    = 16;
 }
+
+static void free_results(void)
+{
+    measured_free(&list);
+    emulate_free(&emulation);
+}
+
+TestSuite(emulate, .init = make_job, .fini = free_results);
 
 // Emulates a job of `world` ranks on the host backend. Each executed stage measures two steps.
-static status emulate_subject(struct subject *subject, int64_t world, enum emulate_stages stages)
+static void run_job(int64_t world, enum emulate_stages stages)
 {
-    struct backend_setup setup = {.threads = 1};
-    subject->request           = tiny_request(&subject->tiny, world, 0);
-    subject->emulation         = (struct emulation){.request = &subject->request,
-                                                    .backend = &subject->backend,
-                                                    .run     = &subject->run,
-                                                    .stages  = stages,
-                                                    .repeats = 2};
-    REQUIRE(backend_open(&subject->backend, "host", &setup));
-    status result = emulate(&subject->emulation);
-    backend_close(&subject->backend);
-    return result;
+    request = tiny_request(&tiny, world, 0);
+    emulation =
+        (struct emulation){.request = &request, .backend = &backend, .run = &run, .stages = stages, .repeats = 2};
+    REQUIRE(backend_open(&backend, "host", &(struct backend_setup){.threads = 1}));
+    REQUIRE(emulate(&emulation));
+    backend_close(&backend);
 }
 
-static int64_t compute_ops(const struct subject *subject, int64_t rank, const struct measured_ops *found_in)
+static int64_t compute_ops(int64_t rank, const struct measured_ops *found_in)
 {
-    struct plan_request request = subject->request;
+    struct plan_request own = request;
     struct plan         plan;
     int64_t             count = 0;
-    request.rank              = rank;
-    REQUIRE(plan_build(&plan, &request));
+    own.rank                  = rank;
+    REQUIRE(plan_build(&plan, &own));
     for (int32_t i = 0; i < plan.op_count; i++) {
         count += plan.ops[i].stream == STREAM_COMPUTE &&
                  (found_in == NULL || measured_find(found_in, &plan, &plan.ops[i]) != NULL);
@@ -65,126 +67,102 @@ Test(emulate, computes_with_numbers_in_every_layout)
                                           "tp 2; tp_overlap yes; cp 2; context ring; dp 2; zero 1",
                                           "experts 4; top_k 2; auxiliary_loss 0.05; fsdp 4; ep 2"};
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        struct subject      subject;
-        struct measured_ops list;
-        open_subject(&subject);
-        int ranks = layout_apply(&subject.tiny, layouts[i]);
-        REQUIRE(emulate_subject(&subject, ranks, EMULATE_DISTINCT));
-        cr_expect_not(subject.emulation.has_failed, "%s: a loss or gradient norm is no number", layouts[i]);
-        emulate_list(&subject.emulation, &list);
-        cr_expect_eq(compute_ops(&subject, 0, &list), compute_ops(&subject, 0, NULL), "%s", layouts[i]);
+        free_results();
+        make_job();
+        run_job(layout_apply(&tiny, layouts[i]), EMULATE_DISTINCT);
+        cr_expect_not(emulation.has_failed, "%s: a loss or gradient norm is no number", layouts[i]);
+        emulate_list(&emulation, &list);
+        cr_expect_eq(compute_ops(0, &list), compute_ops(0, NULL), "%s", layouts[i]);
         for (int32_t op = 0; op < list.count; op++) {
             cr_expect_gt(list.ops[op].seconds.value, 0.0, "%s", layouts[i]);
         }
-        measured_free(&list);
-        emulate_free(&subject.emulation);
     }
 }
 
 Test(emulate, counts_no_time_twice)
 {
-    struct subject subject;
-    open_subject(&subject);
-    subject.tiny.parallel.fsdp = 2;
+    tiny.parallel.fsdp = 2;
     double begin = clock_seconds(), sum = 0.0;
-    status result = emulate_subject(&subject, 2, EMULATE_DISTINCT);
-    double end    = clock_seconds();
-    cr_assert(!failed(&result), "%s", result.text);
-    for (int64_t i = 0; i < subject.emulation.measured_count; i++) {
-        sum += subject.emulation.measured[i].seconds.value;
+    run_job(2, EMULATE_DISTINCT);
+    double end = clock_seconds();
+    for (int64_t i = 0; i < emulation.measured_count; i++) {
+        sum += emulation.measured[i].seconds.value;
     }
-    cr_expect(sum > 0.0 && sum < (end - begin) / (double)subject.emulation.repeats, "%g s of %g s", sum, end - begin);
-    emulate_free(&subject.emulation);
+    cr_expect(sum > 0.0 && sum < (end - begin) / (double)emulation.repeats, "%g s of %g s", sum, end - begin);
 }
 
 Test(emulate, notices_what_is_no_number)
 {
-    struct subject subject;
-    open_subject(&subject);
-    subject.tiny.train.learning_rate = 1e30;
-    REQUIRE(emulate_subject(&subject, 1, EMULATE_DISTINCT));
-    cr_expect(subject.emulation.has_failed);
-    emulate_free(&subject.emulation);
+    tiny.train.learning_rate = 1e30;
+    run_job(1, EMULATE_DISTINCT);
+    cr_expect(emulation.has_failed);
 }
 
 // The job has eight layers on four pipeline stages, and two microbatches.
-static void make_pipeline(struct subject *subject)
+static void make_pipeline(void)
 {
-    open_subject(subject);
-    layout_apply(&subject->tiny, "layers 8; pp 4; accumulation 2");
+    layout_apply(&tiny, "layers 8; pp 4; accumulation 2");
 }
 
 Test(emulate, executes_each_stage_that_has_something_new)
 {
-    struct subject      subject;
-    struct measured_ops list;
-    make_pipeline(&subject);
+    make_pipeline();
 
-    REQUIRE(emulate_subject(&subject, 4, EMULATE_DISTINCT));
-    cr_expect_not(subject.emulation.has_failed);
-    cr_expect_eq(subject.emulation.stage_count, 4);
-    cr_expect_eq(subject.emulation.executed, 2, "%d stages: the two in the middle do what the first one does",
-                 (int)subject.emulation.executed);
-    cr_expect_eq(subject.emulation.measured_count, compute_ops(&subject, 0, NULL) + compute_ops(&subject, 3, NULL));
-    emulate_list(&subject.emulation, &list);
+    run_job(4, EMULATE_DISTINCT);
+    cr_expect_not(emulation.has_failed);
+    cr_expect_eq(emulation.stage_count, 4);
+    cr_expect_eq(emulation.executed, 2, "%d stages: the two in the middle do what the first one does",
+                 (int)emulation.executed);
+    cr_expect_eq(emulation.measured_count, compute_ops(0, NULL) + compute_ops(3, NULL));
+    emulate_list(&emulation, &list);
     for (int64_t rank = 0; rank < 4; rank++) {
-        cr_expect_eq(compute_ops(&subject, rank, &list), compute_ops(&subject, rank, NULL), "rank %d", (int)rank);
+        cr_expect_eq(compute_ops(rank, &list), compute_ops(rank, NULL), "rank %d", (int)rank);
     }
-    measured_free(&list);
-    emulate_free(&subject.emulation);
 }
 
 Test(emulate, executes_all_stages_or_the_first_as_asked)
 {
-    struct subject      subject;
-    struct measured_ops list;
-    make_pipeline(&subject);
-    REQUIRE(emulate_subject(&subject, 4, EMULATE_ALL));
-    cr_expect_eq(subject.emulation.executed, 4);
-    emulate_free(&subject.emulation);
+    make_pipeline();
+    run_job(4, EMULATE_ALL);
+    cr_expect_eq(emulation.executed, 4);
+    emulate_free(&emulation);
 
-    REQUIRE(emulate_subject(&subject, 4, EMULATE_FIRST));
-    cr_expect_eq(subject.emulation.executed, 1);
-    emulate_list(&subject.emulation, &list);
-    int64_t known = compute_ops(&subject, 3, &list), all = compute_ops(&subject, 3, NULL);
+    run_job(4, EMULATE_FIRST);
+    cr_expect_eq(emulation.executed, 1);
+    emulate_list(&emulation, &list);
+    int64_t known = compute_ops(3, &list), all = compute_ops(3, NULL);
     cr_expect(known > all / 2 && known < all, "the head is not measured: %d of %d", (int)known, (int)all);
-    measured_free(&list);
-    emulate_free(&subject.emulation);
 }
 
-static int64_t two_megabytes(struct backend *backend)
+static int64_t two_megabytes(struct backend *null)
 {
-    (void)backend;
+    (void)null;
     return 2000000;
 }
 
 Test(emulate, names_the_stage_that_does_not_fit)
 {
-    struct subject     subject;
     struct backend_ops small = backend_null;
     small.available_bytes    = two_megabytes;
-    make_pipeline(&subject);
-    subject.tiny.model.vocab_multiple = 100000;    // embedding and head, on the first and last stage, then exceed 2 MB
-    subject.tiny.model.hidden         = 8;
-    subject.request                   = tiny_request(&subject.tiny, 4, 0);
-    subject.emulation =
-        (struct emulation){.request = &subject.request, .backend = &subject.backend, .run = &subject.run, .repeats = 1};
-    REQUIRE(backend_open(&subject.backend, "null", &(struct backend_setup){.threads = 1}));
-    subject.backend.ops = &small;
+    make_pipeline();
+    tiny.model.vocab_multiple = 100000;    // embedding and head, on the first and last stage, then exceed 2 MB
+    tiny.model.hidden         = 8;
+    request                   = tiny_request(&tiny, 4, 0);
+    emulation                 = (struct emulation){.request = &request, .backend = &backend, .run = &run, .repeats = 1};
+    REQUIRE(backend_open(&backend, "null", &(struct backend_setup){.threads = 1}));
+    backend.ops = &small;
 
-    status result = emulate(&subject.emulation);
+    status result = emulate(&emulation);
 
     cr_expect_eq(result.exit_code, EXIT_MEMORY);
     cr_expect_eq(strncmp(result.text, "stage 0 (rank 0): the plan does not fit: ", 41), 0, "%s", result.text);
-    backend_close(&subject.backend);
-    emulate_free(&subject.emulation);
+    backend_close(&backend);
 }
 
 Test(emulate, takes_the_median_of_ops_that_are_alike)
 {
     static const double seconds[] = {5.0, 1.0, 2.0, 9.0, 3.0, 4.0};
     struct measured_op  samples[6];
-    struct measured_ops list;
     memset(samples, 0, sizeof(samples));
     for (int i = 0; i < 6; i++) {
         samples[i].key.kind      = i == 3 ? 7 : 4;
@@ -196,7 +174,6 @@ Test(emulate, takes_the_median_of_ops_that_are_alike)
     cr_expect_float_eq(list.ops[0].seconds.spread_percent, 200.0 / 3 / 1.349, 1e-9, "4 - 2 over 3");
     cr_expect_eq(list.ops[1].seconds.value, 9.0);
     cr_expect_eq(list.ops[1].seconds.spread_percent, 0.0);
-    measured_free(&list);
 }
 
 // Runs a collective of one rank in a group of four, without the other ranks. The elements are fp32.

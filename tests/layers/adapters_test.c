@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Tests LoRA adapters of frozen matrices: which weights have gradients and optimizer state, and which ops a step has.
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "gswbench/text.h"
 #include "layouts.h"
 #include "plan_ops.h"
-
-static struct tiny planned(const char *row, int64_t rank)
-{
-    struct tiny tiny  = tiny_of(row);
-    int         ranks = layout_apply(&tiny, "");
-    tiny_plan_rank(&tiny, ranks, rank);
-    return tiny;
-}
 
 static int count_roles(const struct plan *plan, const char *part)
 {
@@ -39,49 +31,45 @@ Test(adapters, alone_have_gradients_and_optimizer_state)
 {
     // In each layer, qkv is a matrix of 32 x 16 and the projection one of 16 x 16. The adapter of a matrix has rank 2,
     // so its A and B have 2 x (inputs + outputs) elements together.
-    struct tiny tiny    = planned("rank 2; targets qkv, projection; compute bf16; dp 2", 0);
-    int64_t     trained = 2 * (2 * (16 + 32) + 2 * (16 + 16));
+    const struct plan *plan    = tiny_plan_of("rank 2; targets qkv, projection; compute bf16; dp 2", 0);
+    int64_t            trained = 2 * (2 * (16 + 32) + 2 * (16 + 16));
 
-    cr_expect_eq(layers_trained_parameters(&tiny.model), trained);
+    cr_expect_eq(layers_trained_parameters(&plan->model), trained);
     // Each layer has 160 elements of 4 bytes, padded to a multiple of 256.
-    cr_expect_eq(tiny.plan.storage_bytes[STORAGE_GRADIENT], 2 * 768);
-    cr_expect_eq(tiny.plan.storage_bytes[STORAGE_OPTIMIZER], 3 * 2 * 768);
-    cr_expect_eq(count_reduced(&tiny.plan), trained);
-    cr_expect_eq(count_ops(&tiny.plan, OP_ADAMW, ANY), 2);
-    plan_free(&tiny.plan);
+    cr_expect_eq(plan->storage_bytes[STORAGE_GRADIENT], 2 * 768);
+    cr_expect_eq(plan->storage_bytes[STORAGE_OPTIMIZER], 3 * 2 * 768);
+    cr_expect_eq(count_reduced(plan), trained);
+    cr_expect_eq(count_ops(plan, OP_ADAMW, ANY), 2);
 }
 
 Test(adapters, leave_out_weight_gradients_of_frozen_matrices_and_what_is_before_the_first)
 {
-    struct tiny tiny  = planned("rank 2; targets qkv, projection; tp 2", 0);
-    const char *roles = list_roles(&tiny.plan, PHASE_BACKWARD, 0);
+    const struct plan *plan  = tiny_plan_of("rank 2; targets qkv, projection; tp 2", 0);
+    const char        *roles = list_roles(plan, PHASE_BACKWARD, 0);
     cr_expect_null(strstr(roles, "fc1 weight gradient"));
     cr_expect_null(strstr(roles, "fc1 input again"));
     cr_expect_null(strstr(roles, "qkv data gradient"));
     cr_expect_null(strstr(roles, "attention norm gradient"));
     cr_expect_not_null(strstr(roles, "qkv adapter A weight gradient"));
     cr_expect_not_null(strstr(roles, "projection adapter B weight gradient"));
-    roles = list_roles(&tiny.plan, PHASE_BACKWARD, 1);
+    roles = list_roles(plan, PHASE_BACKWARD, 1);
     cr_expect_not_null(strstr(roles, "qkv data gradient"));
     cr_expect_not_null(strstr(roles, "qkv adapter A data gradient"));
-    cr_expect_eq(count_roles(&tiny.plan, "head weight gradient"), 0);
-    cr_expect_eq(count_roles(&tiny.plan, "embedding gradient"), 0);
-    plan_free(&tiny.plan);
+    cr_expect_eq(count_roles(plan, "head weight gradient"), 0);
+    cr_expect_eq(count_roles(plan, "embedding gradient"), 0);
 }
 
 Test(adapters, end_the_backward_pass_at_the_first_adapted_matrix)
 {
-    struct tiny tiny = planned("rank 2; targets fc2", 0);
+    const struct plan *plan = tiny_plan_of("rank 2; targets fc2", 0);
 
-    cr_expect_str_eq(list_roles(&tiny.plan, PHASE_BACKWARD, 0),
+    cr_expect_str_eq(list_roles(plan, PHASE_BACKWARD, 0),
                      "fc2 adapter B data gradient,fc2 adapter B weight gradient,fc2 adapter A weight gradient");
-    plan_free(&tiny.plan);
 
     // A pipeline stage without adapters needs no backward pass, so it must not receive gradients.
-    tiny = planned("rank 2; targets fc2; pp 2; layers 2; pattern attention, attention + mlp", 0);
-    cr_expect_eq(count_ops(&tiny.plan, OP_RECEIVE, ANY), 0);
-    cr_expect_eq(count_ops(&tiny.plan, OP_GEMM, PHASE_BACKWARD), 0);
-    plan_free(&tiny.plan);
+    plan = tiny_plan_of("rank 2; targets fc2; pp 2; layers 2; pattern attention, attention + mlp", 0);
+    cr_expect_eq(count_ops(plan, OP_RECEIVE, ANY), 0);
+    cr_expect_eq(count_ops(plan, OP_GEMM, PHASE_BACKWARD), 0);
 }
 
 Test(adapters, sum_the_gradients_of_replicated_matrices_over_tp)
@@ -91,24 +79,20 @@ Test(adapters, sum_the_gradients_of_replicated_matrices_over_tp)
     static const char *const rows[] = {"rank 2; targets qkv, projection; tp 2",
                                        "rank 2; targets qkv, projection; tp 2; sequence_parallel no"};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny = planned(rows[i], 0);
-        int32_t     op   = find_op(&tiny.plan, "replicated gradient reduce", 1, 0);
-        cr_expect_eq(tiny.plan.ops[op].shape.communication.elements, 2 * 2 * 16, "%s", rows[i]);
-        plan_free(&tiny.plan);
+        const struct plan *plan = tiny_plan_of(rows[i], 0);
+        int32_t            op   = find_op(plan, "replicated gradient reduce", 1, 0);
+        cr_expect_eq(plan->ops[op].shape.communication.elements, 2 * 2 * 16, "%s", rows[i]);
     }
 }
 
 Test(adapters, keep_no_input_of_frozen_linears_for_the_backward_pass)
 {
-    struct tiny frozen = planned("rank 1; targets qkv; layers 4; accumulation 1", 0);
-    struct tiny whole  = planned("layers 4; accumulation 1", 0);
+    int64_t frozen = tiny_plan_of("rank 1; targets qkv; layers 4; accumulation 1", 0)->activation_live_bytes;
+    int64_t whole  = tiny_plan_of("layers 4; accumulation 1", 0)->activation_live_bytes;
 
     // In each layer, the input of fc1 has 16 x 16 elements and the input of fc2 16 x 24, in fp32. At least three
     // layers' inputs must not be kept.
-    int64_t saved = whole.plan.activation_live_bytes - frozen.plan.activation_live_bytes;
-    cr_expect_geq(saved, 3 * (16 * 16 + 16 * 24) * 4);
-    plan_free(&frozen.plan);
-    plan_free(&whole.plan);
+    cr_expect_geq(whole - frozen, 3 * (16 * 16 + 16 * 24) * 4);
 }
 
 Test(adapters, are_refused_without_a_matrix_to_adapt)
@@ -127,8 +111,7 @@ Test(adapters, are_refused_without_a_matrix_to_adapt)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct tiny tiny = tiny_of(cases[i].row);
-        snprintf(tiny.model.family, sizeof(tiny.model.family), "gswbench");
-        status result = layers_check(&tiny.model);
-        cr_expect_str_eq(result.text, cases[i].error);
+        text_copy(tiny.model.family, sizeof(tiny.model.family), "gswbench");
+        cr_expect_str_eq(layers_check(&tiny.model).text, cases[i].error);
     }
 }

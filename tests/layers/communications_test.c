@@ -10,6 +10,7 @@
 #include "gswbench/job.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
+#include "line.h"
 #include "success.h"
 
 // Elements that the ranks with coordinate 0 on every axis except pp send in a step, summed over pipeline stages.
@@ -132,10 +133,9 @@ Test(communications, are_those_of_the_layout)
         "tp 2; cp 2; pp 2; vp 2; tp_overlap yes; context ring; accumulation 3; recompute full",
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny         tiny    = tiny_of("layers 4; kv_heads 4; compute bf16; context gather");
-        int                 ranks   = layout_apply(&tiny, rows[i]);
-        struct plan_request request = tiny_request(&tiny, ranks, 0);
-        expect_closed_forms(rows[i], &request, tiny.train.accumulation);
+        struct plan_request request =
+            layout_request(line_of("layers 4; kv_heads 4; compute bf16; context gather; %s", rows[i]));
+        expect_closed_forms(rows[i], &request, request.train.accumulation);
     }
 }
 
@@ -187,35 +187,25 @@ static int64_t ranks_of(const struct plan *plan, const char *role)
 Test(communications, that_sum_loss_and_norm_join_all_ranks_or_none)
 {
     static const struct {
-        int64_t dp, fsdp, tp, pp, loss, norm;
+        const char *layout;
+        int64_t     ranks, loss, norm;
     } rows[] = {
-        {4, 1, 1, 1, 4, 0}, {2, 2, 1, 1, 4, 4}, {1, 1, 2, 1, 0, 2}, {2, 1, 2, 1, 4, 4},
-        {1, 2, 2, 1, 4, 4}, {2, 1, 1, 2, 4, 4}, {1, 1, 2, 2, 4, 4}, {2, 2, 2, 2, 16, 16},
+        {"dp 4", 4, 4, 0},         {"dp 2; fsdp 2", 4, 4, 4},
+        {"tp 2", 2, 0, 2},         {"dp 2; tp 2", 4, 4, 4},
+        {"fsdp 2; tp 2", 4, 4, 4}, {"dp 2; pp 2", 4, 4, 4},
+        {"tp 2; pp 2", 4, 4, 4},   {"dp 2; fsdp 2; tp 2; pp 2", 16, 16, 16},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny   = tiny_of("");
-        int64_t     world  = rows[i].dp * rows[i].fsdp * rows[i].tp * rows[i].pp;
-        tiny.parallel.dp   = rows[i].dp;
-        tiny.parallel.fsdp = rows[i].fsdp;
-        tiny.parallel.tp   = rows[i].tp;
-        tiny.parallel.pp   = rows[i].pp;
-        for (int64_t rank = 0; rank < world; rank++) {
-            tiny_plan_rank(&tiny, world, rank);
-            cr_expect_eq(ranks_of(&tiny.plan, "loss reduce"), rows[i].loss, "row %zu, rank %d", i, (int)rank);
-            cr_expect_eq(ranks_of(&tiny.plan, "gradient norm reduce"), rows[i].norm, "row %zu, rank %d", i, (int)rank);
-            plan_free(&tiny.plan);
+        for (int64_t rank = 0; rank < rows[i].ranks; rank++) {
+            const struct plan *plan = tiny_plan_of(rows[i].layout, rank);
+            cr_expect_eq(ranks_of(plan, "loss reduce"), rows[i].loss, "%s, rank %d", rows[i].layout, (int)rank);
+            cr_expect_eq(ranks_of(plan, "gradient norm reduce"), rows[i].norm, "%s, rank %d", rows[i].layout,
+                         (int)rank);
         }
     }
 }
 
-enum { LAYERS = 4, SHARDS = 2 };
-
-static struct tiny tiny_ahead(int64_t prefetch)
-{
-    struct tiny tiny       = tiny_of("layers 4; fsdp 2");
-    tiny.parallel.prefetch = prefetch;
-    return tiny;
-}
+enum { LAYERS = 4 };
 
 // Counts the all-gathers of a layer's weights among the ops before index `end`.
 static int count_gathers(const struct plan *plan, int64_t layer, int32_t end)
@@ -238,55 +228,44 @@ static int32_t first_op(const struct plan *plan, const char *role, int64_t layer
 }
 
 // Checks how often a step gathers the weights of each layer.
-static void expect_gathers(int64_t reshard, const int expected[LAYERS])
+static void expect_gathers(const char *reshard, const int expected[LAYERS])
 {
-    struct tiny tiny      = tiny_ahead(1);
-    tiny.parallel.reshard = reshard;
-    tiny_plan_rank(&tiny, SHARDS, 0);
+    const struct plan *plan = tiny_plan_of(line_of("layers 4; fsdp 2; reshard %s", reshard), 0);
     for (int64_t layer = 0; layer < LAYERS; layer++) {
-        int count = count_gathers(&tiny.plan, layer, tiny.plan.op_count);
-        cr_expect_eq(count, expected[layer], "reshard %d: layer %d is gathered %d times", (int)reshard, (int)layer,
-                     count);
+        int count = count_gathers(plan, layer, plan->op_count);
+        cr_expect_eq(count, expected[layer], "reshard %s: layer %d is gathered %d times", reshard, (int)layer, count);
     }
-    plan_free(&tiny.plan);
 }
 
 Test(gather, is_done_again_in_the_backward_pass_for_all_blocks_but_those_that_stay)
 {
-    expect_gathers(RESHARD_ALWAYS, (const int[]){2, 2, 2, 2});
-    expect_gathers(RESHARD_EXCEPT_LAST, (const int[]){2, 2, 2, 1});
-    expect_gathers(RESHARD_NEVER, (const int[]){1, 1, 1, 1});
+    expect_gathers("always", (const int[]){2, 2, 2, 2});
+    expect_gathers("except-last", (const int[]){2, 2, 2, 1});
+    expect_gathers("never", (const int[]){1, 1, 1, 1});
 }
 
 // Checks how many all-gathers of each layer's weights are queued before layer 0 starts.
-static void expect_ahead(struct tiny *tiny, const int expected[LAYERS])
+static void expect_ahead(const char *layout, const int expected[LAYERS])
 {
-    tiny_plan_rank(tiny, SHARDS, 0);
-    int32_t begin = first_op(&tiny->plan, "attention norm", 0);
+    const struct plan *plan  = tiny_plan_of(line_of("layers 4; fsdp 2; %s", layout), 0);
+    int32_t            begin = first_op(plan, "attention norm", 0);
     for (int64_t layer = 0; layer < LAYERS; layer++) {
-        int count = count_gathers(&tiny->plan, layer, begin);
-        cr_expect_eq(count, expected[layer], "prefetch %d: layer %d is gathered %d times", (int)tiny->parallel.prefetch,
-                     (int)layer, count);
+        int count = count_gathers(plan, layer, begin);
+        cr_expect_eq(count, expected[layer], "%s: layer %d is gathered %d times", layout, (int)layer, count);
     }
-    plan_free(&tiny->plan);
 }
 
 Test(gather, begins_as_many_blocks_ahead_as_prefetch_says)
 {
-    struct tiny tiny = tiny_ahead(0);
-    expect_ahead(&tiny, (const int[]){1, 0, 0, 0});
-    tiny = tiny_ahead(1);
-    expect_ahead(&tiny, (const int[]){1, 1, 0, 0});
-    tiny = tiny_ahead(2);
-    expect_ahead(&tiny, (const int[]){1, 1, 1, 0});
+    expect_ahead("prefetch 0", (const int[]){1, 0, 0, 0});
+    expect_ahead("prefetch 1", (const int[]){1, 1, 0, 0});
+    expect_ahead("prefetch 2", (const int[]){1, 1, 1, 0});
 }
 
 // With weights stored in FP8, the linears of a block are a separate FSDP unit, so each block has two all-gathers.
 Test(gather, of_weights_in_fp8_brings_whole_blocks_ahead)
 {
-    for (int64_t prefetch = 0; prefetch <= 2; prefetch++) {
-        struct tiny tiny = tiny_ahead(prefetch);
-        layout_apply(&tiny, "compute fp8; recipe current; fp8_weights yes");
-        expect_ahead(&tiny, (const int[]){2, prefetch >= 1 ? 2 : 0, prefetch >= 2 ? 2 : 0, 0});
-    }
+    expect_ahead("compute fp8; recipe current; fp8_weights yes; prefetch 0", (const int[]){2, 0, 0, 0});
+    expect_ahead("compute fp8; recipe current; fp8_weights yes; prefetch 1", (const int[]){2, 2, 0, 0});
+    expect_ahead("compute fp8; recipe current; fp8_weights yes; prefetch 2", (const int[]){2, 2, 2, 0});
 }

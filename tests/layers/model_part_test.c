@@ -6,6 +6,7 @@
 
 #include "gswbench/plan.h"
 #include "layouts.h"
+#include "line.h"
 
 static const char experts[] = "layers 3; pattern dense, 2 x experts; experts 8; top_k 3; expert_ffn 12; shared_ffn 14; "
                               "accumulation 2; compute fp8; recipe block; fp8_fused no; ";
@@ -36,27 +37,22 @@ static const struct {
 // clang-format on
 enum { PLANS = sizeof(plans) / sizeof(plans[0]) };
 
-static struct plan plan_of(int i)
+// Returns the plan of the last rank.
+static const struct plan *plan_of(int i)
 {
-    struct tiny tiny = tiny_of("");
-    char        row[1024];
-    strcpy(row, plans[i].model);
-    strcat(row, plans[i].layout);
-    int world = layout_apply(&tiny, row);
-    tiny_plan_rank(&tiny, world, world - 1);
-    return tiny.plan;
+    const char *row = line_of("%s%s", plans[i].model, plans[i].layout);
+    return tiny_plan_of(row, layout_request(row).mesh.world - 1);
 }
 
 Test(model_part, is_set_of_every_op)
 {
     for (int i = 0; i < PLANS; i++) {
-        struct plan plan = plan_of(i);
-        for (int32_t op = 0; op < plan.op_count; op++) {
+        const struct plan *plan = plan_of(i);
+        for (int32_t op = 0; op < plan->op_count; op++) {
             char name[240];
-            cr_expect(plan.ops[op].tag.part > PART_NONE && plan.ops[op].tag.part < MODEL_PARTS, "%s: %s",
-                      plans[i].layout, plan_op_name(&plan, op, name, sizeof(name)));
+            cr_expect(plan->ops[op].tag.part > PART_NONE && plan->ops[op].tag.part < MODEL_PARTS, "%s: %s",
+                      plans[i].layout, plan_op_name(plan, op, name, sizeof(name)));
         }
-        plan_free(&plan);
     }
 }
 
@@ -72,13 +68,13 @@ static bool are_of_one_pass(const struct op *one, const struct op *other)
 Test(model_part, tells_apart_what_the_text_tells_apart)
 {
     for (int i = 0; i < PLANS; i++) {
-        struct plan plan = plan_of(i);
-        for (int32_t a = 0; a < plan.op_count; a++) {
-            const struct op *one = &plan.ops[a];
+        const struct plan *plan = plan_of(i);
+        for (int32_t a = 0; a < plan->op_count; a++) {
+            const struct op *one         = &plan->ops[a];
             bool is_compared = one->kind == OP_GEMM || one->stream == STREAM_TENSOR || one->stream == STREAM_CONTEXT ||
                                one->stream == STREAM_EXPERT;
-            for (int32_t b = a + 1; b < plan.op_count && is_compared && one->tag.layer >= 0; b++) {
-                const struct op *other = &plan.ops[b];
+            for (int32_t b = a + 1; b < plan->op_count && is_compared && one->tag.layer >= 0; b++) {
+                const struct op *other = &plan->ops[b];
                 if (are_of_one_pass(one, other) && one->stream == other->stream) {
                     bool is_one_part = one->tag.part == other->tag.part && one->tag.makes == other->tag.makes;
                     bool is_one_text = strcmp(one->tag.role, other->tag.role) == 0;
@@ -88,7 +84,6 @@ Test(model_part, tells_apart_what_the_text_tells_apart)
                 }
             }
         }
-        plan_free(&plan);
     }
 }
 
@@ -101,12 +96,12 @@ struct expected {
 
 static void expect(int plan_index, const struct expected *expected, int count)
 {
-    struct plan plan = plan_of(plan_index);
+    const struct plan *plan = plan_of(plan_index);
     for (int i = 0; i < count; i++) {
         int found = 0;
-        for (int32_t op = 0; op < plan.op_count; op++) {
-            const struct op_tag *tag = &plan.ops[op].tag;
-            if (plan.ops[op].kind == expected[i].kind && strcmp(tag->role, expected[i].role) == 0) {
+        for (int32_t op = 0; op < plan->op_count; op++) {
+            const struct op_tag *tag = &plan->ops[op].tag;
+            if (plan->ops[op].kind == expected[i].kind && strcmp(tag->role, expected[i].role) == 0) {
                 found++;
                 cr_expect_eq(tag->part, expected[i].part, "%s has part %d", tag->role, tag->part);
                 cr_expect_eq(tag->makes, expected[i].makes, "%s makes %d", tag->role, tag->makes);
@@ -114,7 +109,6 @@ static void expect(int plan_index, const struct expected *expected, int count)
         }
         cr_expect_gt(found, 0, "%s", expected[i].role);
     }
-    plan_free(&plan);
 }
 #define EXPECT(plan, ...)                                                                                              \
     expect(plan, (const struct expected[]){__VA_ARGS__},                                                               \
@@ -150,15 +144,15 @@ Test(model_part, of_layers_with_experts)
 // tags.
 Test(model_part, tells_activations_of_shared_routed_and_dense_layers_apart)
 {
-    struct plan plan               = plan_of(9);
-    int         count[MODEL_PARTS] = {0};
-    for (int32_t op = 0; op < plan.op_count; op++) {
-        bool is_activation = plan.ops[op].kind == OP_ACTIVATION_FORWARD || plan.ops[op].kind == OP_ACTIVATION_BACKWARD;
-        count[plan.ops[op].tag.part] += is_activation;
+    const struct plan *plan               = plan_of(9);
+    int                count[MODEL_PARTS] = {0};
+    for (int32_t op = 0; op < plan->op_count; op++) {
+        bool is_activation =
+            plan->ops[op].kind == OP_ACTIVATION_FORWARD || plan->ops[op].kind == OP_ACTIVATION_BACKWARD;
+        count[plan->ops[op].tag.part] += is_activation;
     }
     const int passes = 3 * 2;    // forward, recomputed forward and backward pass of two microbatches
     cr_expect_eq(count[PART_ACTIVATION], passes, "one dense layer: %d", count[PART_ACTIVATION]);
     cr_expect_eq(count[PART_SHARED_ACTIVATION], 2 * passes, "two layers: %d", count[PART_SHARED_ACTIVATION]);
     cr_expect_eq(count[PART_EXPERT_ACTIVATION], 2 * passes * 4, "four experts: %d", count[PART_EXPERT_ACTIVATION]);
-    plan_free(&plan);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gswbench/plan.h"
+#include "line.h"
 #include "plan_ops.h"
 #include "layouts.h"
 
@@ -13,14 +14,7 @@ enum { RANKS_MAX = 8 };
 
 // Plans one layer with tp overlap. Its 24 tokens, heads, MLP width and vocabulary can be divided by every number of
 // ranks here.
-static void plan_rank(struct tiny *tiny, int64_t ranks, int64_t rank)
-{
-    tiny_init(tiny);
-    layout_apply(tiny, "layers 1; heads 24; kv_heads 24; vocab 48; sequence 12");
-    tiny->parallel.tp         = ranks;
-    tiny->parallel.tp_overlap = 1;
-    tiny_plan_rank(tiny, ranks, rank);
-}
+#define RING "layers 1; heads 24; kv_heads 24; vocab 48; sequence 12; tp %d; tp_overlap yes"
 
 // A partial sum that a tensor holds: which block of rows it is for, and a bit for each rank that has contributed.
 struct sum {
@@ -57,7 +51,8 @@ Test(tensor_ring, brings_every_rank_the_gemms_of_all_for_its_own_rows)
         struct tiny tiny[RANKS_MAX];
         struct sum *sums[RANKS_MAX], *before[RANKS_MAX];
         for (int64_t r = 0; r < ranks; r++) {
-            plan_rank(&tiny[r], ranks, r);
+            tiny[r] = tiny_of(line_of(RING, (int)ranks));
+            tiny_plan_rank(&tiny[r], ranks, r);
             size_t bytes = (size_t)tiny[r].plan.tensor_count * sizeof(struct sum);
             sums[r]      = memory_allocate(bytes);
             before[r]    = memory_allocate(bytes);
@@ -102,9 +97,7 @@ Test(tensor_ring, hides_every_hop_behind_a_gemm)
 {
     static const int64_t counts[] = {2, 3, 4, 8};
     for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
-        struct tiny tiny;
-        plan_rank(&tiny, counts[c], 1);
-        const struct plan *plan     = &tiny.plan;
+        const struct plan *plan     = tiny_plan_of(line_of(RING, (int)counts[c]), 1);
         int32_t           *position = memory_allocate((size_t)plan->op_count * sizeof(*position));
         int32_t           *clocks = order_clocks(plan, position), hops = 0;
         for (int32_t i = 0; i < plan->op_count; i++) {
@@ -119,6 +112,5 @@ Test(tensor_ring, hides_every_hop_behind_a_gemm)
         cr_expect_eq(hops, 6 * (counts[c] - 1));
         free(clocks);
         free(position);
-        plan_free(&tiny.plan);
     }
 }

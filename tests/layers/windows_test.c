@@ -2,38 +2,26 @@
 // Tests NCCL symmetric windows. A group can use a window if the hash of the memory layout is equal on its ranks. The
 // test compares this rule with a comparison of the tensors.
 #include <criterion/criterion.h>
-#include <stdlib.h>
 
 #include "gswbench/connection.h"
 #include "layouts.h"
+#include "success.h"
 
 enum { RANKS = 16 };
 
 // The plans of a job, one per rank.
-struct job {
-    struct tiny tiny[RANKS];
-    int         ranks;
-};
+static struct plan plans[RANKS];
+static int         ranks;
 
-static struct job *open_job(const char *layout)
+static void plan_job(const char *layout)
 {
-    struct job *job = calloc(1, sizeof(*job));
-    job->ranks      = 1;
-    for (int rank = 0; rank < job->ranks; rank++) {
-        tiny_init(&job->tiny[rank]);
-        job->ranks = layout_apply(&job->tiny[rank], layout);
-        cr_assert_leq(job->ranks, RANKS);
-        tiny_plan_rank(&job->tiny[rank], job->ranks, rank);
+    struct plan_request request = layout_request(layout);
+    ranks                       = (int)request.mesh.world;
+    cr_assert_leq(ranks, RANKS);
+    for (request.rank = 0; request.rank < ranks; request.rank++) {
+        plan_free(&plans[request.rank]);
+        REQUIRE(plan_build(&plans[request.rank], &request));
     }
-    return job;
-}
-
-static void close_job(struct job *job)
-{
-    for (int rank = 0; rank < job->ranks; rank++) {
-        plan_free(&job->tiny[rank].plan);
-    }
-    free(job);
 }
 
 // Returns the next communication op of the group with these axes on this stream, in the order of the plan.
@@ -90,15 +78,14 @@ struct windows {
     int alike, otherwise;
 };
 
-static void count_storage(const struct job *job, int rank, const struct plan_group *group, int stream,
-                          struct windows *found)
+static void count_storage(int rank, const struct plan_group *group, int stream, struct windows *found)
 {
-    const struct plan *own = &job->tiny[rank].plan;
+    const struct plan *own = &plans[rank];
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         uint64_t layout = plan_communication_layout(own, stream, find_group(own, group->axes), (enum storage)storage);
         bool     says = layout != 0, is = true;
         for (int64_t i = 0; i < group->size && layout != 0; i++) {
-            const struct plan *other = &job->tiny[group->ranks[i]].plan;
+            const struct plan *other = &plans[group->ranks[i]];
             says &= plan_communication_layout(other, stream, find_group(other, group->axes), (enum storage)storage) ==
                     layout;
             is &= have_alike(own, other, stream, group->axes, (enum storage)storage);
@@ -113,19 +100,18 @@ static void count_storage(const struct job *job, int rank, const struct plan_gro
 
 static struct windows count(const char *layout)
 {
-    struct job    *job   = open_job(layout);
     struct windows found = {0, 0};
-    for (int rank = 0; rank < job->ranks; rank++) {
-        const struct plan *plan = &job->tiny[rank].plan;
+    plan_job(layout);
+    for (int rank = 0; rank < ranks; rank++) {
+        const struct plan *plan = &plans[rank];
         for (int32_t group = 0; group < plan->group_count; group++) {
             for (int stream = 0; stream < STREAM_COUNT; stream++) {
                 if (!op_stream_is_pipeline(stream)) {
-                    count_storage(job, rank, &plan->groups[group], stream, &found);
+                    count_storage(rank, &plan->groups[group], stream, &found);
                 }
             }
         }
     }
-    close_job(job);
     return found;
 }
 
@@ -173,15 +159,15 @@ struct ring_steps {
     int all, displaced;
 };
 
-static void count_steps(const struct job *job, int rank, struct ring_steps *steps)
+static void count_steps(int rank, struct ring_steps *steps)
 {
-    const struct plan *own = &job->tiny[rank].plan;
+    const struct plan *own = &plans[rank];
     const struct op   *op;
     int32_t            at = 0, at_next[RANKS] = {0};
     while ((op = next_step(own, &at)) != NULL) {
         const struct plan_group *group = &own->groups[op->shape.communication.group];
         int64_t next = group->ranks[(group->index + op->shape.communication.peer + group->size) % group->size];
-        const struct plan *other = &job->tiny[next].plan;
+        const struct plan       *other = &plans[next];
         // The next rank of the ring has the same number of earlier steps in this ring, so its step with the same index
         // receives this data.
         const struct op *met = next_step(other, &at_next[next]);
@@ -200,12 +186,11 @@ static void count_steps(const struct job *job, int rank, struct ring_steps *step
 
 static struct ring_steps count_ring_steps(const char *layout)
 {
-    struct job       *job   = open_job(layout);
     struct ring_steps steps = {0, 0};
-    for (int rank = 0; rank < job->ranks; rank++) {
-        count_steps(job, rank, &steps);
+    plan_job(layout);
+    for (int rank = 0; rank < ranks; rank++) {
+        count_steps(rank, &steps);
     }
-    close_job(job);
     return steps;
 }
 
@@ -236,8 +221,8 @@ static uint64_t layout_of(const struct plan *plan, enum storage storage)
 // Tests a member with a larger storage, and a member that has a tensor at another offset.
 Test(windows, are_not_there_where_one_member_has_its_memory_otherwise)
 {
-    struct job      *job    = open_job("fsdp 4");
-    struct plan     *other  = &job->tiny[2].plan;
+    plan_job("fsdp 4");
+    struct plan     *other  = &plans[2];
     int32_t          at     = 0;
     const struct op *reduce = next_op(other, &at, STREAM_GRADIENT_REDUCE, other->groups[0].axes);
     struct tensor   *in     = &other->tensors[reduce->operand[COMMUNICATION_IN]],
@@ -255,5 +240,4 @@ Test(windows, are_not_there_where_one_member_has_its_memory_otherwise)
     cr_assert_neq(in->storage, out->storage);
     cr_expect_eq(layout_of(other, out->storage), own);
     cr_expect_eq(plan_communication_layout(other, STREAM_EXPERT, 0, in->storage), 0);
-    close_job(job);
 }

@@ -5,15 +5,14 @@
 #include <string.h>
 
 #include "models.h"
+#include "success.h"
 
 // NVIDIA publishes 56 B parameters for Nemotron-H, and 31.6 B with 3.6 B active for Nano. A Mamba-2 layer of Nano has
 // projections of 2688 x 10304 and 4096 x 2688, a convolution with 6144 x (4 + 1) parameters, 3 parameters for each of
 // 64 heads, a gated norm of 4096 and a norm of 2688.
 Test(hybrid_model, has_the_published_parameters)
 {
-    struct model_config one = nano;
-    strcpy(one.pattern, "M");
-    one.layers = 1;
+    struct model_config one = with(&nano, "layers 1; pattern M");
     cr_expect_eq(layers_parameters(&nemotron_h), 56324350464);
     cr_expect_eq(layers_parameters(&nano), 31577937344);
     cr_expect_eq(layers_active_parameters(&nano), 3580073408);
@@ -40,22 +39,17 @@ Test(hybrid_model, has_the_parameters_of_the_checkpoint_of_super)
 // token; the tables are rounded, so 0.5 % is allowed.
 Test(hybrid_model, has_the_flops_of_super_as_published)
 {
-    const struct published_config none = {.convention = FLOPS_CAUSAL};
-    cr_expect_float_eq(layers_flops(&super, &none, FLOPS_CAUSAL, 8192) / 8192.0 / 84.73e9, 1.0, 0.005);
+    cr_expect_float_eq(flops_of(&super, FLOPS_CAUSAL, 8192) / 8192.0 / 84.73e9, 1.0, 0.005);
 }
 
 // Megatron-LM (training.py) counts 2 h (2 d + 2 g N + heads) + 7 d N + 2 d h FLOPs per token and Mamba-2 layer in the
 // forward pass, and three times this in training. h: hidden size; d: heads x head size; g: groups; N: state size.
 Test(hybrid_model, counts_the_flops_of_a_scan_as_megatron_does)
 {
-    const struct published_config none = {.convention = FLOPS_PUBLISHED};
-    struct model_config           two = nemotron_h, one = nemotron_h;
-    strcpy(two.pattern, "MM*");
-    strcpy(one.pattern, "M*");
-    two.layers      = 3;
-    one.layers      = 2;
-    double expected = 3.0 * 8192 * (2.0 * 8192 * 37120 + 7.0 * 16384 * 256 + 2.0 * 16384 * 8192);
-    double causal   = layers_flops(&two, &none, FLOPS_CAUSAL, 8192) - layers_flops(&one, &none, FLOPS_CAUSAL, 8192);
+    struct model_config two = with(&nemotron_h, "layers 3; pattern MM*"),
+                        one = with(&nemotron_h, "layers 2; pattern M*");
+    double expected         = 3.0 * 8192 * (2.0 * 8192 * 37120 + 7.0 * 16384 * 256 + 2.0 * 16384 * 8192);
+    double causal           = flops_of(&two, FLOPS_CAUSAL, 8192) - flops_of(&one, FLOPS_CAUSAL, 8192);
     cr_expect_float_eq(causal, expected, 1e-12 * expected);
 }
 
@@ -63,24 +57,19 @@ Test(hybrid_model, counts_the_flops_of_a_scan_as_megatron_does)
 // Mamba-2, so the counts differ by up to 0.2 %.
 Test(hybrid_model, is_close_to_the_flops_of_the_recipe)
 {
-    const struct published_config none = {.convention = FLOPS_PUBLISHED};
-    cr_expect_float_eq(layers_flops(&nemotron_h, &none, FLOPS_FULL, 8192), 2.816e15, 0.005e15);
+    cr_expect_float_eq(flops_of(&nemotron_h, FLOPS_FULL, 8192), 2.816e15, 0.005e15);
 }
 
 // MTP modules that share weights, and with them adapters, each multiply by these weights.
 Test(hybrid_model, counts_the_flops_of_adapters_in_every_module)
 {
-    const struct published_config none     = {.convention = FLOPS_PUBLISHED};
-    struct model_config           repeated = super, separate;
-    strcpy(repeated.pattern, "*E/*E/*E");
-    repeated.layers            = 2;
-    repeated.adapters          = (struct adapters_config){.rank = 8, .alpha = 16, .targets = (1 << LINEAR_KINDS) - 1};
-    separate                   = repeated;
-    separate.repeat_prediction = 0;
-    const int64_t h = 4096, attention = 8 * (h + 36 * 128 + 32 * 128 + h), shared = 2 * 8 * (h + 5376);
+    struct model_config repeated =
+        with(&super, "layers 2; pattern *E/*E/*E; rank 8; alpha 16; targets qkv, projection, fc1, fc2");
+    struct model_config separate = with(&repeated, "repeat_prediction no");
+    const int64_t       h = 4096, attention = 8 * (h + 36 * 128 + 32 * 128 + h), shared = 2 * 8 * (h + 5376);
     cr_expect_eq(layers_trained_parameters(&repeated), 2 * (attention + shared));
     cr_expect_eq(layers_trained_parameters(&separate), 3 * (attention + shared));
-    cr_expect_eq(layers_flops(&repeated, &none, FLOPS_FULL, 8192), layers_flops(&separate, &none, FLOPS_FULL, 8192));
+    cr_expect_eq(flops_of(&repeated, FLOPS_FULL, 8192), flops_of(&separate, FLOPS_FULL, 8192));
 }
 
 Test(hybrid_model, says_what_is_wrong)
@@ -109,15 +98,10 @@ Test(hybrid_model, says_what_is_wrong)
         {&super, "layers 2; pattern *E/ME/ME", ""},
         {&super, "layers 2; pattern *E/ME/ME; mamba_groups 5",
          "[model] mamba_groups = 5 does not divide mamba_heads = 128"},
-        {NULL, NULL, NULL},
     };
-    expect_model_errors(rows);
-    struct model_config model = nano;
-    strcpy(model.family, "llama");
-    strcpy(model.pattern, "52 x mamba");
-    status result = layers_check(&model);
-    cr_expect(strstr(result.text, "has no Mamba-2 layers (mamba_heads): use family = gswbench") != NULL, "%s",
-              result.text);
+    EXPECT_MODEL_ERRORS(rows);
+    struct model_config model = with(&nano, "family llama; pattern 52 x mamba");
+    EXPECT_ERROR_WITH(layers_check(&model), EXIT_CONFIG, "has no Mamba-2 layers (mamba_heads): use family = gswbench");
 }
 
 // The pattern gets two MTP modules. Each has an attention and an expert layer, a projection from 2 x 2688 to 2688, and
@@ -129,8 +113,7 @@ Test(hybrid_model, reads_the_layers_of_mtp_modules)
     model.predicted_tokens = 2;
     int64_t attention      = 2688 * 2 * (4096 + 256) + 2688;
     int64_t experts        = 128 * 2 * 2688 * 1856 + 2 * 2688 * 3712 + 128 * 2688 + 2688;
-    status  result         = layers_check(&model);
-    cr_expect_str_empty(result.text);
+    EXPECT_SUCCESS(layers_check(&model));
     cr_expect_eq(layers_parameters(&model) - layers_parameters(&nano),
                  2 * (attention + experts + 2 * 2688 * 2688 + 3 * 2688));
 }

@@ -3,21 +3,19 @@
 // FLOPs and parameters, and the errors for inconsistent settings.
 #include <criterion/criterion.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "line.h"
 #include "models.h"
+#include "success.h"
 
 // The shared expert is as wide as a routed one. Every token uses its 3 x 7168 x 2048 weights in each of 58 layers.
 Test(experts_model, counts_a_shared_expert_as_one_that_every_token_uses)
 {
-    const struct published_config none   = {.convention = FLOPS_PUBLISHED};
-    struct model_config           shared = wide_experts;
-    shared.shared_ffn                    = 2048;
+    struct model_config shared = with(&wide_experts, "shared_ffn 2048");
     cr_expect_eq(layers_parameters(&shared) - layers_parameters(&wide_experts), 2554331136);
     cr_expect_eq(layers_active_parameters(&shared) - layers_active_parameters(&wide_experts), 2554331136);
-    cr_expect_float_eq(layers_flops(&shared, &none, FLOPS_FULL, 4096) -
-                           layers_flops(&wide_experts, &none, FLOPS_FULL, 4096),
+    cr_expect_float_eq(flops_of(&shared, FLOPS_FULL, 4096) - flops_of(&wide_experts, FLOPS_FULL, 4096),
                        4096.0 * 6 * 2554331136.0, 1e3);
 }
 
@@ -30,9 +28,8 @@ Test(experts_model, says_what_is_wrong_with_groups_of_experts)
         {&wide_experts, "experts 64; router_groups 32; router_top_groups 3",
          "[model] router_top_groups = 3 of router_groups = 32 have fewer than top_k = 8 experts, with "
          "2 per group: raise router_top_groups"},
-        {NULL, NULL, NULL},
     };
-    expect_model_errors(rows);
+    EXPECT_MODEL_ERRORS(rows);
 }
 
 Test(latent_model, counts_what_is_compressed_and_what_is_made_of_it)
@@ -62,11 +59,9 @@ Test(latent_model, counts_queries_that_are_not_compressed)
 // count that uses the wrong width fails.
 Test(latent_model, counts_weights_by_the_width_that_each_reads)
 {
-    struct model_config model = deepseek;
-    model.head_dim            = 96;
-    model.value_dim           = 160;
-    int64_t keys              = (128 - 96) * 128LL * (1536 + 512);    // weights of queries and keys
-    int64_t values            = (160 - 128) * 128LL * (512 + 7168);
+    struct model_config model  = with(&deepseek, "head_dim 96; value_dim 160");
+    int64_t             keys   = (128 - 96) * 128LL * (1536 + 512);    // weights of queries and keys
+    int64_t             values = (160 - 128) * 128LL * (512 + 7168);
     cr_expect_eq(layers_parameters(&model) - layers_parameters(&deepseek), 61 * (values - keys));
     cr_expect_eq(layers_active_parameters(&model) - layers_active_parameters(&deepseek), 61 * (values - keys));
 }
@@ -75,14 +70,11 @@ Test(latent_model, counts_weights_by_the_width_that_each_reads)
 // which each pair of positions multiplies once forward and twice backward.
 Test(latent_model, counts_scores_and_values_by_their_own_widths)
 {
-    const struct published_config none          = {.convention = FLOPS_PUBLISHED};
-    struct model_config           low_precision = deepseek;
-    low_precision.rope_dim                      = 32;
-    double attended = 61.0 * 128 * 32 * 2 * 3 * 4096 * 4096;    // 32 elements less in each score GEMM
-    double weights  = 61.0 * (1536 * 128 * 32 + 7168 * 32) * 6 * 4096;
-    cr_expect_float_eq(layers_flops(&deepseek, &none, FLOPS_FULL, 4096) -
-                           layers_flops(&low_precision, &none, FLOPS_FULL, 4096),
-                       attended + weights, 1e6);
+    struct model_config narrow   = with(&deepseek, "rope_dim 32");
+    double              attended = 61.0 * 128 * 32 * 2 * 3 * 4096 * 4096;    // 32 elements less in each score GEMM
+    double              weights  = 61.0 * (1536 * 128 * 32 + 7168 * 32) * 6 * 4096;
+    cr_expect_float_eq(flops_of(&deepseek, FLOPS_FULL, 4096) - flops_of(&narrow, FLOPS_FULL, 4096), attended + weights,
+                       1e6);
 }
 
 Test(latent_model, says_what_is_wrong)
@@ -95,17 +87,13 @@ Test(latent_model, says_what_is_wrong)
         {&deepseek, "pattern attention + mlp; experts 0; top_k 0; expert_ffn 0; shared_ffn 0; router_score softmax",
          "[model] pattern = attention + mlp mixes attention and latent attention, which this version "
          "does not support: remove attention from pattern, or kv_rank"},
-        {NULL, NULL, NULL},
     };
-    expect_model_errors(rows);
+    EXPECT_MODEL_ERRORS(rows);
 }
 
 static struct model_config predicting(int64_t tokens)
 {
-    struct model_config model = deepseek;
-    model.predicted_tokens    = tokens;
-    snprintf(model.pattern, sizeof(model.pattern), "3 x dense, experts");
-    return model;
+    return with(&deepseek, line_of("predicted_tokens %d; pattern 3 x dense, experts", (int)tokens));
 }
 
 // README_WEIGHTS of DeepSeek-V3 gives 671 B parameters, and 11.5 B for the MTP module without the shared embedding and
@@ -146,38 +134,30 @@ Test(latent_model, has_the_last_layers_experts_once_more)
 Test(latent_model, is_of_no_family_that_predicts_one_token)
 {
     struct model_config model = predicting(1);
-    status              error = layers_check(&model);
-    cr_expect_not(failed(&error), "%s", error.text);
+    EXPECT_SUCCESS(layers_check(&model));
     strcpy(model.family, "qwen3_moe");
-    error = layers_check(&model);
-    cr_expect_not_null(
-        strstr(error.text,
-               "[model] family = qwen3_moe supports no MTP modules (predicted_tokens): use family = gswbench"),
-        "%s", error.text);
+    EXPECT_ERROR_WITH(layers_check(&model), EXIT_CONFIG,
+                      "[model] family = qwen3_moe supports no MTP modules (predicted_tokens): use family = gswbench");
 }
 
 // A pattern can repeat a group of layers, as in GPT-OSS, and ends after model.layers layers. FLOPs count the keys
 // inside the window only.
 Test(windows_model, counts_what_windows_show)
 {
-    const struct published_config none  = {.convention = FLOPS_PUBLISHED};
-    struct model_config           model = mixed;
-    model.layers                        = 4;
-    model.window                        = 3;
-    snprintf(model.pattern, sizeof(model.pattern), "2 x (window_attention + experts, dense)");
+    struct model_config model = with(&mixed, "layers 4; window 3; pattern 2 x (window_attention + experts, dense)");
     cr_expect_eq(layers_with_experts(&model), 2);
     cr_expect_eq(layers_expert_layer(&model, 1), 2);
-    snprintf(model.pattern, sizeof(model.pattern), "(window_attention + experts, dense)");
+    model = with(&model, "pattern (window_attention + experts, dense)");
     cr_expect_eq(layers_with_experts(&model), 2, "a group is all that remains");
     model.layers = 3;
     cr_expect_eq(layers_with_experts(&model), 2, "and ends with the layers");
     model.layers = 4;
     // With a window of 3, the first two of 8 queries see one and two keys, and each other query three: 21 pairs.
     double multiplied = 8.0 * 6 * (4 * 48 + 2 * 72 + 2 * 120 + 40);
-    cr_expect_float_eq(layers_flops(&model, &none, FLOPS_FULL, 8), multiplied + 2 * 12 * 4 * (64 + 21), 1e-6);
-    cr_expect_float_eq(layers_flops(&model, &none, FLOPS_CAUSAL, 8), multiplied + 2 * 12 * 4 * (32 + 21), 1e-6);
+    cr_expect_float_eq(flops_of(&model, FLOPS_FULL, 8), multiplied + 2 * 12 * 4 * (64 + 21), 1e-6);
+    cr_expect_float_eq(flops_of(&model, FLOPS_CAUSAL, 8), multiplied + 2 * 12 * 4 * (32 + 21), 1e-6);
     model.window = 100;
-    cr_expect_float_eq(layers_flops(&model, &none, FLOPS_CAUSAL, 8), multiplied + 4 * 12 * 4 * 32, 1e-6);
+    cr_expect_float_eq(flops_of(&model, FLOPS_CAUSAL, 8), multiplied + 4 * 12 * 4 * 32, 1e-6);
 }
 
 Test(windows_model, counts_biases_and_sinks)
@@ -211,22 +191,15 @@ Test(windows_model, says_what_is_wrong_with_windows_sinks_and_biases)
         {&mixed, "window 3",
          "[model] window = 3, but pattern = dense, 2 x experts has no window_attention: add it to "
          "pattern, or leave window out"},
-        {NULL, NULL, NULL},
     };
-    expect_model_errors(rows);
+    EXPECT_MODEL_ERRORS(rows);
 }
 
-static struct model_config mpt(int64_t layers, int64_t hidden, int64_t head_dim, int64_t positions)
+static struct model_config mpt(int64_t layers, int64_t hidden, int64_t positions)
 {
-    struct model_config model = gpt3;
-    model.layers              = layers;
-    model.hidden              = hidden;
-    model.heads = model.kv_heads = hidden / head_dim;
-    model.head_dim               = head_dim;
-    model.ffn                    = 4 * hidden;
-    model.vocab                  = 50368;
-    model.max_positions          = positions;
-    return model;
+    int heads = (int)hidden / 128;
+    return with(&gpt3, line_of("layers %d; hidden %d; heads %d; kv_heads %d; ffn %d; vocab 50368; max_positions %d",
+                               (int)layers, (int)hidden, heads, heads, 4 * (int)hidden, (int)positions));
 }
 
 // The expected counts are NumParams in LLM Foundry's tables (scripts/train/benchmarking/README.md). Models there have a
@@ -242,7 +215,7 @@ Test(positions_model, counts_the_parameters_of_mpt)
         {48, 7168, 2048, 29975214080}, {48, 7168, 8192, 30019254272}, {80, 8192, 2048, 64862437376},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct model_config model = mpt(cases[i].layers, cases[i].hidden, 128, cases[i].positions);
+        struct model_config model = mpt(cases[i].layers, cases[i].hidden, cases[i].positions);
         int64_t             count = layers_parameters(&model);
         cr_expect_eq(count, cases[i].parameters, "case %zu: %" PRId64, i, count);
     }
@@ -252,11 +225,9 @@ Test(positions_model, counts_the_parameters_of_mpt)
 // checkpoint's.
 Test(positions_model, counts_no_parameters_for_slopes)
 {
-    struct model_config model = mpt(32, 4096, 128, 0);
-    model.positions           = POSITIONS_ALIBI;
-    model.attention_bias = model.mlp_bias = 0;
-    model.norm                            = NORM_RMS;
-    model.vocab                           = 50432;
+    struct model_config table = mpt(32, 4096, 0);
+    struct model_config model =
+        with(&table, "positions alibi; attention_bias no; mlp_bias no; norm rmsnorm; vocab 50432");
     cr_expect_eq(layers_parameters(&model), 6649286656);
 }
 
@@ -271,14 +242,13 @@ Test(positions_model, counts_the_parameters_of_gpt3)
 // Position embeddings are looked up in a table and not multiplied, so a model without positions has the same FLOPs.
 Test(positions_model, counts_no_flops_for_a_table_of_positions)
 {
-    struct model_config     none = gpt3;
-    struct published_config with = {.count_embedding = 1}, without = {.count_embedding = 0};
-    none.positions     = POSITIONS_NONE;
-    none.max_positions = 0;
-    cr_expect_eq(layers_flops(&gpt3, &with, FLOPS_FULL, 2048), layers_flops(&none, &with, FLOPS_FULL, 2048));
-    double embedded = layers_flops(&gpt3, &with, FLOPS_6N, 2048), bare = layers_flops(&gpt3, &without, FLOPS_6N, 2048);
+    struct model_config     none    = with(&gpt3, "positions none; max_positions 0");
+    struct published_config counted = {.count_embedding = 1}, omitted = {.count_embedding = 0};
+    cr_expect_eq(layers_flops(&gpt3, &counted, FLOPS_FULL, 2048), layers_flops(&none, &counted, FLOPS_FULL, 2048));
+    double embedded = layers_flops(&gpt3, &counted, FLOPS_6N, 2048),
+           bare     = layers_flops(&gpt3, &omitted, FLOPS_6N, 2048);
     cr_expect_float_eq((embedded - bare) / 2048, 6.0 * 2048 * 12288, 1e3);
-    cr_expect_eq(bare, layers_flops(&none, &without, FLOPS_6N, 2048));
+    cr_expect_eq(bare, layers_flops(&none, &omitted, FLOPS_6N, 2048));
 }
 
 Test(positions_model, rotates_only_where_positions_rotate)
@@ -301,14 +271,12 @@ Test(positions_model, says_what_does_not_go_together)
          "[model] max_positions = 2048 applies to learned positions only: set positions = learned, or leave it out"},
         {&gpt3, "positions none; max_positions 0; norm rmsnorm; attention_bias no; kv_rank 64; rope_dim 32",
          "[model] positions = none: latent attention supports rotary only: set positions = rotary"},
-        {NULL, NULL, NULL},
     };
-    expect_model_errors(rows);
+    EXPECT_MODEL_ERRORS(rows);
     struct train_config train = {.sequence = 2048};
-    status              fits  = layers_check_train(&gpt3, &train);
-    cr_expect_str_empty(fits.text);
+    EXPECT_SUCCESS(layers_check_train(&gpt3, &train));
     train.sequence = 2049;
-    fits           = layers_check_train(&gpt3, &train);
-    cr_expect_str_eq(fits.text, "[train] sequence = 2049 is longer than the table of learned positions, [model] "
-                                "max_positions = 2048: change one of them");
+    EXPECT_ERROR(layers_check_train(&gpt3, &train), EXIT_CONFIG,
+                 "[train] sequence = 2049 is longer than the table of learned positions, [model] "
+                 "max_positions = 2048: change one of them");
 }

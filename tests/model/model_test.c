@@ -7,13 +7,7 @@
 
 #include "line.h"
 #include "models.h"
-
-static struct model_config with_layers(const struct model_config *model, int64_t layers)
-{
-    struct model_config proxy = *model;
-    proxy.layers              = layers;
-    return proxy;
-}
+#include "success.h"
 
 Test(model, counts_the_parameters_that_were_published)
 {
@@ -39,7 +33,7 @@ Test(model, counts_the_parameters_that_were_published)
         {&llama3_405b, 62, 1, "201.8"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct model_config model    = with_layers(cases[i].model, cases[i].layers);
+        struct model_config model    = with(cases[i].model, line_of("layers %d", (int)cases[i].layers));
         const char         *billions = line_of("%.*f", cases[i].decimals, (double)layers_parameters(&model) / 1e9);
         cr_expect_str_eq(billions, cases[i].billions, "case %zu: %s, not %s", i, billions, cases[i].billions);
     }
@@ -56,10 +50,9 @@ Test(model, counts_the_parameters_that_torchtitan_prints)
 // FLOPs per parameter and token.
 Test(model, counts_no_weight_gradients_of_frozen_matrices)
 {
-    struct model_config     model     = llama2_70b;
+    struct model_config     model     = with(&llama2_70b, "rank 16; alpha 32; targets qkv, projection");
     struct published_config published = {.count_embedding = 1};
     const int64_t           sequence  = 8192;
-    model.adapters = (struct adapters_config){16, 32, 1 << LINEAR_KIND_QKV | 1 << LINEAR_KIND_PROJECTION};
 
     cr_expect_eq(layers_trained_parameters(&model), 44564480);
     cr_expect_eq(layers_parameters(&model), layers_parameters(&llama2_70b) + 44564480);
@@ -84,11 +77,10 @@ Test(model, counts_each_layer_of_a_mixed_model_by_what_it_is)
 
 Test(model, counts_the_flops_of_each_layer_of_a_mixed_model)
 {
-    const struct published_config none = {.convention = FLOPS_PUBLISHED};
     // Weights: 8 tokens x 6 FLOPs x (attention 3 x 48, MLP 72, 2 experts of 60 in 2 layers, head 40). Attention scores
     // and values: 3 layers x 12 x hidden size 4 x 8 x 8 positions.
-    cr_expect_float_eq(layers_flops(&mixed, &none, FLOPS_FULL, 8), 8.0 * 6 * (144 + 72 + 240 + 40) + 9216, 1e-6);
-    cr_expect_float_eq(layers_flops(&mixed, &none, FLOPS_CAUSAL, 8), 8.0 * 6 * (144 + 72 + 240 + 40) + 4608, 1e-6);
+    cr_expect_float_eq(flops_of(&mixed, FLOPS_FULL, 8), 8.0 * 6 * (144 + 72 + 240 + 40) + 9216, 1e-6);
+    cr_expect_float_eq(flops_of(&mixed, FLOPS_CAUSAL, 8), 8.0 * 6 * (144 + 72 + 240 + 40) + 4608, 1e-6);
 }
 
 Test(model, says_which_layers_have_experts)
@@ -153,11 +145,10 @@ Test(model, counts_the_flops_of_every_convention)
         {&llama3_405b, 30, 8192, FLOPS_FULL, 5, "5.1995e+15"},
         {&llama3_405b, 62, 8192, FLOPS_FULL, 5, "1.0636e+16"},
     };
-    struct published_config none = {0};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct model_config model = with_layers(cases[i].model, cases[i].layers);
+        struct model_config model = with(cases[i].model, line_of("layers %d", (int)cases[i].layers));
         const char         *flops =
-            line_of("%.*e", cases[i].digits - 1, layers_flops(&model, &none, cases[i].convention, cases[i].sequence));
+            line_of("%.*e", cases[i].digits - 1, flops_of(&model, cases[i].convention, cases[i].sequence));
         cr_expect_str_eq(flops, cases[i].flops, "case %zu: %s, not %s", i, flops, cases[i].flops);
     }
 }
@@ -191,9 +182,8 @@ Test(model, counts_six_n_with_and_without_the_embedding)
 
 Test(model, has_no_published_flops_without_a_published_table)
 {
-    struct published_config none = {0};
-    cr_expect(isnan(layers_flops(&llama3_8b, &none, FLOPS_PUBLISHED, 8192)));
-    cr_expect(isnan(layers_flops(&llama3_8b, &none, FLOPS_HARDWARE, 8192)));
+    cr_expect(isnan(flops_of(&llama3_8b, FLOPS_PUBLISHED, 8192)));
+    cr_expect(isnan(flops_of(&llama3_8b, FLOPS_HARDWARE, 8192)));
 }
 
 Test(model, pads_the_vocabulary_to_the_multiple_times_tp)
@@ -247,9 +237,8 @@ Test(model, says_what_is_wrong_with_sizes)
          "elements, not an even number\n[model] top_k, shared_ffn, router options, capacity_factor and auxiliary_loss "
          "need experts: set experts, or leave them out\n[model] family = llama needs norm = rmsnorm, activation = "
          "swiglu, positions = rotary and rope_fraction = 1; family = gswbench supports every shape"},
-        {NULL, NULL, NULL},
     };
-    expect_model_errors(rows);
+    EXPECT_MODEL_ERRORS(rows);
 }
 
 Test(model, says_what_is_wrong_with_a_pattern)
@@ -280,24 +269,20 @@ Test(model, says_what_is_wrong_with_a_pattern)
         {&mixed, "family mixtral", "[model] family = mixtral needs layers of one kind: use family = gswbench"},
         {&mixed, "family mixtral; shared_ffn 8; pattern ",
          "[model] family = mixtral has no shared experts (shared_ffn): use family = gswbench"},
-        {NULL, NULL, NULL},
     };
-    expect_model_errors(rows);
+    EXPECT_MODEL_ERRORS(rows);
     struct model_config other = mixed;
     strcpy(other.pattern, "dense; experts");
-    expect_model_errors((const struct model_error[]){
-        {&other, "",
-         "[model] pattern = dense; experts: \";\" is not a layer: use dense, experts, or kinds joined "
-         "by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x dense, "
-         "58 x experts or 2 x (dense, experts)"},
-        {NULL, NULL, NULL}});
+    EXPECT_ERROR(layers_check(&other), EXIT_CONFIG,
+                 "[model] pattern = dense; experts: \";\" is not a layer: use dense, experts, or kinds joined "
+                 "by + (attention, window_attention, latent, mlp, experts, mamba), each with a count, e.g. 3 x dense, "
+                 "58 x experts or 2 x (dense, experts)");
 }
 
 // The published counts include the QK norms, 2 x 128 parameters per layer.
 Test(family, counts_the_parameters_of_a_published_qwen3)
 {
-    status result = layers_check(&qwen3_30b);
-    cr_expect(!failed(&result), "%s", result.text);
+    EXPECT_SUCCESS(layers_check(&qwen3_30b));
     cr_expect_eq(layers_parameters(&qwen3_30b), INT64_C(30532122624));
     cr_expect_eq(layers_active_parameters(&qwen3_30b), INT64_C(3353032704));
 }
@@ -319,13 +304,10 @@ Test(family, is_refused_where_it_does_not_fit_the_block)
         {&llama3_8b, "logit_scale 0.5",
          "[model] family = llama supports no scaled embeddings or logits (embedding_scale, "
          "logit_scale): use family = gswbench"},
-        {NULL, NULL, NULL},
     };
-    expect_model_errors(rows);
-    struct model_config model = llama3_8b;
-    strcpy(model.family, "deepseek_v3");
-    status result = layers_check(&model);
-    cr_expect_not_null(strstr(
-        result.text,
-        "[model] family = deepseek_v3 needs latent attention (kv_rank); family = gswbench supports every shape"));
+    EXPECT_MODEL_ERRORS(rows);
+    struct model_config model = with(&llama3_8b, "family deepseek_v3");
+    EXPECT_ERROR_WITH(
+        layers_check(&model), EXIT_CONFIG,
+        "[model] family = deepseek_v3 needs latent attention (kv_rank); family = gswbench supports every shape");
 }

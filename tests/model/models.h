@@ -8,10 +8,15 @@
 #include "layouts.h"
 
 // clang-format off
-static const struct model_config llama2_70b = {
-    .family = "llama", .layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .ffn = 28672,
-    .vocab = 32000, .vocab_multiple = 1, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
-};
+// Models of Llama by layers, hidden size, heads, FFN size, vocabulary, and the multiple to which it is padded.
+#define LLAMA(layers_, hidden_, heads_, ffn_, vocab_, multiple_) { \
+    .family = "llama", .layers = layers_, .hidden = hidden_, .heads = heads_, .kv_heads = 8, .head_dim = 128, .ffn = ffn_, \
+    .vocab = vocab_, .vocab_multiple = multiple_, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1, \
+    .router_normalise = 1, .router_scale = 1 }
+static const struct model_config llama2_70b  = LLAMA(80, 8192, 64, 28672, 32000, 1),
+                                 llama3_8b   = LLAMA(32, 4096, 32, 14336, 128256, 128),
+                                 llama3_70b  = LLAMA(80, 8192, 64, 28672, 128256, 128),
+                                 llama3_405b = LLAMA(126, 16384, 128, 53248, 128256, 128);
 static const struct model_config grok1 = {
     .family = "gswbench", .layers = 64, .hidden = 6144, .heads = 48, .kv_heads = 8, .head_dim = 128, .ffn = 32768,
     .vocab = 128256, .vocab_multiple = 128, .activation = ACTIVATION_GEGLU, .rope_fraction = 1, .experts = 8, .top_k = 2,
@@ -19,19 +24,6 @@ static const struct model_config grok1 = {
 static const struct model_config nemotron4 = {
     .family = "gswbench", .layers = 96, .hidden = 18432, .heads = 96, .kv_heads = 8, .head_dim = 192, .ffn = 73728,
     .vocab = 256000, .vocab_multiple = 128, .activation = ACTIVATION_RELU2, .norm = NORM_LAYER_1P, .rope_fraction = 0.5,
-};
-static const struct model_config llama3_8b = {
-    .family = "llama", .layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 8, .head_dim = 128, .ffn = 14336,
-    .vocab = 128256, .vocab_multiple = 128, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
-    .router_normalise = 1, .router_scale = 1,
-};
-static const struct model_config llama3_70b = {
-    .family = "llama", .layers = 80, .hidden = 8192, .heads = 64, .kv_heads = 8, .head_dim = 128, .ffn = 28672,
-    .vocab = 128256, .vocab_multiple = 128, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
-};
-static const struct model_config llama3_405b = {
-    .family = "llama", .layers = 126, .hidden = 16384, .heads = 128, .kv_heads = 8, .head_dim = 128, .ffn = 53248,
-    .vocab = 128256, .vocab_multiple = 128, .embedding_scale = 1, .logit_scale = 1, .rope_fraction = 1,
 };
 static const struct model_config qwen3_30b = {
     .family = "qwen3_moe", .layers = 48, .hidden = 2048, .heads = 32, .kv_heads = 4, .head_dim = 128, .ffn = 6144,
@@ -98,19 +90,35 @@ static const struct model_config super = {
 };
 // clang-format on
 
-// The error of a model with these changed options (layouts.h). text "": the model has no error.
+// Returns the model with changed options (layouts.h).
+static inline struct model_config with(const struct model_config *model, const char *changes)
+{
+    struct tiny tiny = {.model = *model};
+    layout_apply(&tiny, changes);
+    return tiny.model;
+}
+
+// Returns the FLOPs of a sequence for a model of which nothing is published.
+static inline double flops_of(const struct model_config *model, enum flop_convention convention, int64_t sequence)
+{
+    const struct published_config none = {.convention = FLOPS_PUBLISHED};
+    return layers_flops(model, &none, convention, sequence);
+}
+
+// The error of a model with these changed options. text "": the model has no error.
 struct model_error {
-    const struct model_config *model;    // NULL ends a list
+    const struct model_config *model;
     const char                *changes, *text;
 };
 
-static inline void expect_model_errors(const struct model_error *rows)
+static inline void expect_model_errors(const struct model_error *rows, size_t count)
 {
-    for (; rows->model != NULL; rows++) {
-        struct tiny tiny = {.model = *rows->model};
-        layout_apply(&tiny, rows->changes);
-        status result = layers_check(&tiny.model);
-        cr_expect_str_eq(result.text, rows->text, "%s: %s", rows->changes, result.text);
-        cr_expect_eq(result.exit_code, rows->text[0] == '\0' ? EXIT_VALID : EXIT_CONFIG);
+    for (size_t i = 0; i < count; i++) {
+        struct model_config model  = with(rows[i].model, rows[i].changes);
+        status              result = layers_check(&model);
+        cr_expect_str_eq(result.text, rows[i].text, "%s: %s", rows[i].changes, result.text);
+        cr_expect_eq(result.exit_code, rows[i].text[0] == '\0' ? EXIT_VALID : EXIT_CONFIG);
     }
 }
+
+#define EXPECT_MODEL_ERRORS(rows) expect_model_errors(rows, sizeof(rows) / sizeof((rows)[0]))

@@ -21,17 +21,23 @@ static void attach(void)
     profile_log_open(log_path);
 }
 
+static struct profile_seen seen;    // in the latest log
+
+static void expect_story(const struct profile_expected *expected, const char *story)
+{
+    cr_expect_str_eq(profile_log_check(log_path, expected, &seen), "", "%s", story);
+    cr_expect_str_eq(seen.story, story, "%s, not %s", seen.story, story);
+}
+
 Test(ranges, of_a_step_on_one_stream_nest_and_say_what_the_plan_says)
 {
     static const char *const backends[] = {"host", "null"};
     struct profile_expected  expected   = profile_expect("run.layers=2", 1, 4);
-    struct profile_seen      seen;
     for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
         attach();
         run_here(line_of(SHORT "--backend %s", backends[i]));
 
-        cr_expect_str_eq(profile_log_check(log_path, &expected, &seen), "");
-        cr_expect_str_eq(seen.story, "step0 step1 step2 step3");
+        expect_story(&expected, "step0 step1 step2 step3");
         cr_expect_eq(seen.ops, 4 * expected.plans[0].op_count);
         cr_expect_eq(seen.flops, 4 * profile_flops(&expected.plans[0]));
         cr_expect_gt(seen.flops, 1e9);
@@ -44,7 +50,6 @@ Test(ranges, of_a_step_on_one_stream_nest_and_say_what_the_plan_says)
 Test(ranges, of_streams_nest_on_the_thread_of_each)
 {
     struct profile_expected expected = profile_expect("run.layers=2 parallel.dp=1 parallel.fsdp=2 parallel.tp=2", 4, 4);
-    struct profile_seen     seen;
     attach();
     cr_assert_eq(run_here(SHORT "--backend host --ranks 4 --comm local --set parallel.dp=1 --set parallel.fsdp=2 "
                                 "--set parallel.tp=2")
@@ -57,8 +62,7 @@ Test(ranges, of_streams_nest_on_the_thread_of_each)
         flops += profile_flops(&expected.plans[rank]);
         ops += expected.plans[rank].op_count;
     }
-    cr_expect_str_eq(profile_log_check(log_path, &expected, &seen), "");
-    cr_expect_str_eq(seen.story, "step0 step1 step2 step3");
+    expect_story(&expected, "step0 step1 step2 step3");
     cr_expect_eq(seen.streams, 4 * 3);
     cr_expect_eq(seen.ops, 4 * ops);
     cr_expect_eq(seen.flops, 4 * flops);
@@ -70,7 +74,6 @@ Test(ranges, of_streams_nest_where_one_thread_issues_all)
 {
     struct profile_expected expected =
         profile_expect("run.layers=2 parallel.dp=1 parallel.fsdp=2 parallel.tp=2 run.backend=null", 4, 1);
-    struct profile_seen seen;
     attach();
     expected.ranks            = 1;
     const struct plan *plan   = &expected.plans[0];
@@ -84,8 +87,7 @@ Test(ranges, of_streams_nest_where_one_thread_issues_all)
     ranges_end(ranges);
     ranges_close(ranges);
 
-    cr_expect_str_eq(profile_log_check(log_path, &expected, &seen), "");
-    cr_expect_str_eq(seen.story, "step7");
+    expect_story(&expected, "step7");
     cr_expect_eq(seen.streams, 0);
     cr_expect_gt(seen.phases, 2 * PHASE_COUNT);
 }
@@ -103,12 +105,10 @@ Test(ranges, are_not_made_where_no_profiler_listens)
 Test(ranges, show_traced_steps_too)
 {
     struct profile_expected expected = profile_expect("run.layers=2", 1, 6);
-    struct profile_seen     seen;
     attach();
     cr_assert_eq(run_here(SHORT "--backend host --set trace.steps=2").exit_code, EXIT_VALID);
 
-    cr_expect_str_eq(profile_log_check(log_path, &expected, &seen), "");
-    cr_expect_str_eq(seen.story, "step0 step1 step2 step3 step4 step5");
+    expect_story(&expected, "step0 step1 step2 step3 step4 step5");
 }
 
 Test(ranges, name_the_profiled_steps)
@@ -127,12 +127,10 @@ Test(ranges, name_the_profiled_steps)
         bool                    has_two = strstr(cases[i].options, "--ranks 2") != NULL;
         struct profile_expected expected =
             has_two ? profile_expect("run.layers=2 parallel.dp=2", 2, 4) : profile_expect("run.layers=2", 1, 4);
-        struct profile_seen seen;
         attach();
         cr_assert_eq(run_here(line_of(SHORT "--backend host %s", cases[i].options)).exit_code, EXIT_VALID);
 
-        cr_expect_str_eq(profile_log_check(log_path, &expected, &seen), "", "%s", cases[i].options);
-        cr_expect_str_eq(seen.story, cases[i].story, "%s: %s", cases[i].options, seen.story);
+        expect_story(&expected, cases[i].story);
         cr_expect_eq(seen.profiles, 1, "%s", cases[i].options);
     }
 }
@@ -146,10 +144,7 @@ Test(ranges, have_one_value_for_a_profiler_that_takes_no_more)
     setenv("FAKE_PROFILER_PLAIN", "1", 1);
     cr_assert_eq(run_here(SHORT "--backend host").exit_code, EXIT_VALID);
 
-    static char text[1 << 20];
-    FILE       *file                             = fopen(log_path, "r");
-    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
-    fclose(file);
+    const char *text = text_in(log_path);
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
         cr_expect_not_null(strstr(text, expected[i]), "%s", expected[i]);
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "layouts.h"
+#include "line.h"
 #include "plan_ops.h"
 
 // Cuts the text before the first occurrence of a word, and returns the text.
@@ -126,13 +127,10 @@ Test(plan_experts, gives_an_expert_as_many_slots_as_it_may_need)
         {"capacity_factor 1; routing balanced", 8, 8},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny = tiny_of("experts 4; top_k 2; auxiliary_loss 0.05");
-        layout_apply(&tiny, rows[i].row);
-        tiny_plan(&tiny);
-        const struct op *route = &tiny.plan.ops[find_op(&tiny.plan, "route", 0, 0)];
+        const struct plan *plan  = tiny_plan_of(line_of("experts 4; top_k 2; auxiliary_loss 0.05; %s", rows[i].row), 0);
+        const struct op   *route = &plan->ops[find_op(plan, "route", 0, 0)];
         cr_expect_eq(route->shape.routing.capacity, rows[i].capacity, "%s", rows[i].row);
         cr_expect_eq(route->shape.routing.taken, rows[i].taken, "%s", rows[i].row);
-        plan_free(&tiny.plan);
     }
 }
 

@@ -36,11 +36,8 @@ Test(plan_recompute, recomputes_what_the_policy_does_not_keep_and_no_more)
 
 static void assert_modules(const char *row, int layer, const char *expected)
 {
-    struct tiny tiny = tiny_of("recompute modules");
-    layout_apply(&tiny, row);
-    tiny_plan(&tiny);
-    cr_expect_str_eq(list_roles(&tiny.plan, PHASE_RECOMPUTE, layer), expected, "%s, layer %d", row, layer);
-    plan_free(&tiny.plan);
+    const struct plan *plan = tiny_plan_of(line_of("recompute modules; %s", row), 0);
+    cr_expect_str_eq(list_roles(plan, PHASE_RECOMPUTE, layer), expected, "%s, layer %d", row, layer);
 }
 
 Test(plan_recompute, recomputes_the_modules_that_are_named_alone)
@@ -93,14 +90,11 @@ Test(plan_recompute, recomputes_the_first_layers_of_a_chunk_alone_when_asked)
         {"recompute modules; recompute_modules mlp; recompute_layers 2", {true, true, false, false}},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct tiny tiny = tiny_of("layers 4");
-        layout_apply(&tiny, rows[i].row);
-        tiny_plan(&tiny);
+        const struct plan *plan = tiny_plan_of(line_of("layers 4; %s", rows[i].row), 0);
         for (int layer = 0; layer < 4; layer++) {
-            const char *roles = list_roles(&tiny.plan, PHASE_RECOMPUTE, layer);
+            const char *roles = list_roles(plan, PHASE_RECOMPUTE, layer);
             cr_expect_eq(roles[0] != '\0', rows[i].is_recomputed[layer], "%s: layer %d", rows[i].row, layer);
         }
-        plan_free(&tiny.plan);
     }
 }
 

@@ -175,8 +175,7 @@ Test(plan, is_the_same_with_options_that_do_nothing_in_its_layout)
 Test(plan, without_places_has_the_same_ops_and_counts_what_is_live)
 {
     struct plan         placed, unplaced;
-    struct tiny         tiny    = tiny_of("accumulation 3; fsdp 2");
-    struct plan_request request = tiny_request(&tiny, 2, 0);
+    struct plan_request request = layout_request("accumulation 3; fsdp 2");
 
     status first        = plan_build(&placed, &request);
     request.is_unplaced = true;

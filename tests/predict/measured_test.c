@@ -8,6 +8,8 @@
 
 #include "folder.h"
 #include "gswbench/predict.h"
+#include "line.h"
+#include "success.h"
 
 // A GEMM whose operands are BF16 and whose output is fp32.
 static struct tensor     tensors[] = {{.format = FORMAT_BF16}, {.format = FORMAT_F32}};
@@ -112,8 +114,7 @@ Test(measured, computes_the_cost_of_an_op_that_was_measured_by_its_time)
                                "gemm bf16,bf16,f32+ 64x32x128x1x1 = 2e-3 measured 4%\n"
                                "gemm bf16,bf16,f32+ 64x32x128x1 = 1e-3 measured 3%   ; the one that is asked for\n"
                                "gemm bf16,bf16,f32 64x32x128x1 = 4e-3 measured\n");
-    status result = measured_read(&measured, "measured.ini");
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(measured_read(&measured, "measured.ini"));
     cr_expect_eq(measured.count, 3);
 
     struct machine machine = {.hardware = &hardware, .software = &software, .measured = &measured};
@@ -129,20 +130,15 @@ Test(measured, computes_the_cost_of_an_op_that_was_measured_by_its_time)
 Test(measured, says_where_a_profile_is_wrong)
 {
     struct measured_ops measured;
-    status              result;
     for (const char *const *seconds = (const char *const[]){"soon", "0", "-1", NULL}; *seconds != NULL; seconds++) {
-        char text[128];
-        snprintf(text, sizeof(text), "[hardware]\nmultiprocessors = 100\n[measured]\nclear f32 8 = %s\n", *seconds);
-        write_text("wrong.ini", text);
-        result = measured_read(&measured, "wrong.ini");
-        cr_expect_str_eq(result.text, "wrong.ini:4: expected an op and its seconds, above 0, such as gemm "
-                                      "bf16,bf16,bf16 512x512x512x0x1 = 2e-5 measured 3%");
+        write_text("wrong.ini", line_of("[hardware]\nmultiprocessors = 100\n[measured]\nclear f32 8 = %s\n", *seconds));
+        EXPECT_ERROR(measured_read(&measured, "wrong.ini"), EXIT_CONFIG,
+                     "wrong.ini:4: expected an op and its seconds, above 0, such as gemm bf16,bf16,bf16 "
+                     "512x512x512x0x1 = 2e-5 measured 3%");
         measured_free(&measured);
     }
     write_text("twice.ini", "[measured]\nclear f32 8 = 1e-3\nclip f32,f32,f32 8 = 1e-3\nclear f32 8 = 2e-3\n");
-    result = measured_read(&measured, "twice.ini");
-    cr_expect_str_eq(result.text, "twice.ini: [measured] has clear f32 8 twice");
+    EXPECT_ERROR(measured_read(&measured, "twice.ini"), EXIT_CONFIG, "twice.ini: [measured] has clear f32 8 twice");
     measured_free(&measured);
-    result = measured_read(&measured, "absent.ini");
-    cr_expect_str_eq(result.text, "absent.ini: cannot be read");
+    EXPECT_ERROR(measured_read(&measured, "absent.ini"), EXIT_CONFIG, "absent.ini: cannot be read");
 }

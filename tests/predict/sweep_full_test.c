@@ -116,14 +116,23 @@ Test(sweep_full, has_the_layout_of_a_job_whose_ranks_have_many_divisors)
     free(list.layouts);
 }
 
-static struct job experts_job(void)
+static struct job        job;
+static struct sweep_list list;    // of the job
+
+static void list_experts(void)
 {
-    static struct job job;
     layout_job(&job, "tiny-llama", 8,
                "model.family=mixtral model.experts=4 model.top_k=2 model.capacity_factor=1.25 "
                "hardware.profile=h100-sxm train.global_batch=16");
-    return job;
+    sweep_list(&list, &job);
 }
+
+static void free_list(void)
+{
+    free(list.layouts);
+}
+
+TestSuite(sweep_experts, .init = list_experts, .fini = free_list);
 
 // Returns whether two layouts differ only in whether experts are sharded over tp.
 static bool is_twin(const struct plan_request *whole, const struct plan_request *other)
@@ -136,10 +145,7 @@ static bool is_twin(const struct plan_request *whole, const struct plan_request 
 
 Test(sweep_experts, tries_whole_experts_wherever_tp_and_ep_allow_them)
 {
-    struct job        job = experts_job();
-    struct sweep_list list;
-    int64_t           whole = 0, twins = 0, filled = 0;
-    sweep_list(&list, &job);
+    int64_t whole = 0, twins = 0, filled = 0;
     for (int64_t i = 0; i < list.count; i++) {
         const struct plan_request *layout = &list.layouts[i];
         const struct mesh         *mesh   = &layout->mesh;
@@ -162,16 +168,12 @@ Test(sweep_experts, tries_whole_experts_wherever_tp_and_ep_allow_them)
     cr_expect_gt(list.count, 2 * whole);
     cr_expect(whole > 20 && filled > 0 && twins > 0 && twins < whole, "%d whole, %d more than tp, %d twins", (int)whole,
               (int)filled, (int)twins);
-    free(list.layouts);
 }
 
 Test(sweep_experts, bounds_layouts_with_whole_experts_from_below)
 {
-    struct job        job     = experts_job();
-    struct machine    machine = predict_machine(&job.config, NULL);
-    struct sweep_list list;
-    int               looked = 0;
-    sweep_list(&list, &job);
+    struct machine machine = predict_machine(&job.config, NULL);
+    int            looked  = 0;
     for (int64_t i = 0; i < list.count && looked < 24; i++) {
         const struct plan_request *layout = &list.layouts[i];
         if (!mesh_has_whole_experts(&layout->mesh) || i % 5 != 0) {
@@ -184,19 +186,17 @@ Test(sweep_experts, bounds_layouts_with_whole_experts_from_below)
         looked++;
     }
     cr_expect_gt(looked, 4);
-    free(list.layouts);
 }
 
 // With overlapped microbatches, compute of one microbatch may hide the all-to-alls of another. Bounds must assume this,
 // with and without a pipeline.
 Test(sweep_experts, bounds_layouts_whose_microbatches_overlap_from_below)
 {
-    struct job     job                     = experts_job();
     struct machine machine                 = predict_machine(&job.config, NULL);
     job.config.train.overlap_microbatches  = true;
     job.request.train.overlap_microbatches = true;
-    int               looked = 0, pipelines = 0;
-    struct sweep_list list;
+    int looked = 0, pipelines = 0;
+    free_list();
     sweep_list(&list, &job);
     for (int64_t i = 0; i < list.count; i += 7) {
         const struct plan_request *layout = &list.layouts[i];
@@ -210,5 +210,4 @@ Test(sweep_experts, bounds_layouts_whose_microbatches_overlap_from_below)
         pipelines += layout->mesh.size[AXIS_PP] > 1;
     }
     cr_expect(looked > 10 && pipelines > 3, "%d, %d pipelines", looked, pipelines);
-    free(list.layouts);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two synthetic results, and their comparison as text. The step times of the second result are a multiple of the
-// first's.
+// Two equal synthetic results, and their comparison as text: TestSuite(name, .init = open_pair, .fini = close_pair).
 #pragma once
 
 #include <criterion/criterion.h>
@@ -16,16 +15,6 @@ static struct result     first, second;
 static struct comparison comparison;
 static char             *text;    // the comparison as text
 
-static inline void open_pair(double share)
-{
-    fixture_open(&first);
-    fixture_open(&second);
-    for (int64_t i = 0; i < second.step_count; i++) {
-        second.steps[i].seconds *= share;
-    }
-    result_derive(&second);
-}
-
 static inline void close_pair(void)
 {
     comparison_free(&comparison);
@@ -33,6 +22,21 @@ static inline void close_pair(void)
     result_free(&second);
     free(text);
     text = NULL;
+}
+
+static inline void open_pair(void)
+{
+    close_pair();
+    fixture_open(&first);
+    fixture_open(&second);
+}
+
+static inline void scale_steps(struct result *result, double share)
+{
+    for (int64_t i = 0; i < result->step_count; i++) {
+        result->steps[i].seconds *= share;
+    }
+    result_derive(result);
 }
 
 static inline void compare(void)

@@ -8,7 +8,7 @@
 
 #include "comparison_pair.h"
 
-TestSuite(comparison_parts, .fini = close_pair);
+TestSuite(comparison_parts, .init = open_pair, .fini = close_pair);
 
 // Turns the second result into an FP8 run with a median step of 4.8993 s and a traced step of 5.06 s.
 static void open_fp8(void)
@@ -33,7 +33,8 @@ static void open_fp8(void)
                                                            [OP_NORM_FORWARD][PHASE_FORWARD]   = 0.125,
                                                            [OP_NORM_BACKWARD][PHASE_BACKWARD] = 0.25,
                                                            [OP_ALL_GATHER][PHASE_FORWARD]     = 9}};
-    open_pair(0.7);
+    open_pair();
+    scale_steps(&second, 0.7);
     strcpy(second.precision, "fp8");
     second.peak               = 1978e12;
     second.trace.waterfall    = waterfall;
@@ -88,7 +89,7 @@ Test(comparison_parts, says_why_fp8_is_not_twice_as_fast)
 // The second run saves 1.05 of 6.999 s: its collectives take 1.2 s less, and contention 0.25 s more.
 Test(comparison_parts, names_the_technique_that_gains)
 {
-    open_pair(0.85);
+    scale_steps(&second, 0.85);
     second.trace.waterfall                               = first.trace.waterfall;
     second.trace.step_seconds                            = first.trace.step_seconds - 1.05;
     second.figures.step.median                           = first.figures.step.median - 1.05;
@@ -119,7 +120,7 @@ static int count_lines(const char *from)
 // each part here is 1/19. "unexplained" also has the difference between the median and the traced step, another 1/19.
 Test(comparison_parts, names_every_part_where_all_fall_short_alike)
 {
-    open_pair(0.7);
+    scale_steps(&second, 0.7);
     strcpy(second.precision, "fp8");
     second.peak               = 1978e12;
     first.trace.step_seconds  = 6.999 / (WATERFALL_PARTS + 1) * WATERFALL_PARTS;
@@ -138,7 +139,7 @@ Test(comparison_parts, names_every_part_where_all_fall_short_alike)
 
 Test(comparison_parts, has_nothing_to_explain_where_fp8_is_twice_as_fast)
 {
-    open_pair(0.4);
+    scale_steps(&second, 0.4);
     strcpy(second.precision, "fp8");
     second.peak               = 1978e12;
     second.trace.step_seconds = first.trace.step_seconds * 0.4;
@@ -164,13 +165,12 @@ Test(comparison_parts, explains_a_faster_device_by_its_gains)
         expect_line("where the second gains 2.099700 s\n   87.6%  ideal\n");
         expect_no_line("beyond");
         expect_no_line("why ");
-        close_pair();
     }
 }
 
 Test(comparison_parts, explains_nothing_without_traced_steps)
 {
-    open_pair(0.7);
+    scale_steps(&second, 0.7);
     second.trace = (struct result_trace){.step_seconds = NAN};
 
     compare();
@@ -185,7 +185,7 @@ Test(comparison_parts, expects_twice_the_pace_of_each_class_after_bf16)
         double      pace;
     } cases[] = {{"fp8", "fp8", 1},  {"bf16", "fp8", 2}, {"bf16", "fp4", 4}, {"fp8", "fp4", 2},
                  {"fp8", "bf16", 1}, {"fp32", "fp8", 1}, {"bf16", "", 1},    {"bf16", "bf16", 1}};
-    open_pair(1.2);
+    scale_steps(&second, 1.2);
     first.peak = second.peak = NAN;
     compare();
     expect_no_line("beyond");

@@ -10,11 +10,11 @@
 
 #include "comparison_pair.h"
 
-TestSuite(comparison, .fini = close_pair);
+TestSuite(comparison, .init = open_pair, .fini = close_pair);
 
 Test(comparison, sets_two_runs_against_each_other)
 {
-    open_pair(0.8);
+    scale_steps(&second, 0.8);
     strcpy(second.run_id, "20260823T101500Z-0001");
     second.storage_bytes[STORAGE_OPTIMIZER] /= 2;
     second.steps[7].loss *= 1.02;
@@ -41,7 +41,6 @@ Test(comparison, sets_two_runs_against_each_other)
 // A run may end with a loss that is not finite. Predictions have no losses.
 Test(comparison, compares_losses_of_steps_that_both_have)
 {
-    open_pair(1);
     second.steps[48].loss *= 1.02;
     second.steps[49].loss = NAN;
     for (int64_t i = 0; i < second.step_count; i++) {
@@ -56,7 +55,6 @@ Test(comparison, compares_losses_of_steps_that_both_have)
 
 Test(comparison, says_why_a_result_is_doubtful)
 {
-    open_pair(1);
     struct result_reason reason = {.verdict = VERDICT_DEGRADED, .id = "foreign-load", .rank = -1, .step = -1};
     result_add_reason(&second, &reason);
     strcpy(reason.id, "unsteady");
@@ -71,7 +69,7 @@ Test(comparison, says_why_a_result_is_doubtful)
 
 Test(comparison, of_predictions_states_their_error)
 {
-    open_pair(0.96);
+    scale_steps(&second, 0.96);
     first.trace.source = second.trace.source = RESULT_PREDICTED;
     first.expectation.percent                = 2.9;
     second.expectation.percent               = 3.4;
@@ -88,7 +86,7 @@ Test(comparison, of_predictions_states_their_error)
 
 Test(comparison, sets_each_precision_against_its_own_peak)
 {
-    open_pair(0.7);
+    scale_steps(&second, 0.7);
     strcpy(second.precision, "fp8");
     second.peak = second.published_peak = 1979e12;
     set_both("precision.compute", "bf16", "fp8");
@@ -103,7 +101,7 @@ Test(comparison, sets_each_precision_against_its_own_peak)
 
 Test(comparison, gives_no_interval_of_a_few_steps)
 {
-    open_pair(0.8);
+    scale_steps(&second, 0.8);
     first.step_count = second.step_count = 14;
     result_derive(&first);
     result_derive(&second);
@@ -114,7 +112,6 @@ Test(comparison, gives_no_interval_of_a_few_steps)
 
 Test(comparison, refuses_results_of_different_machines_and_models)
 {
-    open_pair(1);
     set_both("train.recompute", "none", "full");
     set_both("model.layers", "80", "79");
     set_both("model.activation", "gelu", "swiglu");
@@ -139,7 +136,8 @@ Test(comparison, refuses_results_of_different_machines_and_models)
 Test(comparison, sets_steps_of_other_sizes_against_each_other_by_their_tokens)
 {
     for (int64_t ranks = 64; ranks <= 128; ranks *= 2) {
-        open_pair(1.5);
+        open_pair();
+        scale_steps(&second, 1.5);
         second.global_batch *= 2;
         second.mesh.world = ranks;
         result_derive(&second);
@@ -152,7 +150,6 @@ Test(comparison, sets_steps_of_other_sizes_against_each_other_by_their_tokens)
         cr_expect_eq(strstr(text, "\n# differs ranks: 64 -> 128\n") != NULL, ranks == 128);
         cr_expect_eq(strstr(text, "# a step of the second has 2.000 times the tokens per device") != NULL, ranks == 64);
         expect_no_line("\nloss: apart");
-        close_pair();
     }
 }
 
@@ -176,7 +173,7 @@ static void predict(struct result *result, const char *profile, double seconds, 
 Test(comparison, sets_a_run_against_a_prediction_by_its_range)
 {
     for (int percent = 1; percent <= 2; percent++) {
-        open_pair(1);
+        open_pair();
         predict(&second, "h100-sxm", 7.2, percent);
 
         compare();
@@ -186,7 +183,6 @@ Test(comparison, sets_a_run_against_a_prediction_by_its_range)
         expect_line("  [by the prediction's range: ");
         expect_line("# second prediction ");
         expect_line("# differs verdict: valid -> predicted\n");
-        close_pair();
     }
 }
 
@@ -205,7 +201,7 @@ Test(comparison, sets_predictions_against_each_other)
         {"h200", 6.5, CHANGE_AMBIGUOUS, "EQUAL WITHIN ERROR  speed-up 1.108  [by the predictions: 0.986 to 1.245]"}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         bool other = strcmp(cases[i].profile, "h200") == 0;
-        open_pair(1);
+        open_pair();
         predict(&first, "h100-sxm", 7.2, 3);
         predict(&second, cases[i].profile, cases[i].seconds, 3);
         set_both("run.zero_cta", "no", "yes");
@@ -218,14 +214,12 @@ Test(comparison, sets_predictions_against_each_other)
         expect_line("# differs run.zero_cta: no -> yes\n");
         cr_expect_str_eq(comparison_name(&comparison, name, sizeof(name)),
                          other ? "hardware.profile h200, run.zero_cta yes" : "run.zero_cta yes");
-        close_pair();
     }
 }
 
 Test(comparison, names_the_second_result_by_settings_that_fit)
 {
     char name[40];
-    open_pair(1);
     set_both("parallel.tp", "1", "8");
     result_add_entry(&first.config, &first.config_count, "run.sm_margin", "4");
 
@@ -239,7 +233,6 @@ Test(comparison, decides_nothing_between_predictions_without_error)
 {
     static char  *page;
     static size_t bytes;
-    open_pair(1);
     predict(&first, "h100-sxm", 7.2, NAN);
     predict(&second, "h200", 2.4, NAN);
 
@@ -263,10 +256,7 @@ Test(comparison, takes_repeats_for_one_result)
     static const double       shares[] = {1.02, 0.98, 1.0};
     for (int i = 0; i < 3; i++) {
         fixture_open(&runs[i]);
-        for (int64_t step = 0; step < runs[i].step_count; step++) {
-            runs[i].steps[step].seconds *= shares[i];
-        }
-        result_derive(&runs[i]);
+        scale_steps(&runs[i], shares[i]);
         runs[i].verdict = i == 0 ? VERDICT_DEGRADED : VERDICT_VALID;
     }
 
@@ -290,7 +280,6 @@ Test(comparison, lets_the_rest_differ)
                                         "parallel.zero_gather", "run.seed",         "model.preset",
                                         "hardware.profile",     "software.x",       "run.output",
                                         "parallel.pp",          "train.micro_batch"};
-    open_pair(1);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         set_both(names[i], "1", "2");
     }
@@ -313,20 +302,18 @@ Test(comparison, lets_the_rest_differ)
 Test(comparison, refuses_runs_that_are_not_valid)
 {
     for (int verdict = 0; verdict < VERDICT_COUNT; verdict++) {
-        open_pair(1);
+        open_pair();
         second.verdict = verdict;
 
         compare();
         status result   = comparison_check(&comparison);
         bool   is_clean = verdict == VERDICT_VALID || verdict == VERDICT_EMULATED || verdict == VERDICT_PREDICTED;
         cr_expect_eq(failed(&result), !is_clean, "%d", verdict);
-        close_pair();
     }
 }
 
 Test(comparison, refuses_runs_that_were_slowed_down_on_purpose)
 {
-    open_pair(1);
     result_add_reason(&second, &(struct result_reason){.verdict = VERDICT_VALID, .id = RESULT_CHECKED});
 
     compare();
@@ -335,7 +322,6 @@ Test(comparison, refuses_runs_that_were_slowed_down_on_purpose)
 
 Test(comparison, says_nothing_where_nothing_was_measured)
 {
-    open_pair(1);
     second.step_count = 0;
     result_derive(&second);
 
@@ -348,7 +334,6 @@ Test(comparison, says_nothing_where_nothing_was_measured)
 
 Test(comparison, makes_foreign_texts_safe)
 {
-    open_pair(1);
     fixture_poison(&second);
     result_add_entry(&second.config, &second.config_count, "model.\x1b[2J", "\x1b[31m");
 
@@ -360,7 +345,7 @@ Test(comparison, makes_foreign_texts_safe)
 
 Test(comparison, is_json_for_programs)
 {
-    open_pair(0.5);
+    scale_steps(&second, 0.5);
     strcpy(second.communicator, "nccl");
     char  *json = NULL;
     size_t bytes;

@@ -126,7 +126,6 @@ Test(report_files, recovers_a_run_that_died_while_it_wrote_its_files)
 {
     struct journal journal   = {0};
     struct result  recovered = {0};
-    char           first[64] = "";
     REQUIRE(output_open_folder(&held, folder));
     result.step_count = result.rank_count = 0;
     REQUIRE(journal_open(&journal, &held, &result));
@@ -139,11 +138,8 @@ Test(report_files, recovers_a_run_that_died_while_it_wrote_its_files)
 
     EXPECT_SUCCESS(report_recover(&recovered, folder, "the run died", NULL));
 
-    FILE *steps = fopen(line_of("%s/steps.csv", folder), "r");
-    cr_assert_not_null(steps);
-    cr_expect_not_null(fgets(first, sizeof(first), steps));
-    fclose(steps);
-    cr_expect_eq(strncmp(first, "step", 4), 0, "steps.csv begins with %s", first);
+    const char *steps = text_in(line_of("%s/steps.csv", folder));
+    cr_expect_eq(strncmp(steps, "step", 4), 0, "steps.csv begins with %.64s", steps);
     cr_expect_eq(recovered.step_count, 2);
     cr_expect_eq(faccessat(held.descriptor, "result.json", R_OK, 0), 0);
     cr_expect_eq(count_files(folder), count_formats() + 1, "and the journal");

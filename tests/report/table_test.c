@@ -8,22 +8,28 @@
 #include <string.h>
 
 #include "gswbench/text.h"
-#include "result_fixture.h"
+#include "result_suite.h"
 
 static struct table table;
+
+static void close_table(void)
+{
+    table_free(&table);
+    close_result();
+}
+
+TestSuite(table, .init = open_result, .fini = close_table);
 
 // Adds a run on this number of ranks with this median step time. Its step always has 8192 x 512 tokens.
 static void add(int64_t ranks, double seconds)
 {
-    struct result result;
-    fixture_open(&result);
+    reopen_result();
     result.mesh.world               = ranks;
     result.figures.step.median      = seconds;
     result.figures.tokens_per_step  = 1e6;
     result.expectation.step_seconds = 5.0;
     result.expectation.profile[0]   = ranks == 64 ? 'h' : '\0';
     table_add(&table, &result);
-    result_free(&result);
 }
 
 static char *render(grid_writer *write)
@@ -56,7 +62,6 @@ Test(table, makes_one_row_of_repeats_with_their_spread)
     cr_expect_float_eq(table.rows[0].tokens_per_second, 1e6 / 10.1, 1e-6);
     cr_expect_float_eq(table.rows[0].expected_ratio, 2.02, 1e-12);
     cr_expect_float_eq(table.rows[0].published_ratio, 10.1 / 6.999, 1e-9);
-    table_free(&table);
 }
 
 Test(table, sets_a_job_against_its_row_of_fewest_ranks)
@@ -72,14 +77,12 @@ Test(table, sets_a_job_against_its_row_of_fewest_ranks)
     cr_expect_float_eq(table.rows[2].efficiency, 10.0 / 12.0, 1e-12);
     expect_line(grid_write_csv, ",256,");
     expect_line(grid_write_csv, ",83.3,");
-    table_free(&table);
 }
 
 Test(table, keeps_machines_precisions_and_options_apart)
 {
-    struct result result;
     add(64, 10.0);
-    fixture_open(&result);
+    reopen_result();
     text_copy(result.precision, sizeof(result.precision), "fp8");
     table_add(&table, &result);
     text_copy(result.precision, sizeof(result.precision), "bf16");
@@ -87,19 +90,15 @@ Test(table, keeps_machines_precisions_and_options_apart)
     table_add(&table, &result);
     text_copy(result.config_hash, sizeof(result.config_hash), "other options");
     table_add(&table, &result);
-    result_free(&result);
     table_finish(&table);
     cr_expect_eq(table.row_count, 4);
     expect_line(grid_write_text, "  another GPU ");
-    table_free(&table);
 }
 
 // Configurations may have names of 127 bytes. They are different jobs, even if they differ only in the last byte.
 Test(table, keeps_configurations_with_long_names_apart)
 {
-    struct result result;
-    char          name[128];
-    fixture_open(&result);
+    char name[128];
     memset(name, 'n', sizeof(name));
     name[127] = '\0';
     for (int i = 0; i < 2; i++) {
@@ -108,11 +107,9 @@ Test(table, keeps_configurations_with_long_names_apart)
         result.mesh.world = 64 << i;
         table_add(&table, &result);
     }
-    result_free(&result);
     table_finish(&table);
     cr_expect(isnan(table.rows[1].efficiency));
     expect_line(grid_write_csv, name);
-    table_free(&table);
 }
 
 Test(table, says_nothing_of_what_is_not_known)
@@ -122,7 +119,6 @@ Test(table, says_nothing_of_what_is_not_known)
     expect_line(grid_write_markdown, " | valid | 1 | 10.000 | - | 100000 | ");
     expect_line(grid_write_markdown, " | - |\n");
     expect_line(grid_write_csv, ",1,10.000,,100000,");
-    table_free(&table);
 }
 
 // Expects a text in the output of write, which writes the table as a page or as JSON.
@@ -139,15 +135,13 @@ static void expect_document(void (*write)(const struct table *table, FILE *file)
 // Adds a run with this number of layers and this verdict. With is_proxy, the run has fewer layers than its model.
 static void add_layers(int64_t layers, bool is_proxy, enum verdict verdict, double seconds)
 {
-    struct result result;
-    fixture_open(&result);
+    reopen_result();
     result.layers                  = layers;
     result.is_proxy                = is_proxy;
     result.verdict                 = verdict;
     result.figures.step.median     = seconds;
     result.figures.tokens_per_step = 1e6;
     table_add(&table, &result);
-    result_free(&result);
 }
 
 Test(table, labels_proxies_and_does_not_call_them_or_degraded_runs_the_fastest)
@@ -163,7 +157,6 @@ Test(table, labels_proxies_and_does_not_call_them_or_degraded_runs_the_fastest)
     expect_document(table_write_html,
                     "Fastest per rank: llama2-70b at 64 ranks, 10.000 s per step, 1562.5 tokens/s per "
                     "rank, valid");
-    table_free(&table);
 }
 
 Test(table, says_that_its_fastest_row_is_a_degraded_proxy)
@@ -172,19 +165,14 @@ Test(table, says_that_its_fastest_row_is_a_degraded_proxy)
     table_finish(&table);
     expect_document(table_write_html, "Fastest per rank: llama2-70b, proxy of 1 layer at 64 ranks, ");
     expect_document(table_write_html, " tokens/s per rank, degraded");
-    table_free(&table);
 }
 
 Test(table, keeps_bars_and_backslashes_inside_a_markdown_cell)
 {
-    struct result result;
-    fixture_open(&result);
     text_copy(result.config_name, sizeof(result.config_name), "a|b\\|c");
     table_add(&table, &result);
-    result_free(&result);
     table_finish(&table);
     expect_line(grid_write_markdown, "\n| a\\|b\\\\\\|c | 64 |");
-    table_free(&table);
 }
 
 // A partial run may have no measured step, so its step time is unknown.
@@ -195,7 +183,6 @@ Test(table, prints_a_dash_for_a_run_without_measured_steps)
     expect_line(grid_write_markdown, " | partial | 1 | - | - | - | - | - | - | - |\n");
     expect_line(grid_write_csv, ",\"partial\",1,,,,,,,\n");
     expect_document(table_write_html, "<h2>No run has a measured step</h2>");
-    table_free(&table);
 }
 
 Test(table, prefers_a_run_with_measured_steps)
@@ -204,5 +191,4 @@ Test(table, prefers_a_run_with_measured_steps)
     add_layers(80, false, VERDICT_DEGRADED, 5.0);
     table_finish(&table);
     expect_document(table_write_html, "Fastest per rank: llama2-70b at 64 ranks, 5.000 s per step, ");
-    table_free(&table);
 }

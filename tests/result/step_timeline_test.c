@@ -22,23 +22,21 @@ static struct op_time *in_order(const struct plan *plan)
 // The ops run one after another in plan order, so the maximum of live bytes must equal the plan's.
 Test(step_timeline, has_the_plan_s_most_bytes_of_activations)
 {
-    struct tiny   tiny   = tiny_of("");
-    struct result result = {.method = 0};
-    tiny_plan_rank(&tiny, 1, 0);
-    struct op_time *times = in_order(&tiny.plan);
+    const struct plan *plan   = tiny_plan_of("", 0);
+    struct op_time    *times  = in_order(plan);
+    struct result      result = {.method = 0};
 
-    result_set_moments(&result, &tiny.plan, times);
+    result_set_moments(&result, plan, times);
 
     int64_t maximum = 0;
     cr_assert_eq(result.moment_count, RESULT_MOMENTS);
     for (int64_t i = 0; i < result.moment_count; i++) {
         maximum = result.moments[i].bytes > maximum ? result.moments[i].bytes : maximum;
     }
-    cr_expect_eq(maximum, tiny.plan.activation_live_bytes);
+    cr_expect_eq(maximum, plan->activation_live_bytes);
     cr_expect_lt(result.moments[0].bytes, maximum);
-    cr_expect_float_eq(result.moments[64].seconds, tiny.plan.op_count / 2.0, 1e-9);
+    cr_expect_float_eq(result.moments[64].seconds, plan->op_count / 2.0, 1e-9);
     free(times);
-    plan_free(&tiny.plan);
     result_free(&result);
 }
 
@@ -62,15 +60,10 @@ static void expect_schedule(const struct result_action *found, int64_t count, co
     free(action);
 }
 
-static int64_t find_actions(struct tiny *tiny, int64_t stage, int64_t microbatches,
-                            struct result_action actions[RESULT_ACTIONS])
+static int64_t find_actions(const struct plan *plan, struct result_action actions[RESULT_ACTIONS])
 {
-    tiny_init(tiny);
-    tiny->parallel.pp        = 2;
-    tiny->train.accumulation = microbatches;
-    tiny_plan_rank(tiny, 2, stage);
-    struct op_time *times = in_order(&tiny->plan);
-    int64_t         count = result_find_actions(actions, &tiny->plan, times);
+    struct op_time *times = in_order(plan);
+    int64_t         count = result_find_actions(actions, plan, times);
     free(times);
     return count;
 }
@@ -79,14 +72,12 @@ Test(step_timeline, has_the_actions_of_the_schedule)
 {
     struct result_action actions[RESULT_ACTIONS];
     for (int64_t stage = 0; stage < 2; stage++) {
-        struct tiny tiny;
-        int64_t     count = find_actions(&tiny, stage, 6, actions);
+        int64_t count = find_actions(tiny_plan_of("pp 2; accumulation 6", stage), actions);
 
         expect_schedule(actions, count, &(struct schedule_shape){.stages = 2, .chunks = 1, .microbatches = 6}, stage);
         for (int64_t i = 1; i < count; i++) {
             cr_expect(actions[i].begin >= actions[i - 1].end);
         }
-        plan_free(&tiny.plan);
     }
 }
 
@@ -95,10 +86,9 @@ Test(step_timeline, has_the_actions_of_the_schedule)
 Test(step_timeline, cuts_many_actions_into_equal_parts)
 {
     static struct result_action actions[RESULT_ACTIONS];
-    struct tiny                 tiny;
-    int64_t                     count = find_actions(&tiny, 0, 500, actions);
+    const struct plan          *plan  = tiny_plan_of("pp 2; accumulation 500", 0);
+    int64_t                     count = find_actions(plan, actions);
     cr_expect_leq(count, RESULT_ACTIONS);
     cr_expect_gt(count, RESULT_ACTIONS * 9 / 10);
-    cr_expect_float_eq(actions[1].end - actions[1].begin, (double)tiny.plan.op_count / RESULT_ACTIONS, 1e-6);
-    plan_free(&tiny.plan);
+    cr_expect_float_eq(actions[1].end - actions[1].begin, (double)plan->op_count / RESULT_ACTIONS, 1e-6);
 }

@@ -16,20 +16,19 @@
 
 enum { RANKS = 4 };
 
-static struct result          result;
-static struct config          config;
-static struct parallel_config parallel;
+static struct result result;
+static struct config config;
+static const char   *layout;
 
 // Runs a step in which a collective takes 10 - r ms on rank r. All ranks end it together, so rank 3 arrives last.
 static void run_rank(struct comm *comm, void *unused)
 {
     int            rank    = comm->topology.rank;
     struct backend backend = {.ops = &backend_host};
-    struct tiny    tiny    = tiny_of("");
+    struct tiny    tiny    = tiny_of(layout);
     struct step   *step;
     struct result  own = {.method = 0};
     (void)unused;
-    tiny.parallel = parallel;
     tiny_plan_rank(&tiny, RANKS, rank);
     training_require(backend.ops->open(&backend, &(struct backend_setup){.threads = 1, .cache = ""}));
     training_require(step_open(&step, &tiny.plan, &backend, comm));
@@ -76,7 +75,7 @@ TestSuite(communication_times, .fini = close_all, .timeout = 60);
 
 Test(communication_times, say_who_is_waited_for_and_what_moves_how_fast)
 {
-    parallel                              = tiny_of("fsdp 4").parallel;
+    layout                                = "fsdp 4";
     config.hardware.gpus_per_node         = 8;
     config.hardware.node_bandwidth.value  = 1e9;
     config.hardware.node_efficiency.value = 1;
@@ -103,7 +102,7 @@ Test(communication_times, say_who_is_waited_for_and_what_moves_how_fast)
 // time.
 Test(communication_times, are_read_by_groups_and_links)
 {
-    parallel                              = tiny_of("tp 2; pp 2").parallel;
+    layout                                = "tp 2; pp 2";
     config.hardware.gpus_per_node         = 1;
     config.hardware.node_bandwidth.value  = 1e9;
     config.hardware.node_efficiency.value = 1;
@@ -129,11 +128,11 @@ static struct trace_config trace = {.steps = 2, .communications = "auto"};
 static struct plan plan_of(int64_t dp, int64_t pp)
 {
     struct plan plan = {.ops = ops, .op_count = COMMUNICATIONS + OTHERS};
-#define ONE(NAME, key, ...) .key  = 1,
-    struct parallel_config layout = {AXES(ONE).vp = 1};
-    layout.dp                     = dp;
-    layout.pp                     = pp;
-    mesh_init(&plan.mesh, &layout, dp * pp);
+#define ONE(NAME, key, ...) .key = 1,
+    struct parallel_config axes  = {AXES(ONE).vp = 1};
+    axes.dp                      = dp;
+    axes.pp                      = pp;
+    mesh_init(&plan.mesh, &axes, dp * pp);
     for (int i = 0; i < COMMUNICATIONS + OTHERS; i++) {
         ops[i].kind = i < COMMUNICATIONS ? OP_ALL_REDUCE : OP_GEMM;
     }
@@ -199,11 +198,7 @@ static struct compute_times *open_times(int ranks, int rank)
 {
     const struct comm_ops local = {.gather_all = gather_odd};
     struct comm           comm  = {.ops = &local, .topology = {.rank = rank, .ranks = ranks}};
-    struct tiny           tiny  = tiny_of("");
-    tiny_plan(&tiny);
-    struct compute_times *times = compute_times_open(&tiny.plan, &comm, STEPS_MAX);
-    plan_free(&tiny.plan);
-    return times;
+    return compute_times_open(tiny_plan_of("", 0), &comm, STEPS_MAX);
 }
 
 static struct result_rank summarise(const struct compute_times *times, int rank, int ranks, bool is_judged)

@@ -7,21 +7,13 @@
 #include <math.h>
 #include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "folder.h"
 #include "meshes.h"
 
 enum { HERE = 7, ELSEWHERE = 8 };
 
-static char file_path[] = "/tmp/gswbench-stat-XXXXXX";
-
-static void write_stat(const char *text)
-{
-    FILE *file = fopen(file_path, "w");
-    cr_assert_not_null(file);
-    cr_expect_geq(fputs(text, file), 0);
-    fclose(file);
-}
+static const char file_path[] = "stat";
 
 // Binds the test to one core, and writes two fake contents of /proc/stat with fixed counts for this core and large
 // counts for all others.
@@ -79,9 +71,9 @@ static struct result_rank gather(double wall_seconds)
     struct processors            times = {.is_begun = false};
     char                         before[256], after[256];
     use_one_processor(before, after);
-    write_stat(before);
+    write_text(file_path, before);
     processors_begin(&times, file_path);
-    write_stat(after);
+    write_text(file_path, after);
     processors_end(&times, file_path);
     times.wall_seconds = wall_seconds;
     times.own_seconds  = 0.5;
@@ -89,19 +81,7 @@ static struct result_rank gather(double wall_seconds)
     return own;
 }
 
-static void make_file(void)
-{
-    int file = mkstemp(file_path);
-    cr_assert_geq(file, 0);
-    close(file);
-}
-
-static void remove_file(void)
-{
-    unlink(file_path);
-}
-
-TestSuite(processors, .init = make_file, .fini = remove_file);
+TestSuite(processors, .init = enter_folder, .fini = remove_folder);
 
 // Other processes used 100 + 20 + 30 + 50 ticks of 10 ms minus the time of both ranks, in a run of 4 s.
 Test(processors, that_others_took_are_what_ranks_did_not)

@@ -25,9 +25,8 @@ static void run_broken(struct backend *backend, const struct op *op, const struc
 
 static struct training start(bool checks)
 {
-    struct training training = {.steps = 4, .threads = 1, .seed = 5, .ranks = 1, .checks = checks};
-    tiny_init(&training.tiny);
-    broken = backend_host;
+    struct training training = {.tiny = tiny_of(""), .steps = 4, .threads = 1, .seed = 5, .ranks = 1, .checks = checks};
+    broken                   = backend_host;
     memcpy(table, backend_host.run, sizeof(table));
     table[OP_ACTIVATION_FORWARD] = run_broken;
     broken.run                   = table;
@@ -35,8 +34,10 @@ static struct training start(bool checks)
     return training;
 }
 
-// Trains in a child process. Returns its exit code and copies its error output.
-static int train_apart(bool checks, char *output, size_t bytes)
+static char output[1024];    // error output of the latest training
+
+// Trains in a child process. Returns its exit code.
+static int train_apart(bool checks)
 {
     int ends[2], ended;
     cr_assert_eq(pipe(ends), 0);
@@ -50,7 +51,7 @@ static int train_apart(bool checks, char *output, size_t bytes)
     close(ends[1]);
     size_t  used = 0;    // a message may arrive in pieces
     ssize_t more;
-    while ((more = read(ends[0], output + used, bytes - 1 - used)) > 0) {
+    while ((more = read(ends[0], output + used, sizeof(output) - 1 - used)) > 0) {
         used += (size_t)more;
     }
     output[used] = '\0';
@@ -62,9 +63,8 @@ static int train_apart(bool checks, char *output, size_t bytes)
 // Each step runs the activation of two layers, so the sixth activation is in the last layer of step 2 (counted from 0).
 Test(check, names_the_first_op_that_made_a_nan)
 {
-    char output[1024];
     planted = NAN;
-    cr_expect_eq(train_apart(true, output, sizeof(output)), EXIT_NUMBER, "%s", output);
+    cr_expect_eq(train_apart(true), EXIT_NUMBER, "%s", output);
     cr_expect_not_null(strstr(output, "rank 0 on "), "%s", output);
     cr_expect_not_null(strstr(output, ": step 2, op "), "%s", output);
     cr_expect_not_null(strstr(output, " activation_forward \"activation\", forward"), "%s", output);
@@ -74,18 +74,16 @@ Test(check, names_the_first_op_that_made_a_nan)
 
 Test(check, names_the_first_op_that_made_an_infinity)
 {
-    char output[1024];
     planted = -INFINITY;
-    cr_expect_eq(train_apart(true, output, sizeof(output)), EXIT_NUMBER, "%s", output);
+    cr_expect_eq(train_apart(true), EXIT_NUMBER, "%s", output);
     cr_expect_not_null(strstr(output, "-inf as element 7 of "), "%s", output);
 }
 
 // Without checks, AdamW skips the update of a step whose gradient norm is NaN. So the next step has a finite loss.
 Test(check, is_off_by_default_and_such_a_step_changes_no_weight)
 {
-    char output[1024];
     planted = NAN;
-    cr_expect_eq(train_apart(false, output, sizeof(output)), 99, "%s", output);
+    cr_expect_eq(train_apart(false), 99, "%s", output);
 }
 
 // Checks find nothing in correct steps, in layouts whose collectives overlap with compute ops, too.
@@ -100,9 +98,8 @@ Test(check, finds_nothing_in_sound_steps)
                                           "dp 2; ep 2; experts 4; top_k 2; auxiliary_loss 0.05; capacity_factor 1"};
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         struct training training = {.steps = 2, .threads = 1, .seed = 5, .checks = true};
-        tiny_init(&training.tiny);
-        layout_apply(&training.tiny, "hidden 32; head_dim 8; ffn 32; vocab 64; sequence 16");
-        training.ranks = layout_apply(&training.tiny, layouts[i]);
+        training.tiny            = tiny_of("hidden 32; head_dim 8; ffn 32; vocab 64; sequence 16");
+        training.ranks           = layout_apply(&training.tiny, layouts[i]);
         training_run(&training);
         cr_expect(isfinite(training.loss[1]), "%s", layouts[i]);
     }

@@ -137,14 +137,17 @@ static struct tensor make_tensor(enum format format, int64_t elements)
         .format = format, .dims = 1, .dim = {elements}, .elements = elements, .bytes = format_bytes(format, elements)};
 }
 
+static struct plan plan;
+static struct step step;
+
 // Makes the plan of one of `replicas` ranks. The global batch has 8 samples of 3 tokens in two microbatches.
-static void make_plan(struct plan *plan, struct step *step, int64_t replicas, int64_t rank)
+static void make_plan(int64_t replicas, int64_t rank)
 {
     static int32_t       tokens[] = {TOKENS_FIRST, TOKENS_FIRST + 1}, targets[] = {TARGETS_FIRST, TARGETS_FIRST + 1};
     static struct tensor tensors[TENSORS];
     int64_t              micro_batch = 4 / replicas;
 
-    *plan           = (struct plan){.model      = {.vocab = 1000, .rope_theta = 10000, .rope_scaling = 1},
+    plan            = (struct plan){.model      = {.vocab = 1000, .rope_theta = 10000, .rope_scaling = 1},
                                     .mesh       = MESH(.dp = replicas),
                                     .rank       = rank,
                                     .tensors    = tensors,
@@ -152,7 +155,7 @@ static void make_plan(struct plan *plan, struct step *step, int64_t replicas, in
                                     .targets    = targets,
                                     .rope_table = ROPE,
                                     .hyper      = HYPER};
-    plan->train     = (struct train_config){.sequence      = 3,
+    plan.train      = (struct train_config){.sequence      = 3,
                                             .micro_batch   = micro_batch,
                                             .global_batch  = 8,
                                             .accumulation  = 2,
@@ -170,9 +173,9 @@ static void make_plan(struct plan *plan, struct step *step, int64_t replicas, in
     }
     static char memory[TENSORS][TENSOR_BYTES];
     memset(memory, 0x55, sizeof(memory));
-    step->data = memory;
+    step.data = memory;
     for (int i = 0; i < TENSORS; i++) {
-        step->bytes[i] = tensors[i].bytes;
+        step.bytes[i] = tensors[i].bytes;
     }
 }
 
@@ -181,9 +184,7 @@ Test(data, every_layout_trains_on_the_same_samples)
     for (int64_t replicas = 1; replicas <= 4; replicas *= 2) {
         int seen[8] = {0};
         for (int64_t rank = 0; rank < replicas; rank++) {
-            struct plan plan;
-            struct step step;
-            make_plan(&plan, &step, replicas, rank);
+            make_plan(replicas, rank);
 
             data_fill(&step, &plan, DATA_UNIFORM, 1, 2);
 
@@ -205,10 +206,8 @@ Test(data, every_layout_trains_on_the_same_samples)
 
 Test(data, fills_the_hyperparameters_of_the_step)
 {
-    struct plan plan;
-    struct step step;
-    float       hyper[HYPER_COUNT];
-    make_plan(&plan, &step, 1, 0);
+    float hyper[HYPER_COUNT];
+    make_plan(1, 0);
 
     data_fill(&step, &plan, DATA_UNIFORM, 1, 2);
     step_read(&step, HYPER, hyper);
@@ -224,8 +223,6 @@ Test(data, fills_the_hyperparameters_of_the_step)
 
 Test(data, initialises_weight_master_and_moments_of_slices)
 {
-    struct plan   plan;
-    struct step   step;
     struct weight weights[2] = {
         {.rows       = 4,
          .columns    = 2,
@@ -255,7 +252,7 @@ Test(data, initialises_weight_master_and_moments_of_slices)
                                   .second_moment = SECOND};
     float            whole[20] = {0}, zeros[12] = {0};
     bf16             rounded[20];
-    make_plan(&plan, &step, 1, 0);
+    make_plan(1, 0);
     plan.weights       = weights;
     plan.weight_count  = 2;
     plan.units         = &unit;
@@ -280,9 +277,7 @@ Test(data, initialises_weight_master_and_moments_of_slices)
 
 Test(data, rope_table_holds_cosine_and_sine_of_position_times_frequency_and_scaling_slows_low_ones)
 {
-    struct plan plan;
-    struct step step;
-    make_plan(&plan, &step, 1, 0);
+    make_plan(1, 0);
     const float *table = (const float *)(const void *)step.data[ROPE];    // [4, 2, 2], for frequencies 1 and 0.01
     data_initialise(&step, &plan, 1);
     cr_expect_eq(table[0], 1.0f);

@@ -10,14 +10,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "layouts.h"
+#include "ranks.h"
 #include "stream_backend.h"
 #include "training.h"
 
 static void start(struct training *training, const struct backend_ops *backend, bool captures)
 {
-    *training = (struct training){.steps = 6, .threads = 1, .seed = 7, .backend = backend, .captures = captures};
-    tiny_init(&training->tiny);
-    training->ranks = 1;
+    *training = (struct training){
+        .tiny = tiny_of(""), .ranks = 1, .steps = 6, .threads = 1, .seed = 7, .backend = backend, .captures = captures};
 }
 
 static void expect_equal(const struct training *streams, const struct training *host)
@@ -93,12 +94,12 @@ Test(stream, stages_communications_through_the_host)
     for (int i = 0; i < 2; i++) {
         struct training streams;
         start(&streams, &stream_backend, false);
-        streams.ranks                                                       = 4;
-        *(i == 0 ? &streams.tiny.parallel.dp : &streams.tiny.parallel.tp)   = 2;
-        *(i == 0 ? &streams.tiny.parallel.fsdp : &streams.tiny.parallel.pp) = 2;
+        streams.ranks = layout_apply(&streams.tiny, i == 0 ? "dp 2; fsdp 2" : "tp 2; pp 2");
         compare(&streams);
     }
 }
+
+#define EXPERTS "experts 4; top_k 2; auxiliary_loss 0.05"
 
 // Without a capacity factor, the host waits on the stream for token counts, so the step cannot be captured.
 Test(stream, runs_ops_with_rows_that_are_counted_on_the_device)
@@ -106,8 +107,7 @@ Test(stream, runs_ops_with_rows_that_are_counted_on_the_device)
     for (int ranks = 1; ranks <= 2; ranks++) {
         struct training streams;
         start(&streams, &stream_backend, true);
-        tiny_set_experts(&streams.tiny, 4, 2);
-        streams.tiny.parallel.dp = streams.tiny.parallel.ep = streams.ranks = ranks;
+        streams.ranks = layout_apply(&streams.tiny, ranks == 1 ? EXPERTS : EXPERTS "; dp 2; ep 2");
         compare(&streams);
     }
 }
@@ -138,13 +138,6 @@ static void mirror_close(struct comm_group *group)
 static void mirror_barrier(struct comm *comm)
 {
     (void)comm;
-}
-
-static void mirror_gather(struct comm *comm, const void *in, void *out, int64_t bytes)
-{
-    for (int i = 0; i < comm->topology.ranks; i++) {
-        memcpy((char *)out + i * bytes, in, (size_t)bytes);
-    }
 }
 
 typedef void copy_part(struct comm_group *group, void *to, const void *from, int64_t bytes);
@@ -187,7 +180,7 @@ static const struct comm_ops mirror_now = {.name        = "mirror",
                                            .group_close = mirror_close,
                                            .run         = run_now,
                                            .barrier     = mirror_barrier,
-                                           .gather_all  = mirror_gather};
+                                           .gather_all  = ranks_report_the_same};
 
 typedef void              run_communication(struct comm_group *group, const struct op *op, const void *in, void *out,
                                             enum format format);

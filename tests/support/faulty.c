@@ -2,10 +2,13 @@
 // Builds and verifies jobs with a mutated plan.
 #include "faulty.h"
 
-void faulty_init(struct faulty *faulty)
+#include "layouts.h"
+
+struct faulty faulty_of(const char *row)
 {
-    *faulty = (struct faulty){.world = 1, .rank = FAULTY_NONE};
-    tiny_init(&faulty->tiny);
+    struct faulty faulty = {.tiny = tiny_of(row), .rank = FAULTY_NONE};
+    faulty.world         = layout_apply(&faulty.tiny, "");
+    return faulty;
 }
 
 static status faulty_build(const void *state, int64_t rank, struct plan *plan)

@@ -18,7 +18,7 @@ struct faulty {
     int         layer, microbatch;
 };
 
-// Starts with a job of one rank. Change its layout, and then set `world` to the number of ranks.
-void faulty_init(struct faulty *faulty);
+// Returns the job of a row of options (layouts.h), without mutation.
+struct faulty faulty_of(const char *row);
 
 status faulty_verify(const struct faulty *faulty, struct job_proof *proof);

@@ -44,6 +44,9 @@ int layout_apply(struct tiny *tiny, const char *row)
     snprintf(copy, sizeof(copy), "%s", row);
     for (char *item = strtok_r(copy, ";", &rest); item != NULL; item = strtok_r(NULL, ";", &rest)) {
         char *key = item + strspn(item, " "), *value = strchr(key, ' ');
+        if (*key == '\0') {
+            continue;
+        }
         if (value == NULL) {
             FATAL(EXIT_INTERNAL, "a layout has no value for %s", key);
         }

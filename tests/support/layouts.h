@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads layouts from text for tables of tests: "dp 2; tp 4; zero 1; recompute full". Such a row sets options of
-// [parallel], [train], [model] and [precision] by key. Its text is also its name.
+// [parallel], [train], [model] and [precision] by key, and may have empty parts. Its text is also its name.
 #pragma once
 
 #include "tiny.h"

@@ -26,13 +26,6 @@ void tiny_init(struct tiny *tiny)
     tiny->precision.compute    = COMPUTE_FP32;
 }
 
-void tiny_set_experts(struct tiny *tiny, int64_t experts, int64_t top_k)
-{
-    tiny->model.experts        = experts;
-    tiny->model.top_k          = top_k;
-    tiny->model.auxiliary_loss = 0.05;
-}
-
 struct plan_request resolved(const struct plan_sections *sections)
 {
     struct plan_request request;

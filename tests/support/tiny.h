@@ -16,7 +16,6 @@ struct tiny {
 
 // Sets two layers with hidden size 16, GQA, SwiGLU and RMSNorm; 2 sequences of 8 tokens; fp32; one rank.
 void tiny_init(struct tiny *tiny);
-void tiny_set_experts(struct tiny *tiny, int64_t experts, int64_t top_k);
 
 // Returns the request for a plan of these sections, which must be valid.
 struct plan_request resolved(const struct plan_sections *sections);

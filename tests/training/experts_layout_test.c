@@ -5,6 +5,7 @@
 
 #include "draw.h"
 #include "layouts.h"
+#include "line.h"
 #include "same_training.h"
 
 enum { BATCH = 8, STEPS = 5 };
@@ -125,29 +126,24 @@ Test(experts_layout, trains_in_fp8_as_one_rank_does, .timeout = 300)
     }
 }
 
-static int64_t multiple_of(int64_t compute, enum scaling_recipe recipe)
+static int64_t multiple_of(const char *precision)
 {
-    struct training training = describe("layers 1; capacity_factor 0");
-    int64_t         multiple = -1;
-    choose_fp8(&training, recipe);
-    training.tiny.precision.compute = compute;
-    training.tiny.model.expert_ffn  = 32;    // NVFP4 needs multiples of 16
-    tiny_plan(&training.tiny);
-    for (int32_t i = 0; i < training.tiny.plan.op_count; i++) {
-        const struct op *op = &training.tiny.plan.ops[i];
+    const struct plan *plan = tiny_plan_of(line_of("layers 1; experts 4; top_k 2; expert_ffn 32; %s", precision), 0);
+    int64_t            multiple = -1;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
         multiple            = op->kind == OP_ROUTE_FORWARD ? op->shape.routing.multiple : multiple;
     }
-    plan_free(&training.tiny.plan);
     return multiple;
 }
 
 Test(experts_layout, rounds_counted_rows_up_to_what_products_need)
 {
-    cr_expect_eq(multiple_of(COMPUTE_BF16, RECIPE_CURRENT), 1);
-    cr_expect_eq(multiple_of(COMPUTE_FP8, RECIPE_CURRENT), 16);
-    cr_expect_eq(multiple_of(COMPUTE_FP8, RECIPE_BLOCK), 16);
-    cr_expect_eq(multiple_of(COMPUTE_FP8, RECIPE_MXFP8), 32);
-    cr_expect_eq(multiple_of(COMPUTE_FP4, RECIPE_NVFP4), 32);
+    cr_expect_eq(multiple_of("compute bf16"), 1);
+    cr_expect_eq(multiple_of("compute fp8; recipe current"), 16);
+    cr_expect_eq(multiple_of("compute fp8; recipe block"), 16);
+    cr_expect_eq(multiple_of("compute fp8; recipe mxfp8"), 32);
+    cr_expect_eq(multiple_of("compute fp4; recipe nvfp4"), 32);
 }
 
 // Empty slots of experts are quantized as zeros, so a larger capacity changes no scale and no result.

@@ -5,6 +5,7 @@
 #include "gswbench/verify.h"
 #include "layouts.h"
 #include "same_training.h"
+#include "success.h"
 
 enum { SEQUENCES = 8 };
 
@@ -12,12 +13,9 @@ enum { SEQUENCES = 8 };
 static struct training make_training(int64_t recipe)
 {
     struct training training = {.ranks = 2, .steps = 3, .threads = 2, .seed = 5, .data = DATA_MARKOV};
-    struct tiny    *tiny     = &training.tiny;
-    tiny_init(tiny);
-    tiny->precision.compute = COMPUTE_FP8;
-    tiny->precision.recipe  = recipe;
-    layout_apply(tiny, "hidden 144; head_dim 16; heads 8; ffn 160; vocab 64; sequence 32");
-    tiny->train.micro_batch = SEQUENCES / 2;
+    training.tiny            = tiny_of("hidden 144; head_dim 16; heads 8; ffn 160; vocab 64; sequence 32; compute fp8");
+    training.tiny.precision.recipe  = recipe;
+    training.tiny.train.micro_batch = SEQUENCES / 2;
     return training;
 }
 
@@ -89,8 +87,7 @@ static struct account account_of(struct tiny *tiny, int64_t *fused)
 {
     struct account account;
     tiny_plan(tiny);
-    status result = plan_verify(&tiny->plan, NULL);
-    cr_expect_str_empty(result.text);
+    EXPECT_SUCCESS(plan_verify(&tiny->plan, NULL));
     plan_account(&tiny->plan, &account);
     *fused = 0;
     for (int32_t i = 0; i < tiny->plan.op_count; i++) {

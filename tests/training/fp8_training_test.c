@@ -7,14 +7,11 @@
 #include "drawn_layout.h"
 #include "layouts.h"
 #include "same_training.h"
+#include "success.h"
 
 enum { STEPS = 30, SEQUENCES = 8, DRAWS = 200 };
 
-static void choose_fp8(struct tiny *tiny)
-{
-    tiny->precision.compute = COMPUTE_FP8;
-    tiny->precision.recipe  = RECIPE_CURRENT;
-}
+#define FP8 "compute fp8; recipe current"
 
 static const struct tensor *tensor_of(const struct plan *plan, const struct op *op, int slot)
 {
@@ -23,16 +20,14 @@ static const struct tensor *tensor_of(const struct plan *plan, const struct op *
 
 Test(fp8_training, reads_inputs_and_weights_in_e4m3_and_gradients_in_e5m2)
 {
-    struct tiny tiny      = tiny_of("");
-    int         gradients = 0, forward = 0, plain = 0;
-    choose_fp8(&tiny);
-    tiny_plan(&tiny);
-    for (int32_t i = 0; i < tiny.plan.op_count; i++) {
-        const struct op *op = &tiny.plan.ops[i];
+    const struct plan *plan      = tiny_plan_of(FP8, 0);
+    int                gradients = 0, forward = 0, plain = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
         if (op->kind != OP_GEMM) {
             continue;
         }
-        enum format a = tensor_of(&tiny.plan, op, GEMM_A)->format, b = tensor_of(&tiny.plan, op, GEMM_B)->format;
+        enum format a = tensor_of(plan, op, GEMM_A)->format, b = tensor_of(plan, op, GEMM_B)->format;
         if (strstr(op->tag.role, "logit") != NULL || op->tag.layer < 0) {
             plain += a == FORMAT_BF16 && b == FORMAT_BF16 && op->operand_count == GEMM_C + 1;
             continue;
@@ -41,15 +36,14 @@ Test(fp8_training, reads_inputs_and_weights_in_e4m3_and_gradients_in_e5m2)
         cr_expect_eq(a, is_gradient ? FORMAT_E5M2 : FORMAT_E4M3, "%s", op->tag.role);
         cr_expect_eq(b, FORMAT_E4M3, "%s", op->tag.role);
         cr_expect(!op->shape.gemm.transpose_a && op->shape.gemm.transpose_b, "%s", op->tag.role);
-        cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_INVERSE_SCALE_A)->elements, 1);
-        cr_expect_eq(tensor_of(&tiny.plan, op, GEMM_INVERSE_SCALE_B)->elements, 1);
+        cr_expect_eq(tensor_of(plan, op, GEMM_INVERSE_SCALE_A)->elements, 1);
+        cr_expect_eq(tensor_of(plan, op, GEMM_INVERSE_SCALE_B)->elements, 1);
         gradients += is_gradient;
         forward += !is_gradient;
     }
     cr_expect_eq(forward, 2 * 4);
     cr_expect_eq(gradients, 2 * 4 * 2);
     cr_expect_eq(plain, 3);    // the GEMMs of the head
-    plan_free(&tiny.plan);
 }
 
 // Numbers of FP8 GEMMs of linears by result.
@@ -60,13 +54,13 @@ struct counted {
     struct gemms low_precision, fast;
 };
 
-static struct counted count_gemms(struct tiny *tiny)
+static struct counted count_gemms(const char *row)
 {
-    struct counted counted = {0};
-    tiny_plan(tiny);
-    for (int32_t i = 0; i < tiny->plan.op_count; i++) {
-        const struct op *op = &tiny->plan.ops[i];
-        if (op->kind == OP_GEMM && format_is_low_precision(tensor_of(&tiny->plan, op, GEMM_A)->format)) {
+    struct counted     counted = {0};
+    const struct plan *plan    = tiny_plan_of(row, 0);
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op->kind == OP_GEMM && format_is_low_precision(tensor_of(plan, op, GEMM_A)->format)) {
             bool is_weight = strstr(op->tag.role, "weight gradient") != NULL;
             bool is_data   = strstr(op->tag.role, "data gradient") != NULL;
             counted.low_precision.weight_gradients += is_weight;
@@ -77,7 +71,6 @@ static struct counted count_gemms(struct tiny *tiny)
             counted.fast.outputs += !is_weight && !is_data && op->sums_fast;
         }
     }
-    plan_free(&tiny->plan);
     return counted;
 }
 
@@ -91,82 +84,58 @@ static void expect_gemms(const char *what, struct gemms found, int outputs, int 
 // The model has two layers with four linears each.
 Test(fp8_training, leaves_only_weight_gradients_in_bf16_when_told)
 {
-    struct tiny tiny = tiny_of("");
-    choose_fp8(&tiny);
-    expect_gemms("yes", count_gemms(&tiny).low_precision, 8, 8, 8);
-    tiny.precision.fp8_weight_gradients = 0;
-    expect_gemms("no", count_gemms(&tiny).low_precision, 8, 8, 0);
+    expect_gemms("yes", count_gemms(FP8).low_precision, 8, 8, 8);
+    expect_gemms("no", count_gemms(FP8 "; fp8_weight_gradients no").low_precision, 8, 8, 0);
 }
 
 Test(fp8_training, sums_fast_in_the_gemms_that_are_named)
 {
-    struct tiny tiny = tiny_of("");
-    choose_fp8(&tiny);
-    tiny.precision.fp8_fast_accumulation = FAST_SUMS_NONE;
-    expect_gemms("none", count_gemms(&tiny).fast, 0, 0, 0);
-    tiny.precision.fp8_fast_accumulation = FAST_SUMS_FORWARD;
-    expect_gemms("forward", count_gemms(&tiny).fast, 8, 0, 0);
-    tiny.precision.fp8_fast_accumulation = FAST_SUMS_ALL;
-    expect_gemms("all", count_gemms(&tiny).fast, 8, 8, 8);
+    expect_gemms("none", count_gemms(FP8 "; fp8_fast_accumulation none").fast, 0, 0, 0);
+    expect_gemms("forward", count_gemms(FP8 "; fp8_fast_accumulation forward").fast, 8, 0, 0);
+    expect_gemms("all", count_gemms(FP8 "; fp8_fast_accumulation all").fast, 8, 8, 8);
 }
 
-static int64_t count_quantized(struct tiny *tiny, const char *role)
+static int64_t count_quantized(const char *row, const char *role)
 {
-    int64_t found = 0;
-    tiny_plan_rank(tiny, tiny->parallel.dp * tiny->parallel.fsdp, 0);
-    status result = plan_verify(&tiny->plan, NULL);
-    cr_expect_str_empty(result.text);
-    for (int32_t i = 0; i < tiny->plan.op_count; i++) {
-        const struct op *op = &tiny->plan.ops[i];
-        found += op->kind == OP_QUANTIZE && strcmp(op->tag.role, role) == 0;
+    int64_t            found = 0;
+    const struct plan *plan  = tiny_plan_of(row, 0);
+    EXPECT_SUCCESS(plan_verify(plan, NULL));
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        found += plan->ops[i].kind == OP_QUANTIZE && strcmp(plan->ops[i].tag.role, role) == 0;
     }
-    plan_free(&tiny->plan);
     return found;
 }
 
 Test(fp8_training, quantizes_a_weight_once_a_step_and_once_where_it_is_gathered)
 {
-    struct tiny tiny = tiny_of("");
-    choose_fp8(&tiny);
-    tiny.train.accumulation = 3;
-    cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2);
-
-    tiny.parallel.fsdp = 2;
-    cr_expect_eq(count_quantized(&tiny, "fc1 weight"), 2 * 3 * 2);    // forward and backward pass of each microbatch
+    cr_expect_eq(count_quantized(FP8 "; accumulation 3", "fc1 weight"), 2);
+    // In the forward and backward pass of each microbatch
+    cr_expect_eq(count_quantized(FP8 "; accumulation 3; fsdp 2", "fc1 weight"), 2 * 3 * 2);
 }
 
 Test(fp8_training, quantizes_an_input_again_only_where_it_is_recomputed)
 {
-    struct tiny tiny = tiny_of("");
-    choose_fp8(&tiny);
-    tiny.precision.fp8_fused = 0;
-    cr_expect_eq(count_quantized(&tiny, "activation"), 2);
-    cr_expect_eq(count_quantized(&tiny, "fc1 gradient"), 2);    // once for both GEMMs that read it
-
-    tiny.train.recompute = RECOMPUTE_FULL;
-    cr_expect_eq(count_quantized(&tiny, "activation"), 2 * 2);
+    cr_expect_eq(count_quantized(FP8 "; fp8_fused no", "activation"), 2);
+    cr_expect_eq(count_quantized(FP8 "; fp8_fused no", "fc1 gradient"), 2);    // once for both GEMMs that read it
+    cr_expect_eq(count_quantized(FP8 "; fp8_fused no; recompute full", "activation"), 2 * 2);
 }
 
 // In the small models of other tests a scale of 1 suffices, so only this test detects a scale that is never updated.
 Test(fp8_training, brings_every_delayed_scale_up_to_date_once_a_step)
 {
-    struct tiny tiny = tiny_of("");
-    choose_fp8(&tiny);
-    tiny.precision.recipe = RECIPE_DELAYED;
-    tiny_plan(&tiny);
+    const struct plan *plan = tiny_plan_of("compute fp8; recipe delayed", 0);
     enum { LINEARS = 2 * 4 };
     float target[LINEAR_ROLES * LINEARS] = {0};
-    for (int32_t i = 0; i < tiny.plan.op_count; i++) {
-        const struct op *op = &tiny.plan.ops[i];
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
         for (int64_t slot = 0; op->kind == OP_RESCALE && slot < op->shape.rescale.slots; slot++) {
-            int64_t first = tensor_of(&tiny.plan, op, RESCALE_SCALE)->part_offset / (int64_t)sizeof(float);
+            int64_t first = tensor_of(plan, op, RESCALE_SCALE)->part_offset / (int64_t)sizeof(float);
             target[first + slot] += op->shape.rescale.target;
         }
     }
     for (int slot = 0; slot < LINEAR_ROLES * LINEARS; slot++) {
         cr_expect_eq(target[slot], slot / LINEARS == ROLE_GRADIENT ? 57344.0f : 448.0f, "slot %d", slot);
     }
-    plan_free(&tiny.plan);
 }
 
 static int64_t slot_of(const struct plan *plan, int32_t scale)
@@ -211,16 +180,11 @@ static int expect_undone_scales(const struct plan *plan, const char *name)
 // Without q_rank, queries and compressed keys and values have the same input, which is quantized once.
 Test(fp8_training, undoes_the_delayed_scale_that_was_applied_to_an_input_of_two_linears)
 {
-    static const char *const layouts[] = {"", "recompute full", "accumulation 2"};
-    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        struct tiny tiny = tiny_of("kv_heads 4; kv_rank 16; rope_dim 8; value_dim 8");
-        choose_fp8(&tiny);
-        tiny.precision.recipe = RECIPE_DELAYED;
-        layout_apply(&tiny, layouts[i]);
-        tiny_plan(&tiny);
-        cr_expect_geq(expect_undone_scales(&tiny.plan, layouts[i]),
-                      2 * 2 * 3 * 6);    // 2 layers of 6 linears, 3 GEMMs each
-        plan_free(&tiny.plan);
+#define LATENT "kv_heads 4; kv_rank 16; rope_dim 8; value_dim 8; compute fp8; recipe delayed"
+    static const char *const rows[] = {LATENT, LATENT "; recompute full", LATENT "; accumulation 2"};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        // 2 layers of 6 linears, 3 GEMMs each
+        cr_expect_geq(expect_undone_scales(tiny_plan_of(rows[i], 0), rows[i]), 2 * 2 * 3 * 6);
     }
 }
 
@@ -244,11 +208,9 @@ Test(fp8_training, undoes_the_delayed_scales_that_were_applied_in_drawn_layouts,
 static struct training llama(const char *layout)
 {
     struct training training = {.steps = STEPS, .threads = 1, .seed = 11, .data = DATA_MARKOV};
-    tiny_init(&training.tiny);
-    layout_apply(&training.tiny, "hidden 64; head_dim 16; ffn 96; vocab 128; init_deviation 0.05; sequence 32; "
-                                 "learning_rate 3e-3");
-    choose_fp8(&training.tiny);
-    training.ranks = layout_apply(&training.tiny, layout);
+    training.tiny            = tiny_of("hidden 64; head_dim 16; ffn 96; vocab 128; init_deviation 0.05; sequence 32; "
+                                                  "learning_rate 3e-3; " FP8);
+    training.ranks           = layout_apply(&training.tiny, layout);
     layout_assignment(&training.tiny, SEQUENCES);
     return training;
 }

@@ -3,7 +3,6 @@
 // casts BF16 weights, and the weights need the bytes of their format.
 #include <criterion/criterion.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +13,7 @@
 #include "gswbench/verify.h"
 #include "layouts.h"
 #include "line.h"
+#include "success.h"
 #include "training.h"
 
 enum { STEPS = 4, SEQUENCES = 8 };
@@ -21,12 +21,17 @@ enum { STEPS = 4, SEQUENCES = 8 };
 static const char model[] = "hidden 64; head_dim 16; heads 4; kv_heads 2; ffn 96; vocab 128; sequence 32; "
                             "init_deviation 0.05; learning_rate 3e-3; rank 4; targets qkv, projection; ";
 
+// Returns the options of the model with this recipe.
+static const char *frozen_row(const char *recipe, bool is_stored)
+{
+    return line_of("%scompute %s; fp4_stochastic_rounding no; recipe %s; fp8_weights %s; ", model,
+                   strcmp(recipe, "nvfp4") == 0 ? "fp4" : "fp8", recipe, is_stored ? "yes" : "no");
+}
+
 static struct training frozen(const char *recipe, const char *layout, bool is_stored)
 {
     struct training training = {.steps = STEPS, .threads = 1, .seed = 5, .data = DATA_MARKOV};
-    const char     *row      = line_of("%scompute %s; fp4_stochastic_rounding no; recipe %s; fp8_weights %s", model,
-                              strcmp(recipe, "nvfp4") == 0 ? "fp4" : "fp8", recipe, is_stored ? "yes" : "no");
-    training.tiny            = tiny_of(row);
+    training.tiny            = tiny_of(frozen_row(recipe, is_stored));
     training.ranks           = layout_apply(&training.tiny, layout);
     layout_assignment(&training.tiny, SEQUENCES);
     return training;
@@ -96,11 +101,8 @@ Test(frozen_weights, give_these_bits_in_drawn_layouts, .timeout = 240)
 // Writes the weights of a model without adapters, drawn from another seed.
 static void write_base(const char *base_folder)
 {
-    struct training base          = frozen("current", "", false);
-    base.tiny.model.adapters.rank = 0;
-    tiny_plan_rank(&base.tiny, 1, 0);
-    training_require(checkpoint_write_initial(&base.tiny.plan, 77, base_folder));
-    plan_free(&base.tiny.plan);
+    const struct plan *plan = tiny_plan_of(line_of("%srank 0", frozen_row("current", false)), 0);
+    training_require(checkpoint_write_initial(plan, 77, base_folder));
 }
 
 Test(frozen_weights, are_quantized_from_a_checkpoint, .init = make_folder, .fini = remove_folder)
@@ -127,9 +129,8 @@ static void expect_rounded(const char *written, const char *initial, const char 
     struct safetensors_reader readers[2];
     float                     values[2][64 * 64];
     int                       different = 0;
-    training_require(safetensors_open(&readers[0], written));
-    training_require(safetensors_open(&readers[1], initial));
     for (int i = 0; i < 2; i++) {
+        training_require(safetensors_open(&readers[i], line_of("%s/model.safetensors", i == 0 ? written : initial)));
         training_require(safetensors_read(&readers[i], name, values[i], sizeof(values[i])));
         safetensors_close(&readers[i]);
     }
@@ -143,8 +144,7 @@ static void expect_rounded(const char *written, const char *initial, const char 
 Test(frozen_weights, are_written_as_the_values_of_their_codes, .init = make_folder, .fini = remove_folder)
 {
     static const char *const recipes[] = {"delayed", "block", "mxfp8"};
-    char                     paths[2][96];
-    const char              *initial = line_of("%s/initial", folder);
+    const char              *initial   = line_of("%s/initial", folder);
     write_base(initial);
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
         struct training training = frozen(recipes[i], i == 0 ? "fsdp 2; tp 2" : "tp 2", true);
@@ -153,22 +153,16 @@ Test(frozen_weights, are_written_as_the_values_of_their_codes, .init = make_fold
         training.load            = initial;
         training.weights         = written;
         training_run(&training);
-        snprintf(paths[0], sizeof(paths[0]), "%s/model.safetensors", written);
-        snprintf(paths[1], sizeof(paths[1]), "%s/model.safetensors", initial);
-        expect_rounded(paths[0], paths[1], "model.layers.1.self_attn.o_proj.weight");
-        expect_rounded(paths[0], paths[1], "model.layers.0.self_attn.q_proj.weight");
+        expect_rounded(written, initial, "model.layers.1.self_attn.o_proj.weight");
+        expect_rounded(written, initial, "model.layers.0.self_attn.q_proj.weight");
     }
 }
 
 static int64_t weight_bytes(const char *recipe, bool is_stored)
 {
-    struct training training = frozen(recipe, "", is_stored);
-    tiny_plan_rank(&training.tiny, 1, 0);
-    status result = plan_verify(&training.tiny.plan, NULL);
-    cr_expect_str_empty(result.text);
-    int64_t bytes = training.tiny.plan.storage_bytes[STORAGE_WEIGHT];
-    plan_free(&training.tiny.plan);
-    return bytes;
+    const struct plan *plan = tiny_plan_of(frozen_row(recipe, is_stored), 0);
+    EXPECT_SUCCESS(plan_verify(plan, NULL));
+    return plan->storage_bytes[STORAGE_WEIGHT];
 }
 
 // The linears of a layer have 128 x 64, 64 x 64, 192 x 64 and 64 x 96 elements. A stored element is one byte smaller,
@@ -190,9 +184,7 @@ Test(frozen_weights, are_not_cast_in_the_step)
 {
     static const char *const recipes[] = {"delayed", "current", "block", "mxfp8", "nvfp4"};
     for (size_t i = 0; i < sizeof(recipes) / sizeof(recipes[0]); i++) {
-        struct training training = frozen(recipes[i], "accumulation 2", true);
-        tiny_plan_rank(&training.tiny, 1, 0);
-        const struct plan *plan  = &training.tiny.plan;
+        const struct plan *plan  = tiny_plan_of(line_of("%saccumulation 2", frozen_row(recipes[i], true)), 0);
         int                gemms = 0, transposes = 0;
         for (int32_t j = 0; j < plan->op_count; j++) {
             const struct op *op = &plan->ops[j];
@@ -207,17 +199,15 @@ Test(frozen_weights, are_not_cast_in_the_step)
         // Two microbatches run 2 x 4 GEMMs forward, and backward all except the data gradient of the first qkv.
         cr_expect_eq(gemms, 2 * (8 + 7), "%s", recipes[i]);
         cr_expect_eq(transposes, i < 2 ? 2 * 7 : 0, "%s", recipes[i]);
-        plan_free(&training.tiny.plan);
     }
 }
 
 Test(frozen_weights, are_sharded_with_one_scale_per_matrix_only)
 {
-    struct training     training = frozen("mxfp8", "fsdp 2", true);
-    struct plan_request request  = tiny_request(&training.tiny, 2, 0);
-    status              result   = plan_build(&training.tiny.plan, &request);
-    cr_expect_str_eq(result.text, "this version shards frozen weights with one scale per matrix only ([precision] "
-                                  "fp8_weights = yes and [adapters] rank = 4 with fsdp): set recipe = delayed or "
-                                  "current, or fp8_weights = no");
-    plan_free(&training.tiny.plan);
+    struct plan_request request = layout_request(line_of("%sfsdp 2", frozen_row("mxfp8", true)));
+    struct plan         plan;
+    EXPECT_ERROR(plan_build(&plan, &request), EXIT_CONFIG,
+                 "this version shards frozen weights with one scale per matrix only ([precision] fp8_weights = yes and "
+                 "[adapters] rank = 4 with fsdp): set recipe = delayed or current, or fp8_weights = no");
+    plan_free(&plan);
 }

@@ -228,9 +228,7 @@ static const char *const models[] = {
 Test(gradient, is_right_for_every_weight_of_each_model, .timeout = 300)
 {
     for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
-        struct probe probe = {.step = NULL};
-        tiny_init(&probe.tiny);
-        layout_apply(&probe.tiny, models[i]);
+        struct probe probe = {.tiny = tiny_of(models[i])};
         probe_open(&probe);
         int checked = 0;
         for (int32_t w = 0; w < probe.tiny.plan.weight_count; w++) {

@@ -3,7 +3,6 @@
 // model_layouts_test.c trains such models.
 #include <criterion/criterion.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,14 +11,9 @@
 #include "gswbench/plan_build.h"
 #include "layouts.h"
 
-static void describe_model(struct tiny *tiny, int64_t layers, const char *pattern)
-{
-    tiny_init(tiny);
-    tiny_set_experts(tiny, 4, 2);
-    snprintf(tiny->model.pattern, sizeof(tiny->model.pattern), "%s", pattern);
-    tiny->model.layers = layers;
-    layout_apply(tiny, "ffn 20; expert_ffn 12; kv_heads 4; capacity_scope sequence; sequence 16; learning_rate 5e-4");
-}
+#define MIXED                                                                                                          \
+    "layers 3; experts 4; top_k 2; auxiliary_loss 0.05; ffn 20; expert_ffn 12; kv_heads 4; capacity_scope sequence; "  \
+    "sequence 16; pattern "
 
 static const struct weight *find_weight(const struct plan *plan, const char *name)
 {
@@ -35,9 +29,7 @@ static const struct weight *find_weight(const struct plan *plan, const char *nam
 
 Test(mixed_layers, have_the_weights_of_what_they_are)
 {
-    struct tiny tiny;
-    describe_model(&tiny, 3, "dense, experts, dense");
-    tiny_plan(&tiny);
+    const struct plan *plan = tiny_plan_of(MIXED "dense, experts, dense", 0);
     const struct {
         const char *name;
         int64_t     rows, columns;    // 0: the model has no such weight
@@ -54,7 +46,7 @@ Test(mixed_layers, have_the_weights_of_what_they_are)
         {"model.layers.2.post_attention_layernorm.weight", 1, 16},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct weight *weight = find_weight(&tiny.plan, cases[i].name);
+        const struct weight *weight = find_weight(plan, cases[i].name);
         cr_expect_eq(weight != NULL, cases[i].rows > 0, "%s", cases[i].name);
         for (int part = 0; weight != NULL && part < weight->part_count; part++) {
             cr_expect_eq(weight->part[part].rows, cases[i].rows, "%s", cases[i].name);
@@ -62,51 +54,43 @@ Test(mixed_layers, have_the_weights_of_what_they_are)
         }
     }
     int64_t elements = 0;
-    for (int32_t w = 0; w < tiny.plan.weight_count; w++) {
-        for (int32_t part = 0; part < tiny.plan.weights[w].part_count; part++) {
-            elements += tiny.plan.weights[w].part[part].rows * tiny.plan.weights[w].part[part].columns;
+    for (int32_t w = 0; w < plan->weight_count; w++) {
+        for (int32_t part = 0; part < plan->weights[w].part_count; part++) {
+            elements += plan->weights[w].part[part].rows * plan->weights[w].part[part].columns;
         }
     }
-    cr_expect_eq(elements, layers_parameters(&tiny.model));
-    plan_free(&tiny.plan);
+    cr_expect_eq(elements, layers_parameters(&plan->model));
 }
 
 // The parameter groups are the embedding, three blocks, the experts of one block, and the head.
 Test(mixed_layers, have_units_and_routing_only_where_there_are_experts)
 {
-    struct tiny tiny;
-    describe_model(&tiny, 3, "dense, experts, dense");
-    tiny_plan(&tiny);
+    const struct plan   *plan     = tiny_plan_of(MIXED "dense, experts, dense", 0);
     static const int64_t places[] = {0, 1, 2, 5, 3, 4};
-    cr_assert_eq(tiny.plan.unit_count, 6);
+    cr_assert_eq(plan->unit_count, 6);
     for (int32_t unit = 0; unit < 6; unit++) {
-        cr_expect_eq(tiny.plan.units[unit].place, places[unit], "unit %d", unit);
-        cr_expect_eq(tiny.plan.units[unit].is_experts, unit == 3, "unit %d", unit);
+        cr_expect_eq(plan->units[unit].place, places[unit], "unit %d", unit);
+        cr_expect_eq(plan->units[unit].is_experts, unit == 3, "unit %d", unit);
     }
-    cr_expect_eq(tiny.plan.tensors[tiny.plan.routing].dim[0], 1);
-    cr_expect_eq(tiny.plan.tensors[tiny.plan.routing].dim[1], 4 + 2);
-    plan_free(&tiny.plan);
+    cr_expect_eq(plan->tensors[plan->routing].dim[0], 1);
+    cr_expect_eq(plan->tensors[plan->routing].dim[1], 4 + 2);
 }
 
 // No two weights may start with the same random numbers.
 Test(mixed_layers, draw_each_weight_from_a_stream_of_its_own)
 {
-    struct tiny tiny;
-    describe_model(&tiny, 3, "dense, 2 x experts");
-    tiny_plan(&tiny);
-    int64_t streams[64];
-    int     count = 0;
-    for (int32_t w = 0; w < tiny.plan.weight_count; w++) {
-        for (int32_t part = 0; part < tiny.plan.weights[w].part_count; part++) {
+    const struct plan *plan = tiny_plan_of(MIXED "dense, 2 x experts", 0);
+    int64_t            streams[64];
+    int                count = 0;
+    for (int32_t w = 0; w < plan->weight_count; w++) {
+        for (int32_t part = 0; part < plan->weights[w].part_count; part++) {
             for (int i = 0; i < count; i++) {
-                cr_expect_neq(streams[i], tiny.plan.weights[w].part[part].stream, "%s",
-                              tiny.plan.weights[w].part[part].name);
+                cr_expect_neq(streams[i], plan->weights[w].part[part].stream, "%s", plan->weights[w].part[part].name);
             }
-            streams[count++] = tiny.plan.weights[w].part[part].stream;
+            streams[count++] = plan->weights[w].part[part].stream;
         }
     }
     cr_expect_eq(count, 3 + 3 * 6 + 3 + 2 * (1 + 4 * 3));
-    plan_free(&tiny.plan);
 }
 
 Test(mixed_layers, report_the_load_of_the_layers_that_have_experts, .timeout = 60)

@@ -7,15 +7,16 @@
 #include "layouts.h"
 #include "line.h"
 #include "same_training.h"
+#include "success.h"
 
 enum { STEPS = 30, SEQUENCES = 8 };
 
 static const char widths[] = "hidden 64; head_dim 16; ffn 96; vocab 128; sequence 32; ";
 
-static struct tiny nvfp4(const char *options)
+// Returns the row of a model that trains in NVFP4 with these options.
+static const char *nvfp4(const char *options)
 {
-    const char *row = line_of("%s%s%scompute fp4", widths, options, options[0] != '\0' ? "; " : "");
-    return tiny_of(row);
+    return line_of("%scompute fp4%s%s", widths, options[0] != '\0' ? "; " : "", options);
 }
 
 static const struct tensor *tensor_of(const struct plan *plan, const struct op *op, int slot)
@@ -29,17 +30,16 @@ struct counts {
     int gemms, wide, weights, squares, gradients, stochastic, transformed, fused;
 };
 
-static struct counts count(struct tiny *tiny, int64_t ranks)
+static struct counts count(const char *options)
 {
-    struct counts counts = {0};
-    tiny_plan_rank(tiny, ranks, 0);
-    status result = plan_verify(&tiny->plan, NULL);
-    cr_expect_str_empty(result.text);
-    for (int32_t i = 0; i < tiny->plan.op_count; i++) {
-        const struct op *op = &tiny->plan.ops[i];
+    struct counts      counts = {0};
+    const struct plan *plan   = tiny_plan_of(nvfp4(options), 0);
+    EXPECT_SUCCESS(plan_verify(plan, NULL));
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
         if (op->kind == OP_GEMM) {
-            bool is_fp4 = tensor_of(&tiny->plan, op, GEMM_A)->format == FORMAT_E2M1;
-            cr_expect_eq(is_fp4, tensor_of(&tiny->plan, op, GEMM_B)->format == FORMAT_E2M1, "%s", op->tag.role);
+            bool is_fp4 = tensor_of(plan, op, GEMM_A)->format == FORMAT_E2M1;
+            cr_expect_eq(is_fp4, tensor_of(plan, op, GEMM_B)->format == FORMAT_E2M1, "%s", op->tag.role);
             cr_expect(!is_fp4 || !op->sums_fast, "%s", op->tag.role);
             counts.gemms += is_fp4;
             counts.wide += !is_fp4;
@@ -54,9 +54,8 @@ static struct counts count(struct tiny *tiny, int64_t ranks)
         counts.gradients += op->tag.makes == MAKES_OUTPUT_GRADIENT;
         counts.stochastic += shape->is_stochastic;
         counts.transformed += shape->transforms;
-        cr_expect_eq(shape->is_stochastic, op->operand[QUANTIZE_HYPER] == tiny->plan.hyper, "%s", op->tag.role);
+        cr_expect_eq(shape->is_stochastic, op->operand[QUANTIZE_HYPER] == plan->hyper, "%s", op->tag.role);
     }
-    plan_free(&tiny->plan);
     return counts;
 }
 
@@ -64,8 +63,7 @@ static struct counts count(struct tiny *tiny, int64_t ranks)
 // the head stay in BF16.
 Test(nvfp4_training, quantizes_weights_in_squares_and_rounds_gradients_at_random)
 {
-    struct tiny   tiny   = nvfp4("");
-    struct counts counts = count(&tiny, 1);
+    struct counts counts = count("");
     cr_expect_eq(counts.gemms, 24);
     cr_expect_eq(counts.wide, 3);
     cr_expect_eq(counts.weights, 8);
@@ -78,55 +76,48 @@ Test(nvfp4_training, quantizes_weights_in_squares_and_rounds_gradients_at_random
 
 Test(nvfp4_training, leaves_out_each_method_that_is_switched_off)
 {
-    struct tiny tiny = nvfp4("fp4_square_weights no");
-    cr_expect_eq(count(&tiny, 1).squares, 0);
-    tiny = nvfp4("fp4_stochastic_rounding no");
-    cr_expect_eq(count(&tiny, 1).stochastic, 0);
-    tiny = nvfp4("fp4_transform no");
-    cr_expect_eq(count(&tiny, 1).transformed, 0);
-    tiny                 = nvfp4("fp8_weight_gradients no");
-    struct counts counts = count(&tiny, 1);
+    cr_expect_eq(count("fp4_square_weights no").squares, 0);
+    cr_expect_eq(count("fp4_stochastic_rounding no").stochastic, 0);
+    cr_expect_eq(count("fp4_transform no").transformed, 0);
+    struct counts counts = count("fp8_weight_gradients no");
     cr_expect_eq(counts.gemms, 16);
     cr_expect_eq(counts.wide, 3 + 8);
 }
 
 Test(nvfp4_training, keeps_the_last_layers_in_bf16)
 {
-    struct tiny   tiny   = nvfp4("layers 5; bf16_last_layers 2");
-    struct counts counts = count(&tiny, 1);
+    struct counts counts = count("layers 5; bf16_last_layers 2");
     cr_expect_eq(counts.gemms, 3 * 12);
     cr_expect_eq(counts.wide, 2 * 12 + 3);
-    tiny = nvfp4("layers 4; bf16_last_layers 1; pp 2; accumulation 4");
-    cr_expect_eq(count(&tiny, 2).wide, 0);    // the first stage has no BF16 layers
+    // The first stage has no BF16 layers.
+    cr_expect_eq(count("layers 4; bf16_last_layers 1; pp 2; accumulation 4").wide, 0);
 }
 
 // An NVFP4 tensor has half a byte per element, a scale of one byte per block of 16 in tiles of 128 x 64, and a 4-byte
 // scale of the whole tensor.
 Test(nvfp4_training, packs_two_codes_in_a_byte)
 {
-    struct tiny tiny = nvfp4("");
-    tiny_plan(&tiny);
-    int found = 0;
-    for (int32_t i = 0; i < tiny.plan.op_count; i++) {
-        const struct op *op = &tiny.plan.ops[i];
+    const struct plan *plan  = tiny_plan_of(nvfp4(""), 0);
+    int                found = 0;
+    for (int32_t i = 0; i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
         if (op->kind == OP_QUANTIZE && strcmp(op->tag.role, "fc1 weight") == 0) {
             found++;
-            cr_expect_eq(tensor_of(&tiny.plan, op, QUANTIZE_OUT)->bytes, 192 * 64 / 2);
-            cr_expect_eq(tensor_of(&tiny.plan, op, QUANTIZE_TRANSPOSED)->bytes, 192 * 64 / 2);
-            cr_expect_eq(tensor_of(&tiny.plan, op, QUANTIZE_INVERSE_SCALE)->bytes, 2 * 512);
-            cr_expect_eq(tensor_of(&tiny.plan, op, QUANTIZE_TRANSPOSED_INVERSE_SCALE)->bytes, 3 * 512);
-            cr_expect_eq(tensor_of(&tiny.plan, op, QUANTIZE_TENSOR_SCALE)->bytes, 4);
-            cr_expect_eq(tensor_of(&tiny.plan, op, QUANTIZE_TRANSPOSED_TENSOR_SCALE)->bytes, 4);
+            cr_expect_eq(tensor_of(plan, op, QUANTIZE_OUT)->bytes, 192 * 64 / 2);
+            cr_expect_eq(tensor_of(plan, op, QUANTIZE_TRANSPOSED)->bytes, 192 * 64 / 2);
+            cr_expect_eq(tensor_of(plan, op, QUANTIZE_INVERSE_SCALE)->bytes, 2 * 512);
+            cr_expect_eq(tensor_of(plan, op, QUANTIZE_TRANSPOSED_INVERSE_SCALE)->bytes, 3 * 512);
+            cr_expect_eq(tensor_of(plan, op, QUANTIZE_TENSOR_SCALE)->bytes, 4);
+            cr_expect_eq(tensor_of(plan, op, QUANTIZE_TRANSPOSED_TENSOR_SCALE)->bytes, 4);
         }
     }
     cr_expect_eq(found, 2);
-    plan_free(&tiny.plan);
 }
 
 static struct training llama(const char *layout)
 {
     struct training training = {.steps = STEPS, .threads = 1, .seed = 11, .data = DATA_MARKOV};
-    training.tiny            = nvfp4("init_deviation 0.05; learning_rate 3e-3; heads 4; kv_heads 2");
+    training.tiny            = tiny_of(nvfp4("init_deviation 0.05; learning_rate 3e-3; heads 4; kv_heads 2"));
     training.ranks           = layout_apply(&training.tiny, layout);
     layout_assignment(&training.tiny, SEQUENCES);
     return training;
@@ -171,12 +162,11 @@ Test(nvfp4_training, has_the_loss_of_one_rank_with_experts, .timeout = 240)
 
 Test(nvfp4_training, refuses_sizes_that_have_no_whole_blocks)
 {
-    struct tiny         tiny    = nvfp4("sequence 36; micro_batch 1");
-    struct plan_request request = tiny_request(&tiny, 1, 0);
-    status              result  = plan_build(&tiny.plan, &request);
-    cr_expect_str_eq(result.text,
-                     "[precision] compute = fp4: \"attention norm\" has 36 x 64 numbers per rank, which must be "
-                     "multiples of 16: change train.sequence, the model or its layout, or use "
-                     "precision.compute = bf16");
-    plan_free(&tiny.plan);
+    struct plan_request request = layout_request(nvfp4("sequence 36; micro_batch 1"));
+    struct plan         plan;
+    EXPECT_ERROR(
+        plan_build(&plan, &request), EXIT_CONFIG,
+        "[precision] compute = fp4: \"attention norm\" has 36 x 64 numbers per rank, which must be multiples of "
+        "16: change train.sequence, the model or its layout, or use precision.compute = bf16");
+    plan_free(&plan);
 }

@@ -5,28 +5,27 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "equivalence.h"
 #include "layouts.h"
-#include "training.h"
+#include "same_training.h"
 
-static void init(struct training *training)
+static struct training describe(void)
 {
-    *training = (struct training){.ranks = 1, .steps = 3, .threads = 2, .seed = 7};
-    tiny_init(&training->tiny);
-    layout_apply(&training->tiny, "layers 3; sequence 32; accumulation 2; compute bf16");
+    return (struct training){.tiny    = tiny_of("layers 3; sequence 32; accumulation 2; compute bf16"),
+                             .ranks   = 1,
+                             .steps   = 3,
+                             .threads = 2,
+                             .seed    = 7};
 }
 
 static void expect_the_same_bits(bool qk_norm)
 {
-    struct training plain;
-    init(&plain);
+    struct training plain    = describe();
     plain.tiny.model.qk_norm = qk_norm;
     training_run(&plain);
     cr_assert_gt(plain.loss[0], 2.0f);
 
     for (int64_t policy = RECOMPUTE_ATTENTION; policy <= RECOMPUTE_MODULES; policy++) {
-        struct training other;
-        init(&other);
+        struct training other              = describe();
         other.tiny.model.qk_norm           = qk_norm;
         other.tiny.train.recompute         = policy;
         other.tiny.train.recompute_every   = 2;
@@ -52,8 +51,7 @@ Test(recompute, does_not_change_a_bit_of_a_model_that_normalises_heads)
 Test(recompute, allocates_exactly_what_the_plan_says_and_nothing_during_steps)
 {
     for (int64_t policy = RECOMPUTE_NONE; policy <= RECOMPUTE_MODULES; policy++) {
-        struct training training;
-        init(&training);
+        struct training training            = describe();
         training.ranks                      = 2;
         training.tiny.parallel.dp           = 2;
         training.tiny.train.recompute       = policy;
@@ -64,26 +62,24 @@ Test(recompute, allocates_exactly_what_the_plan_says_and_nothing_during_steps)
     }
 }
 
+enum { SEQUENCES = 8, STEPS = 5 };
+
 Test(equivalence, ranks_and_microbatches_do_not_change_loss_or_gradient, .timeout = 120)
 {
-    static const struct {
-        int64_t ranks, accumulation;
-    } cuts[] = {{1, 2}, {1, 4}, {2, 1}, {2, 4}, {4, 1}, {4, 2}};
-
-    struct training one = equivalence_train(1, 1);
+    static const struct closeness exact  = {1e-6, 1e-5, 1e-5};
+    static const char *const      cuts[] = {"accumulation 2",       "accumulation 4", "dp 2",
+                                            "dp 2; accumulation 4", "dp 4",           "dp 4; accumulation 2"};
+    struct training               one    = training_of("", "", SEQUENCES, STEPS);
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
+        struct training cut = training_of("", cuts[i], SEQUENCES, STEPS);
+        expect_same_training(&cut, &one, &exact, cuts[i]);
+    }
     cr_expect_float_eq(one.loss[0], logf(40.0f), 1.0f);
     cr_expect_neq(one.loss[1], one.loss[0]);
-
-    for (size_t i = 0; i < sizeof(cuts) / sizeof(cuts[0]); i++) {
-        struct training cut = equivalence_train(cuts[i].ranks, cuts[i].accumulation);
-        cr_expect_eq(equivalence_count_differences(&cut, &one), 0, "%d ranks, accumulation %d", (int)cuts[i].ranks,
-                     (int)cuts[i].accumulation);
-    }
 }
 
 Test(equivalence, the_same_run_twice_gives_the_same_bits, .timeout = 120)
 {
-    struct training first = equivalence_train(4, 2), second = equivalence_train(4, 2);
-
-    cr_expect(equivalence_same_bits(&first, &second));
+    struct training first = training_of("", "dp 4; accumulation 2", SEQUENCES, STEPS), second = first;
+    expect_same_training(&first, &second, &(struct closeness){0}, "dp 4; accumulation 2");
 }

@@ -4,13 +4,16 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "layouts.h"
+#include "line.h"
 #include "same_training.h"
 
 enum { SEQUENCES = 8, STEPS = 5 };
+#define MODEL "layers 5; kv_heads 4; zero 1; "
 
 static struct training describe(const char *layout)
 {
-    return training_of("layers 5; kv_heads 4; zero 1", layout, SEQUENCES, STEPS);
+    return training_of(MODEL, layout, SEQUENCES, STEPS);
 }
 
 static void expect_same_bits(struct training *a, struct training *b, const char *layout)
@@ -45,12 +48,8 @@ Test(zero, trains_bit_for_bit_alike_wherever_weights_are_gathered, .timeout = 12
 // once. Each other gather waits for the forward pass of the parameter group two before it.
 Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
 {
-    struct training training           = describe("dp 4; accumulation 3");
-    training.tiny.parallel.zero_gather = ZERO_GATHER_FORWARD;
-    tiny_plan_rank(&training.tiny, 4, 1);
-    const struct plan *plan = &training.tiny.plan;
-
-    int32_t unit = 0;
+    const struct plan *plan = tiny_plan_of(MODEL "dp 4; accumulation 3; zero_gather forward", 1);
+    int32_t            unit = 0;
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
         if (op->kind != OP_ALL_GATHER) {
@@ -73,7 +72,6 @@ Test(zero, gathers_updated_weights_one_unit_ahead_of_the_first_forward_pass)
         unit++;
     }
     cr_expect_eq(unit, 7);
-    plan_free(&training.tiny.plan);
 }
 
 // Counts the ops with a role, from op `first` on.
@@ -98,18 +96,15 @@ static int32_t last_of_role(const struct plan *plan, const char *role)
 Test(zero, leaves_weight_gradients_of_the_head_until_the_backward_passes_are_done)
 {
     for (int64_t deferred = 0; deferred <= 6; deferred += 2) {
-        int64_t         expected                       = deferred < 4 ? deferred : 4;
-        struct training training                       = describe("tp 2; pp 2; vp 2; accumulation 4");
-        training.tiny.parallel.deferred_head_gradients = deferred;
-        tiny_plan_rank(&training.tiny, 4, 3);
-        const struct plan *plan     = &training.tiny.plan;
-        int32_t            backward = last_of_role(plan, "qkv weight gradient");
+        int64_t            expected = deferred < 4 ? deferred : 4;
+        const struct plan *plan     = tiny_plan_of(
+                line_of(MODEL "tp 2; pp 2; vp 2; accumulation 4; deferred_head_gradients %d", (int)deferred), 3);
+        int32_t backward = last_of_role(plan, "qkv weight gradient");
         cr_assert_geq(backward, 0);
         cr_expect_eq(count_role(plan, "head weight gradient", 0), 4);
         cr_expect_eq(count_role(plan, "head weight gradient", backward), expected);
         // Deferred weight gradients of the head gather their inputs over tp once more.
         cr_expect_eq(count_role(plan, "head input", backward), expected);
-        plan_free(&training.tiny.plan);
     }
 }
 

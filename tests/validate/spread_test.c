@@ -81,9 +81,8 @@ Test(spread, bounds_follow_from_the_number_of_summands)
 // Plans Llama 3.1 8B on one device with weights, gradients and optimizer state in BF16. Returns the bytes of these.
 static double plan_8b(struct tiny *tiny)
 {
-    tiny_init(tiny);
-    layout_apply(tiny, "layers 32; hidden 4096; ffn 14336; heads 32; kv_heads 8; head_dim 128; vocab 128256; sequence "
-                       "8192; micro_batch 1; global_batch 1; compute bf16; master 0");
+    *tiny = tiny_of("layers 32; hidden 4096; ffn 14336; heads 32; kv_heads 8; head_dim 128; vocab 128256; sequence "
+                    "8192; micro_batch 1; global_batch 1; compute bf16; master 0");
     tiny->precision.gradients = FORMAT_BF16;
     tiny->precision.reduce    = FORMAT_BF16;
     tiny->precision.moments   = FORMAT_BF16;

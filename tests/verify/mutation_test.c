@@ -2,12 +2,11 @@
 // Tests verification with mutated plans of every layout below. Each has one error, which must be found with its rank,
 // op and tag. The original plans must have no findings.
 #include <criterion/criterion.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "layouts.h"
 #include "line.h"
 #include "mistakes.h"
+#include "success.h"
 
 // clang-format off
 static const char one[]      = "",
@@ -198,14 +197,10 @@ static const struct mutation mutations[] = {
 
 static bool is_found(const struct mutation *mutation)
 {
-    struct faulty    faulty;
+    struct faulty    faulty = faulty_of(line_of("kv_heads 4; context ring; %s", mutation->layout));
+    const char      *rank   = line_of("rank %d", (int)mutation->rank);
     struct job_proof proof;
-    char             rank[32];
-    faulty_init(&faulty);
-    layout_apply(&faulty.tiny, "kv_heads 4; context ring");
-    faulty.world = layout_apply(&faulty.tiny, mutation->layout);
-    status sound = faulty_verify(&faulty, &proof);
-    cr_expect(!failed(&sound), "%s", sound.text);
+    EXPECT_SUCCESS(faulty_verify(&faulty, &proof));
     cr_expect_eq(proof.findings, 0);
 
     faulty.rank       = mutation->rank;
@@ -214,8 +209,7 @@ static bool is_found(const struct mutation *mutation)
     faulty.layer      = mutation->layer;
     faulty.microbatch = mutation->microbatch;
     status found      = faulty_verify(&faulty, &proof);
-    snprintf(rank, sizeof(rank), "rank %d", (int)mutation->rank);
-    bool is_named = proof.findings > 0 && strstr(found.text, rank) && strstr(found.text, "op ") &&
+    bool   is_named   = proof.findings > 0 && strstr(found.text, rank) && strstr(found.text, "op ") &&
                     strstr(found.text, mutation->op) && strstr(found.text, mutation->what);
     cr_expect(is_named, "row %d (%s), %s: \"%s\" names not all of \"%s\", \"%s\" and \"%s\"",
               (int)(mutation - mutations), mutation->layout, mutation->role, found.text, rank, mutation->op,
@@ -234,31 +228,26 @@ Test(mutation, is_found_and_named, .timeout = 60)
     cr_expect_eq(found, planted);
 }
 
-static void expect_found_of_many(int64_t shards, int64_t replicas, int64_t layers, int64_t rank)
+static void expect_found_of_many(const char *layout, int64_t rank)
 {
-    struct faulty    faulty;
+    struct faulty    faulty = faulty_of(layout);
     struct job_proof proof;
-    faulty_init(&faulty);
-    faulty.tiny.parallel.fsdp = shards;
-    faulty.tiny.parallel.dp   = replicas;
-    faulty.tiny.model.layers  = layers;
-    faulty.world              = shards * replicas;
-    faulty.rank               = rank;
-    faulty.plant              = use_another_group;
-    faulty.role               = "gradient reduce";
-    faulty.layer              = 1;
-    faulty.microbatch         = 0;
-    status found              = faulty_verify(&faulty, &proof);
+    faulty.rank       = rank;
+    faulty.plant      = use_another_group;
+    faulty.role       = "gradient reduce";
+    faulty.layer      = 1;
+    faulty.microbatch = 0;
+    status found      = faulty_verify(&faulty, &proof);
     cr_expect_not_null(strstr(found.text, line_of("rank %d: op", (int)rank)), "%s", found.text);
     cr_expect_not_null(strstr(found.text, "all_reduce \"gradient reduce\", reduce, layer 1"), "%s", found.text);
 }
 
 Test(mutation, is_found_on_any_of_128_ranks)
 {
-    expect_found_of_many(16, 8, 2, 77);
+    expect_found_of_many("fsdp 16; dp 8", 77);
 }
 
 Test(mutation, is_found_on_the_last_of_2048_ranks)
 {
-    expect_found_of_many(128, 16, 24, 2047);
+    expect_found_of_many("fsdp 128; dp 16; layers 24", 2047);
 }

@@ -7,14 +7,8 @@
 #include "gswbench/job.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
-
-static void init_shards(struct faulty *faulty, int64_t fsdp, int64_t dp)
-{
-    faulty_init(faulty);
-    faulty->tiny.parallel.fsdp = fsdp;
-    faulty->tiny.parallel.dp   = dp;
-    faulty->world              = fsdp * dp;
-}
+#include "line.h"
+#include "success.h"
 
 static void expect_sound(status result, const struct job_proof *proof, int64_t built, int64_t distinct)
 {
@@ -27,12 +21,11 @@ static void expect_sound(status result, const struct job_proof *proof, int64_t b
 Test(verify_job, finds_nothing_in_any_sound_job)
 {
     for (int variant = 0; variant < 48; variant++) {
-        struct faulty    faulty;
+        int              fsdp = variant % 3 == 0 ? 1 : variant % 3 * 2;
+        int              dp = 1 + variant / 3 % 3, tp = variant % 7 < 3 ? 2 : 1;
+        struct faulty    faulty = faulty_of(line_of("fsdp %d; dp %d; tp %d", fsdp, dp, tp));
+        struct tiny     *tiny   = &faulty.tiny;
         struct job_proof proof;
-        init_shards(&faulty, variant % 3 == 0 ? 1 : variant % 3 * 2, 1 + variant / 3 % 3);
-        struct tiny *tiny = &faulty.tiny;
-        tiny->parallel.tp = variant % 7 < 3 ? 2 : 1;
-        faulty.world *= tiny->parallel.tp;
         tiny->parallel.sequence_parallel = variant % 2;
         tiny->parallel.zero              = variant % 3 == 0 && variant % 2 == 1;
         tiny->parallel.gradient_reduce   = variant / 3 % 3 > 0 && variant / 9 % 2 == 1;
@@ -54,10 +47,8 @@ Test(verify_job, finds_nothing_in_any_sound_job)
 
 Test(verify_job, lets_few_ranks_of_a_large_job_stand_for_all)
 {
-    struct faulty    faulty;
+    struct faulty    faulty = faulty_of("fsdp 128; dp 16; layers 24");
     struct job_proof proof;
-    init_shards(&faulty, 128, 16);
-    faulty.tiny.model.layers = 24;
     // Plans are built for rank 0, the second and last rank along fsdp, the second and last along dp, and the last rank
     // of the job.
     expect_sound(faulty_verify(&faulty, &proof), &proof, 6, 1);
@@ -68,20 +59,12 @@ Test(verify_job, sees_no_difference_in_how_ranks_split_the_same_work)
     // Ranks quantize different ranges of weights, tp ranks sum squares of different gradients, and cp ranks see
     // different keys. None of these makes plans distinct.
     for (int variant = 0; variant < 8; variant++) {
-        struct faulty    faulty;
+        const char *layout = line_of(
+            "dp 2; %s; context ring; zero 1; zero_gather %s; micro_batch 1; compute fp8; recipe %s; fp8_weights yes",
+            variant < 4 ? "tp 2" : "cp 2", variant % 2 == 0 ? "forward" : "optimizer",
+            variant % 4 < 2 ? "delayed" : "current");
+        struct faulty    faulty = faulty_of(layout);
         struct job_proof proof;
-        init_shards(&faulty, 1, 2);
-        struct tiny *tiny           = &faulty.tiny;
-        tiny->parallel.tp           = variant < 4 ? 2 : 1;
-        tiny->parallel.cp           = variant < 4 ? 1 : 2;
-        tiny->parallel.context      = CONTEXT_RING;
-        tiny->parallel.zero         = 1;
-        tiny->parallel.zero_gather  = variant % 2 == 0 ? ZERO_GATHER_FORWARD : ZERO_GATHER_OPTIMIZER;
-        tiny->train.micro_batch     = 1;
-        tiny->precision.compute     = COMPUTE_FP8;
-        tiny->precision.recipe      = variant % 4 < 2 ? RECIPE_DELAYED : RECIPE_CURRENT;
-        tiny->precision.fp8_weights = 1;
-        faulty.world                = 4;
         expect_sound(faulty_verify(&faulty, &proof), &proof, 4, 1);
     }
 }
@@ -97,13 +80,6 @@ Test(verify_job, sees_no_difference_in_where_local_work_waits)
                "model.value_dim=16 model.layers=4 parallel.tp=2 parallel.pp=2 parallel.zero=1 "
                "parallel.sequence_parallel=yes train.micro_batch=1 train.global_batch=32");
     expect_sound(job_verify(&job.request, &proof), &proof, 16, 2);
-}
-
-static status verify(struct tiny *tiny, int32_t *findings)
-{
-    status result = plan_verify(&tiny->plan, findings);
-    plan_free(&tiny->plan);
-    return result;
 }
 
 Test(verify, finds_nothing_in_any_sound_plan)
@@ -131,9 +107,9 @@ Test(verify, finds_nothing_in_any_sound_plan)
             tiny.parallel.sequence_parallel = variant % 7 < 4;
             int64_t ranks = tiny.parallel.dp * tiny.parallel.fsdp * tiny.parallel.tp * tiny.parallel.cp;
             tiny_plan_rank(&tiny, ranks, variant % ranks);
-            status result = verify(&tiny, &findings);
-            cr_assert(!failed(&result), "%s", result.text);
+            REQUIRE(plan_verify(&tiny.plan, &findings));
             cr_assert_eq(findings, 0);
+            plan_free(&tiny.plan);
         }
     }
 }

@@ -84,7 +84,7 @@ static status script_verify(const struct script *script, struct job_proof *proof
     return job_verify_plans(&(struct job_plans){.build = script_build, .state = script}, proof);
 }
 
-static void expect_script_fault(const struct script *script, const char *words)
+static void expect_fault(const struct script *script, const char *words)
 {
     struct job_proof proof;
     status           result = script_verify(script, &proof);
@@ -130,32 +130,29 @@ Test(verify_links, finds_a_send_without_a_receive)
 {
     struct script script = pipeline;
     script.lines[1][3]   = (struct line)WORK(0);
-    expect_script_fault(&script,
-                        "rank 0: op 3 send \"forward\", forward: 32 elements of f32 on stream pipeline-send meet "
-                        "nothing on rank 1");
+    expect_fault(&script, "rank 0: op 3 send \"forward\", forward: 32 elements of f32 on stream pipeline-send meet "
+                          "nothing on rank 1");
 }
 
 Test(verify_links, finds_a_receive_without_a_send)
 {
     struct script script    = pipeline;
     script.lines[2][2].role = NULL;
-    expect_script_fault(&script,
-                        "rank 1: op 4 receive \"arrival\", forward: 64 elements of f32 on stream pipeline-receive "
-                        "meet nothing on rank 2");
+    expect_fault(&script, "rank 1: op 4 receive \"arrival\", forward: 64 elements of f32 on stream pipeline-receive "
+                          "meet nothing on rank 2");
 }
 
 Test(verify_links, finds_the_wrong_peer)
 {
     struct script script    = pipeline;
     script.lines[1][2].peer = 0;
-    expect_script_fault(&script,
-                        "rank 1: op 2 send \"forward\", forward: 64 elements of f32 on stream pipeline-send meet "
-                        "nothing on rank 0");
-    expect_script_fault(&script, "rank 2: op 0 receive \"arrival\"");
+    expect_fault(&script, "rank 1: op 2 send \"forward\", forward: 64 elements of f32 on stream pipeline-send meet "
+                          "nothing on rank 0");
+    expect_fault(&script, "rank 2: op 0 receive \"arrival\"");
     script.lines[1][2].peer = 1;
-    expect_script_fault(&script, "rank 1: op 2 send \"forward\", forward: its peer is the rank itself");
+    expect_fault(&script, "rank 1: op 2 send \"forward\", forward: its peer is the rank itself");
     script.lines[1][2].peer = 3;
-    expect_script_fault(&script, "rank 1: op 2 send \"forward\", forward: its peer 3 is not in the group of 3");
+    expect_fault(&script, "rank 1: op 2 send \"forward\", forward: its peer 3 is not in the group of 3");
 }
 
 Test(verify_links, finds_receives_in_the_wrong_order)
@@ -163,26 +160,24 @@ Test(verify_links, finds_receives_in_the_wrong_order)
     struct script script        = pipeline;
     script.lines[1][0].elements = 32;
     script.lines[1][3].elements = 64;
-    expect_script_fault(&script,
-                        "rank 0: op 1 send \"forward\", forward: 64 elements of f32 meet those of rank 1: op 0 "
-                        "receive \"arrival\", forward: 32 elements of f32");
+    expect_fault(&script, "rank 0: op 1 send \"forward\", forward: 64 elements of f32 meet those of rank 1: op 0 "
+                          "receive \"arrival\", forward: 32 elements of f32");
 }
 
 Test(verify_links, finds_a_receive_of_another_type)
 {
     struct script script      = pipeline;
     script.lines[2][0].format = FORMAT_BF16;
-    expect_script_fault(&script,
-                        "rank 1: op 2 send \"forward\", forward: 64 elements of f32 meet those of rank 2: op 0 "
-                        "receive \"arrival\", forward: 64 elements of bf16");
+    expect_fault(&script, "rank 1: op 2 send \"forward\", forward: 64 elements of f32 meet those of rank 2: op 0 "
+                          "receive \"arrival\", forward: 64 elements of bf16");
 }
 
 Test(verify_links, finds_a_pair_on_different_channels)
 {
     struct script script       = pipeline;
     script.lines[2][0].channel = 5;
-    expect_script_fault(&script, "rank 2: op 0 receive \"arrival\", forward: 64 elements of f32 on stream "
-                                 "pipeline-receive meet nothing on rank 1");
+    expect_fault(&script, "rank 2: op 0 receive \"arrival\", forward: 64 elements of f32 on stream "
+                          "pipeline-receive meet nothing on rank 1");
 }
 
 Test(verify_links, finds_receives_whose_order_blocks_the_sender)
@@ -194,9 +189,9 @@ Test(verify_links, finds_receives_whose_order_blocks_the_sender)
         {RECEIVE(0, 64, 1), RECEIVE(0, 64, 0)},
     }};
     // clang-format on
-    expect_script_fault(&script, "the job deadlocks: rank ");
-    expect_script_fault(&script, "rank 0: op 0 send \"forward\", forward on stream pipeline-send");
-    expect_script_fault(&script, "rank 1: op 0 receive \"arrival\", forward on stream pipeline-receive");
+    expect_fault(&script, "the job deadlocks: rank ");
+    expect_fault(&script, "rank 0: op 0 send \"forward\", forward on stream pipeline-send");
+    expect_fault(&script, "rank 1: op 0 receive \"arrival\", forward on stream pipeline-receive");
 }
 
 Test(verify_links, finds_two_ranks_that_both_send_first)
@@ -207,7 +202,7 @@ Test(verify_links, finds_two_ranks_that_both_send_first)
         {CALL("out", OP_SEND, STREAM_CONTEXT, 0, 0), CALL("in", OP_RECEIVE, STREAM_CONTEXT, 0, 0)},
     }};
     // clang-format on
-    expect_script_fault(&script, "op 0 send \"out\", forward on stream context waits for rank ");
+    expect_fault(&script, "op 0 send \"out\", forward on stream context waits for rank ");
     struct script sound = script;
     sound.lines[1][0]   = script.lines[1][1];
     sound.lines[1][1]   = script.lines[1][0];
@@ -222,9 +217,9 @@ Test(verify_links, finds_a_circle_through_compute)
     script.lines[0][0]      = (struct line)RECEIVE(1, 64, 1);
     script.lines[0][4]      = (struct line)WORK(0);
     script.lines[0][5].wait = 0;
-    expect_script_fault(&script, "the job deadlocks: ");
-    expect_script_fault(&script, "rank 0: op 0 receive \"arrival\"");
-    expect_script_fault(&script, "rank 0: op 1 send \"forward\"");
+    expect_fault(&script, "the job deadlocks: ");
+    expect_fault(&script, "rank 0: op 0 receive \"arrival\"");
+    expect_fault(&script, "rank 0: op 1 send \"forward\"");
 }
 
 Test(verify_links, finds_collectives_that_streams_hold_up_crosswise)
@@ -235,8 +230,8 @@ Test(verify_links, finds_collectives_that_streams_hold_up_crosswise)
         {CALL("max", OP_ALL_REDUCE, STREAM_CONTEXT, -1, 0), CALL("sum", OP_ALL_REDUCE, STREAM_TENSOR, -1, 1)},
     }};
     // clang-format on
-    expect_script_fault(&script, "rank 0: op 0 all_reduce \"sum\", forward on stream tensor");
-    expect_script_fault(&script, "rank 1: op 0 all_reduce \"max\", forward on stream context");
+    expect_fault(&script, "rank 0: op 0 all_reduce \"sum\", forward on stream tensor");
+    expect_fault(&script, "rank 1: op 0 all_reduce \"max\", forward on stream context");
     struct script sound    = script;
     sound.lines[1][1].wait = 0;
     expect_sound(&sound, 2, 2);
@@ -251,8 +246,8 @@ Test(verify_links, finds_different_roots)
         {CALL("share", OP_BROADCAST, STREAM_TENSOR, 0, 0)},
     }};
     // clang-format on
-    expect_script_fault(&script, "rank 0: op 0 broadcast \"share\", forward: 8 elements of f32 from member 0 meet "
-                                 "those of rank 1: op 0 broadcast \"share\", forward: 8 elements of f32 from member 1");
+    expect_fault(&script, "rank 0: op 0 broadcast \"share\", forward: 8 elements of f32 from member 0 meet "
+                          "those of rank 1: op 0 broadcast \"share\", forward: 8 elements of f32 from member 1");
     struct script sound    = script;
     sound.lines[1][0].peer = 0;
     expect_sound(&sound, 3, 1);
@@ -269,8 +264,8 @@ Test(verify_links, finds_different_roots)
 Test(verify_links, folds_a_ring)
 {
     static const struct script blocked = RING(STREAM_CONTEXT);
-    expect_script_fault(&blocked,
-                        "rank 0: op 0 send \"out\", forward on stream context waits for the context stream of rank 1");
+    expect_fault(&blocked,
+                 "rank 0: op 0 send \"out\", forward on stream context waits for the context stream of rank 1");
 
     struct script sound = RING(STREAM_PIPELINE_RECEIVE);
     for (int rank = 0; rank < 3; rank++) {
@@ -279,7 +274,6 @@ Test(verify_links, folds_a_ring)
     expect_sound(&sound, 3, 1);
 
     sound.lines[2][0].peer = 1;
-    expect_script_fault(&sound,
-                        "rank 2: op 0 send \"out\", forward: 8 elements of f32 on stream pipeline-send meet nothing "
-                        "on rank 1");
+    expect_fault(&sound, "rank 2: op 0 send \"out\", forward: 8 elements of f32 on stream pipeline-send meet nothing "
+                         "on rank 1");
 }

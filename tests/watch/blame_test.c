@@ -25,6 +25,16 @@ static void show_ranks(void)
     }
 }
 
+// Moves one rank to a phase, and all other ranks to another. Positions count from the one that all have.
+static void set_phases(int rank, int phase, int position, int others_phase, int others_position)
+{
+    show_ranks();
+    for (int i = 0; i < RANKS; i++) {
+        slots[i].phase = i == rank ? phase : others_phase;
+        slots[i].position += i == rank ? position : others_position;
+    }
+}
+
 static void put_in(int rank, int stream, int op, uint32_t axes, uint32_t mark)
 {
     slots[rank].streams[stream] = (struct stream_slot){.op = op, .axes = axes, .mark = mark, .peer = -1};
@@ -60,10 +70,7 @@ Test(blame, falls_on_the_rank_that_all_wait_for_in_the_end)
 
 Test(blame, falls_on_a_rank_that_is_still_in_the_step)
 {
-    for (int rank = 0; rank < RANKS; rank++) {
-        slots[rank].phase = rank == 1 ? WATCH_STEP : WATCH_BETWEEN;
-        slots[rank].position += rank != 1;
-    }
+    set_phases(1, WATCH_STEP, 0, WATCH_BETWEEN, 1);
     expect_blame(BLAME_AWAITED, 1, 3);
 }
 
@@ -79,20 +86,14 @@ Test(blame, falls_on_a_rank_that_does_not_come_to_the_step)
 // Ranks 0, 2 and 3 have written their checkpoint files and wait for the file of rank 1.
 Test(blame, falls_on_a_rank_that_is_still_at_a_file)
 {
-    for (int rank = 0; rank < RANKS; rank++) {
-        slots[rank].phase = rank == 1 ? WATCH_FILE : WATCH_FILES;
-        slots[rank].position += rank != 1;
-    }
+    set_phases(1, WATCH_FILE, 0, WATCH_FILES, 1);
     expect_blame(BLAME_AWAITED, 1, 3);
 }
 
 // Rank 2 hangs in the save after step 7, before it opens a file. The others have finished a file and wait for rank 2.
 Test(blame, falls_on_a_rank_that_hangs_in_a_save_before_its_file)
 {
-    for (int rank = 0; rank < RANKS; rank++) {
-        slots[rank].phase = rank == 2 ? WATCH_SAVING : WATCH_FILES;
-        slots[rank].position += rank == 2 ? 2 : 3;
-    }
+    set_phases(2, WATCH_SAVING, 2, WATCH_FILES, 3);
     expect_blame(BLAME_AWAITED, 2, 3);
 }
 
@@ -100,17 +101,9 @@ Test(blame, falls_on_a_rank_that_hangs_in_a_save_before_its_file)
 // others have left.
 Test(blame, falls_on_a_rank_that_hangs_before_a_save_or_after_it)
 {
-    for (int rank = 0; rank < RANKS; rank++) {
-        slots[rank].phase = rank == 3 ? WATCH_BETWEEN : WATCH_SAVING;
-        slots[rank].position += rank == 3 ? 1 : 2;
-    }
+    set_phases(3, WATCH_BETWEEN, 1, WATCH_SAVING, 2);
     expect_blame(BLAME_AWAITED, 3, 3);
-
-    show_ranks();
-    for (int rank = 0; rank < RANKS; rank++) {
-        slots[rank].phase = rank == 0 ? WATCH_FILES : WATCH_BETWEEN;
-        slots[rank].position += rank == 0 ? 6 : 7;
-    }
+    set_phases(0, WATCH_FILES, 6, WATCH_BETWEEN, 7);
     expect_blame(BLAME_AWAITED, 0, 3);
 }
 

@@ -10,13 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gswbench/arena.h"
 #include "ranks.h"
 #include "watch/internal.h"
 
 enum { RANKS = 2 };
 
 static struct channel *channels[RANKS];
+static struct datagram datagram;
 
 // Opens a channel. Each rank is on its own host.
 static void open_one(struct comm *comm, void *unused)
@@ -42,10 +42,10 @@ static void close_all(void)
 TestSuite(channel, .init = open_all, .fini = close_all);
 
 // Polls for a datagram, since delivery takes time even on one machine.
-static bool receive(int rank, struct datagram *datagram)
+static bool receive(int rank)
 {
     for (int i = 0; i < 1000; i++) {
-        if (channel_receive(channels[rank], datagram)) {
+        if (channel_receive(channels[rank], &datagram)) {
             return true;
         }
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -55,25 +55,23 @@ static bool receive(int rank, struct datagram *datagram)
 
 Test(channel, brings_what_ranks_of_another_host_show)
 {
-    struct datagram *datagram = memory_allocate(sizeof(*datagram));
-    datagram->kind            = DATAGRAM_ANSWER;
-    datagram->count           = DATAGRAM_SLOTS;
+    datagram.kind  = DATAGRAM_ANSWER;
+    datagram.count = DATAGRAM_SLOTS;
     for (int i = 0; i < DATAGRAM_SLOTS; i++) {
-        datagram->slots[i].rank = 100 + i;
+        datagram.slots[i].rank = 100 + i;
     }
     cr_expect_eq(channel_node(channels[0], 1), 1);
     cr_expect_eq(channel_local_rank(channels[0], 1), 4);
-    cr_expect_not(channel_receive(channels[0], datagram));
+    cr_expect_not(channel_receive(channels[0], &datagram));
 
-    channel_send(channels[1], 0, datagram);
+    channel_send(channels[1], 0, &datagram);
 
-    memset(datagram, 0, sizeof(*datagram));
-    cr_assert(receive(0, datagram));
-    cr_expect_eq(datagram->kind, DATAGRAM_ANSWER);
-    cr_expect_eq(datagram->from, 1);
-    cr_expect_eq(datagram->count, DATAGRAM_SLOTS);
-    cr_expect_eq(datagram->slots[DATAGRAM_SLOTS - 1].rank, 99 + DATAGRAM_SLOTS);
-    free(datagram);
+    memset(&datagram, 0, sizeof(datagram));
+    cr_assert(receive(0));
+    cr_expect_eq(datagram.kind, DATAGRAM_ANSWER);
+    cr_expect_eq(datagram.from, 1);
+    cr_expect_eq(datagram.count, DATAGRAM_SLOTS);
+    cr_expect_eq(datagram.slots[DATAGRAM_SLOTS - 1].rank, 99 + DATAGRAM_SLOTS);
 }
 
 static bool find_socket(int file, struct sockaddr_in6 *address)
@@ -117,19 +115,22 @@ static ssize_t look(char *bytes, size_t room)
 
 static void expect_only(int rank, int kind)
 {
-    struct datagram *datagram = memory_allocate(sizeof(*datagram));
-    cr_assert(receive(rank, datagram));
-    cr_expect_eq(datagram->kind, kind);
-    while (channel_receive(channels[rank], datagram)) {
-        cr_expect_eq(datagram->kind, DATAGRAM_ANSWER, "another datagram of kind %d", datagram->kind);
+    cr_assert(receive(rank));
+    cr_expect_eq(datagram.kind, kind);
+    while (channel_receive(channels[rank], &datagram)) {
+        cr_expect_eq(datagram.kind, DATAGRAM_ANSWER, "another datagram of kind %d", datagram.kind);
     }
-    free(datagram);
+}
+
+static void send_kind(int kind)
+{
+    datagram.kind = kind;
+    channel_send(channels[0], 1, &datagram);
 }
 
 Test(channel, reads_no_datagram_without_the_key_of_its_job)
 {
-    static char      forged[4096];
-    struct datagram *datagram = memory_allocate(sizeof(*datagram));
+    static char forged[4096];
     cr_expect_geq(send_forged(forged, sizeof(forged)), RANKS);
     cr_expect_geq(send_forged(forged, 1), RANKS);
     for (size_t bytes = 24 + offsetof(struct datagram, slots) - 8; bytes < 24 + offsetof(struct datagram, slots) + 9;
@@ -137,21 +138,17 @@ Test(channel, reads_no_datagram_without_the_key_of_its_job)
         cr_expect_geq(send_forged(forged, bytes), RANKS);    // long enough for a datagram without slots
     }
 
-    datagram->kind = DATAGRAM_ASK;
-    channel_send(channels[0], 1, datagram);
+    send_kind(DATAGRAM_ASK);
 
     expect_only(1, DATAGRAM_ASK);
-    free(datagram);
 }
 
 // Replays a datagram to its recipient, sends it with each bit flipped, and sends it to another rank. Only the original
 // may be accepted.
 Test(channel, reads_a_datagram_once_and_as_it_was_sent)
 {
-    static char      seen[4096];
-    struct datagram *datagram = memory_allocate(sizeof(*datagram));
-    datagram->kind            = DATAGRAM_VERDICT;
-    channel_send(channels[0], 1, datagram);
+    static char seen[4096];
+    send_kind(DATAGRAM_VERDICT);
     ssize_t bytes = look(seen, sizeof(seen));
     cr_assert_gt(bytes, 0);
     expect_only(1, DATAGRAM_VERDICT);
@@ -162,26 +159,21 @@ Test(channel, reads_a_datagram_once_and_as_it_was_sent)
         cr_expect_geq(send_forged(seen, (size_t)bytes), RANKS);
         seen[bit / 8] ^= (char)(1 << bit % 8);
         for (int rank = 0; rank < RANKS; rank++) {
-            cr_expect_not(channel_receive(channels[rank], datagram), "bit %d", (int)bit);
+            cr_expect_not(channel_receive(channels[rank], &datagram), "bit %d", (int)bit);
         }
     }
-    datagram->kind = DATAGRAM_ASK;
-    channel_send(channels[0], 1, datagram);
+    send_kind(DATAGRAM_ASK);
     expect_only(1, DATAGRAM_ASK);
-    free(datagram);
 }
 
 Test(channel, passes_over_no_more_than_64_datagrams_of_others_at_once)
 {
-    struct datagram *datagram = memory_allocate(sizeof(*datagram));
     for (int i = 0; i < 150; i++) {
         cr_expect_geq(send_forged("other", 5), RANKS);
     }
-    datagram->kind = DATAGRAM_HANG;
-    channel_send(channels[0], 1, datagram);
+    send_kind(DATAGRAM_HANG);
 
-    cr_expect_not(channel_receive(channels[1], datagram));
-    cr_expect_not(channel_receive(channels[1], datagram));
+    cr_expect_not(channel_receive(channels[1], &datagram));
+    cr_expect_not(channel_receive(channels[1], &datagram));
     expect_only(1, DATAGRAM_HANG);
-    free(datagram);
 }

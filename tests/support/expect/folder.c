@@ -40,3 +40,13 @@ void write_text(const char *path, const char *text)
 {
     write_bytes(path, text, strlen(text));
 }
+
+const char *text_in(const char *path)
+{
+    static char text[1 << 20];
+    FILE       *file = fopen(path, "r");
+    cr_assert_not_null(file, "%s", path);
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}

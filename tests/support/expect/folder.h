@@ -11,3 +11,6 @@ void        remove_folder(void);    // with its contents
 
 void write_bytes(const char *path, const void *bytes, size_t count);
 void write_text(const char *path, const char *text);
+
+// Returns the contents of a text file, until the next call.
+const char *text_in(const char *path);

@@ -19,10 +19,8 @@
 
 struct training training_of(const char *model, const char *layout, int64_t sequences, int steps)
 {
-    struct training training = {.steps = steps, .threads = 1, .seed = 5};
-    tiny_init(&training.tiny);
-    layout_apply(&training.tiny, model);
-    training.ranks = layout_apply(&training.tiny, layout);
+    struct training training = {.tiny = tiny_of(model), .steps = steps, .threads = 1, .seed = 5};
+    training.ranks           = layout_apply(&training.tiny, layout);
     layout_assignment(&training.tiny, sequences);
     return training;
 }
