@@ -212,11 +212,13 @@ static bool provides_part(const struct plan *plan, const struct part_place *plac
     return !unit->is_copy && mesh_group_index(&plan->mesh, plan->rank, replica_axes) == 0;
 }
 
-// Copies those wanted elements that this rank has; the other elements stay zero. own: values from read_updated.
-static void copy_own(const struct part_place *place, const struct plan_unit *unit, const float *own,
+// Copies those wanted elements that this rank has, and returns whether it has any; the other elements stay zero. own:
+// values from read_updated.
+static bool copy_own(const struct part_place *place, const struct plan_unit *unit, const float *own,
                      struct plan_slice wanted, float *values)
 {
     const struct weight_part *part = place->part;
+    bool                      has  = false;
     for (int64_t row = 0; row < part->local_rows; row++) {
         // Index of the row's first element in the whole tensor.
         int64_t global = (part->first_row + row) * part->columns + part->first_column;
@@ -225,24 +227,35 @@ static void copy_own(const struct part_place *place, const struct plan_unit *uni
         int64_t end    = number_min(wanted.first + wanted.elements - global, part->local_columns);
         end            = number_min(end, unit->updated.elements - local);
         if (begin < end) {
+            has = true;
             memcpy(values + global + begin - wanted.first, own + local + begin,
                    (size_t)(end - begin) * sizeof(*values));
         }
     }
+    return has;
 }
 
-// Sums values over all ranks, which gathers them: for each element at most one rank has a value other than zero.
-static void gather_values(const struct weight_source *source, float *values, int64_t count)
+// Sums values over the ranks that have any, which gathers them: for each element at most one rank has a value other
+// than zero. These ranks broadcast one after the other, so a rank needs the memory of one message for any number of
+// ranks.
+static void gather_values(struct comm *comm, bool has_own, float *values, int64_t count)
 {
-    int    ranks = source->comm->topology.ranks;
     size_t bytes = (size_t)count * sizeof(*values);
-    float *all   = comm_gather(source->comm, values, bytes);
-    for (int rank = 0; rank < ranks; rank++) {
-        for (int64_t i = 0; i < count; i++) {
-            values[i] = rank == 0 ? all[i] : values[i] + all[rank * count + i];
+    float *sum = memory_allocate(bytes), *received = memory_allocate(bytes);
+    bool  *has = comm_gather(comm, &has_own, sizeof(has_own));
+    for (int rank = 0; rank < comm->topology.ranks; rank++) {
+        float *message = rank == comm->topology.rank ? values : received;
+        if (has[rank]) {
+            comm->ops->share(comm, message, (int64_t)bytes, rank);
+        }
+        for (int64_t i = 0; i < count && has[rank]; i++) {
+            sum[i] += message[i];
         }
     }
-    free(all);
+    memcpy(values, sum, bytes);
+    free(has);
+    free(sum);
+    free(received);
 }
 
 // Broadcasts from rank 0 whether it will write another tensor, and returns it on all ranks. Without this, if rank 0
@@ -272,10 +285,8 @@ static status append_present(struct safetensors_writer *writer, const struct wei
     for (int64_t first = 0; first < elements; first += CHUNK) {
         int64_t count = elements - first < CHUNK ? elements - first : CHUNK;
         memset(values, 0, (size_t)count * sizeof(*values));
-        if (own != NULL) {
-            copy_own(&place, unit, own, (struct plan_slice){first, count}, values);
-        }
-        gather_values(source, values, count);
+        bool has_own = own != NULL && copy_own(&place, unit, own, (struct plan_slice){first, count}, values);
+        gather_values(source->comm, has_own, values, count);
         checkpoint_moved(&source->watch);
         if (writer != NULL && !failed(&result)) {
             result = safetensors_append(writer, values, format_bytes(FORMAT_F32, count));

@@ -159,6 +159,17 @@ static status write_shards(const struct weight_source *source, int64_t shard_byt
     return result;
 }
 
+// Bytes that rank 0 has passed to gather_all. Every rank needs memory for as many bytes of each rank.
+static int64_t                gathered_bytes;
+static struct comm_ops        counting_ops;
+static const struct comm_ops *local_ops;
+
+static void count_gathered(struct comm *comm, const void *in, void *out, int64_t bytes)
+{
+    gathered_bytes += bytes;
+    local_ops->gather_all(comm, in, out, bytes);
+}
+
 static void *write_rank(void *argument)
 {
     struct writer *writer = argument;
@@ -166,6 +177,10 @@ static void *write_rank(void *argument)
     comm_open_local(&comm, writer->hub, (int)writer->plan.rank);
     struct output_folder held = {.is_open = false};
     if (writer->plan.rank == 0) {
+        local_ops               = comm.ops;
+        counting_ops            = *local_ops;
+        counting_ops.gather_all = count_gathered;
+        comm.ops                = &counting_ops;
         mkdir(weights_folder, 0755);
         output_open_folder(&held, weights_folder);
     }
@@ -261,6 +276,7 @@ Test(checkpoint, gathers_slices_from_the_ranks_that_keep_them_once)
     write_slices(writers, units, values);
 
     cr_assert(!failed(&writers[0].result), "%s", writers[0].result.text);
+    cr_expect_leq(gathered_bytes, 8, "the weights of all ranks are in memory at once");
     expect_tensor("model.safetensors", "q_proj.weight", 2, (int64_t[]){3, 4}, expected + 8);
     expect_tensor("model.safetensors", "k_proj.weight", 2, (int64_t[]){2, 4}, expected + 20);
 }
