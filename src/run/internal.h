@@ -184,6 +184,10 @@ void compute_times_add(struct compute_times *times, const struct comm_topology *
 void compute_times_summarise(const struct compute_times *times, const struct comm_topology *topology, bool is_judged,
                              struct result_rank *own);
 
+// steps.c: returns whether run.until tests the precision after this many steps. A test sorts all of them, so longer
+// runs test after fewer steps: at most 64 times while the number of steps doubles.
+bool steps_test_precision(int64_t count);
+
 // steps.c: decides when a run captures its step as a CUDA graph. If it times both modes, it times the eager steps 1 to
 // `tried`, and as many replayed steps after the first replay.
 struct graphs_plan graphs_plan(enum graphs choice, bool can_capture, int nodes, int64_t warmup);

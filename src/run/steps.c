@@ -319,6 +319,15 @@ static bool are_finite(const struct step_facts *facts, int ranks)
     return are;
 }
 
+bool steps_test_precision(int64_t count)
+{
+    int64_t interval = 1;
+    while (count >= 64 * interval) {
+        interval *= 2;
+    }
+    return count % interval == 0;
+}
+
 // Returns on rank 0 whether the result is as precise as run.until asks. The other ranks learn this with the values of
 // the next step (was_enough). All ranks then run one more step, because they must know in advance which step is the
 // last, to verify it.
@@ -329,7 +338,7 @@ static bool decide_end(struct steps *steps, int64_t index, bool was_enough)
         steps->result->planned_steps = index + 2;
     }
     return steps->comm->topology.rank == 0 && run->until > 0 && index + 3 >= run->steps &&
-           100 * result_half_width(steps->result) <= run->until;
+           steps_test_precision(index + 1) && 100 * result_half_width(steps->result) <= run->until;
 }
 
 static void begin_step(struct steps *steps, int64_t index)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tests thresholds for step time, MFU and tokens/s that a user sets for one run. Also tests when a run captures its
-// step as a CUDA graph, and whether it then keeps the graph or the eager step.
+// step as a CUDA graph, whether it then keeps the graph or the eager step, and after which steps it tests if its result
+// is precise enough.
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -142,4 +143,18 @@ Test(graphs, stay_where_their_median_is_no_longer)
     steps[4].seconds = 9;
     cr_expect_not(graphs_is_captured_faster(&plan, steps, seconds));
     cr_expect_float_eq(seconds[1], 7.5, 1e-12);
+}
+
+// Testing after every step would take a time that grows with the square of the number of steps.
+Test(precision, is_tested_after_every_step_at_first_and_later_after_at_most_a_32nd_of_the_steps)
+{
+    int64_t tests = 0, last = 0;
+    for (int64_t count = 1; count <= 1000000; count++) {
+        if (steps_test_precision(count)) {
+            tests++;
+            cr_assert_leq(count - last, 1 + count / 32, "%d", (int)count);
+            last = count;
+        }
+    }
+    cr_expect_leq(tests, 64 * 20);
 }
