@@ -27,6 +27,26 @@ static bool is_computing(const struct slot *slot, bool *is_idle)
     return !*is_idle && !moves;
 }
 
+// Returns the number of sends to, or receives from, a pipeline stage that the rank has started; 0: not known.
+static int32_t count_messages(const struct slot *slot, int32_t peer, bool sends)
+{
+    int32_t count = 0;
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        const struct messages *messages = &slot->messages[i];
+        count += messages->peer != peer ? 0 : sends ? messages->sent : messages->received;
+    }
+    return count;
+}
+
+// Returns how many messages the other rank is ahead of this rank, which sends to or receives from it on the stream. Ops
+// of different pipeline stages cannot be compared, but the n-th send of one rank belongs to the n-th receive of the
+// other.
+static int32_t find_lead(const struct slot *slot, int stream, const struct slot *other)
+{
+    bool sends = stream == STREAM_PIPELINE_SEND;
+    return count_messages(other, slot->rank, !sends) - count_messages(slot, other->rank, sends);
+}
+
 // Returns whether the other rank has reached the communication op that this rank executes on the stream.
 static bool has_joined(const struct slot *slot, int stream, const struct slot *other)
 {
@@ -37,10 +57,22 @@ static bool has_joined(const struct slot *slot, int stream, const struct slot *o
     for (int i = 0; i < STREAM_COUNT; i++) {    // marks (hashes of kind and size) of a send and its receive differ
         const struct stream_slot *met = &other->streams[i];
         if (met->axes != 0 && met->peer == slot->rank && met->mark != slot->streams[stream].mark) {
-            return true;
+            return find_lead(slot, stream, other) == 0;
         }
     }
     return false;
+}
+
+// Returns whether this rank waits for a message that the other rank has passed without sending or receiving it.
+static bool is_skipped(const struct slot *slot, const struct slot *other)
+{
+    bool is = false;
+    for (int stream = STREAM_PIPELINE_SEND; stream <= STREAM_PIPELINE_RECEIVE; stream++) {
+        is |= slot->streams[stream].axes != 0 && slot->streams[stream].peer == other->rank &&
+              count_messages(slot, other->rank, stream == STREAM_PIPELINE_SEND) > 0 &&
+              find_lead(slot, stream, other) >= 0 && !has_joined(slot, stream, other);
+    }
+    return is;
 }
 
 static bool is_member(const struct slot *slot, int stream, const struct slot *other, const struct mesh *mesh,
@@ -121,13 +153,27 @@ static enum blame blame_process(const struct slot *slot)
     }
 }
 
+// The number of ranks for which a rank waits, the number of ranks that wait for it, and whether it has skipped a
+// message.
+struct suspect {
+    int64_t waits, waiters;
+    bool    has_skipped;
+};
+
 // Returns whether the first rank is more likely to be the cause than the second: it waits for no rank, but the second
 // does. If all ranks wait in a cycle, one of them has skipped a communication op, so the most advanced rank is the
-// cause.
-static bool is_worse(const struct slot *first, int64_t first_waits, const struct slot *second, int64_t second_waits)
+// cause. Positions of ops tell who that is if ranks have the same ops.
+static bool is_worse(const struct slot *first, const struct suspect *first_waits, const struct slot *second,
+                     const struct suspect *second_waits)
 {
-    if ((first_waits == 0) != (second_waits == 0)) {
-        return first_waits == 0;
+    if (first_waits->waiters == 0 || second_waits->waiters == 0) {
+        return first_waits->waiters > 0;
+    }
+    if ((first_waits->waits == 0) != (second_waits->waits == 0)) {
+        return first_waits->waits == 0;
+    }
+    if (first_waits->has_skipped != second_waits->has_skipped) {
+        return first_waits->has_skipped;
     }
     return first->position != second->position ? first->position > second->position : slot_op(first) > slot_op(second);
 }
@@ -135,25 +181,23 @@ static bool is_worse(const struct slot *first, int64_t first_waits, const struct
 enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting)
 {
-    enum blame found = BLAME_NOBODY;
-    int64_t   *group = memory_allocate((size_t)mesh->world * sizeof(*group));
-    // [count]: number of ranks for which each rank waits
-    int64_t *waits = memory_allocate((size_t)count * sizeof(*waits));
-    // [count]: number of ranks that wait for each rank
-    int64_t *waiters = memory_allocate((size_t)count * sizeof(*waiters));
-    bool    *is_here = memory_allocate((size_t)mesh->world * sizeof(*is_here));
-    int64_t  worst   = 0;
-    *waiting         = 0;
+    enum blame      found    = BLAME_NOBODY;
+    int64_t        *group    = memory_allocate((size_t)mesh->world * sizeof(*group));
+    bool           *is_here  = memory_allocate((size_t)mesh->world * sizeof(*is_here));
+    struct suspect *suspects = memory_allocate((size_t)count * sizeof(*suspects));
+    int64_t         worst    = 0;
+    *waiting                 = 0;
     for (int64_t i = 0; i < count; i++) {
         is_here[slots[i].rank] = true;
     }
     for (int64_t i = 0; i < count; i++) {
         for (int64_t j = 0; j < count; j++) {
             bool is_awaited = waits_for(&slots[i], &slots[j], mesh, group);
-            waits[i] += is_awaited;
-            waiters[j] += is_awaited;
+            suspects[i].waits += is_awaited;
+            suspects[j].waiters += is_awaited;
+            suspects[j].has_skipped |= is_skipped(&slots[i], &slots[j]);
         }
-        waits[i] += waits_elsewhere(&slots[i], is_here, mesh, group);
+        suspects[i].waits += waits_elsewhere(&slots[i], is_here, mesh, group);
     }
     for (int64_t i = 0; i < count; i++) {
         enum blame process = blame_process(&slots[i]);
@@ -161,20 +205,17 @@ enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh
             found  = process;
             *index = i;
         }
-        *waiting += waits[i] > 0;
-        if (waiters[i] > 0 && (waiters[worst] == 0 || is_worse(&slots[i], waits[i], &slots[worst], waits[worst]))) {
-            worst = i;
-        }
+        *waiting += suspects[i].waits > 0;
+        worst = is_worse(&slots[i], &suspects[i], &slots[worst], &suspects[worst]) ? i : worst;
     }
     if (found == BLAME_NOBODY) {
-        bool is_known = waiters[worst] > 0 && (waits[worst] == 0 || count == mesh->world);
+        bool is_known = suspects[worst].waiters > 0 && (suspects[worst].waits == 0 || count == mesh->world);
         found         = is_known ? BLAME_AWAITED : BLAME_NOBODY;
         *index        = worst;
     }
-    *waiting -= found != BLAME_NOBODY && waits[*index] > 0;    // do not count the blamed rank itself
+    *waiting -= found != BLAME_NOBODY && suspects[*index].waits > 0;    // do not count the blamed rank itself
+    free(suspects);
     free(is_here);
     free(group);
-    free(waits);
-    free(waiters);
     return found;
 }

@@ -18,7 +18,16 @@ struct stream_slot {
     int32_t  peer;    // the only rank with which the op exchanges data; -1: all ranks of the group
 };
 
-enum { SHOWN_BYTES = 160 };    // size of a description
+// The pipeline sends to another rank, and receives from it, that a rank has started in this step. Counted only while
+// the rank makes no progress, else 0.
+struct messages {
+    int32_t peer, sent, received;
+};
+
+enum {
+    SHOWN_BYTES = 160,
+    NEIGHBOURS  = 2
+};    // size of a description; pipeline stages that a stage exchanges data with
 
 // A copy of a rank's state, which is searched for the cause of a hang.
 struct slot {
@@ -32,6 +41,7 @@ struct slot {
     char               host[64];
     char               where[SHOWN_BYTES];    // position in words, from the last poll of its watchdog
     struct stream_slot streams[STREAM_COUNT];
+    struct messages    messages[NEIGHBOURS];
 };
 
 // The state of one rank in the shared memory of its host. The step writes progress; the rank's watchdog writes most
@@ -47,6 +57,9 @@ struct shown {
     atomic_int     pid, rank;
     atomic_uint    axes[STREAM_COUNT], marks[STREAM_COUNT];
     atomic_int     peers[STREAM_COUNT];
+    struct {
+        atomic_int peer, sent, received;
+    } messages[NEIGHBOURS];
     _Atomic char   where[SHOWN_BYTES];
 };
 
@@ -88,6 +101,8 @@ void shown_text_read(char to[SHOWN_BYTES], const _Atomic char from[SHOWN_BYTES])
 // this rank.
 void slot_read(struct slot *slot, const struct shown *shown, const char *host);
 void slot_show(struct shown *shown, const struct plan *plan);
+// Counts this rank's messages in its step, and publishes them; plan NULL: publishes 0.
+void slot_count_messages(struct shown *shown, const struct plan *plan);
 // Publishes the communication ops and the position of this rank during work outside the job's steps. words: description
 // of the work; plan: the plan that it runs; NULL: none.
 void slot_show_part(struct shown *shown, const struct plan *plan, const char *words);
@@ -148,9 +163,10 @@ struct watch {
     struct shown      *shown;
     struct channel    *channel;    // NULL if the job has only one host
     pthread_t          thread;
-    pthread_mutex_t    mutex;    // protects is_closing, part, words and file
+    pthread_mutex_t    mutex;    // protects is_closing, is_counted, part, words and file
     pthread_cond_t     closes;
     bool               is_closing;
+    bool               is_counted;    // the messages of this step are counted (slot_count_messages)
     _Atomic double     limit;
     atomic_bool        is_claimed;            // a thread has taken the right to write the result
     double             caught;                // time at which a signal was noticed; 0: none

@@ -68,6 +68,30 @@ void slot_read(struct slot *slot, const struct shown *shown, const char *host)
                                                      .mark = shown->marks[stream],
                                                      .peer = shown->peers[stream]};
     }
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        slot->messages[i] =
+            (struct messages){shown->messages[i].peer, shown->messages[i].sent, shown->messages[i].received};
+    }
+}
+
+void slot_count_messages(struct shown *shown, const struct plan *plan)
+{
+    struct messages counts[NEIGHBOURS] = {{.peer = -1}, {.peer = -1}};
+    for (int32_t i = 0; plan != NULL && i < plan->op_count; i++) {
+        const struct op *op = &plan->ops[i];
+        if ((op->kind == OP_SEND || op->kind == OP_RECEIVE) && i < shown->progress.op[op->stream]) {
+            int32_t peer = (int32_t)plan->groups[op->shape.communication.group].ranks[op->shape.communication.peer];
+            struct messages *count = &counts[counts[0].peer >= 0 && counts[0].peer != peer];
+            count->peer            = peer;
+            count->sent += op->kind == OP_SEND;
+            count->received += op->kind == OP_RECEIVE;
+        }
+    }
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        shown->messages[i].peer     = counts[i].peer;
+        shown->messages[i].sent     = counts[i].sent;
+        shown->messages[i].received = counts[i].received;
+    }
 }
 
 // Publishes the communication op of each stream. is_part: the plan runs outside the job's steps, where a group of two

@@ -98,6 +98,13 @@ static void poll_rank(struct watch *watch, uint64_t *seen)
         shown->moved    = now;
         shown->extended = 0;    // an extension of the deadline (alarm.c) ends with the next progress
         *seen           = sum;
+        if (watch->is_counted) {
+            slot_count_messages(shown, NULL);
+        }
+        watch->is_counted = false;
+    } else if (!watch->is_counted) {    // only once, because a plan may have 100,000 ops
+        slot_count_messages(shown, watch_named_plan(watch));
+        watch->is_counted = true;
     }
     if (watch->words[0] != '\0') {
         slot_show_part(shown, watch->part, watch->words);

@@ -28,6 +28,12 @@ for kind in stop spin skip; do
 done
 echo "the slowest of $((3 * ${GSWBENCH_HANGS:-1})) took $worst ms"
 
+# The next pipeline stage waits for a send that is skipped, and the stage that skipped it waits for a gradient.
+run 7 mpirun --allow-run-as-root -np 4 "$GSWBENCH" run --config tiny-llama --backend host --comm mpi --steps 1000 \
+    --set parallel.pp=4 --set train.global_batch=6 --set train.micro_batch=1 --set run.output=results \
+    --set run.hang_seconds=2 --set fault.kind=skip --set fault.rank=2 --set fault.step=3 --set 'fault.at="residual send"'
+expect '^gswbench: hang: rank 2 \(.*: the others wait for it; no progress for [23]\.[0-9] s; last: step 3, '
+
 # A slow rank and a long delay are no hangs.
 run 0 "${job[@]}" --steps 20 --set run.hang_seconds=2 --set fault.kind=slow --set fault.rank=1 --set fault.amount=200
 expect '^RESULT DEGRADED'

@@ -153,6 +153,22 @@ Test(blame, falls_on_the_rank_that_does_not_receive)
     expect_blame(BLAME_NOBODY, -1, 0);
 }
 
+// Ranks 0 and 1 are pipeline stages. Rank 0 has started five sends and skipped one, so rank 1 waits for the fifth, and
+// rank 0 waits for a gradient of rank 1. The ops of rank 1 have higher numbers, because the stages have different ops.
+// Then rank 0 waits in its sixth send, too.
+Test(blame, falls_on_the_stage_that_skips_a_send)
+{
+    slots[0].streams[STREAM_PIPELINE_RECEIVE] = (struct stream_slot){.op = 4, .axes = SHARDS, .mark = 41, .peer = 1};
+    slots[1].streams[STREAM_PIPELINE_RECEIVE] = (struct stream_slot){.op = 9, .axes = SHARDS, .mark = 41, .peer = 0};
+    slots[0].messages[0]                      = (struct messages){.peer = 1, .sent = 5, .received = 2};
+    slots[1].messages[1]                      = (struct messages){.peer = 0, .sent = 1, .received = 5};
+    expect_blame(BLAME_AWAITED, 0, 1);
+
+    slots[0].streams[STREAM_PIPELINE_SEND] = (struct stream_slot){.op = 8, .axes = SHARDS, .mark = 40, .peer = 1};
+    slots[0].messages[0].sent              = 6;
+    expect_blame(BLAME_AWAITED, 0, 1);
+}
+
 // No rank is in a collective, and only rank 2 is still in an op. The others have finished their ops and wait for it.
 Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
 {
