@@ -47,38 +47,40 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride)
     free(own);
 }
 
-// Returns the median over the rounds of |share - value|. A rank's share is its rate divided by the median rate over all
-// ranks. Shares are positive, so value 0 gives the median share.
-static double find_share_distance(const struct turns *turns, int64_t rank, double value)
+// Returns the rank's share of each round: its rate divided by the median rate over all ranks. The caller frees the
+// array.
+static double *copy_shares(const struct turns *turns, int64_t rank)
 {
-    double *own = memory_allocate((size_t)turns->rounds * sizeof(*own));
+    double *own = memory_allocate((size_t)(turns->rounds + 1) * sizeof(*own));
     for (int64_t round = 0; round < turns->rounds; round++) {
         own[round] = turns->shares[round * turns->ranks + rank];
     }
-    double median = statistics_deviation(own, turns->rounds, value);
-    free(own);
-    return median;
+    return own;
 }
 
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe)
 {
-    return turns->level[probe] * find_share_distance(turns, rank, 0.0);
+    double *own = copy_shares(turns, rank), share = statistics_median(own, turns->rounds);
+    free(own);
+    return turns->level[probe] * share;
 }
 
-// Returns the standard error of the rank's median share in percent. It assumes normally distributed shares, and
-// estimates their standard deviation from the median absolute deviation.
-double turns_error(const struct turns *turns, int64_t rank)
+// Uses the confidence interval of the median and not the median absolute deviation. If another program slows down some
+// rounds, shares are either normal or much lower: the deviation then is near 0, but the interval contains both.
+double turns_error(const struct turns *turns)
 {
-    static const double deviations = 1.4826, of_median = 1.2533;
-    if (turns->rounds < 2) {
-        return INFINITY;
+    const double per_error = 1.96;    // standard errors to either side of a median in its 95 % confidence interval
+    double       error     = 0.0;
+    for (int64_t rank = 0; rank < turns->ranks; rank++) {
+        double *own = copy_shares(turns, rank), width = statistics_half_width(own, turns->rounds);
+        error = fmax(error, isnan(width) ? INFINITY : 100.0 * width / per_error);
+        free(own);
     }
-    double share     = find_share_distance(turns, rank, 0.0),
-           deviation = deviations * find_share_distance(turns, rank, share);
-    return 100.0 * of_median * deviation / share / sqrt((double)turns->rounds);
+    return error;
 }
 
-enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 5, DEVIATIONS = 3 };
+// A confidence interval needs six rounds.
+enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 6, DEVIATIONS = 3 };
 const double        flight_device_limit = 5.0;     // tolerated slowdown in percent
 static const double least_limit         = 3.5;     // percent by which equal devices differ
 static const double shared_limit        = 6.0;     // percent: tolerated slowdown of GEMMs on ranks that share cores
@@ -217,21 +219,12 @@ static void add_class(struct flight *flight, struct probe *probe)
     added->profile               = known != NULL ? probe->work / known->value : NAN;
 }
 
-static double find_error(const struct devices *devices)
-{
-    double error = 0.0;
-    for (int64_t rank = 0; rank < devices->turns.ranks; rank++) {
-        error = fmax(error, turns_error(&devices->turns, rank));
-    }
-    return error;
-}
-
 // Sets the limits of ranks that share cores. If the standard error of GEMM speeds exceeds shared_error, the limit of
 // GEMMs grows by DEVIATIONS times the excess. Copies have no limit, because their speed depends on the physical pages
 // that a process got.
 static void set_shared_limits(struct flight *flight, const struct devices *devices)
 {
-    double excess = fmax(find_error(devices) - shared_error, 0.0);
+    double excess = fmax(turns_error(&devices->turns) - shared_error, 0.0);
     for (int i = 0; i < devices->count; i++) {
         struct preflight_class *value_class = &flight->report.classes[devices->first_class + i];
         const size_t            size        = sizeof(value_class->note);
@@ -325,7 +318,7 @@ static status run_round(struct flight *flight, void *state)
 static bool has_settled(const void *state)
 {
     const struct devices *devices = state;
-    return find_error(devices) <= shared_error;
+    return turns_error(&devices->turns) <= shared_error;
 }
 
 static status measure(struct flight *flight, struct devices *devices)

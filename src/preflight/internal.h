@@ -123,10 +123,10 @@ void turns_close(struct turns *turns);
 // Adds a round. rates: [ranks][stride]; the first values of a row are the rank's rates of the probes.
 void turns_add(struct turns *turns, const double *rates, int64_t stride);
 
-// turns_rate: a rank's rate of a probe, which is the probe's level times the rank's median share. turns_error: standard
-// error of this share in percent; infinite before the second round.
+// turns_rate: a rank's rate of a probe, which is the probe's level times the rank's median share. turns_error: the
+// largest standard error of such a share in percent; infinite before the sixth round.
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe);
-double turns_error(const struct turns *turns, int64_t rank);
+double turns_error(const struct turns *turns);
 
 // accept.c: sets the expected step time of the job and its tolerance in percent. The time is the published one, else
 // the predicted one. If `device` is not the device of the job's hardware profile, no time is expected. The tolerance

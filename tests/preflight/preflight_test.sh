@@ -62,7 +62,7 @@ expect '^device memory copy: .*, 1 device; not judged: one device, and no profil
 expect '^drain: none$'
 
 run 0 "${preflight[@]}" --seconds 1
-expect '^gemm .*; no limit applied: [1-4] of 5 rounds within the time limit$'
+expect '^gemm .*; no limit applied: [1-5] of 6 rounds within the time limit$'
 unexpected '^outlier'
 
 run 3 "${preflight[@]}" --backend null
