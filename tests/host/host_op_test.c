@@ -2,9 +2,14 @@
 // Compares ops of the host backend with plain loops in double, for odd shapes, in fp32 and bf16.
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "backend/host/internal.h"
+#include "gswbench/status.h"
 #include "host.h"
 #include "reference.h"
 
@@ -358,3 +363,31 @@ Test(host_op, finds_squares_that_are_added_to_others)
     run_op(&op, buffers, THREADS);
     cr_expect_eq(get(&buffers[SQUARE_SUM_OUT], 0), 114.0);
 }
+
+#ifndef GSWBENCH_SANITIZED    // sanitizers map memory that looks like these buffers
+// Returns the address space in use.
+static int64_t used_bytes(void)
+{
+    long long pages = 0;
+    FILE     *file  = fopen("/proc/self/statm", "re");
+    cr_assert(file != NULL && fscanf(file, "%lld", &pages) == 1);
+    fclose(file);
+    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+static void leave_room(int64_t bytes)
+{
+    struct rlimit limit = {.rlim_cur = (rlim_t)(used_bytes() + bytes), .rlim_max = RLIM_INFINITY};
+    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+// The first job of this process has room for four buffers of 128 MiB, but no GEMM, so OpenBLAS maps none. The next job
+// has no room for them.
+Test(blas_room, counts_only_buffers_that_are_mapped, .exit_code = EXIT_MEMORY)
+{
+    leave_room(1000 << 20);
+    host_blas_release(host_blas_reserve(4));
+    leave_room(300 << 20);
+    host_blas_reserve(4);
+}
+#endif

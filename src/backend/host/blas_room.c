@@ -17,7 +17,8 @@
 enum { BUFFER_BYTES = 128 << 20 };
 
 // promised: sum of host_blas_reserve minus host_blas_release. reused: bytes of buffers that OpenBLAS has mapped for
-// earlier jobs. Ranks that are threads of one process share both.
+// earlier jobs, which are fewer than promised if fewer threads called it at the same time. Ranks that are threads of
+// one process share both.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t         promised, reused;
 
@@ -95,6 +96,25 @@ static void check_loading(int count, char **arguments, char **variables)
 __attribute__((section(".preinit_array"), used)) static void (*before_libraries)(int, char **, char **) = check_loading;
 #endif
 
+// Returns the bytes of the buffers that OpenBLAS has mapped. No other private memory without a file or name is as large
+// once the jobs of this process have ended.
+static int64_t buffer_bytes(void)
+{
+    FILE         *maps = fopen("/proc/self/maps", "re");
+    char          line[512], name;
+    unsigned long begin, end, inode;
+    int64_t       bytes = 0;
+    while (maps != NULL && fgets(line, sizeof(line), maps) != NULL) {
+        if (sscanf(line, "%lx-%lx rw-p %*x %*s %lu %c", &begin, &end, &inode, &name) == 3 && inode == 0) {
+            bytes += (int64_t)((end - begin) / BUFFER_BYTES * BUFFER_BYTES);    // neighbours are one mapping
+        }
+    }
+    if (maps != NULL) {
+        fclose(maps);
+    }
+    return bytes;
+}
+
 int64_t host_blas_reserve(int threads)
 {
     struct rlimit limit;
@@ -119,7 +139,7 @@ int64_t host_blas_reserve(int threads)
 void host_blas_release(int64_t bytes)
 {
     pthread_mutex_lock(&mutex);
-    reused = number_max(reused, promised);
     promised -= bytes;
+    reused = bytes > 0 && promised == 0 ? buffer_bytes() : reused;
     pthread_mutex_unlock(&mutex);
 }
