@@ -37,13 +37,17 @@ static double *copy_values(const struct preflight_class *value_class)
     return values;
 }
 
+// Returns the standard deviation of the values in percent of `center`, from their median absolute deviation.
+static double find_spread(const double *values, int64_t count, double center)
+{
+    const double normal = 1.4826;    // standard deviation of normal values / their median absolute deviation
+    return 100.0 * normal * statistics_deviation(values, count, center) / center;
+}
+
 double judge_spread(const struct preflight_class *value_class)
 {
-    // For normal values, converts a median absolute deviation to a standard deviation.
-    const double normal = 1.4826;
-    int64_t      count  = value_class->value_count;
-    double      *values = copy_values(value_class), median = statistics_median(values, count);
-    double       spread = 100.0 * normal * statistics_deviation(values, count, median) / median;
+    double *values = copy_values(value_class), median = statistics_median(values, value_class->value_count);
+    double  spread = find_spread(values, value_class->value_count, median);
     free(values);
     return spread;
 }
@@ -146,6 +150,7 @@ struct endpoints {
     struct endpoint              *endpoints;     // [ranks][DIRECTIONS]
     double                        reference;     // reference over all endpoints
     double                        link_limit;    // tolerated slowdown of a single link in percent
+    double                        rank_limit;    // tolerated slowdown of a rank in percent, if it has the fewest links
 };
 
 static struct endpoint *find_endpoint(const struct endpoints *endpoints, int64_t rank, enum direction direction)
@@ -188,13 +193,45 @@ static void find_endpoints(struct endpoints *endpoints)
         }
     }
     endpoints->reference = find_reference(value_class, references, count);
-    for (int64_t i = 0; i < all; i++) {
-        struct endpoint *endpoint = &endpoints->endpoints[i];
-        double           slowdown = slowdown_percent(value_class, endpoints->reference, endpoint->reference);
-        endpoint->is_slow         = endpoint->links > 1 && slowdown > value_class->limit_percent;
-    }
     free(references);
     free(sorted);
+}
+
+// Returns the expected value of a link: the reference of its slower endpoint, sender or receiver. If the sender or
+// receiver has only this link, its own speed is unknown, and the reference over all endpoints is used.
+static double find_expected(const struct endpoints *endpoints, const struct preflight_value *value)
+{
+    const struct endpoint *sends    = find_endpoint(endpoints, value->first, SENDS),
+                          *receives = find_endpoint(endpoints, value->second, RECEIVES);
+    if (sends->links < 2 || receives->links < 2) {
+        return endpoints->reference;
+    }
+    return slowdown_percent(endpoints->value_class, sends->reference, receives->reference) > 0.0 ? receives->reference
+                                                                                                 : sends->reference;
+}
+
+// Marks the endpoints that are slower than the limit, and slower than the differences between links explain. The spread
+// of links around their expected values contains no differences between endpoints, which the search is for.
+static void mark_slow_endpoints(struct endpoints *endpoints)
+{
+    const double                  of_median   = 1.2533;    // standard error of a median of normal values / of a mean
+    const struct preflight_class *value_class = endpoints->value_class;
+    double                       *ratios = copy_values(value_class), spread = 0.0;
+    for (int64_t i = 0; i < value_class->value_count; i++) {
+        ratios[i] /= find_expected(endpoints, &value_class->values[i]);
+    }
+    if (value_class->value_count >= JUDGE_VALUES) {
+        spread = find_spread(ratios, value_class->value_count, 1.0);
+    }
+    for (int64_t i = 0; i < endpoints->report->rank_count * DIRECTIONS; i++) {
+        struct endpoint *endpoint = &endpoints->endpoints[i];
+        double           slowdown = slowdown_percent(value_class, endpoints->reference, endpoint->reference);
+        double           noise    = JUDGE_DEVIATIONS * spread * of_median / sqrt((double)endpoint->links);
+        double           limit    = fmax(value_class->limit_percent, noise);
+        endpoint->is_slow         = endpoint->links > 1 && slowdown > limit;
+        endpoints->rank_limit     = endpoint->links > 1 ? fmax(endpoints->rank_limit, limit) : endpoints->rank_limit;
+    }
+    free(ratios);
 }
 
 // Returns a bit mask of the directions in which all links of the rank are slow: sending, receiving, or both.
@@ -258,19 +295,6 @@ static void add_slow_rank(const struct endpoints *endpoints, int64_t rank)
               percent);
 }
 
-// Returns the expected value of a link: the reference of its slower endpoint, sender or receiver. If the sender or
-// receiver has only this link, its own speed is unknown, and the reference over all endpoints is used.
-static double find_expected(const struct endpoints *endpoints, const struct preflight_value *value)
-{
-    const struct endpoint *sends    = find_endpoint(endpoints, value->first, SENDS),
-                          *receives = find_endpoint(endpoints, value->second, RECEIVES);
-    if (sends->links < 2 || receives->links < 2) {
-        return endpoints->reference;
-    }
-    return slowdown_percent(endpoints->value_class, sends->reference, receives->reference) > 0.0 ? receives->reference
-                                                                                                 : sends->reference;
-}
-
 static void add_slow_link(const struct endpoints *endpoints, const struct preflight_value *value)
 {
     const struct preflight_rank *from   = &endpoints->report->ranks[value->first],
@@ -290,16 +314,24 @@ static void add_slow_link(const struct endpoints *endpoints, const struct prefli
 // Finds ranks whose links are slow, then single slow links between other ranks. Sending and receiving are judged
 // separately, because a limit on egress slows everything that a host sends but nothing that it receives. A rank is as
 // fast as its median link in that direction, and a link should be as fast as the slower of its two ranks. If the speeds
-// of links vary a lot, as on a shared network, a single link has a wider limit.
-static void judge_links(struct preflight_report *report, const struct preflight_class *value_class)
+// of links vary a lot, as on a shared network, limits are wider, most of all for a single link.
+static void judge_links(struct preflight_report *report, struct preflight_class *value_class)
 {
     double           spread    = value_class->value_count < JUDGE_VALUES ? 0.0 : judge_spread(value_class);
     struct endpoints endpoints = {
         .report      = report,
         .value_class = value_class,
         .link_limit  = fmax(value_class->limit_percent, JUDGE_DEVIATIONS * spread),
+        .rank_limit  = value_class->limit_percent,
         .endpoints   = memory_allocate((size_t)(report->rank_count * DIRECTIONS) * sizeof(struct endpoint))};
     find_endpoints(&endpoints);
+    mark_slow_endpoints(&endpoints);
+    value_class->note[0] = '\0';
+    if (endpoints.link_limit > value_class->limit_percent) {
+        snprintf(value_class->note, sizeof(value_class->note),
+                 "limit %.1f %% for a rank, %.1f %% for a link: links vary by %.1f %%", endpoints.rank_limit,
+                 endpoints.link_limit, spread);
+    }
     for (int64_t rank = 0; rank < report->rank_count; rank++) {
         add_slow_rank(&endpoints, rank);
     }

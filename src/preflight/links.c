@@ -286,13 +286,14 @@ static bool has_slow_link(const struct flight *flight, const struct links *links
 static status run_tournament(struct flight *flight, void *state)
 {
     struct links *links = state;
-    // Without devices, the ranks of a node share a network port, so one local rank after the other measures.
+    // Without devices, the ranks of a node share a network port, so one local rank after the other measures. They take
+    // turns in every round, so that all have links if time runs out, and that busy seconds slow down links of all.
     bool    is_shared = links->between && !flight->environment.backend.ops->is_device;
     int64_t turns = is_shared ? links->local_ranks : 1, rounds = preflight_rounds(links->players),
             met   = links->tournaments;
     bool is_whole = links->tournaments++ < WHOLE;
     for (int64_t i = 0; i < turns * rounds; i++) {
-        int64_t turn = turns > 1 ? i / rounds : -1, round = i % rounds;
+        int64_t turn = turns > 1 ? i % turns : -1, round = i / turns;
         if ((!is_whole && !has_slow_link(flight, links, turn, round)) ||
             (met++ > 0 && !flight_has_time(flight, links->share))) {
             continue;
@@ -332,9 +333,10 @@ static void note_missing(struct flight *flight, const struct links *links)
             pairs += other >= 0 && other != i;
         }
     }
-    if (rates->value_count < pairs && rates->note[0] == '\0') {
-        snprintf(rates->note, sizeof(rates->note), "%d of %d measured within the time limit", (int)rates->value_count,
-                 (int)pairs);
+    size_t used = strlen(rates->note);
+    if (rates->value_count < pairs) {
+        snprintf(rates->note + used, sizeof(rates->note) - used, "%s%d of %d measured within the time limit",
+                 used > 0 ? "; " : "", (int)rates->value_count, (int)pairs);
     }
 }
 

@@ -60,8 +60,8 @@ for ((i = 0; i < ${GSWBENCH_PREFLIGHTS:-1}; i++)); do
 
     from=$((RANDOM % 8)) to=$(((from + 1 + RANDOM % 7) % 8))
     limit h$((from + 1)) handle 1: htb default 1
-    "$on_host" h$((from + 1)) "tc class add dev eth0 parent 1: classid 1:1 htb rate 400mbit quantum 60000 &&
-        tc class add dev eth0 parent 1: classid 1:2 htb rate 280mbit quantum 60000 &&
+    "$on_host" h$((from + 1)) "tc class add dev eth0 parent 1: classid 1:1 htb rate 400mbit burst 1m cburst 1m quantum 60000 &&
+        tc class add dev eth0 parent 1: classid 1:2 htb rate 280mbit burst 1m cburst 1m quantum 60000 &&
         tc filter add dev eth0 parent 1: protocol ip u32 match ip dst 10.0.0.$((to + 1)) flowid 1:2"
     run 6 "${preflight[@]}"
     expect_outliers "link h$((from + 1)) -> h$((to + 1)) " "h$((to + 1))"

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "gswbench/random.h"
 #include "preflight/internal.h"
 
 enum { RANKS_MAX = 32, VALUES_MAX = RANKS_MAX * RANKS_MAX };
@@ -187,6 +188,30 @@ Test(preflight_judge, names_what_is_slow_and_drains_its_host)
             cr_expect(cases[i].median == 0 || at_hand->value_class.median == cases[i].median, "%s", cases[i].what);
             close_case(at_hand);
         }
+    }
+}
+
+// Links on busy hosts vary by 20 %, so the median link of some rank is always more than 20 % slower than that of
+// others. Links that vary by 2 % must not hide a host that is slow in both directions, although half of all links are
+// slow then.
+Test(preflight_judge, tells_a_slow_host_from_noisy_links)
+{
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        bool                 is_noisy = seed % 2 == 0;
+        struct case_at_hand *at_hand  = open_case(is_noisy ? 8 : 4, 4, PREFLIGHT_LINK, 20.0);
+        add_values(at_hand, PREFLIGHT_LINK);
+        if (!is_noisy) {
+            apply(at_hand, &(struct change){2, -1, 70.0, 0});
+            apply(at_hand, &(struct change){-1, 2, 70.0, 0});
+        }
+        for (int64_t i = 0; i < at_hand->value_class.value_count; i++) {
+            double noise = (is_noisy ? 0.2 : 0.02) * (double)random_normal(random_key(seed, 3), (uint64_t)i);
+            at_hand->values[i].value *= exp(noise);
+        }
+        judge(at_hand);
+        cr_expect_str_eq(drained(at_hand), is_noisy ? "" : "h3", "%d", (int)seed);
+        cr_expect(!is_noisy || strstr(at_hand->value_class.note, "links vary by") != NULL);
+        close_case(at_hand);
     }
 }
 
