@@ -139,15 +139,16 @@ static void check_experts(const struct model_config *model, int64_t sparse, stat
                   model->experts, model->pattern);
 }
 
-// Returns whether any layer has a matrix of this kind that adapters support.
+// Returns whether a layer or an MTP module has a matrix of this kind that adapters support.
 static bool has_target(const struct model_config *model, const struct layer_pattern *pattern, enum linear_kind kind)
 {
     struct model_config only = *model;
     int64_t             sum  = 0;
     only.adapters.targets    = 1 << kind;
-    for (int run = 0; run < pattern->count; run++) {
-        for (int32_t i = 0; i < pattern->runs[run].count; i++) {
-            sum += pattern->runs[run].kinds[i]->count(&only).adapters;
+    for (int i = 0; i <= pattern->count; i++) {
+        const struct layer_run *run = i < pattern->count ? &pattern->runs[i] : &pattern->prediction;
+        for (int32_t j = 0; j < run->count && run->layers > 0; j++) {
+            sum += run->kinds[j]->count(&only).adapters;
         }
     }
     return sum > 0;

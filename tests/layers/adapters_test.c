@@ -95,6 +95,16 @@ Test(adapters, keep_no_input_of_frozen_linears_for_the_backward_pass)
     cr_expect_geq(whole - frozen, 3 * (16 * 16 + 16 * 24) * 4);
 }
 
+// Only the MTP module has a dense MLP.
+Test(adapters, are_possible_in_mtp_modules_alone)
+{
+    struct tiny tiny = tiny_of("rank 2; targets fc1; experts 2; top_k 1; predicted_tokens 1");
+    snprintf(tiny.model.family, sizeof(tiny.model.family), "gswbench");
+    snprintf(tiny.model.pattern, sizeof(tiny.model.pattern), "*E/*-");
+    status result = layers_check(&tiny.model);
+    cr_expect_str_eq(result.text, "");
+}
+
 Test(adapters, are_refused_without_a_matrix_to_adapt)
 {
     static const struct {
