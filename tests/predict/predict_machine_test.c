@@ -38,7 +38,8 @@ Test(predict_machine, has_no_mfu_above_its_peak)
         "hardware.attention_backward=1 --set "
         "model.vocab=1048576 --set train.sequence=512 --set train.micro_batch=4");
     expect_output(" tokens/s, MFU -\n");
-    expect_output("warning        no MFU: the FLOPs of this convention exceed the peak in this step time\n");
+    expect_output("warning        no MFU: the FLOPs of this convention exceed the peak in this step\n"
+                  "               time\n");
 }
 
 // Compares the ten fastest layouts of the sweep and the configured layout with their bounds.
