@@ -20,10 +20,11 @@ complain() {    # complain TEXT [FILE]: reports a failure and prints the file, o
     cat "${2:-output}" || true
     failures=$((failures + 1))
 }
-run() {    # run EXIT_CODE COMMAND...: writes the lines that it prints to the file output
+run() {    # run EXIT_CODE COMMAND...: writes what it prints to the file output, with wrapped lines of the header joined
     local expected=$1 code=0
     shift
     timeout 400 "$@" >output 2>&1 </dev/null || code=$?
+    sed -i -z 's/\n#   / /g' output
     [ $code -eq "$expected" ] || complain "exit code $code, not $expected: $*"
 }
 expect() {    # expect PATTERN [FILE]: expects a line that matches
