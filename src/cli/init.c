@@ -36,7 +36,7 @@ static status read_import(struct config *config, const struct job_selection *sel
     if (import.passed[0] != '\0') {
         char *passed = arena_allocate(arena, strlen(import.passed) + 1);
         text_printable(passed, strlen(import.passed) + 1, import.passed);
-        text_print_wrapped(stderr, passed, fprintf(stderr, "not used by gswbench: ") - 1, 80, "  ");
+        text_print_wrapped(stderr, passed, fprintf(stderr, "not used by gswbench: "), 80, "  ");
     }
     TRY(job_read_settings(config, selection, import.settings.items, import.settings.count, errors));
     if (import.format == IMPORT_HUGGING_FACE) {

@@ -210,8 +210,8 @@ static void derive_precision(struct reader *reader)
         set(reader, "precision.compute", has_fp8 ? "fp8" : "fp4");
     }
     // Here only weights with one scale per tensor can be stored and gathered in FP8.
-    if (has_fp8 && (strcmp(recipe, "delayed") == 0 || strcmp(recipe, "current") == 0) &&
-        value_of(reader, "fp8_param_gather") != NULL) {
+    bool has_scale = recipe != NULL && (strcmp(recipe, "delayed") == 0 || strcmp(recipe, "current") == 0);
+    if (has_fp8 && has_scale && value_of(reader, "fp8_param_gather") != NULL) {
         set(reader, "precision.fp8_weights", "yes");
     }
     if (has(reader, "exp_avg_sq_dtype", "bf16") && has(reader, "exp_avg_dtype", "bf16")) {

@@ -247,6 +247,15 @@ class Import(unittest.TestCase):
                          "a config.json has no batch; defaults: [train] sequence = 2048, micro_batch = 1,\n"
                          "one microbatch per step\n")
 
+    def test_precision_without_recipe(self):
+        self.convert(json.dumps(LLAMA | {"fp8_format": "hybrid"}), 8)
+        self.assertEqual(self.settings("compute", "recipe"), ["fp8", None])
+
+    def test_unused_names_end_at_column_80(self):
+        for letters in range(50, 60):
+            passed = self.convert(json.dumps({"b": 1, "a" * letters: 1} | LLAMA), 8)
+            self.assertLessEqual(max(map(len, passed.split("\n"))), 80)
+
     def test_many_names(self):
         many = "".join(f"--unknown-{i} 1\n" for i in range(400))
         passed = self.convert(MEGATRON + many + "--seq-length 8192\n" * 300, 64)
