@@ -98,7 +98,6 @@ static const struct import_name import_names[] = {
     {"adam_eps optimizer.eps", "train.epsilon", NULL},
     {"weight_decay", "train.weight_decay", NULL},
     {"clip_grad max_norm", "train.clip", NULL},
-    {"train_iters training.steps train_steps", "run.steps", NULL},
     // Rows for precision.
     {"bf16", "precision.compute", "true=bf16 false="},
     {"grad_reduce_in_bf16", "precision.gradients", "true=bf16 false="},

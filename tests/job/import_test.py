@@ -50,7 +50,7 @@ GPT_ARGS=(
     --disable-bias-linear --position-embedding-type rope --untie-embeddings-and-output-weights --vocab-size 32000
     --micro-batch-size 1 --global-batch-size=128 --bf16 --wandb-exp-name "run #3" --tensor-model-parallel-size 4
     --pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 5 --sequence-parallel
-    --use-distributed-optimizer --lr 1e-4 --log-interval 1
+    --use-distributed-optimizer --lr 1e-4 --log-interval 1 --train-iters 500000
 )
 torchrun pretrain_gpt.py "${GPT_ARGS[@]}"
 """
@@ -136,7 +136,8 @@ class Import(unittest.TestCase):
         row, passed = self.check(MEGATRON, 64)
         self.assertEqual(row["parameters"], 68976648192)    # parameters of Llama 2 70B
         self.assertEqual(row["layout"], "dp 4 tp 4 pp 4 vp 4 zero 1")
-        self.assertEqual(passed, "not used by gswbench: wandb_exp_name, log_interval\n")
+        self.assertEqual(passed, "not used by gswbench: wandb_exp_name, log_interval, train_iters\n")
+        self.assertEqual(self.settings("steps"), [None])    # a benchmark is no training of months
 
     def test_values_without_effect_in_megatron(self):
         # Without --group-query-attention and --multi-latent-attention, Megatron ignores their sizes.
