@@ -217,8 +217,7 @@ Test(calibrate, leaves_a_profile_that_a_prediction_reads)
     cr_expect_eq(config.hardware.communication_delay.origin, QUANTITY_MEASURED);
     cr_expect_eq(config.hardware.contention.origin, QUANTITY_MEASURED);
 
-    status result = run(line_of("predict --config tiny-llama --ranks 4 --set hardware.profile=%s", calibration.path));
-    cr_expect(!failed(&result), "%s", result.text);
+    expect_success(line_of("predict --config tiny-llama --ranks 4 --set hardware.profile=%s", calibration.path));
     expect_output("predicted ");
     unlink(calibration.path);
 }

@@ -18,14 +18,14 @@
 
 TestSuite(compare, .init = make_folder, .fini = remove_folder, .timeout = 100);
 
-// Runs the small model with these flags. Stores the path of the run's folder in `path`.
-static void run_model(const char *flags, char path[512])
+// Runs the small model with these flags. Returns the path of the run's folder.
+static const char *run_model(const char *flags)
 {
-    const char *line   = line_of(TINY " --out %s %s", folder, flags);
-    status      result = run(line);
-    cr_assert(!failed(&result), "%s: %s", line, result.text);
+    expect_success(line_of(TINY " --out %s %s", folder, flags));
     const char *files = strstr(output, "\nfiles: ");
-    cr_assert(files != NULL && sscanf(files, "\nfiles: %511s", path) == 1, "%s", output);
+    cr_assert_not_null(files, "%s", output);
+    files += strlen("\nfiles: ");
+    return line_of("%.*s", (int)strcspn(files, "\n"), files);
 }
 
 static status compare(const char *first, const char *second, const char *flags)
@@ -60,9 +60,8 @@ static void expect_whole_difference(json_t *document)
 
 Test(compare, sets_fp8_against_bf16)
 {
-    char wide[512], low_precision[512];
-    run_model("", wide);
-    run_model("--set precision.compute=fp8 --set precision.recipe=current", low_precision);
+    const char *wide          = run_model("");
+    const char *low_precision = run_model("--set precision.compute=fp8 --set precision.recipe=current");
 
     REQUIRE(compare(wide, low_precision, "--json --force"));
     json_t *document = json_loads(output, 0, NULL);
@@ -79,10 +78,11 @@ Test(compare, sets_fp8_against_bf16)
     expect_output(" 2.00 times as fast as bf16");
 }
 
-// Writes a synthetic result and stores its path. Every step is slower by the fraction `all`. In every second block of
+// Writes a synthetic result and returns its path. Every step is slower by the fraction `all`. In every second block of
 // ten steps, each step is slower by a further fraction, `restless`.
-static void write_result(const char *name, double all, double restless, char path[128])
+static const char *write_result(const char *name, double all, double restless)
 {
+    const char   *path = line_of("%s/%s.json", folder, name);
     struct result result;
     fixture_open(&result);
     result.mesh.world   = 64;
@@ -92,18 +92,17 @@ static void write_result(const char *name, double all, double restless, char pat
         result.wall_seconds += result.steps[i].seconds;
     }
     result_check(&result);
-    snprintf(path, 128, "%s/%s.json", folder, name);
     FILE *file = fopen(path, "w");
     cr_assert(file != NULL && result_write_json(&result, file));
     fclose(file);
     result_free(&result);
+    return path;
 }
 
 Test(compare, fails_where_the_second_is_slower_than_allowed)
 {
-    char base[128], slow[128];
-    write_result("base", 0, 0, base);
-    write_result("slow", 0.03, 0, slow);
+    const char *base = write_result("base", 0, 0);
+    const char *slow = write_result("slow", 0.03, 0);
 
     status above = compare(base, slow, "--fail-on slower:2%");
     expect_output("SLOWER  speed-up 0.971 ");
@@ -122,9 +121,8 @@ Test(compare, fails_where_the_second_is_slower_than_allowed)
 // speed changes within this run about as much as between the two runs, and compare must answer AMBIGUOUS.
 Test(compare, says_that_it_cannot_tell)
 {
-    char base[128], restless[128];
-    write_result("base", 0, 0, base);
-    write_result("restless", 0.1, 0.3, restless);
+    const char *base     = write_result("base", 0, 0);
+    const char *restless = write_result("restless", 0.1, 0.3);
 
     status asked = compare(base, restless, "--force --fail-on slower:2%");
     expect_output("AMBIGUOUS ");
@@ -139,8 +137,7 @@ Test(compare, says_that_it_cannot_tell)
 
 Test(compare, refuses_what_is_not_comparable_unless_forced)
 {
-    char base[128];
-    write_result("base", 0, 0, base);
+    const char *base  = write_result("base", 0, 0);
     const char *other = line_of("%s/other.json", folder);
     cr_assert_eq(system(line_of("sed 's/\"communicator\": \"mpi\"/\"communicator\": \"local\"/' %s >%s", base, other)),
                  0);
@@ -187,13 +184,12 @@ Test(compare, sets_several_predictions_against_the_first)
 // the seed) are refused.
 Test(compare, takes_a_folder_of_repeats_for_one_side)
 {
-    char first[512];
-    run_model("--set run.seed=1", first);
-    run_model("--set run.seed=1", first);
+    run_model("--set run.seed=1");
+    const char *first = run_model("--set run.seed=1");
     expect_success(line_of("compare %s/tiny-llama %s --force", folder, first));
     expect_output("# first  2 runs with a spread of ");
 
-    run_model("--set run.seed=2", first);
+    first = run_model("--set run.seed=2");
     EXPECT_ERROR_WITH(run(line_of("compare %s/tiny-llama %s --force", folder, first)), EXIT_COMPARE,
                       " are not repeats of the same job, or not VALID: ");
 }
@@ -228,25 +224,20 @@ Test(compare, names_files_that_are_no_results)
 
 Test(compare, refuses_a_result_of_another_method)
 {
-    char base[128];
-    write_result("base", 0, 0, base);
+    const char *base  = write_result("base", 0, 0);
     const char *other = line_of("%s/other.json", folder);
     cr_assert_eq(system(line_of("sed 's/\"method\": [0-9]*/\"method\": 99/' %s >%s", base, other)), 0);
 
-    status result = compare(base, other, "--force");
-
-    cr_expect_str_eq(result.text,
-                     line_of("%s: tool: method 99 is not method %d of this version: run again", other, RESULT_METHOD));
-    cr_expect_eq(result.exit_code, EXIT_COMPARE);
+    EXPECT_ERROR(compare(base, other, "--force"), EXIT_COMPARE,
+                 line_of("%s: tool: method 99 is not method %d of this version: run again", other, RESULT_METHOD));
 }
 
 // A million tokens cost 2 ranks x $3.6 / 3600 s x 1e6 / (tokens/s) = $2000 / (tokens/s), so dollars times tokens/s must
 // be 2000.
 Test(compare, says_dollars_for_a_million_tokens)
 {
-    char   path[512];
-    double tokens[2], dollars[2];
-    run_model("--ranks 2 --comm local --price 3.6", path);
+    double      tokens[2], dollars[2];
+    const char *path = run_model("--ranks 2 --comm local --price 3.6");
     compare(path, path, "--force");
     const char *rate = strstr(output, "\ntokens/s  "), *cost = strstr(output, "\n$ per million tokens ");
     cr_assert(rate != NULL && sscanf(rate, "\ntokens/s %lf %lf", &tokens[0], &tokens[1]) == 2, "%s", output);

@@ -9,6 +9,7 @@
 #include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "result_fixture.h"
+#include "success.h"
 
 // Writes the files of a synthetic run to the test's folder.
 static void write_run(void)
@@ -17,9 +18,8 @@ static void write_run(void)
     struct output_folder held;
     make_folder();
     fixture_open(&result);
-    status opened  = output_open_folder(&held, folder);
-    status written = report_write_files(&held, &result);
-    cr_assert(!failed(&opened) && !failed(&written), "%s", written.text);
+    REQUIRE(output_open_folder(&held, folder));
+    REQUIRE(report_write_files(&held, &result));
     output_close_folder(&held);
     result_free(&result);
 }

@@ -35,13 +35,11 @@ Test(nccl_job, takes_ranks_with_one_device_that_a_test_sets_apart)
     strcpy(seats[0].host_id, "r0");
     strcpy(seats[1].host_id, "r1");
     strcpy(seats[2].host_id, "r2");
-    status result = nccl_check_seats(seats, 3);
-    cr_expect(!failed(&result), "%s", result.text);
+    EXPECT_SUCCESS(nccl_check_seats(seats, 3));
 
     strcpy(seats[2].host_id, "r1");
-    result = nccl_check_seats(seats, 3);
-    cr_expect_not_null(strstr(result.text, "ranks 1 and 2 on n1 share device GPU-aa: launch one rank per device"), "%s",
-                       result.text);
+    EXPECT_ERROR_WITH(nccl_check_seats(seats, 3), EXIT_LAUNCH,
+                      "ranks 1 and 2 on n1 share device GPU-aa: launch one rank per device");
 }
 
 Test(nccl_job, refuses_different_versions)

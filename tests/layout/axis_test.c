@@ -6,6 +6,7 @@
 #include "gswbench/mesh.h"
 #include "gswbench/model.h"
 #include "gswbench/waterfall.h"
+#include "success.h"
 
 // Results of different versions are compared by these orders of axes. A new axis may be inserted, but it must not
 // change the order of the others.
@@ -108,8 +109,7 @@ Test(axis, multiplies_to_the_ranks_but_for_those_within_another)
     cr_expect_eq(mesh_asked_ranks(&parallel, 1u << AXIS_TP | 1u << AXIS_EP | 1u << AXIS_DP), 2);
     cr_expect(mesh_has_auto(&parallel));
     struct mesh mesh;
-    status      result = mesh_init(&mesh, &parallel, 48);
-    cr_assert(!failed(&result), "%s", result.text);
+    REQUIRE(mesh_init(&mesh, &parallel, 48));
     mesh_resolve(&parallel, &mesh);
     cr_expect_eq(parallel.dp, 8);
     cr_expect_not(mesh_has_auto(&parallel));

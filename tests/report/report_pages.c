@@ -35,10 +35,12 @@ static void write_file(const char *folder, const char *name, report_writer *writ
     fclose(file);
 }
 
-static void write_page(const char *folder, const char *name, const struct result *result)
+// Writes a page and a JSON file of the result, and frees it.
+static void write_page(const char *folder, const char *name, struct result *result)
 {
     write_file(folder, line_of("%s.html", name), report_write_html, result);
     write_file(folder, line_of("%s.json", name), report_write_json, result);
+    result_free(result);
 }
 
 // Writes a run with a published and an expected time. Its page has a mark of every colour.
@@ -61,7 +63,6 @@ static void write_published(const char *folder)
                                                        .message = "rank 1 (dgx-02) computes 6.25 % longer"});
     result_derive(&result);
     write_page(folder, "published", &result);
-    result_free(&result);
 }
 
 // Writes a result with many steps, ranks and table cells, long names without spaces, and cells of every shade.
@@ -104,7 +105,6 @@ static void write_many(const char *folder)
                      "/opt/hpcx/ompi/lib:/opt/hpcx/nccl_rdma_sharp_plugin/lib:/usr/local/cuda/lib64");
     result_derive(&result);
     write_page(folder, "many", &result);
-    result_free(&result);
 }
 
 static void write_invalid(const char *folder)
@@ -116,7 +116,6 @@ static void write_invalid(const char *folder)
     result_check(&result);
     result_derive(&result);
     write_page(folder, "invalid", &result);
-    result_free(&result);
 }
 
 static void write_emulated(const char *folder)
@@ -129,7 +128,6 @@ static void write_emulated(const char *folder)
     result_add_reason(&result,
                       &(struct result_reason){.verdict = VERDICT_EMULATED, .id = "emulated", .rank = -1, .step = -1});
     write_page(folder, "emulated", &result);
-    result_free(&result);
 }
 
 #define PUT(field) text_copy(field, sizeof(field), text)

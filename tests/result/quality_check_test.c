@@ -61,12 +61,12 @@ Test(quality_check, notes_steps_that_vary_more_than_in_any_public_run_of_that_si
                  {0.0270, 2048, "2.7", "2.6", "0.7"},
                  {0.0270, 4096, NULL, NULL, NULL}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char message[256] = "";
+        const char *message = "";
         if (cases[i].found != NULL) {
-            snprintf(message, sizeof(message),
-                     "p95 of the steps is %s %% above the median; in public runs of this size at most %s %%, mostly %s "
-                     "%%: compare the slow steps with the network and the input",
-                     cases[i].found, cases[i].largest, cases[i].typical);
+            message = line_of(
+                "p95 of the steps is %s %% above the median; in public runs of this size at most %s %%, mostly %s "
+                "%%: compare the slow steps with the network and the input",
+                cases[i].found, cases[i].largest, cases[i].typical);
         }
         set_steps(0, 0);
         strcpy(result.backend, "cuda");

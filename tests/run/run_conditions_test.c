@@ -84,39 +84,33 @@ Test(run_conditions, decide_the_verdict_and_name_rank_and_host)
 {
 #define WELL "sm=1755 limit=700000 events=0 ecc10=0 rows_pending=0 rows_failed=0 active=18"
     static const struct {
-        const char  *script, *id, *fault;    // NULL: no reason
-        enum verdict verdict;
+        const char *script, *id, *fault;    // NULL: no reason
+        bool        is_degraded;
     } cases[] = {
-        {WELL, NULL, NULL, VERDICT_VALID},
-        {"events=0,0x8,0 " WELL, "hw-slowdown", "hardware slowdown in 1 of 1 samples", VERDICT_DEGRADED},
-        {"events=0,0x40,0 " WELL, "hw-thermal-slowdown", "hardware thermal slowdown in 1 of 1 samples",
-         VERDICT_DEGRADED},
-        {"events=0,0x20,0 " WELL, "sw-thermal-slowdown", "software thermal slowdown in 1 of 1 samples",
-         VERDICT_DEGRADED},
-        {"events=0,0x80,0 " WELL, "hw-power-brake", "hardware power brake in 1 of 1 samples", VERDICT_DEGRADED},
-        {"events=0,0x4,0 " WELL, "sw-power-cap", "power cap in 1 of 1 samples, which is normal at full load",
-         VERDICT_VALID},
-        {"limit=500000 " WELL, "power-limit-low", "power limit 500 W, 28.6 % below 700, the median of 4 ranks",
-         VERDICT_DEGRADED},
-        {"sm=1410 " WELL, "sm-clock-low", "SM clock 1410 MHz, 19.7 % below 1755, the median of 4 ranks",
-         VERDICT_DEGRADED},
-        {"ecc10=0,0,1 " WELL, "ecc-uncorrected", "1 ECC errors not corrected during the run", VERDICT_DEGRADED},
-        {"ecc00=5,5,7 " WELL, "ecc-corrected", "2 ECC errors corrected during the run", VERDICT_VALID},
-        {"rows_pending=1 " WELL, "row-remap-pending", "a memory row waits for a reset to be remapped",
-         VERDICT_DEGRADED},
-        {"rows_failed=1 " WELL, "row-remap-failed", "a memory row could not be remapped", VERDICT_DEGRADED},
-        {"active=18,18,17 " WELL, "nvlink-inactive", "17 of 18 NVLinks active after the run, 18 before it",
-         VERDICT_DEGRADED},
-        {"active=17 " WELL, "nvlink-inactive", "17 of 18 NVLinks active, its peers have 18", VERDICT_DEGRADED},
-        {"init=9 " WELL, "not-observed", "not observed: libnvidia-ml.so.1: Driver Not Loaded", VERDICT_VALID},
-        {"lost=3 " WELL, "not-observed", "observed for 1 samples only: GPU is lost", VERDICT_VALID},
+        {WELL, NULL, NULL, false},
+        {"events=0,0x8,0 " WELL, "hw-slowdown", "hardware slowdown in 1 of 1 samples", true},
+        {"events=0,0x40,0 " WELL, "hw-thermal-slowdown", "hardware thermal slowdown in 1 of 1 samples", true},
+        {"events=0,0x20,0 " WELL, "sw-thermal-slowdown", "software thermal slowdown in 1 of 1 samples", true},
+        {"events=0,0x80,0 " WELL, "hw-power-brake", "hardware power brake in 1 of 1 samples", true},
+        {"events=0,0x4,0 " WELL, "sw-power-cap", "power cap in 1 of 1 samples, which is normal at full load", false},
+        {"limit=500000 " WELL, "power-limit-low", "power limit 500 W, 28.6 % below 700, the median of 4 ranks", true},
+        {"sm=1410 " WELL, "sm-clock-low", "SM clock 1410 MHz, 19.7 % below 1755, the median of 4 ranks", true},
+        {"ecc10=0,0,1 " WELL, "ecc-uncorrected", "1 ECC errors not corrected during the run", true},
+        {"ecc00=5,5,7 " WELL, "ecc-corrected", "2 ECC errors corrected during the run", false},
+        {"rows_pending=1 " WELL, "row-remap-pending", "a memory row waits for a reset to be remapped", true},
+        {"rows_failed=1 " WELL, "row-remap-failed", "a memory row could not be remapped", true},
+        {"active=18,18,17 " WELL, "nvlink-inactive", "17 of 18 NVLinks active after the run, 18 before it", true},
+        {"active=17 " WELL, "nvlink-inactive", "17 of 18 NVLinks active, its peers have 18", true},
+        {"init=9 " WELL, "not-observed", "not observed: libnvidia-ml.so.1: Driver Not Loaded", false},
+        {"lost=3 " WELL, "not-observed", "observed for 1 samples only: GPU is lost", false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const char *expected = "rank 2 (dgx-02";
+        const char  *expected = "rank 2 (dgx-02";
+        enum verdict verdict  = cases[i].is_degraded ? VERDICT_DEGRADED : VERDICT_VALID;
 
         run_with(cases[i].script);
 
-        cr_expect_eq(result.verdict, cases[i].verdict, "case %zu: %s", i, result_verdict_names[result.verdict]);
+        cr_expect_eq(result.verdict, verdict, "case %zu: %s", i, result_verdict_names[result.verdict]);
         cr_expect_eq(result.exit_code, 0);
         if (cases[i].id == NULL) {
             cr_expect_eq(result.reason_count, 0, "%s", result.reason_count > 0 ? result.reasons[0].message : "");

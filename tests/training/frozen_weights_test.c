@@ -14,7 +14,7 @@
 #include "layouts.h"
 #include "line.h"
 #include "success.h"
-#include "training.h"
+#include "same_training.h"
 
 enum { STEPS = 4, SEQUENCES = 8 };
 
@@ -30,10 +30,8 @@ static const char *frozen_row(const char *recipe, bool is_stored)
 
 static struct training frozen(const char *recipe, const char *layout, bool is_stored)
 {
-    struct training training = {.steps = STEPS, .threads = 1, .seed = 5, .data = DATA_MARKOV};
-    training.tiny            = tiny_of(frozen_row(recipe, is_stored));
-    training.ranks           = layout_apply(&training.tiny, layout);
-    layout_assignment(&training.tiny, SEQUENCES);
+    struct training training = training_of(frozen_row(recipe, is_stored), layout, SEQUENCES, STEPS);
+    training.data            = DATA_MARKOV;
     return training;
 }
 

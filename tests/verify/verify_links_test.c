@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tests handmade plans: sends must match receives, and each deadlock must be found and named.
 #include "gswbench/verify.h"
+#include "success.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -95,8 +96,7 @@ static void expect_fault(const struct script *script, const char *words)
 static struct job_proof expect_sound(const struct script *script, int64_t built, int64_t distinct)
 {
     struct job_proof proof;
-    status           result = script_verify(script, &proof);
-    cr_expect(!failed(&result), "%s", result.text);
+    EXPECT_SUCCESS(script_verify(script, &proof));
     cr_expect_eq(proof.findings, 0);
     cr_expect_eq(proof.built, built, "%d built", (int)proof.built);
     cr_expect_eq(proof.distinct, distinct, "%d distinct", (int)proof.distinct);

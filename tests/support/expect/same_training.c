@@ -54,9 +54,8 @@ void expect_near(float value, float expected, double tolerance, const char *what
 static double distance(struct safetensors_reader *a, struct safetensors_reader *b, const struct safetensor *tensor)
 {
     float *x = memory_allocate((size_t)tensor->bytes), *y = memory_allocate((size_t)tensor->bytes);
-    status read_x = safetensors_read(a, tensor->name, x, tensor->bytes);
-    status read_y = safetensors_read(b, tensor->name, y, tensor->bytes);
-    cr_assert(!failed(&read_x) && !failed(&read_y), "%s%s", read_x.text, read_y.text);
+    REQUIRE(safetensors_read(a, tensor->name, x, tensor->bytes));
+    REQUIRE(safetensors_read(b, tensor->name, y, tensor->bytes));
     double square = 0, difference = 0;
     for (int64_t i = 0; i < tensor->bytes / (int64_t)sizeof(float); i++) {
         square += (double)y[i] * (double)y[i];
