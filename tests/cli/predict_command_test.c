@@ -116,16 +116,6 @@ Test(predict_command, writes_no_trace_of_a_job_that_it_cannot_predict)
     cr_expect_neq(access(path, F_OK), 0, "%s", path);
 }
 
-// Joins the lines of wrapped rows.
-static void unwrap_output(void)
-{
-    static const char margin[] = "\n               ";
-    for (char *at = output; (at = strstr(at, margin)) != NULL;) {
-        *at = ' ';
-        memmove(at + 1, at + strlen(margin), strlen(at + strlen(margin)) + 1);
-    }
-}
-
 Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
 {
     const char *job = "predict --no-range --config tiny-llama --set hardware.profile=h100-sxm";
@@ -142,7 +132,6 @@ Test(predict_command, warns_of_what_makes_a_prediction_doubtful_or_a_job_slow)
     expect_output("warning        4 layers over 3 chunks: some chunks have one layer more\n");
     expect_output("warning        stage 1 computes ");
     expect_success(line_of("%s --ranks 2 --set parallel.tp=2 --set hardware.gpus_per_node=1", job));
-    unwrap_output();
     expect_output("warning        [parallel] tp = 2 crosses nodes ([hardware] gpus_per_node = 1): every layer waits");
 }
 
@@ -170,7 +159,6 @@ Test(predict_command, says_what_no_published_row_has)
         expect_success(line_of("predict --no-range --config %s", cases[i].job));
         expect_80_columns();
         cr_expect_eq(strstr(output, "unchecked: ") == NULL, cases[i].gap == NULL, "%s", output);
-        unwrap_output();
         expect_output(cases[i].gap != NULL ? line_of("warning        unchecked: %s\n", cases[i].gap) : "");
     }
 }
@@ -296,7 +284,6 @@ Test(predict_command, advises_where_no_layout_fits)
     expect_success("predict --config llama3.1-70b --ranks 8 --set train.global_batch=8 --sweep");
     expect_output(", 0 may fit, ");
     expect_80_columns();
-    unwrap_output();
     expect_output("tp 8 with full recompute and micro_batch = 1 needs least memory, 133.29 GiB per rank; ");
     expect_output("--ranks 16, or --set hardware.profile=h200 would do\n");
     expect_success("predict --config llama3.1-70b --ranks 16 --set train.global_batch=8 --sweep --json");

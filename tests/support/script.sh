@@ -27,11 +27,12 @@ run() {    # run EXIT_CODE COMMAND...: writes what it prints to the file output,
     sed -i -z 's/\n#   / /g' output
     [ $code -eq "$expected" ] || complain "exit code $code, not $expected: $*"
 }
-expect() {    # expect PATTERN [FILE]: expects a line that matches
-    grep -qE -- "$1" "${2:-output}" || complain "no line like: $1" "${2:-output}"
+unwrap() { sed -zE 's/\n(#   |    )([^ ])/ \2/g' "$1"; }    # joins the lines of wrapped lines
+expect() {    # expect PATTERN [FILE]: expects a line that matches, perhaps a wrapped one
+    grep -qE -- "$1" "${2:-output}" || grep -qE -- "$1" <(unwrap "${2:-output}") || complain "no line like: $1" "${2:-output}"
 }
 expect_text() {    # expect_text TEXT: expects a line that contains TEXT
-    grep -qF -- "$1" output || complain "no line with: $1"
+    grep -qF -- "$1" output || grep -qF -- "$1" <(unwrap output) || complain "no line with: $1"
 }
 unexpected() {    # unexpected PATTERN: expects no line that matches
     ! grep -qE -- "$1" output || complain "a line like: $1"

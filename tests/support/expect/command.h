@@ -12,7 +12,7 @@ extern struct text_buffer errors;
 
 // Runs "gswbench LINE" and captures its output and errors.
 status run(const char *line);
-void   expect_output(const char *part);
-void   expect_80_columns(void);    // lines with a path may be longer
+void   expect_output(const char *part);    // joins the lines of wrapped rows
+void   expect_80_columns(void);            // lines with a path may be longer
 void   expect_success(const char *line);
 void   expect_error(const char *line, int exit_code, const char *text);
