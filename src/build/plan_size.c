@@ -93,9 +93,11 @@ static double ops_of_layer(const struct plan_request *request, const struct laye
     int64_t here    = experts / mesh_group_size(&request->mesh, request->mesh.owner_axes);
     for (int32_t kind = 0; kind < run->count; kind++) {
         int64_t linears    = run->kinds[kind]->count(&request->model).linears;
-        int64_t elsewhere  = run->kinds[kind]->has_experts ? experts - here : 0;
+        int64_t of_experts = run->kinds[kind]->has_experts ? experts : 0, own = of_experts > 0 ? here : 0;
         double  of_weights = OPS_OF_UPDATE * (double)(model_is_frozen(&request->model) ? 1 : linears + 4);
-        of_weights += request->train.optimizer == OPTIMIZER_MUON ? OPS_OF_MUON * (double)(linears - elsewhere + 4) : 0;
+        if (request->train.optimizer == OPTIMIZER_MUON) {    // the two linears of an expert have up to three matrices
+            of_weights += OPS_OF_MUON * ((double)(linears - of_experts) + (double)own / MLP_LINEARS);
+        }
         ops += (double)request->train.accumulation * ops_of_sublayer(request, run->kinds[kind]) + of_weights;
     }
     return ops;

@@ -175,6 +175,18 @@ static void draw_pattern(struct draws *draws, struct training *training)
     }
 }
 
+// Appends the layers of each MTP module to a pattern of letters. Without them, a module is like the last layer.
+static void draw_modules_of_letters(struct draws *draws, struct model_config *model)
+{
+    static const char *const modules[] = {"", "/-", "/*-", "/*E"};
+    const char              *module    = modules[below(draws, model->experts > 0 ? 4 : 3)];
+    size_t                   length    = strspn(model->pattern, "M*-E");
+    bool                     is_free   = length > 0 && model->pattern[length] == '\0';
+    for (int64_t i = 0; is_free && i < model->predicted_tokens; i++) {
+        strcat(model->pattern, module);
+    }
+}
+
 // Prepends Mamba-2 layers to the drawn pattern, or draws a pattern of letters: each kind once, then random ones. cp
 // does not support Mamba-2.
 static void draw_hybrid(struct draws *draws, struct training *training)
@@ -193,6 +205,7 @@ static void draw_hybrid(struct draws *draws, struct training *training)
             model->pattern[(first + i) % model->layers] = "M*-E"[i < kinds ? i : below(draws, kinds)];
         }
         model->pattern[model->layers] = '\0';
+        draw_modules_of_letters(draws, model);
     }
     training->ranks /= (int)parallel->cp;
     parallel->cp          = 1;
@@ -229,6 +242,26 @@ static void draw_predictions(struct draws *draws, struct training *training)
 {
     training->tiny.model.predicted_tokens  = PICK(draws, 1, 2);
     training->tiny.model.repeat_prediction = below(draws, 2);
+    draw_modules_of_letters(draws, &training->tiny.model);
+}
+
+static void draw_last_chunk(struct draws *draws, struct training *training)
+{
+    training->tiny.parallel.last_chunk_layers          = 1 + below(draws, 2);
+    training->tiny.parallel.layers_per_chunk_embedding = 0;
+}
+
+// With one expert per token the gate is constant, so the gradient of the router is only rounding error, which Muon
+// enlarges.
+static void draw_muon(struct draws *draws, struct training *training)
+{
+    struct parallel_config *parallel = &training->tiny.parallel;
+    training->ranks /= (int)parallel->fsdp;
+    parallel->fsdp                  = 1;
+    parallel->shard_over_cp         = 0;
+    training->tiny.train.optimizer  = OPTIMIZER_MUON;
+    training->tiny.train.muon_split = below(draws, 2);
+    training->tiny.model.top_k      = training->tiny.model.experts > 0 ? 2 : 0;
 }
 
 static void draw_modules(struct draws *draws, struct training *training)
@@ -275,9 +308,10 @@ static void draw_parts(struct draws *draws, struct training *training)
         void (*draw)(struct draws *, struct training *);
         int64_t often;
     } parts[] = {
-        {draw_positions, 5}, {draw_exchange, 5},    {draw_latent_attention, 4}, {draw_sinks, 4},    {draw_pattern, 4},
-        {draw_routing, 5},   {draw_predictions, 3}, {draw_whole_experts, 4},    {draw_biases, 6},   {draw_modules, 6},
-        {draw_overlap, 3},   {draw_scales, 3},      {draw_gradient_reduce, 3},  {draw_adapters, 4}, {draw_hybrid, 6},
+        {draw_positions, 5},  {draw_exchange, 5},    {draw_latent_attention, 4}, {draw_sinks, 4},    {draw_pattern, 4},
+        {draw_routing, 5},    {draw_predictions, 3}, {draw_whole_experts, 4},    {draw_biases, 6},   {draw_modules, 6},
+        {draw_overlap, 3},    {draw_scales, 3},      {draw_gradient_reduce, 3},  {draw_adapters, 4}, {draw_hybrid, 6},
+        {draw_last_chunk, 4}, {draw_muon, 3},
     };
     enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
     int64_t first = below(draws, PARTS);

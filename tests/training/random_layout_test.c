@@ -97,7 +97,7 @@ static const char *const features[] = {
     "; attention_sinks yes", "; kv_rank ", "; kv_heads 1;", "; predicted_tokens ", "; experts ", "; shared_ffn ",
     "; expert_hidden ", "; repeat_prediction yes",
     "; router_score sigmoid", "; router_bias_rate ", "; qk_norm yes", "; attention_bias yes", "; mlp_bias yes", "; tied yes",
-    "; rank ", "; mamba_heads ",
+    "; rank ", "; mamba_heads ", "; last_chunk_layers ", "/", "; optimizer muon",
 };
 static const char *const apart[][2] = {
     {"; vp ", "; schedule zero-bubble"}, {"; overlap_microbatches yes", "; schedule zero-bubble"},
@@ -114,7 +114,9 @@ static const char *const apart[][2] = {
     {"; positions none", "; attention_bias yes"}, {"; window ", "; kv_rank "}, {"; attention_sinks yes", "; kv_rank "},
     {"; kv_rank ", "; kv_heads 1;"}, {"; kv_rank ", "; qk_norm yes"}, {"; kv_rank ", "; attention_bias yes"},
     {"; cp ", "; mamba_heads "}, {"; context ring", "; mamba_heads "}, {"; context exchange", "; mamba_heads "},
-    {"; rank ", "; mamba_heads "},
+    {"; rank ", "; mamba_heads "}, {"; cp ", "/"}, {"; context ring", "/"}, {"; context exchange", "/"},
+    {"; positions learned", "/"}, {"; window ", "/"}, {"; rank ", "/"}, {"; rank ", "; optimizer muon"},
+    {"; fsdp ", "; optimizer muon"},
 };
 // clang-format on
 enum { FEATURES = sizeof(features) / sizeof(features[0]), APART = sizeof(apart) / sizeof(apart[0]) };
