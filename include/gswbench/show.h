@@ -23,7 +23,7 @@ const char *show_proxy(const struct config *config, char *text, size_t bytes);
 void show_job(const struct config *config, int64_t ranks);
 // Prints a label and a text beside it, which is wrapped at 80 columns.
 void show_row(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Prints a line, which is wrapped at 80 columns; further lines have a margin of so many columns.
+// Prints a line, which is wrapped at 80 columns. margin: columns by which its continuation is indented.
 void show_line(int margin, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // Prints a line with an escaped path between two texts.
 void show_path(const char *before, const char *path, const char *after);

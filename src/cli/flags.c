@@ -78,17 +78,17 @@ static const char *find_synonym(const struct parser *parser, const char *word)
 {
     static const struct {
         const char *words, *flag;
-    } synonyms[] = {{"-n -np --np --gpus --num-gpus --nproc --nproc-per-node --nodes --nnodes --world-size", "--ranks"},
-                    {"--rank", "--ranks"},
-                    {"--model -c", "--config"},
-                    {"--config", "--model"},
-                    {"--dtype", "--precision"},
-                    {"--output -o", "--out"},
-                    {"--output --out", "-o"},
-                    {"--iters --iterations --max-steps --train-iters --num-steps", "--steps"},
-                    {"--device", "--gpu"},
-                    {"--duration", "--time-limit"},
-                    {"--csv --format", "--json"}};
+    } synonyms[] = {
+        {"-n -np --np --gpus --num-gpus --nproc --nproc-per-node --nodes --nnodes --world-size --rank", "--ranks"},
+        {"--model -c", "--config"},
+        {"--config", "--model"},
+        {"--dtype", "--precision"},
+        {"--output -o", "--out"},
+        {"--output --out", "-o"},
+        {"--iters --iterations --max-steps --train-iters --num-steps", "--steps"},
+        {"--device", "--gpu"},
+        {"--duration", "--time-limit"},
+        {"--csv --format", "--json"}};
     for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++) {
         const char *flag = synonyms[i].flag;
         if (text_has_word(synonyms[i].words, word) && flags_find(parser->command, flag, strlen(flag)) != NULL) {

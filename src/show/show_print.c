@@ -8,13 +8,17 @@
 #include "gswbench/report.h"
 #include "gswbench/show.h"
 
-// Prints text after a label, with a margin of so many columns on further lines.
+// Prints a label and a text, and indents the text's continuation by `columns`.
 static void print_text(const char *label, int columns, const char *format, va_list arguments)
 {
-    char text[1000], margin[64];
-    vsnprintf(text, sizeof(text), format, arguments);
+    struct text_stream text;
+    char               margin[64];
     snprintf(margin, sizeof(margin), "%*s", columns, "");
-    text_print_wrapped(stdout, text, printf("%s", label), 80, margin);
+    text_stream_open(&text);
+    vfprintf(text.file, format, arguments);
+    text_stream_close(&text);
+    text_print_wrapped(stdout, text.data, printf("%s", label), 80, margin);
+    free(text.data);
 }
 
 void show_row(const char *label, const char *format, ...)

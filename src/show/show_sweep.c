@@ -314,11 +314,12 @@ static status write_best(const struct shown_sweep *shown)
     while (best < end && !fits_program(shown, best)) {
         best++;
     }
+    const char *fits       = best < end ? "that fits, " : "";
     best                   = best < end ? best : shown->sweep->best;
     struct job         job = sweep_job(shown->job, shown->sweep, best->layout);
     struct text_stream text;
     text_stream_open(&text);
-    fprintf(text.file, "# The fastest layout that fits, of %s at %" PRId64 " ranks in a sweep: %s s/step, predicted.\n",
+    fprintf(text.file, "# The fastest layout %sof %s at %" PRId64 " ranks in a sweep: %s s/step, predicted.\n", fits,
             job.config.name, job.request.mesh.world, report_seconds(best->prediction.step_seconds));
     config_write_commented(&job.config, false, text.file);
     return output_save(&text, "%s/best.ini", shown->output);
