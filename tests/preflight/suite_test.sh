@@ -64,7 +64,7 @@ expect '^2 of 2 rows can run on 4 ranks$'
 run 15 "${suite[@]/.\/small.ini/.\/large.ini}" -o large
 expect '^# preflight of tiny-llama: 4 ranks, '
 expect '^large +cannot tell .*; the plan does not fit: '
-expect '^small +cannot tell .* the run is degraded: '
+expect '^small +cannot tell +[0-9.]+  dp 4  '
 
 # A rank with wrong numbers is refused before the first row.
 run 6 "${suite[@]}" --set fault.kind=flip --set fault.at=attention_forward --set fault.rank=1 --set fault.bit=14
