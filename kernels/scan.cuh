@@ -95,7 +95,7 @@ __device__ inline void load_tile(const scan_block &block, const scan_args &args,
     __syncthreads();
 }
 
-// Advances the state of this warp's rows by position k. y: S C, one value per row, on all lanes.
+// Advances the state of this warp's rows by position k. Sets y on all lanes: per row, the dot product of state and c.
 template <int each>
 __device__ inline void advance(float (&state)[rows][each], float (&y)[rows], const scan_block &block, int k)
 {

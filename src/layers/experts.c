@@ -456,9 +456,9 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     }
 }
 
-// Appends the second part of the backward pass. The shared experts come first, then the router (unless gates multiply
-// inputs). These two overlap with the all-to-all of output gradients; the routed experts follow. Returns the sum of the
-// input gradients of shared experts and router.
+// Appends the second part of the backward pass. The shared experts come first, then the router; both overlap with the
+// all-to-all of output gradients. The routed experts follow. Returns the sum of the input gradients of shared experts
+// and router. If gates multiply inputs, the router needs the experts' input gradients, so dispatch_backward appends it.
 static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 {
     const struct plan *plan   = sublayer->builder->plan;

@@ -34,9 +34,9 @@ static struct schedule_action interleaved_action(const struct schedule_shape *sh
                                     .chunk      = pass == SCHEDULE_FORWARD ? chunk : shape->chunks - 1 - chunk};
 }
 
-// Returns the order of interleaved 1F1B. The warm-up has the forward passes of a group through all chunks but the last,
-// and two passes per later stage (there and back). With overlap it has one more, because each backward pass runs
-// together with another microbatch's forward pass.
+// Returns the order of interleaved 1F1B. The warm-up has the forward passes of the first group of microbatches through
+// all chunks but the last, and two passes per later stage (there and back). With overlap it has one more, because each
+// backward pass runs together with another microbatch's forward pass.
 static struct order interleaved(const struct schedule_shape *shape, int64_t stage)
 {
     int64_t groups = (shape->microbatches + shape->stages - 1) / shape->stages;

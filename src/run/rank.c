@@ -53,9 +53,9 @@ static status sign_file(const struct rank *rank, const char *name)
     return rank->benchmark->sign_key != NULL ? signature_make(path, rank->benchmark->sign_key) : OK;
 }
 
-// Fails if the file system has too little space for the output of the run. Measured sizes are 80 KB for a few steps,
-// 700 bytes per step, 150 bytes per timeline op, and 90 KB per pipeline stage. The sizes below are about twice as
-// large.
+// Fails if the file system has too little space for the output of the run. Measured: 80 to 90 KB per pipeline stage,
+// 700 bytes per step, and 150 bytes per timeline op. RUN_BYTES, STEP_BYTES and OP_BYTES include a reserve; RANK_BYTES
+// is an estimate.
 static status space_check(const struct config *config, const struct plan *plan, const struct output_folder *folder)
 {
     enum { RUN_BYTES = 160 << 10, STEP_BYTES = 1 << 10, RANK_BYTES = 16 << 10, OP_BYTES = 256 };

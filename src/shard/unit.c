@@ -215,8 +215,8 @@ void unit_acquire(struct builder *builder, int32_t unit, int32_t direction)
         if (next < builder->first_unit || next >= builder->plan->unit_count || builder->states[next].is_whole) {
             continue;
         }
-        // Sharded weights are prefetched only within the pipeline chunk. Weights that ZeRO-1 updates stay gathered, so
-        // they are also prefetched for other chunks.
+        // Sharded weights of another pipeline chunk would occupy memory until that chunk runs, so they are not
+        // prefetched. Weights that ZeRO-1 updates stay gathered anyway.
         bool is_other     = next >= builder->end_unit && unit_is_sharded(builder, next);
         bool is_embedding = builder->plan->units[next].place == 0;
         if (!is_other && (direction >= 0 || !is_embedding)) {    // the backward pass does not need the embedding

@@ -141,8 +141,8 @@ void staging_open(struct streams *streams);
 void staging_run(struct streams *streams, const struct queued_op *queued);
 void staging_close(struct streams *streams);
 
-// State of the mode in which one thread enqueues every op (streams.c). It requires a communicator whose ops are only
-// enqueued.
+// State of the mode in which one thread enqueues every op on the device (streams.c). The communicator must enqueue its
+// ops as well, as NCCL does, instead of running them on the calling thread.
 struct issue {
     struct streams   *streams;
     struct queued_op *ops;    // [count], in the order of the plan

@@ -59,8 +59,8 @@ static void find_buffers(const struct step *step, const struct op *op, struct bu
     }
 }
 
-// Sets the algorithm that step_prepare chose for an op with this alignment of its buffers. If there is none to choose,
-// sets the function of the op's kind.
+// Sets the algorithm that step_prepare chose for the op and the alignment of its buffers. If the backend has no choice
+// of algorithms for the op, sets the function of the op's kind.
 static void take_prepared(const struct step *step, struct queued_op *queued)
 {
     struct buffer buffers[OP_OPERANDS];

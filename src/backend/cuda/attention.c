@@ -276,7 +276,7 @@ static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by
         return tried;
     }
     struct by_cudnn *made = memory_allocate(sizeof(*made));
-    // varies is true for backward ops: key blocks add to the query gradients in arrival order.
+    // The results of backward ops vary in their last bits: key blocks add to the query gradients in arrival order.
     *made          = (struct by_cudnn){{run_cudnn, is_backward(op)}, entry, op->kind, attention->ops};
     attention->ops = made;
     *found         = made;
