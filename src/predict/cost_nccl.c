@@ -192,8 +192,8 @@ static double find_heads(const struct span *span)
     return fmin(floor(span->members / span->nodes), HEADS_MAX);
 }
 
-// Returns the bytes/s that all NVLS heads (ranks that each handle a share of the bytes) move in one direction, without
-// the share that each head keeps. It is 0 with a single head, or if copy engines move the data instead of SMs.
+// Returns the bytes/s that all NVLS heads (ranks that each handle a share of the bytes) exchange in one direction. Of
+// n shares that a head moves, its own does not count. The result is 0 with one head, or if copy engines move the data.
 static double heads_bandwidth(const struct hardware_config *hardware, const struct span *span)
 {
     double heads = find_heads(span), rate = head_rate(counted_share * hardware->node_bandwidth.value / (heads + 1.0));

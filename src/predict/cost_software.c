@@ -58,7 +58,7 @@ static int conditions(const struct software_config *software, const struct plan 
 
 enum amount {
     ONE,
-    MERGED_ELEMENTS,    // elements of merged outputs: Q's, times the parts of the keys (less one forward)
+    MERGED_ELEMENTS,    // elements of Q, times the merges of partial outputs: cp - 1 forward, cp backward
     ATTENTION_BYTES,    // bytes to cast Q, K and V in the forward pass, dO in the backward pass
     // number of casts of a head GEMM: of its input or logit gradient, and once per step also of its weight
     HEAD_CASTS,
@@ -78,9 +78,10 @@ enum amount {
 };
 
 // A row of adjustments[] is work of the framework that gswbench does not have: the product of `each` and `amount`, in
-// one of these units. A kernel (KERNELS) costs one kernel gap. A copy (COPIES) reads and writes a BF16 element, 4
-// bytes. GENERAL_BYTES are moved by slower kernels for any shape and type, such as PyTorch's without a compiler. An op
-// costs max((gswbench's seconds + KERNELS_INSIDE) x its row in factors[], MINIMUM), plus all other units.
+// one of these units. A kernel (KERNELS) costs one kernel gap; factors[] also multiplies it if it is KERNELS_INSIDE. A
+// copy (COPIES) reads and writes a BF16 element, 4 bytes. GENERAL_BYTES are moved by slower kernels for any shape and
+// type, such as PyTorch's without a compiler. MINIMUM is the least time of an op. So an op costs max((gswbench's
+// seconds + KERNELS_INSIDE) x its row in factors[], MINIMUM), plus all other units.
 enum unit { BYTES, COPIES, GENERAL_BYTES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
 struct adjustment {
     uint8_t  kind[2];    // forward op, backward op
@@ -122,8 +123,8 @@ static const struct adjustment adjustments[] = {
     {SCAN,                   ALWAYS,        MINIMUM,        {1, 1},   SCAN_SECONDS},
 };
 
-// The first row that matches an op names the option of [software] that multiplies its cost. GEMMs have the option
-// gemm_share instead.
+// The first row that matches an op names the option of [software] that multiplies its cost. The cost of a GEMM is
+// divided by the option gemm_share instead.
 enum { ANY = UINT8_MAX };
 #define OF(quantity) offsetof(struct software_config, quantity)
 static const struct factor {
@@ -160,7 +161,7 @@ static const struct launches {
 
 // For each part of a layer, the smallest value of option launch_graphs with which the framework captures the part in a
 // CUDA graph. Parts without an entry (0) need LAUNCH_GRAPHS_ATTENTION. The framework never captures dense MLPs, nor
-// parts with a row count that the router determines.
+// routed experts from dispatch to PART_EXPERT_UP, because the row counts of experts depend on the router.
 enum { NEVER = ANY };
 static const uint8_t graphs[MODEL_PARTS] = {
     [PART_MLP_NORM] = LAUNCH_GRAPHS_ROUTER,   [PART_ROUTER] = LAUNCH_GRAPHS_ROUTER,
@@ -290,8 +291,8 @@ static bool gathers_slots(const struct plan *plan, const struct op *op)
 }
 
 // Whether the framework can cast to FP8 or FP4 before this gather over tp, because the gathered tensor is quantized
-// next. It cannot in two cases: token dispatchers gather expert rows before the cast, and with 1x128 scaling the cast
-// follows the gather.
+// next. It cannot in two cases: token dispatchers gather expert rows before the cast, and with one scale per row
+// (recipe rows) the framework gathers BF16.
 static bool gathers_casts(const struct plan *plan, const struct op *op)
 {
     int32_t out = op->operand[COMMUNICATION_OUT];

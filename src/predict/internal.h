@@ -82,9 +82,9 @@ void      predict_cost_launch(struct cost *cost, const struct machine *machine, 
 
 // Returns the minimum number of microbatches for a short plan in which a pipeline stage holds as many activations as in
 // the whole step (sweep_bound.c). A stage holds the activations of at most pp microbatches with 1F1B, and of 2 pp with
-// interleaving. The short plan needs two more: one in the steady state, and the last one. With interleaving, its last
-// group of microbatches must have the same size as in the whole step. The last stage (is_last) also holds the
-// microbatches whose head gradients are deferred.
+// interleaving. The short plan needs two more: one in the steady state, and the last one. With interleaving,
+// microbatches run in groups of pp, and the last group must have as many as in the whole step. The last stage (is_last)
+// also holds the microbatches whose head gradients are deferred.
 int64_t sweep_enough_microbatches(const struct plan_request *request, bool is_last);
 
 // Times in a forward or backward pass of one microbatch through one model chunk, in seconds. before: from the start of

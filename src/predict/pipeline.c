@@ -155,9 +155,9 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
 }
 
 // With overlap_microbatches, two microbatches compute alternately. A run is a sequence of compute ops of one
-// microbatch. A framework that waits for its all-to-alls issues those of a run together: the first waits for all
-// compute ops that precede the last. Meanwhile the other microbatch computes. The microbatch of the run resumes compute
-// after its last all-to-all.
+// microbatch. A framework that waits for its all-to-alls issues all of a run together, while the other microbatch
+// computes. So the first all-to-all of a run waits for the compute ops before the last one, and the microbatch resumes
+// compute after the last one.
 struct run {
     int32_t microbatch, last;    // last: index of the latest compute op of the run
     int32_t exchange;            // index of the first all-to-all of the run; -1: none

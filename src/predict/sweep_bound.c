@@ -9,9 +9,9 @@
 #include "gswbench/plan_build.h"
 #include "internal.h"
 
-// Kinds of seconds in a lower bound of a stage's time with the slowdown of compute by overlapping communication.
-// COMPUTED: compute. IDLE: waits for communication that starts only after the previous compute op. TAKEN: compute time
-// that is lost because communication uses SMs. BUSY + stream: communication on this stream.
+// Kinds of a stage's seconds. loaded_seconds adds them up to a lower bound that includes the slowdown of compute by
+// communication. COMPUTED: compute. IDLE: waits for communication that starts only after the previous compute op.
+// TAKEN: compute time that is lost because communication uses SMs. BUSY + stream: communication on this stream.
 //
 // A communication op of t seconds on a share s of the SMs adds s t to TAKEN, unless the stage waits for it.
 enum { COMPUTED, IDLE, TAKEN, BUSY, KINDS = BUSY + STREAM_COUNT };
