@@ -116,9 +116,9 @@ struct routing_shape {
     float   scale;                 // factor of the gates
     int64_t groups, top_groups;    // experts are chosen from the best top_groups of groups; 0: no groups
 };
-// Returns the number of rows of the send buffer, called slots. With a capacity every expert has the same number.
-// Without one (multiple > 0) each expert's rows are padded to a multiple, so this is the worst case of that padding.
-// The buffer has a part of equal size for each all-to-all, and there is one all-to-all per local expert of a rank.
+// Returns the number of slots, which are the rows of the send buffer. With a capacity, each expert has `capacity`
+// slots. Without one (multiple > 0), each expert's rows are padded to a multiple, and the result is the worst case of
+// this padding, rounded up so that each local expert (and its all-to-all) gets a part of equal size.
 static inline int64_t routing_slots(const struct routing_shape *shape)
 {
     if (shape->multiple == 0) {

@@ -175,8 +175,8 @@ status predict(struct prediction *prediction, const struct plan_request *request
 // Finds only the footprint that predict() would return. It runs no simulation, so [hardware] needs no rates.
 status predict_footprint(struct footprint *largest, const struct plan_request *request, const struct machine *machine);
 
-// Returns the same as predict(). If explanation is not NULL, also explains the step: computes the waterfall of the
-// stage with the longest compute time, and passes the op times of each stage to `visit`.
+// predict_explain returns the same as predict(). If explanation is not NULL, it also explains the step: computes the
+// waterfall of the stage with the longest compute time, and passes the op times of each stage to `visit`.
 struct predict_view {    // the first rank of one pipeline stage
     const struct plan    *plan;
     const struct op_time *times;    // [op_count]

@@ -44,7 +44,8 @@ struct software_config {
     int64_t         gather_blocks, reduce_parts;
     int64_t         separate_linears;    // q, k and v are separate GEMMs, and so are gate and up of dense MLPs
     struct quantity fsdp_copies, tensor_copies;    // number of copies of a collective's buffer that stall compute
-    // Upper limits of the rate of attention, as a share of the rate hardware.ampere_share * peak; 0: none.
+    // Upper limits of the rate of attention, relative to kernels with Ampere's instructions (hardware.ampere_share *
+    // peak); 0: none.
     struct quantity attention_forward, attention_backward;
     int64_t         text_tokens;      // a sequence is packed from texts of this length; 0: from one text
     int64_t         context_parts;    // cp attends to the keys of one rank at a time and merges the parts

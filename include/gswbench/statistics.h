@@ -15,7 +15,7 @@ struct statistics {
     double  variation;    // standard deviation / mean; n >= 2
     double  drift;        // Theil-Sen slope per step / median; n >= 10
     double  trend;        // drift over the whole series: the value nearest to 0 in its 99 % interval; n >= 10
-    double  wander;       // medians of 8 successive blocks: median distance from the median, / median; n >= 1
+    double  wander;       // median distance of the medians of 8 successive blocks from the median, / median; n >= 1
     double  swing;        // highest / lowest level that lasts several steps, minus 1; n >= 4
     double  error;        // relative standard error of the median, with autocorrelation; n >= 2
     int64_t outliers;     // |x - median| > 14.826 * median absolute deviation

@@ -62,8 +62,8 @@ static struct plan_slice counted_slice(const struct plan *plan, const struct pla
 }
 
 // Appends the sum of squares of an FSDP unit's gradients. If data-parallel replicas have the same gradients, only the
-// first replica's sum counts. The others write the same sum to an unused tensor, so that every rank's plan has the same
-// ops.
+// first replica's sum counts. The others write the same sum to an unused tensor, so that their plans have the same
+// dependencies, and add 0 to the norm.
 static void append_square_sum(struct builder *builder, int32_t index, int32_t partial)
 {
     const struct plan      *plan         = builder->plan;

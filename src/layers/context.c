@@ -72,8 +72,8 @@ bool context_exchanges(const struct builder *builder)
 //
 // Rank r has the queries of chunks r and 2 cp - 1 - r, its first and second half. Attention to its own block is causal.
 // All queries attend to the first half of a block from a lower rank. Only the second half of the queries attends to a
-// block from a higher rank, to all of it. With ALiBi each half of a block has its own op, because the halves are not
-// adjacent in the sequence.
+// block from a higher rank, to all of it. A visit is one attention op: a run and its keys in the current block. With
+// ALiBi each half of a block has its own visit, because the halves are not adjacent in the sequence.
 
 struct visit {
     int64_t run;            // index of the chunk of queries, among this rank's chunks (two per sequence)

@@ -31,7 +31,7 @@ static uint32_t kind_bit(int kind)
 }
 
 // Returns the bytes of memory of a ring per channel, a mean over the ranks. A rank receives from one neighbour and
-// sends to another. One rank per node, so nodes / members of the ranks, sends to another node and needs a send buffer.
+// sends to another. Only the rank that sends to another node, one per node, needs a send buffer.
 static double ring_bytes(const struct plan_connection *connection)
 {
     double crossings = connection->nodes > 1 ? (double)connection->nodes / (double)connection->members : 0.0;
@@ -169,7 +169,7 @@ static uint64_t mix(uint64_t hash, int64_t value)
 // Returns the offset of an operand that other members access in this rank's symmetric memory, where all members need
 // the same offset. Returns -1 for an operand that only its own rank accesses (input of a gather or rotation, output of
 // a reduce-scatter). For the output of a rotation, returns the offset of the whole tensor: members may receive
-// different parts of it, because the op states their distance (ahead).
+// different parts of it, since the op has the distance from this rank's part to the receiver's (ahead).
 static int64_t met_offset(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor *tensor = &plan->tensors[op->operand[slot]];

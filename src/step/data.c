@@ -21,8 +21,8 @@ static const uint64_t rounding_stream   = UINT64_MAX - 3;
 
 enum { MARKOV_ALPHABET = 256, MARKOV_SUCCESSORS = 4, MARKOV_EIGHTHS = 8 };
 
-// In Markov data each token has four possible successors, one from each quarter of the alphabet, with probabilities
-// 1/2, 1/4, 1/8 and 1/8. The successors differ, so the entropy is exactly 1.75 bits per token.
+// Markov data has only the tokens 0 .. alphabet - 1. Each has four possible successors, one from each quarter of them,
+// with probabilities 1/2, 1/4, 1/8 and 1/8. The successors differ, so the entropy is exactly 1.75 bits per token.
 static int32_t markov_successor(uint64_t key, int64_t alphabet, int32_t token, int successor)
 {
     int64_t begin = successor * alphabet / MARKOV_SUCCESSORS;
