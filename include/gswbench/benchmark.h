@@ -56,8 +56,8 @@ struct repeated_benchmark {
 };
 launch_rank benchmark_repeat_rank;
 
-// Record program, configuration and machine in the result. They need no plan, and are called before the first step.
-void benchmark_describe_job(struct result *result, const struct benchmark *benchmark);    // does not record the machine
+// Record program and configuration in the result, benchmark_describe also the machine. Called before the first step.
+void benchmark_describe_job(struct result *result, const struct benchmark *benchmark);
 void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
                         const struct backend *backend, const struct environment_devices *devices);
 

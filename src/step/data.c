@@ -14,7 +14,7 @@
 #include "gswbench/fatal.h"
 #include "gswbench/fp4.h"
 
-// Keys of the random streams of data. Weights use other keys.
+// Numbers of the random streams of data. Those of weights have lower numbers (src/build/weights.c).
 static const uint64_t token_stream      = UINT64_MAX;
 static const uint64_t transition_stream = UINT64_MAX - 1;
 static const uint64_t rounding_stream   = UINT64_MAX - 3;
