@@ -119,7 +119,7 @@ bool unit_updates_slice(const struct builder *builder, int32_t unit);
 // Return the gradient tensor that this rank's optimizer reads, and the weight tensor that it writes.
 int32_t unit_updated_gradient(struct builder *builder, int32_t unit);
 int32_t unit_updated_weight(struct builder *builder, int32_t unit);
-// ZeRO-1: all-gathers a unit's updated slices (Muon: broadcasts its matrices) after op `hold` has ended; -1: no such op.
+// ZeRO-1: all-gathers a unit's updated slices (Muon: broadcasts its matrices) after op `hold` has ended; -1: no op.
 void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold);
 
 // A matrix that Muon updates as a whole. With ZeRO-1 each matrix is assigned to one replica, its owner, which updates
