@@ -100,7 +100,7 @@ __device__ inline float dot_state(const float *kept, const float (&slope)[rows][
     return warp_sum(sum);
 }
 
-// Returns the partial sums of this warp at position k of the tile: one per state, then at most three dot products.
+// Returns this warp's partial sums at position k of the tile: one per column of S, then at most three dot products.
 __device__ inline float *own_part(const scan_block &block, int k)
 {
     return block.part + ((k & 1) * block.warps + block.warp) * (block.state + 3);
@@ -115,7 +115,7 @@ __device__ inline float sum_part(const scan_block &block, int k, int column)
     return sum;
 }
 
-// Sums state * factor over this warp's rows, and stores the partial sum of each state.
+// Multiplies this warp's rows of a state (S or E) by their factors, and stores the sum of each column.
 template <int each>
 __device__ inline void put_states(const float (&state)[rows][each], const float *factor, const scan_block &block, int k)
 {

@@ -2,11 +2,11 @@
 // Defines the layer kind of a mixture of experts: dispatch, expert MLPs, combine, and their backward pass. routing.c
 // has the router and the token counts, experts_shared.c the shared experts.
 //
-// Experts are sharded over the expert-parallel group: the axis ep, with etp = 1 also tp and then cp, with ep_over_cp
-// also cp. Each rank packs its tokens into a send buffer of slots, grouped by local expert: expert 0 of every peer
-// first, then expert 1. Each local expert has its own all-to-alls. In the forward pass, fc1 of all local experts runs
-// before any activation, and fc2 after all activations. So the dispatch of an expert overlaps with fc1 of earlier local
-// experts, and its all-to-all back with fc2 of later ones. The backward pass runs expert by expert.
+// Experts are sharded over the expert-parallel group: the axis ep; with etp = 1 also tp, and cp if ep is above tp; with
+// ep_over_cp also cp. Each rank packs its tokens into a send buffer of slots, grouped by local expert: expert 0 of
+// every peer first, then expert 1. Each local expert has its own all-to-alls. In the forward pass, fc1 of all local
+// experts runs before any activation, and fc2 after all activations. So the dispatch of an expert overlaps with fc1 of
+// earlier local experts, and its all-to-all back with fc2 of later ones. The backward pass runs expert by expert.
 //
 // A layer is dropless if it has no capacity factor, tp does not shard the experts (etp = 1), and routing is not
 // balanced. Ranks then exchange token counts first, and the step moves and computes only the rows in use. In all other

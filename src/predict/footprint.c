@@ -347,8 +347,8 @@ static void add_units(struct footprint *footprint, const struct walk *walk)
 }
 
 // Live bytes during the forward pass of one layer: peak (maximum) and at its end (left). excess: peak minus end,
-// maximum over the layers. The allocator keeps the segments that a layer has freed, but the logits do not fit into
-// them.
+// maximum over the layers. The allocator keeps the segments that a layer has freed. The logits do not fit into them, so
+// the excess adds to the memory (FOOTPRINT_CACHED).
 struct run {
     int64_t layer, maximum, left, excess;
 };

@@ -152,7 +152,7 @@ static void use_parts(const struct step *step, struct seat seat, const struct op
     free(equal);
 }
 
-// Runs each op of a communicator that is_chosen marks once. Skips sends and receives, because opening the group has
+// Runs each op of this communicator that is_chosen marks. Skips sends and receives, because opening the group has
 // already connected their peers.
 static void use_seat(const struct step *step, struct seat seat, const bool *is_chosen, void *const scratch[2])
 {
