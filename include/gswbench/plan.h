@@ -85,8 +85,8 @@ struct plan_unit {
     int32_t           first_moment, second_moment;
 };
 
-// Memory pools. Activations share one arena by lifetime; tensors of other storages have fixed offsets and keep their
-// content between steps.
+// Memory pools. Activations whose lifetimes do not overlap may share memory. Tensors of the other pools have memory of
+// their own and keep their content between steps.
 enum storage {
     STORAGE_WEIGHT,
     STORAGE_GRADIENT,

@@ -28,7 +28,7 @@ enum {
     OPS_OF_ACTION   = 20,    // per microbatch and pipeline chunk: embedding, head, sends and receives
     OPS_OF_UPDATE   = 5,     // per step and weight: gradient norm, optimizer, gathers, quantization
     OPS_OF_MUON     = 66,    // per step and linear with Muon: all ops of up to three matrices
-    OPS_OF_STEP     = 32,
+    OPS_OF_STEP     = 32,    // per step: all other ops
 };
 
 // Limits of the ops in the plan of one rank, and in the plans of one rank per pipeline stage together. Verifying that

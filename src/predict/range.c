@@ -149,8 +149,8 @@ static void *serve(void *argument)
     return NULL;
 }
 
-// Computes the change of the step time for every move in the list, in several threads. The result does not depend on
-// the number of threads.
+// Computes the change of the step time for every move (change of an input), in several threads. The result does not
+// depend on the number of threads.
 static status serve_all(struct moves *moves)
 {
     struct probe probes[THREADS_MAX];

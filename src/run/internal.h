@@ -57,7 +57,7 @@ struct processors {
 struct compute_times {
     int64_t *classes;    // [ranks]: class of a rank, which is the lowest rank with the same work
     int     *order;      // [ranks]: all ranks, sorted by class
-    // [measured steps]: this rank's time, and its relative excess over the median of its class
+    // [measured steps]: this rank's time, and its relative excess over the median of the ranks with the same work
     double *seconds, *excess;
     int64_t count;    // number of measured steps so far
 };
