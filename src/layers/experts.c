@@ -2,15 +2,16 @@
 // Defines the layer kind of a mixture of experts: dispatch, expert MLPs, combine, and their backward pass. routing.c
 // has the router and the token counts, experts_shared.c the shared experts.
 //
-// Experts are sharded over the expert-parallel group: the axis ep; with etp = 1 also tp, and cp if ep is above tp; with
-// ep_over_cp also cp. Each rank packs its tokens into a send buffer of slots, grouped by local expert: expert 0 of
-// every peer first, then expert 1. Each local expert has its own all-to-alls. In the forward pass, fc1 of all local
-// experts runs before any activation, and fc2 after all activations. So the dispatch of an expert overlaps with fc1 of
-// earlier local experts, and its all-to-all back with fc2 of later ones. The backward pass runs expert by expert.
+// Experts are sharded over the expert-parallel group: ranks of fsdp or dp, with ep_over_cp also the ranks of cp. With
+// etp = 1 the group also has the ranks of tp, and the ranks of cp if ep is larger than tp. Each rank packs its tokens
+// into a send buffer of slots, grouped by local expert: expert 0 of every peer first, then expert 1. Each local expert
+// has its own all-to-alls. In the forward pass, fc1 of all local experts runs before any activation, and fc2 after all
+// activations. So the dispatch of an expert overlaps with fc1 of earlier local experts, and its all-to-all back with
+// fc2 of later ones. The backward pass runs expert by expert.
 //
-// A layer is dropless if it has no capacity factor, tp does not shard the experts (etp = 1), and routing is not
-// balanced. Ranks then exchange token counts first, and the step moves and computes only the rows in use. In all other
-// layers, every expert receives the same number of rows.
+// A layer is dropless if it has no capacity factor, tp does not shard the experts (etp = 1), and the router chooses
+// experts (`routing` is top-k or skewed). Ranks then exchange token counts first, and the step moves and computes only
+// the rows in use. In all other layers, each expert has room for the same number of rows per rank, routing.capacity.
 #include "experts.h"
 
 #include <inttypes.h>
@@ -173,7 +174,7 @@ static bool scales_inputs(const struct builder *builder)
 }
 
 // Returns whether the expert-parallel group has several ranks.
-static bool is_shared(const struct builder *builder)
+static bool has_peers(const struct builder *builder)
 {
     return builder->routing.owners > 1;
 }
@@ -184,8 +185,8 @@ static struct expert_values *experts_of(const struct sublayer *sublayer)
 }
 
 // Returns the part of `slots` for the experts with this local index: one expert of every rank of the expert-parallel
-// group. In a dropless layer (routing.multiple > 0), the row counts determine where the part starts (is_packed) and how
-// many of its rows are in use.
+// group. In a dropless layer (routing.multiple > 0: row counts are rounded up to a multiple of it), the row counts
+// determine where the part starts (is_packed) and how many of its rows are in use.
 static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t expert)
 {
     struct builder *builder = sublayer->builder;
@@ -215,7 +216,7 @@ static int32_t new_rows(const struct sublayer *sublayer, const char *name, int64
 // rank, appends nothing.
 static void exchange(struct builder *builder, const char *role, int32_t in, int32_t out)
 {
-    if (!is_shared(builder)) {
+    if (!has_peers(builder)) {
         return;
     }
     collect(builder,
@@ -227,7 +228,7 @@ static void exchange(struct builder *builder, const char *role, int32_t in, int3
 static int32_t send_rows(const struct sublayer *sublayer, const char *role, int32_t slots, int64_t expert)
 {
     int32_t in = slots_of(sublayer, slots, expert);
-    if (!is_shared(sublayer->builder)) {
+    if (!has_peers(sublayer->builder)) {
         return in;
     }
     int32_t out = new_rows(sublayer, role, expert);
@@ -239,12 +240,12 @@ static int32_t send_rows(const struct sublayer *sublayer, const char *role, int3
 // rank, else -1, which means a new tensor.
 static int32_t output_tensor(const struct builder *builder, int32_t slots)
 {
-    return is_shared(builder) ? -1 : slots;
+    return has_peers(builder) ? -1 : slots;
 }
 
 static int32_t fc1_of(const struct sublayer *sublayer, int64_t expert)
 {
-    return sublayer->weights[WEIGHT_EXPERTS] + 2 * (int32_t)expert;
+    return sublayer->weights[WEIGHT_EXPERTS] + MLP_LINEARS * (int32_t)expert;
 }
 
 static int32_t fc2_of(const struct sublayer *sublayer, int64_t expert)
@@ -281,7 +282,7 @@ static void append_dispatch(struct sublayer *sublayer)
     int32_t row_count = experts_append_row_counts(sublayer);
     for (int64_t i = 0; i < count; i++) {
         if (row_count >= 0) {
-            experts_of(sublayer)[i].row_count = row_count + (int32_t)i * (is_shared(builder) ? 2 : 1);
+            experts_of(sublayer)[i].row_count = row_count + (int32_t)i * (has_peers(builder) ? 2 : 1);
         }
         experts_of(sublayer)[i].in = send_rows(sublayer, "dispatch exchange", slots, i);
     }
@@ -511,6 +512,7 @@ static int32_t dispatch_backward(struct sublayer *sublayer, int32_t d_in)
     return d_in;
 }
 
+// Modules whose recompute repeats an op (layer_kind.h)
 enum {
     SHARED     = 1u << MODULE_EXPERTS | 1u << MODULE_SHARED_EXPERTS,
     ACTIVATION = 1u << MODULE_EXPERTS | 1u << MODULE_EXPERT_ACTIVATION

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Interpolates measured times of collectives within a node (configs/hardware/collectives.csv) by message size. All
-// times are from one GPU model. A series has the times of one collective on 2, 4 or 8 GPUs. If it lacks a size, the
-// time is estimated from another series, or from sizes with the same NCCL protocol. Where the table does not apply,
-// cost_communication.c computes the time by formulas, for rings and trees by those in cost_nccl.c.
+// Interpolates measured times of collectives within a node by message size: the bytes of the whole result of an
+// all-gather or operand of a reduce-scatter, and of one rank's buffer of an all-reduce or all-to-all. The times are
+// those of the configured GPU model in configs/hardware/collectives.csv. A series has the times of one collective on 2,
+// 4 or 8 GPUs. If it lacks a size, the time is estimated from another series, or from sizes with the same NCCL
+// protocol. Where the table does not apply, cost_communication.c computes the time by formulas, for rings and trees by
+// those in cost_nccl.c.
 #include <math.h>
 
 #include "gswbench/predict.h"
@@ -50,8 +52,8 @@ static double seconds_at(const struct series *series, int size)
 
 // Whether NCCL changes its protocol at about the same message size in both series. This holds for all-gathers and
 // reduce-scatters on the same GPUs, because both use the same ring. An all-reduce is a reduce-scatter and an
-// all-gather, so these two are related to an all-reduce. All-to-alls are related to all-to-alls on other numbers of
-// GPUs.
+// all-gather, so a missing all-reduce is estimated from either of them; they are not estimated from an all-reduce.
+// All-to-alls are related to all-to-alls on other numbers of GPUs.
 static bool is_related(const struct series *series, const struct series *other)
 {
     return series->collective == COLLECTIVE_ALL_TO_ALL

@@ -5,6 +5,8 @@
 // the end, so do all ranks. In large jobs, only samples of a class are built and compared (is_sampled); the other
 // members are assumed to match.
 //
+// "Match" finds the ops that communicate with each other (match.c), "drain" runs them (drain.c).
+//
 // Classes follow from the distinct axes of the mesh. An axis is distinct if changing only the coordinate on it changes
 // the communication in more than rank numbers. Ranks with the same coordinates on every distinct axis form a class. At
 // first only pp is distinct, if it has several ranks. An axis becomes distinct when two ranks of a class turn out to
@@ -70,7 +72,8 @@ static int64_t combine(const struct verification *job, int64_t from, int64_t to,
     return mesh_rank(&job->mesh, end);
 }
 
-// Ranks of a class are compared by the relation of each peer to its rank, for example "the next rank along dp".
+// Ranks of a class are compared by the relation of each peer to its rank, for example "the next rank along dp". It is
+// expressed as a rank: the peer of the class's representative.
 int64_t job_relation(const struct verification *job, int64_t from, int64_t to)
 {
     return combine(job, from, to, -1);
@@ -129,7 +132,8 @@ static status visit(struct verification *job, int64_t rank)
     return failed(&built) ? built : job->errors;
 }
 
-// Returns whether a rank's plan is built and compared with the representative of its class. In a large job, these are:
+// Returns whether a rank's plan is built and compared with the representative of its class. In a large job, plans are
+// expected to differ only at the ends of an axis and of the pipeline. The ranks built and compared there are:
 // - every representative, on all pipeline stages: coordinate 0 on all axes that are not distinct (away == 0);
 // - on the first and last stage, the second and the last rank along each such axis, with coordinate 0 on the others
 //   (away == 1);
@@ -194,7 +198,8 @@ static status find_distinct(struct verification *job)
 }
 
 // Numbers the classes: skeleton->place is the index of a class, proof->distinct the number of classes. All classes have
-// the same number of members, so the FLOPs of the job are the FLOPs of all representatives times this number.
+// the same number of members, so the FLOPs of the job are the FLOPs of all representatives times this number. With Muon
+// and zero = 1, members update different matrices, and the FLOPs of these updates are an estimate.
 static void number_classes(struct verification *job)
 {
     double flops = 0;

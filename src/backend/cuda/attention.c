@@ -191,10 +191,10 @@ static status take_fastest(struct trial *trial)
     return OK;
 }
 
-// Selects the fastest of cuDNN's plans for a shape. The times come from trial runs on scratch operands, or from the
-// cache of an earlier run. A plan is selected only if it has run here, because a finalized plan may still fail to
-// execute. In deterministic mode the first plan that runs is selected. Fails if none runs; EXIT_MEMORY or EXIT_OUTPUT
-// mean that plans could not be tried.
+// Selects the fastest of cuDNN's plans for a shape. The times come from trial runs on scratch operands, or from a file
+// that an earlier process wrote. A plan from the file is also run once, because a finalized plan may still fail to
+// execute. In deterministic mode the first plan that runs is selected. Fails if none runs. If plans could not be tried,
+// fails with EXIT_MEMORY (no scratch memory) or EXIT_OUTPUT (the file cannot be written).
 static status try_plans(struct cuda *cuda, struct cudnn_attention *cudnn, struct cudnn_entry *entry,
                         const struct op *op)
 {
