@@ -15,6 +15,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/output.h"
+#include "gswbench/text.h"
 
 static const double ANSWER_SECONDS  = 1;      // timeout for all answers
 static const double FEW_SECONDS     = 0.3;    // time after which all ranks of a silent host are asked, not only FEW
@@ -143,6 +144,16 @@ static void collect_states(struct watch *watch, struct responses *responses)
     }
 }
 
+// Returns the first rank that has not answered, or the number of ranks.
+static int find_silent(const struct responses *responses, int ranks)
+{
+    int rank = 0;
+    while (rank < ranks && responses->has_answered[rank]) {
+        rank++;
+    }
+    return rank;
+}
+
 // Finds the rank to blame for the hang. If no process is gone, stopped or without CPU time, a rank that did not answer
 // is to blame, but only if some other host answered. Otherwise the network may not connect the hosts at all.
 static enum blame find_blame(const struct watch *watch, const struct responses *responses, struct slot *blamed,
@@ -153,14 +164,33 @@ static enum blame find_blame(const struct watch *watch, const struct responses *
     enum blame blame     = blame_find(responses->slots, responses->count, &watch->setup.plan->mesh, &index, waiting);
     bool       has_heard = responses->count > watch->setup.comm->topology.local_ranks;
     *blamed              = responses->slots[index];
-    for (int rank = 0; rank < ranks && has_heard && blame > BLAME_SILENT; rank++) {
-        if (!responses->has_answered[rank]) {
-            *blamed  = (struct slot){.rank = rank, .pid = -1, .state = '?', .host = "its host", .where = "not known"};
-            *waiting = responses->count;
-            return BLAME_SILENT;
+    if (responses->count < ranks && has_heard && blame > BLAME_SILENT) {
+        int rank = find_silent(responses, ranks);
+        *blamed  = (struct slot){.rank = rank, .pid = -1, .where = "not known"};
+        *waiting = responses->count;
+        for (int stream = 0; stream < STREAM_COUNT; stream++) {
+            blamed->streams[stream].op = -1;
         }
+        text_copy(blamed->host, sizeof(blamed->host), channel_host(watch->channel, rank));
+        return BLAME_SILENT;
     }
     return blame;
+}
+
+// Describes why no rank is to blame.
+static void explain_nobody(const struct watch *watch, const struct responses *responses, char *text, size_t bytes)
+{
+    int     ranks = watch->setup.comm->topology.ranks, first = find_silent(responses, ranks);
+    int64_t silent = ranks - responses->count;
+    if (silent == 0) {
+        text_copy(text, bytes, "no rank waits");
+        return;
+    }
+    int used = snprintf(text, bytes, "%" PRId64 " of %d ranks did not answer", silent, ranks);
+    if (watch->channel != NULL) {
+        snprintf(text + used, bytes - (size_t)used, ", such as rank %d on %s", first,
+                 channel_host(watch->channel, first));
+    }
 }
 
 // Prints the rank to blame for the hang, the reason, and the op in which the rank is.
@@ -174,7 +204,7 @@ static void report_hang(const struct watch *watch, const struct responses *respo
     struct slot              slot;
     int64_t                  waiting;
     double                   still = 0;
-    char                     where[300];
+    char                     where[300], process[160] = "";
     enum blame               blame = find_blame(watch, responses, &slot, &waiting);
     for (int64_t i = 0; i < responses->count; i++) {
         still = fmax(still, responses->slots[i].still);
@@ -184,19 +214,15 @@ static void report_hang(const struct watch *watch, const struct responses *respo
         fflush(stdout);
     }
     if (blame == BLAME_NOBODY) {
-        int  ranks       = watch->setup.comm->topology.ranks;
-        char reason[100] = "no rank waits";
-        if (responses->count < ranks) {
-            snprintf(reason, sizeof(reason), "%" PRId64 " of %d ranks did not answer", ranks - responses->count, ranks);
-        }
-        fprintf(stderr, "gswbench: hang: no progress for %.1f s, and %s; rank %d: %s\n", still, reason, slot.rank,
+        explain_nobody(watch, responses, process, sizeof(process));
+        fprintf(stderr, "gswbench: hang: no progress for %.1f s, and %s; rank %d: %s\n", still, process, slot.rank,
                 where);
     } else {
-        fprintf(stderr,
-                "gswbench: hang: rank %d (%s, pid %d, state %c): %s; no progress for %.1f s; last: %s; %" PRId64
-                " other%s\n",
-                slot.rank, slot.host, slot.pid, slot.state, why[blame], still, where, waiting,
-                waiting == 1 ? " waits" : "s wait");
+        if (slot.pid >= 0) {
+            snprintf(process, sizeof(process), ", pid %d, state %c", slot.pid, slot.state);
+        }
+        fprintf(stderr, "gswbench: hang: rank %d (%s%s): %s; no progress for %.1f s; last: %s; %" PRId64 " other%s\n",
+                slot.rank, slot.host, process, why[blame], still, where, waiting, waiting == 1 ? " waits" : "s wait");
     }
 }
 

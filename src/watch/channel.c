@@ -18,6 +18,7 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/siphash.h"
+#include "gswbench/text.h"
 
 enum { FOREIGN_MAX = 64 };    // maximum datagrams that one call drops, because the watchdog holds a mutex meanwhile
 
@@ -27,6 +28,7 @@ struct peer {
     int32_t  node, local_rank;
     int32_t  count;    // number of addresses
     uint16_t port;
+    char     host[64];
 };
 
 struct channel {
@@ -164,7 +166,8 @@ struct channel *channel_open(struct comm *comm)
     if (own.count == 0) {
         addresses = find_addresses(&own.count, true);
     }
-    own.count      = own.port != 0 ? own.count : 0;
+    own.count = own.port != 0 ? own.count : 0;
+    text_copy(own.host, sizeof(own.host), comm->topology.host);
     channel->peers = comm_gather(comm, &own, sizeof(own));
     share_addresses(channel, comm, addresses, own.count);
     free(addresses);
@@ -185,6 +188,11 @@ void channel_close(struct channel *channel)
 int channel_node(const struct channel *channel, int rank)
 {
     return channel->peers[rank].node;
+}
+
+const char *channel_host(const struct channel *channel, int rank)
+{
+    return channel->peers[rank].host;
 }
 
 int channel_local_rank(const struct channel *channel, int rank)

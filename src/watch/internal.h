@@ -60,7 +60,7 @@ struct shown {
     struct {
         atomic_int peer, sent, received;
     } messages[NEIGHBOURS];
-    _Atomic char   where[SHOWN_BYTES];
+    _Atomic char where[SHOWN_BYTES];
 };
 
 // The shared memory of the ranks of one host.
@@ -150,9 +150,10 @@ struct datagram {
 struct channel *channel_open(struct comm *comm);
 void            channel_close(struct channel *channel);
 // Sends a message to a rank and sets its field `from`. The message may be lost.
-void channel_send(struct channel *channel, int rank, struct datagram *datagram);
-int  channel_node(const struct channel *channel, int rank);
-int  channel_local_rank(const struct channel *channel, int rank);
+void        channel_send(struct channel *channel, int rank, struct datagram *datagram);
+int         channel_node(const struct channel *channel, int rank);
+int         channel_local_rank(const struct channel *channel, int rank);
+const char *channel_host(const struct channel *channel, int rank);
 // Receives the next message. Returns false if there is none.
 bool channel_receive(struct channel *channel, struct datagram *datagram);
 

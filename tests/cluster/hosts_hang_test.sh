@@ -53,6 +53,6 @@ for host in 3 1; do
     done
     wait || true
     [ $stopped = 2 ] || complain "$stopped ranks of host $host were found"
-    expect_one "^gswbench: hang: rank $((2 * host - 2)) \(its host, pid -1, state \?\): no rank of its host answers; "
+    expect_one "^gswbench: hang: rank $((2 * host - 2)) \(h$host\): no rank of its host answers; "
 done
 finish
