@@ -156,7 +156,8 @@ double comm_smallest(struct comm *comm, double own);
 void *comm_gather(struct comm *comm, const void *own, size_t bytes);
 
 // Return, on every rank, the error of the lowest rank that failed, or OK. *first: that rank, or -1. comm_agree
-// and comm_agree_first prefix the text with "rank 3: ", except for rank 0. Collective, over the control plane.
+// and comm_agree_first prefix the text with "rank 3: ", or on several hosts "rank 3 on h2: ". Rank 0 has this prefix
+// only on several hosts, and only if some rank has not failed. Collective, over the control plane.
 status comm_find_failed(struct comm *comm, status own, int *first);
 status comm_agree_first(struct comm *comm, status own, int *first);
 status comm_agree(struct comm *comm, status own);

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "gswbench/arena.h"
@@ -162,12 +163,21 @@ status comm_find_failed(struct comm *comm, status own, int *first)
 
 status comm_agree_first(struct comm *comm, status own, int *first)
 {
-    status error = comm_find_failed(comm, own, first);
-    if (*first <= 0) {
+    bool   has_hosts = comm->topology.nodes > 1;
+    status error     = comm_find_failed(comm, own, first);
+    if (!failed(&error)) {
         return error;
     }
+    bool all_failed = comm_smallest(comm, failed(&own)) > 0.0;
+    if (*first == 0 && (all_failed || !has_hosts)) {
+        return error;
+    }
+    char host[sizeof(comm->topology.host)];
+    memcpy(host, comm->topology.host, sizeof(host));
+    comm->ops->share(comm, host, sizeof(host), *first);
     status named  = {.exit_code = error.exit_code};
-    int    length = snprintf(named.text, sizeof(named.text), "rank %d: ", *first);
+    int    length = snprintf(named.text, sizeof(named.text), "rank %d%s%s: ", *first, has_hosts ? " on " : "",
+                          has_hosts ? host : "");
     text_copy(named.text + length, sizeof(named.text) - (size_t)length, error.text);    // keeps line breaks
     return named;
 }

@@ -170,7 +170,7 @@ void environment_locate_device(const struct config *config, const struct comm_to
 // The device of a rank, which ranks exchange to count the ranks per device.
 struct rank_device {
     int64_t node;
-    char    backend[16], device[64];    // device: its id; "": the host backend
+    char    device[64];    // its id; "": the host backend
     char    name[DEVICE_NAME_BYTES];
 };
 
@@ -188,7 +188,6 @@ status environment_share_devices(struct environment_devices *devices, struct com
                                  int64_t allowed)
 {
     struct rank_device own = {.node = comm->topology.node};
-    text_copy(own.backend, sizeof(own.backend), backend->ops->name);
     if (backend->ops->device_id != NULL) {
         backend->ops->device_id(backend, own.device, sizeof(own.device));
         backend->ops->device_name(backend, own.name, sizeof(own.name));
@@ -198,10 +197,6 @@ status environment_share_devices(struct environment_devices *devices, struct com
     struct rank_device *all     = comm_gather(comm, &own, sizeof(own));
     *devices                    = (struct environment_devices){.sharers = is_host};
     for (int rank = 0; rank < comm->topology.ranks; rank++) {
-        if (strcmp(all[rank].backend, own.backend) != 0) {
-            result = fail_as(EXIT_LAUNCH, "backend %s here, but %s on rank %d: set run.backend to one of them",
-                             own.backend, all[rank].backend, rank);
-        }
         if (!is_host) {
             devices->sharers += all[rank].node == own.node && strcmp(all[rank].device, own.device) == 0;
             add_kind(devices, all[rank].name);

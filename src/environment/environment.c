@@ -91,6 +91,8 @@ status environment_open(struct rank_environment *environment, const struct confi
         own = environment_open_backend(&environment->backend, config, &comm->topology, environment->cores.threads);
     }
     TRY(comm_agree(comm, own));
+    TRY(peers_require_equal(comm, "backend", environment->backend.ops->name, environment->backend.choice,
+                            "set run.backend to one of them"));
     TRY(comm_agree(
         comm, environment_share_devices(&environment->devices, comm, &environment->backend, run->ranks_per_device)));
     TRY(peers_compare_backends(environment, run, comm));

@@ -25,6 +25,11 @@ void environment_check_network(struct rank_environment *environment, struct comm
 status peers_check_job(struct rank_environment *environment, const struct config *config, bool writes_weights,
                        struct comm *comm);
 
+// peers.c: fails on all ranks if the ranks' values are not equal, and names a rank that differs. reason: why this rank
+// has its value; "": no reason. Collective.
+status peers_require_equal(struct comm *comm, const char *name, const char *value, const char *reason,
+                           const char *remedy);
+
 // peers.c: gathers environment->peers from all ranks; the caller frees it. Adds a note if a rank's local rank differs
 // from the launcher's. Collective.
 void peers_meet(struct rank_environment *environment, struct comm *comm);

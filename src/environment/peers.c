@@ -29,25 +29,42 @@ static const char *find_profiler(void)
     return "";
 }
 
+status peers_require_equal(struct comm *comm, const char *name, const char *value, const char *reason,
+                           const char *remedy)
+{
+    struct rank_value own;
+    char              text[SETTING_TEXT_BYTES];
+    int               ranks = comm->topology.ranks, explained = ranks;
+    bool              is_equal = true;
+    status            result   = OK;
+    memset(&own, 0, sizeof(own));
+    text_copy(own.host, sizeof(own.host), comm->topology.host);
+    text_copy(own.value, sizeof(own.value), value);
+    text_copy(own.remedy, sizeof(own.remedy), reason);
+    struct rank_value *values = comm_gather(comm, &own, sizeof(own));
+    for (int rank = ranks - 1; rank >= 0; rank--) {
+        is_equal &= strcmp(values[rank].value, values[0].value) == 0;
+        explained = values[rank].remedy[0] != '\0' ? rank : explained;
+    }
+    if (!is_equal) {
+        char why[200] = "";
+        if (explained < ranks) {
+            snprintf(why, sizeof(why), " (%s: %s)", values[explained].host, values[explained].remedy);
+        }
+        mismatch_describe(text, sizeof(text), name, values, ranks);
+        result = fail_as(EXIT_LAUNCH, "%s%s: %s", text, why, remedy);
+    }
+    free(values);
+    return result;
+}
+
 // Compares builds and not versions, because a sanitizer build or modified sources have the same version.
 status peers_check_program(struct comm *comm)
 {
-    struct rank_value own;
-    char              build[VERSION_BUILD_BYTES], text[SETTING_TEXT_BYTES];
-    bool              is_equal = true;
-    memset(&own, 0, sizeof(own));
+    char build[VERSION_BUILD_BYTES], text[SETTING_BYTES];
     version_build(build);
-    text_copy(own.host, sizeof(own.host), comm->topology.host);
-    snprintf(own.value, sizeof(own.value), "%s, build %s", version_text, build);
-    struct rank_value *values = comm_gather(comm, &own, sizeof(own));
-    for (int rank = 1; rank < comm->topology.ranks; rank++) {
-        is_equal &= strcmp(values[rank].value, values[0].value) == 0;
-    }
-    if (!is_equal) {
-        mismatch_describe(text, sizeof(text), "gswbench", values, comm->topology.ranks);
-    }
-    free(values);
-    return is_equal ? OK : fail_as(EXIT_LAUNCH, "%s: install the same program on every host", text);
+    snprintf(text, sizeof(text), "%s, build %s", version_text, build);
+    return peers_require_equal(comm, "gswbench", text, "", "install the same program on every host");
 }
 
 // Lists the settings of the job that must agree. With different configurations a result means nothing. If ranks

@@ -137,6 +137,35 @@ Test(consistency, knows_rows_that_only_some_ranks_have)
     environment_close(&told.environment);
 }
 
+enum { MEETINGS = 4 };
+
+static void meet(struct comm *comm, void *context)
+{
+    int     rank         = comm->topology.rank;
+    status *results      = (status *)context + (ptrdiff_t)rank * MEETINGS;
+    bool    has_device   = rank < 2;
+    comm->topology.nodes = 2;
+    snprintf(comm->topology.host, sizeof(comm->topology.host), "h%d", rank / 2);
+    results[0] = peers_require_equal(comm, "backend", has_device ? "cuda" : "host",
+                                     has_device ? "" : "not cuda: no driver", "set run.backend");
+    results[1] = comm_agree(comm, rank == 3 ? fail("no space") : OK);
+    results[2] = comm_agree(comm, rank == 0 ? fail("no space") : OK);
+    results[3] = comm_agree(comm, fail("no such job"));
+}
+
+Test(consistency, names_the_host_that_has_another_backend_or_fails)
+{
+    static const char *const texts[MEETINGS] = {"rank 2 on h1 has backend host (2 ranks deviate), 2 of 4 ranks, such "
+                                                "as 0 on h0, cuda (h1: not cuda: no driver): "
+                                                "set run.backend",
+                                                "rank 3 on h1: no space", "rank 0 on h0: no space", "no such job"};
+    status                   results[RANKS][MEETINGS];
+    ranks_run(RANKS, meet, results);
+    for (int i = 0; i < RANKS * MEETINGS; i++) {
+        cr_expect_str_eq(results[i / MEETINGS][i % MEETINGS].text, texts[i % MEETINGS]);
+    }
+}
+
 Test(consistency, sees_what_is_too_long_to_be_shown)
 {
     char first[400], second[400];
