@@ -116,7 +116,7 @@ static void write_class(const struct preflight_class *value_class, FILE *file)
     fprintf(file, "%s%s\n", value_class->note[0] != '\0' ? "; " : "", value_class->note);
 }
 
-void preflight_write_text(const struct preflight_report *report, FILE *file)
+static void write_lines(const struct preflight_report *report, FILE *file)
 {
     fprintf(file,
             "# preflight of %s: %" PRId64 " rank%s, %s backend, %s communicator, %.1f s\n"
@@ -144,6 +144,16 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
         fprintf(file, "%s%s", i == 0 ? " " : ",", report->drain[i].host);
     }
     fprintf(file, "\n");
+}
+
+void preflight_write_text(const struct preflight_report *report, FILE *file)
+{
+    struct text_stream text;
+    text_stream_open(&text);
+    write_lines(report, text.file);
+    text_stream_close(&text);
+    text_print_lines(file, text.data);
+    free(text.data);
 }
 
 // clang-format off

@@ -28,7 +28,7 @@ accept() {    # accept CODE NAME ARGUMENT...: runs accept on all ranks and expec
 expect_refusal() {
     expect '^REFUSE  outliers that the preflight found: [0-9]+$'
     expect "^drain: $2$"
-    ! grep '^outlier: ' output | grep -vE "^outlier: $3" || complain "something else is named than $3"
+    ! unwrap output | grep '^outlier: ' | grep -vE "^outlier: $3" || complain "something else is named than $3"
     unexpected '^RESULT'
     expect "\"drain\": \"$2\"," "$folder/$1/accept.json"
     expect '"run_id": "",' "$folder/$1/accept.json"

@@ -18,7 +18,7 @@ places=('gemm "fc1"' 'gemm "qkv"' attention_forward 'gemm "head"')
 # expect_outliers PATTERN HOST: expects that all outliers match PATTERN, and that HOST is the only host to drain.
 expect_outliers() {
     grep -q '^outlier: ' output || complain "nothing is named, not $1"
-    ! grep '^outlier: ' output | grep -vE "^outlier: $1" || complain "something else is named than $1"
+    ! unwrap output | grep '^outlier: ' | grep -vE "^outlier: $1" || complain "something else is named than $1"
     grep -qE "^drain: $2$" output || complain "not drained: $2"
 }
 limit() {    # limit HOST QDISC...: replaces the traffic control of what HOST sends

@@ -26,7 +26,7 @@ launch() {    # launch CODE SLOW_RANK [ARGUMENT...]: runs a preflight in which S
 }
 expect_outliers() {    # expect_outliers PATTERN: expects that all outliers match PATTERN
     expect "^outlier: $1"
-    ! grep '^outlier: ' output | grep -vE "^outlier: $1" || complain "something else is named than $1"
+    ! unwrap output | grep '^outlier: ' | grep -vE "^outlier: $1" || complain "something else is named than $1"
     expect "^drain: $(hostname)$"
 }
 
