@@ -21,14 +21,17 @@ fi
 program() { printf '#!/bin/sh\n%s\n' "$2" >"$1" && chmod +x "$1"; }
 rm gswbench
 program mpirun 'shift 2; exec "$@"'
-program gswbench 'echo "$@" >arguments; echo "outlier: device 1 of host h4 (rank 13): gemm takes 10.3 % longer"; exit $CODE'
-for pair in 0:0 5:1 6:1 4:2 7:2 130:2; do
+program gswbench 'echo "$@" >arguments
+    printf "%s\n" "0 failed" "gswbench: hang: rank 1 (h4): last: numbers" "outlier: device 1 of host h4 (rank 13): gemm takes" "    10 % longer"
+    exit $CODE'
+for pair in 0:0 5:1 6:1 4:2 130:2 7:2; do
     CODE=${pair%:*} run "${pair#*:}" "$monitors/check_node" --gpu h200
 done
-expect '^preflight --seconds 20 --gpu h200$' arguments
+expect '^gswbench: not known: exit code 7: hang: rank 1 \(h4\): last: numbers$'
+expect '^preflight --seconds 20 --set run.hang_seconds=10 --gpu h200$' arguments
 CODE=0 run 0 "$monitors/check_node"
 expect '^gswbench: healthy: 2 devices agree$'
-expect '^preflight --seconds 20 llama3.1-8b$' arguments
+expect '^preflight .*llama3.1-8b$' arguments
 program nvidia-smi 'exit 9'
 GSWBENCH_RANKS='' run 2 "$monitors/check_node"
 expect '^gswbench: not known: nvidia-smi names no GPU$'
@@ -38,7 +41,7 @@ CODE=4 run 0 "$monitors/slurm_prolog"
 [ ! -e told ] || complain "drained for an unknown state" told
 SLURMD_NODENAME=h4 CODE=6 run 1 "$monitors/slurm_prolog"
 expect '^nodename=h4$' told
-expect '^reason=gswbench: outlier: device 1 of host h4 ' told
+expect '^reason=gswbench: outlier: device 1 of host h4 \(rank 13\): gemm takes 10 % longer$' told
 
 run 0 python3 -c '
 import json, os, sys
