@@ -45,7 +45,7 @@ bool flight_has_time(struct flight *flight, double share);
 
 // A measurement that flight_repeat runs in batches. After each batch, flight_repeat searches for outliers. It ends if
 // there are no outliers and the values are precise enough, if several batches have found the same outliers, or if time
-// runs out.
+// runs out. Outliers that only the last batch has found are removed.
 typedef status flight_round(struct flight *flight, void *state);
 struct flight_series {
     flight_round *run;
@@ -57,7 +57,7 @@ struct flight_series {
 };
 // Returns whether the report has an outlier for this rank or its host, in a class from index first_class.
 bool flight_is_outlier(const struct flight *flight, int64_t first_class, int64_t rank);
-// Runs the measurement until it ends. The outliers of the last batch stay in the report. Collective.
+// Runs the measurement until it ends. Outliers that the last two batches have found stay in the report. Collective.
 status flight_repeat(struct flight *flight, const struct flight_series *series);
 
 // If ranks share cores, they measure one after the other, each in a time slot. flight_take_turn sleeps until the slot

@@ -9,6 +9,7 @@
 
 #include <xxhash.h>
 
+#include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/signals.h"
 #include "internal.h"
@@ -111,25 +112,63 @@ bool flight_is_outlier(const struct flight *flight, int64_t first_class, int64_t
     return false;
 }
 
+// Returns whether two batches found the same: the same rank, link or group, or a host and a device of this host.
+static bool is_same_finding(const struct preflight_outlier *one, const struct preflight_outlier *other)
+{
+    bool is_class = strcmp(one->class_name, other->class_name) == 0, is_host = strcmp(one->host, other->host) == 0;
+    if (one->blame == other->blame) {
+        return is_class && is_host && one->rank == other->rank && one->other_rank == other->other_rank;
+    }
+    return is_class && is_host && one->blame <= BLAME_DEVICE && other->blame <= BLAME_DEVICE;
+}
+
+// Removes the outliers from `first` on that the batch before has not found.
+static void keep_confirmed(struct preflight_report *report, int64_t first, const struct preflight_outlier *before,
+                           int64_t count)
+{
+    int64_t kept = first;
+    for (int64_t i = first; i < report->outlier_count; i++) {
+        bool is_confirmed = false;
+        for (int64_t j = 0; j < count && !is_confirmed; j++) {
+            is_confirmed = is_same_finding(&report->outliers[i], &before[j]);
+        }
+        if (is_confirmed) {
+            report->outliers[kept++] = report->outliers[i];
+        }
+    }
+    report->outlier_count = kept;
+}
+
 status flight_repeat(struct flight *flight, const struct flight_series *series)
 {
     enum { CONFIRMATIONS = 4 };
-    struct preflight_report *report = &flight->report;
-    int64_t                  before = report->outlier_count;
-    uint64_t                 last   = 0;
-    for (int confirmed = 0; confirmed < CONFIRMATIONS;) {
+    struct preflight_report  *report = &flight->report;
+    int64_t                   first = report->outlier_count, count = 0;
+    struct preflight_outlier *before = NULL;    // [count]: outliers of the batch before
+    uint64_t                  last   = 0;
+    status                    result = OK;
+    for (int confirmed = 0, batches = 1; confirmed < CONFIRMATIONS; batches++) {
         for (int i = 0; i < series->batch && (i == 0 || flight_has_time(flight, series->share)); i++) {
-            TRY(series->run(flight, series->state));
+            result = failed(&result) ? result : series->run(flight, series->state);
         }
-        uint64_t found   = judge(report, series->first_class, before);
-        bool     settled = series->has_settled == NULL || series->has_settled(series->state);
-        confirmed        = settled && found == last ? confirmed + 1 : settled;
-        last             = found;
-        if ((found == 0 && settled) || !flight_has_time(flight, series->share)) {
+        if (failed(&result)) {
+            break;
+        }
+        count  = report->outlier_count - first;
+        before = memory_resize(before, (size_t)(count + 1) * sizeof(*before));
+        memcpy(before, report->outliers + first, (size_t)count * sizeof(*before));
+        uint64_t found      = judge(report, series->first_class, first);
+        bool     settled    = series->has_settled == NULL || series->has_settled(series->state);
+        confirmed           = settled && found == last ? confirmed + 1 : settled;
+        last                = found;
+        bool is_confirmable = found == 0 || batches > 1;
+        if ((found == 0 && settled) || (is_confirmable && !flight_has_time(flight, series->share))) {
             break;
         }
     }
-    return OK;
+    keep_confirmed(report, first, before, count);
+    free(before);
+    return result;
 }
 
 static bool shares_cores(const struct flight *flight, int rank)

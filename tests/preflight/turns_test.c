@@ -6,9 +6,11 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "gswbench/arena.h"
 #include "gswbench/preflight.h"
 #include "gswbench/random.h"
 #include "preflight/internal.h"
+#include "ranks.h"
 
 enum { RANKS = 16, PROBES = 3, STRIDE = 4, SLOW = 6, UNLUCKY = 11 };
 
@@ -105,6 +107,49 @@ Test(turns, are_not_sure_of_a_rank_that_another_program_slows_down)
     }
     cr_expect_eq(wronged, 0, "%d of %d", wronged, settled);
     cr_expect_geq(settled, 900, "%d", settled);
+}
+
+// The slow rank of each batch; -1: none. There is time for one batch only.
+struct batches {
+    struct flight *flight;
+    const int     *slow;
+    int            count;
+};
+
+static status measure_batch(struct flight *flight, void *state)
+{
+    struct batches *batches = state;
+    for (int rank = 0; rank < RANKS; rank++) {
+        flight_set_value(flight->report.classes, rank, rank, rank == batches->slow[batches->count] ? 0.9 : 1.0);
+    }
+    batches->count++;
+    return OK;
+}
+
+static void repeat(struct comm *comm, void *context)
+{
+    struct batches *batches       = context;
+    batches->flight->comm         = comm;
+    batches->flight->report.ranks = memory_allocate(RANKS * sizeof(struct preflight_rank));
+    flight_add_class(batches->flight, PREFLIGHT_DEVICE, "FLOP/s", 6.0, "gemm");
+    flight_repeat(batches->flight, &(struct flight_series){.run = measure_batch, .state = batches, .batch = 1});
+}
+
+Test(repeat, names_a_rank_that_two_batches_find_slow)
+{
+    static const struct {
+        int slow[2], batches, named;
+    } rows[] = {{{3, 3}, 2, 3}, {{3, -1}, 2, -1}, {{3, 4}, 2, -1}, {{-1, 3}, 1, -1}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct preflight preflight = {.seconds = 0};
+        struct flight          flight    = {.preflight = &preflight, .report.rank_count = RANKS};
+        struct batches         batches   = {.flight = &flight, .slow = rows[i].slow};
+        ranks_run(1, repeat, &batches);
+        cr_expect_eq(batches.count, rows[i].batches, "%d: %d batches", (int)i, batches.count);
+        cr_expect_eq(flight.report.outlier_count, rows[i].named >= 0, "%d", (int)i);
+        cr_expect(rows[i].named < 0 || flight.report.outliers[0].rank == rows[i].named, "%d", (int)i);
+        preflight_free(&flight.report);
+    }
 }
 
 enum { PLAYERS_MAX = 33 };
