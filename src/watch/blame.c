@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Finds the rank that blocks the others. A rank in a communication op waits for the ranks that have not reached this
-// op. Outside ops it waits for ranks that have not entered its phase. A rank is to blame if others wait for it and it
-// waits for no rank. A process that has stopped or ended is always to blame.
+// op. If devices execute the communication ops, a rank that has enqueued ops waits for the ranks that have enqueued
+// fewer of them. Outside ops it waits for ranks that have not entered its phase. A rank is to blame if others wait for
+// it and it waits for no rank. A process that has stopped or ended is always to blame.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -25,6 +26,40 @@ static bool is_computing(const struct slot *slot, bool *is_idle)
         moves |= slot->streams[stream].axes != 0;
     }
     return !*is_idle && !moves;
+}
+
+// Returns whether the rank has enqueued communication ops on its device, for which its host does not wait.
+static bool has_enqueued(const struct slot *slot)
+{
+    bool has = false, moves = false;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        has |= stream != STREAM_COMPUTE && slot->streams[stream].op >= 0;
+        moves |= slot->streams[stream].axes != 0;
+    }
+    return slot->sequence != 0 && has && !moves;
+}
+
+static int32_t last_started(const struct slot *slot)
+{
+    int32_t last = -1;
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {
+        last = slot->streams[stream].op > last ? slot->streams[stream].op : last;
+    }
+    return last;
+}
+
+// Returns how many ops the other rank is behind this rank, whose device waits for ops that the other has not enqueued.
+// 0: it does not wait for the other rank.
+static int32_t find_lag(const struct slot *slot, const struct slot *other)
+{
+    int32_t lag = last_started(slot) - last_started(other);
+    if (!has_enqueued(slot) || other->position > slot->position) {
+        return 0;
+    }
+    if (other->position < slot->position) {
+        return INT32_MAX;
+    }
+    return is_in_step(other) && other->sequence == slot->sequence && lag > 0 ? lag : 0;
 }
 
 // Returns the number of sends to, or receives from, a pipeline stage that the rank has started; 0: not known.
@@ -101,11 +136,14 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
     if (!is_in_step(slot)) {
         return other->position < slot->position;
     }
+    if (has_enqueued(slot)) {
+        return find_lag(slot, other) > 0;
+    }
     bool is_idle, other_is_idle;
     is_computing(slot, &is_idle);
     if (is_idle) {    // the rank waits for ranks that have not begun the step, or that still test ops one by one
         return other->position < slot->position ||
-               (is_computing(other, &other_is_idle) && other->position == slot->position);
+               (is_computing(other, &other_is_idle) && !has_enqueued(other) && other->position == slot->position);
     }
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         if (slot->streams[stream].axes != 0 && !has_joined(slot, stream, other) &&
@@ -153,16 +191,16 @@ static enum blame blame_process(const struct slot *slot)
     }
 }
 
-// The number of ranks for which a rank waits, the number of ranks that wait for it, and whether it has skipped a
-// message.
 struct suspect {
-    int64_t waits, waiters;
-    bool    has_skipped;
+    int64_t waits, waiters;    // number of ranks for which this rank waits, and that wait for it
+    int32_t lag;               // maximum number of ops by which it is behind another rank (find_lag)
+    bool    has_skipped;       // it has skipped a message
 };
 
 // Returns whether the first rank is more likely to be the cause than the second: it waits for no rank, but the second
-// does. If all ranks wait in a cycle, one of them has skipped a communication op, so the most advanced rank is the
-// cause. Positions of ops tell who that is if ranks have the same ops.
+// does. Of two such ranks, the one that is further behind is the cause, because devices stop before their queues are
+// equally full. If all ranks wait in a cycle, one of them has skipped a communication op, so the most advanced rank is
+// the cause. Positions of ops tell who that is if ranks have the same ops.
 static bool is_worse(const struct slot *first, const struct suspect *first_waits, const struct slot *second,
                      const struct suspect *second_waits)
 {
@@ -171,6 +209,9 @@ static bool is_worse(const struct slot *first, const struct suspect *first_waits
     }
     if ((first_waits->waits == 0) != (second_waits->waits == 0)) {
         return first_waits->waits == 0;
+    }
+    if (first_waits->waits == 0 && first_waits->lag != second_waits->lag) {
+        return first_waits->lag > second_waits->lag;
     }
     if (first_waits->has_skipped != second_waits->has_skipped) {
         return first_waits->has_skipped;
@@ -195,6 +236,8 @@ enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh
             bool is_awaited = waits_for(&slots[i], &slots[j], mesh, group);
             suspects[i].waits += is_awaited;
             suspects[j].waiters += is_awaited;
+            int32_t lag     = find_lag(&slots[i], &slots[j]);
+            suspects[j].lag = lag > suspects[j].lag ? lag : suspects[j].lag;
             suspects[j].has_skipped |= is_skipped(&slots[i], &slots[j]);
         }
         suspects[i].waits += waits_elsewhere(&slots[i], is_here, mesh, group);

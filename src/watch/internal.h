@@ -31,15 +31,19 @@ enum {
 
 // A copy of a rank's state, which is searched for the cause of a hang.
 struct slot {
-    int32_t            rank, pid;
-    int32_t            phase;    // enum watch_phase
-    int64_t            step;
-    int64_t            position;    // number of phases that it has entered, except WATCH_FILE
-    double             still;       // seconds without progress
-    double             age;         // seconds since its watchdog last polled
-    char               state;    // state letter of its process in /proc (R, S, T, ...); '-': it has ended; '?': unknown
-    char               host[64];
-    char               where[SHOWN_BYTES];    // position in words, from the last poll of its watchdog
+    int32_t rank, pid;
+    int32_t phase;    // enum watch_phase
+    int64_t step;
+    int64_t position;    // number of phases that it has entered, except WATCH_FILE
+    double  still;       // seconds without progress
+    double  age;         // seconds since its watchdog last polled
+    char    state;       // state letter of its process in /proc (R, S, T, ...); '-': it has ended; '?': unknown
+    char    host[64];
+    char    where[SHOWN_BYTES];    // position in words, from the last poll of its watchdog
+    // Ranks with the same number enqueue the same ops on their devices, in the order of the plan: the ranks of a
+    // pipeline stage, or (-1) all ranks during work outside the job's steps. 0: the host waits in collectives, and
+    // enqueues none.
+    int32_t            sequence;
     struct stream_slot streams[STREAM_COUNT];
     struct messages    messages[NEIGHBOURS];
 };
@@ -54,7 +58,7 @@ struct shown {
     _Atomic double       looked;    // time of its watchdog's last poll
     // 0, or a later time that counts as the last progress, because another rank's file still grows
     _Atomic double extended;
-    atomic_int     pid, rank;
+    atomic_int     pid, rank, sequence;
     atomic_uint    axes[STREAM_COUNT], marks[STREAM_COUNT];
     atomic_int     peers[STREAM_COUNT];
     struct {
@@ -106,6 +110,8 @@ void slot_count_messages(struct shown *shown, const struct plan *plan);
 // Publishes the communication ops and the position of this rank during work outside the job's steps. words: description
 // of the work; plan: the plan that it runs; NULL: none.
 void slot_show_part(struct shown *shown, const struct plan *plan, const char *words);
+// Returns the field `sequence` of a rank that enqueues this plan; plan NULL: it works outside the job's steps.
+int slot_sequence(const struct plan *plan);
 // Describes a rank's position, such as "step 7, op 12 all_gather ...". If the rank is on the same pipeline stage as
 // this rank, it has the same ops, and `plan`, this rank's plan, names them. Otherwise, or if plan is NULL, copies the
 // text that the rank has published, and adds the op's number if the text has none.

@@ -56,6 +56,7 @@ void slot_read(struct slot *slot, const struct shown *shown, const char *host)
                                .pid      = shown->pid,
                                .phase    = shown->phase,
                                .step     = shown->step,
+                               .sequence = shown->sequence,
                                .position = shown->position,
                                .still    = now - shown->moved,
                                .age      = now - shown->looked,
@@ -149,6 +150,11 @@ static int64_t find_stage(const struct plan *plan, int64_t rank)
     int64_t coordinates[AXIS_COUNT];
     mesh_coordinates(&plan->mesh, rank, coordinates);
     return coordinates[AXIS_PP];
+}
+
+int slot_sequence(const struct plan *plan)
+{
+    return plan != NULL ? 1 + (int)find_stage(plan, plan->rank) : -1;
 }
 
 void slot_name_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes)

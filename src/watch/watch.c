@@ -113,7 +113,8 @@ static void poll_rank(struct watch *watch, uint64_t *seen)
     } else {
         slot_show(shown, watch->setup.plan);
     }
-    shown->looked = now;
+    shown->sequence = watch->setup.comm->ops->is_enqueued ? slot_sequence(watch_named_plan(watch)) : 0;
+    shown->looked   = now;
     look_for_signals(watch, now);
     alarm_answer(watch, NULL);
     damage_look(watch);

@@ -46,6 +46,8 @@ launch version=1:22800 4 'rank 1 on .* has NCCL 2\.28\.0, rank 0 on .* 2\.28\.9:
 launch refuse=1:ncclGetUniqueId 0 '^RESULT (VALID|DEGRADED)'
 launch refuse=0:ncclCommInitRankConfig 8 'rank 0 on .*ncclCommInitRankConfig.*was refused on command'
 launch refuse=1:ncclAllReduce 8 'rank 1 on .*ncclAllReduce.*was refused on command'
+launch '' 7 '^gswbench: hang: rank 1 \(.*\): the others wait for it; .*"mlp norm"' --set run.graphs=off --set run.hang_seconds=3 \
+    --set fault.kind=spin --set fault.rank=1 --set fault.step=1 --set 'fault.at=mlp norm'
 touch began
 launch absent=1 8 'NCCL did not connect the [a-z-]+ stream of 2 ranks from 0 to 1 in 2 s: a rank is missing'
 left=$(find /dev/shm -name 'gswbench-nccl-*' -newer began)    # the job is killed while it connects

@@ -179,6 +179,43 @@ Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
     expect_blame(BLAME_NOBODY, -1, 0);
 }
 
+static void enqueue_up_to(int rank, int op)
+{
+    slots[rank].streams[STREAM_COMPUTE].op         = op;
+    slots[rank].streams[STREAM_GRADIENT_REDUCE].op = op - 1;
+}
+
+// Devices execute the collectives, so no rank is in one. Rank 2 has enqueued fewer ops than the other ranks, then none,
+// then it has not begun the step.
+Test(blame, falls_on_the_rank_that_has_enqueued_fewer_ops)
+{
+    static const int ops[] = {90, 90, 9, 90};
+    for (int rank = 0; rank < RANKS; rank++) {
+        enqueue_up_to(rank, ops[rank]);
+        slots[rank].sequence = 1;
+    }
+    expect_blame(BLAME_AWAITED, 2, 3);
+    enqueue_up_to(2, -1);
+    expect_blame(BLAME_AWAITED, 2, 3);
+    slots[2].position--;
+    slots[2].phase = WATCH_BETWEEN;
+    expect_blame(BLAME_AWAITED, 2, 3);
+}
+
+// Ranks 0 and 1 are another pipeline stage, with other ops. Their devices wait, and their queues are full.
+Test(blame, falls_on_the_rank_that_is_furthest_behind_in_its_pipeline_stage)
+{
+    static const int ops[] = {7, 6, 9, 90};
+    for (int rank = 0; rank < RANKS; rank++) {
+        enqueue_up_to(rank, ops[rank]);
+        slots[rank].sequence = rank / 2 + 1;
+    }
+    expect_blame(BLAME_AWAITED, 2, 2);
+    enqueue_up_to(1, 7);
+    enqueue_up_to(3, 9);
+    expect_blame(BLAME_NOBODY, -1, 0);
+}
+
 // Ranks 2 and 3 are on another host, and rank 3 does not arrive. On this host, rank 0 waits for rank 1, which waits for
 // rank 3. So no rank of this host is at fault.
 Test(blame, falls_on_nobody_of_a_host_whose_ranks_wait_for_those_of_another)
