@@ -154,9 +154,11 @@ status flight_repeat(struct flight *flight, const struct flight_series *series)
         if (failed(&result)) {
             break;
         }
-        count  = report->outlier_count - first;
-        before = memory_resize(before, (size_t)(count + 1) * sizeof(*before));
-        memcpy(before, report->outliers + first, (size_t)count * sizeof(*before));
+        count = report->outlier_count - first;
+        if (count > 0) {
+            before = memory_resize(before, (size_t)count * sizeof(*before));
+            memcpy(before, report->outliers + first, (size_t)count * sizeof(*before));
+        }
         uint64_t found      = judge(report, series->first_class, first);
         bool     settled    = series->has_settled == NULL || series->has_settled(series->state);
         confirmed           = settled && found == last ? confirmed + 1 : settled;

@@ -227,9 +227,12 @@ static status explain_failure(const struct comm_topology *topology, const char *
 
 static status open_memory(struct segment **segment, const struct comm_topology *topology, const char *name, int flags)
 {
-    int file = shm_open(name, O_RDWR | O_CLOEXEC | flags, 0600);
-    if (file < 0 || (flags != 0 && ftruncate(file, (off_t)segment_bytes(topology)) != 0)) {
-        int error = errno;
+    int file  = shm_open(name, O_RDWR | O_CLOEXEC | flags, 0600);
+    int error = file < 0 ? errno : 0;
+    if (file >= 0 && flags != 0) {    // reserves the pages: without space, the first write to one raises SIGBUS
+        error = posix_fallocate(file, 0, (off_t)segment_bytes(topology));
+    }
+    if (error != 0) {
         if (file >= 0) {
             close(file);
             shm_unlink(name);    // other ranks must not map a file that is too short

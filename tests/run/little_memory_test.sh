@@ -32,6 +32,11 @@ export -f small_files
 run 4 bash -c "small_files 2>&1 | cat; exit \${PIPESTATUS[0]}"
 expect 'gswbench: .*the limit on the size of files \(ulimit -f\) is 0 bytes, .* ranks needs [0-9]+: raise the limit; '
 unexpected '/dev/shm'
+full=(unshare --mount --map-root-user sh -c 'mount -t tmpfs -o size=4k tmpfs /dev/shm && echo >/dev/shm/full && exec "$@"' full)
+if "${full[@]}" true 2>/dev/null; then
+    run 4 "${full[@]}" "$GSWBENCH" run --config tiny-llama --backend host --comm local --ranks 2 --out results
+    expect '^gswbench: cannot create the shared memory /dev/shm/gswbench-[^ ]+: No space left on device; run.hang_seconds = 0 disables'
+fi
 
 # Under a limit, the program executes itself again. It must keep the whole environment, in which GSWBENCH_CONFIGS comes
 # after 5,000 other variables.
