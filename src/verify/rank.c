@@ -46,14 +46,16 @@ static int32_t find_edge(const struct verifier *verifier, enum storage storage, 
 static void collect_edges(struct verifier *verifier)
 {
     enum { RECENT_BITS = 12 };
-    const struct plan *plan                                    = verifier->plan;
-    int64_t            recent[STORAGE_COUNT][1 << RECENT_BITS] = {0};    // 0: empty; edge 0 is always added
+    const struct plan *plan   = verifier->plan;
+    size_t             bytes  = STORAGE_COUNT * sizeof(int64_t) << RECENT_BITS;
+    int64_t           *recent = arena_allocate(&verifier->arena, bytes);    // 0: empty; edge 0 is always added
     for (int32_t t = 0; t < plan->tensor_count; t++) {
         const struct tensor *tensor  = &plan->tensors[t];
         enum storage         storage = tensor->storage;
         for (int end = 0; end < 2 && tensor->first_op >= 0; end++) {
             int64_t  edge  = tensor->offset + (end == 0 ? 0 : tensor->bytes);
-            int64_t *known = &recent[storage][(uint64_t)edge * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS)];
+            int64_t *known = &recent[((uint64_t)storage << RECENT_BITS) +
+                                     ((uint64_t)edge * 0x9e3779b97f4a7c15u >> (64 - RECENT_BITS))];
             if (edge == 0 || *known != edge) {
                 verifier->edges[storage][verifier->edge_count[storage]++] = *known = edge;
             }
