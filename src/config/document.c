@@ -205,7 +205,8 @@ static char *trim(struct document *document, const char *start, const char *end)
     return arena_format(&document->arena, "%.*s", (int)(end - start), start);
 }
 
-// Parses an override. Errors quote the user's input, which is --set or a short flag.
+// Parses an override. Errors quote the user's input, which is --set or a short flag, or name the option that a file of
+// --from sets.
 void document_override(struct document *document, const char *text)
 {
     size_t      flag   = strncmp(text, "--", 2) == 0 ? strcspn(text, " ") : 0;
@@ -215,10 +216,11 @@ void document_override(struct document *document, const char *text)
         document_error(document, "--set %s: expected section.key=value", text);
         return;
     }
-    const char *name  = trim(document, start, equals);
-    const char *value = trim(document, equals + 1, equals + strlen(equals));
-    const char *place = flag > 0 ? arena_format(&document->arena, "%.*s ", (int)flag, text)
-                                 : arena_format(&document->arena, "--set %s=", show(document, name));
+    const char *name     = trim(document, start, equals);
+    const char *value    = trim(document, equals + 1, equals + strlen(equals));
+    bool        has_name = flag == 0 || strncmp(text, "--from ", flag + 1) == 0;
+    const char *place = arena_format(&document->arena, "%.*s %s%s", flag > 0 ? (int)flag : 5, flag > 0 ? text : "--set",
+                                     has_name ? show(document, name) : "", has_name ? "=" : "");
     resolve_dotted(document, (struct assignment){.place = place, .origin = ORIGIN_OVERRIDE}, name, value);
 }
 

@@ -119,15 +119,16 @@ static bool translate(struct reader *reader, const char *list, const char *value
     return strchr(list, '*') != NULL;
 }
 
-// Returns the accepted values of a list as text for an error: "silu, gelu".
-static const char *allowed(struct reader *reader, const char *list)
+// Returns the error for a value that is not in the list, with the values that are: "silu, gelu".
+static status unsupported(struct reader *reader, const char *name, const char *value, const char *list)
 {
     const char *text = "";
     for (const char *at = list; at != NULL && *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
         text =
             arena_format(reader->values.arena, "%s%s%.*s", text, *text != '\0' ? ", " : "", (int)strcspn(at, "="), at);
     }
-    return text;
+    return fail("%s: %s = %s is not supported: set it to one of %s in a copy of this file", reader->values.path, name,
+                value, text);
 }
 
 static status translate_values(struct reader *reader)
@@ -147,8 +148,7 @@ static status translate_values(struct reader *reader)
         if (row->values == NULL) {
             value = pair->value;
         } else if (!translate(reader, row->values, pair->value, &value)) {
-            return fail("%s: %s = %s has no counterpart here (%s have): change it, and adapt the config afterwards",
-                        reader->values.path, pair->name, pair->value, allowed(reader, row->values));
+            return unsupported(reader, pair->name, pair->value, row->values);
         }
         if (row->option != NULL && *value != '\0') {
             set(reader, row->option, value);
@@ -224,6 +224,7 @@ static void derive_precision(struct reader *reader)
 static status derive_converters(struct reader *reader)
 {
     static const char *const sections[] = {"quantize.linear.float8", "float8"};    // newer and older name
+    static const char        recipes[]  = "tensorwise=current rowwise=rows rowwise_with_gw_hp=rows";
     const char              *converters = value_of(reader, "model.converters"), *ours = "current";
     bool                     has_float8 = has(reader, "float8.enable_float8_linear", "true");    // until February 2025
     if (converters != NULL && (text_has_word(converters, "mx") || text_has_word(converters, "quantize.linear.mx"))) {
@@ -236,9 +237,8 @@ static status derive_converters(struct reader *reader)
     for (int i = 0; i < 2 && has_float8; i++) {
         const char *name   = arena_format(reader->values.arena, "%s.recipe_name", sections[i]);
         const char *recipe = value_of(reader, name);
-        if (recipe != NULL &&
-            !translate(reader, "tensorwise=current rowwise=rows rowwise_with_gw_hp=rows", recipe, &ours)) {
-            return fail("%s: %s = %s has no counterpart here", reader->values.path, name, recipe);
+        if (recipe != NULL && !translate(reader, recipes, recipe, &ours)) {
+            return unsupported(reader, name, recipe, recipes);
         }
         if (recipe != NULL && strcmp(recipe, "rowwise_with_gw_hp") == 0) {
             set(reader, "precision.fp8_weight_gradients", "no");
@@ -305,7 +305,8 @@ static status derive(struct reader *reader)
         set(reader, "model.head_dim", key_width);
     }
     if (shared > 0 && value_of(reader, "moe_shared_expert_intermediate_size") == NULL) {
-        set_number(reader, "model.shared_ffn", shared * number_of(reader, "moe_intermediate_size", 0));
+        double width = (double)shared * (double)number_of(reader, "moe_intermediate_size", 0);    // cannot overflow
+        set(reader, "model.shared_ffn", arena_format(reader->values.arena, "%.0f", width));
     }
     const char *factor = value_of(reader, "rope_scaling_factor");
     if (value_of(reader, "use_rope_scaling") != NULL) {    // Megatron's
