@@ -109,13 +109,15 @@ void config_write_commented(const struct config *config, bool is_short, FILE *fi
     if (copy.run.warmup == run_warmup(copy.run.steps)) {
         copy.run.warmup = plain.run.warmup;
     }
+    // The written job is not a published one, but its MFU counts FLOPs in the same way.
+    copy.published = plain.published;
+    memcpy(&copy.published.convention, &config->published.convention,
+           offsetof(struct published_config, step_seconds) - offsetof(struct published_config, convention));
     document_override(&document, arena_format(&document.arena, "hardware.profile=%s", config->hardware.profile));
     document_override(&document, arena_format(&document.arena, "software.profile=%s", config->software.profile));
     preset_apply_all(&plain, &document, (struct selection){.ranks = -1, .compute = -1});
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
-        if (section->options != published_options) {    // the written job is not a published one
-            print_section(section, &copy, &plain, is_short, file);
-        }
+        print_section(section, &copy, &plain, is_short, file);
     }
     document_free(&document);
     text_free(&ignored);
