@@ -142,9 +142,10 @@ struct proved_job {
     bool             is_fit;
     const bool      *fits;    // points to is_fit; NULL: the device's memory is unknown
     // Memory of the framework that [software] models, on its largest rank. The caller sets it after job_prove.
-    int64_t     program_bytes;    // 0: the framework has no memory model
-    bool        is_program_fit;
-    const bool *program_fits;    // points to is_program_fit; NULL: unknown
+    int64_t        program_need;
+    const int64_t *program_bytes;    // points to program_need; NULL: the framework has no memory model
+    bool           is_program_fit;
+    const bool    *program_fits;    // points to is_program_fit; NULL: unknown
 };
 
 // Checks a job, and sets the fields from `flops` to `fits`. The caller sets `job` and zeroes all other fields.

@@ -59,8 +59,9 @@ extern const struct json_field footprint_fields[];
 bool footprint_is_modelled(const struct software_config *software);
 
 // Computes the memory of the plan's rank. For gswbench itself: the plan, NCCL's connections and the CUDA context.
-void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
-                    const struct hardware_config *hardware, int64_t ranks_per_node);
+// Returns the bytes of connections and context in gswbench itself, also if the framework's memory is modelled.
+int64_t footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
+                       const struct hardware_config *hardware, int64_t ranks_per_node);
 
 // Simulates streams of tasks. A task has a duration when it runs alone. A collective starts when all participants have
 // reached it, and tasks that run at the same time slow each other down.
@@ -160,8 +161,12 @@ struct prediction {
     double measured_percent;    // share of the busiest stage's compute time that was measured
     // rank with the largest plan among the first ranks of the stages, and bytes of this plan
     int64_t          largest_rank, largest_bytes;
+    int64_t          own_bytes;    // maximum of plan, NCCL's connections and CUDA context: memory of gswbench itself
     struct footprint footprint;    // memory of the modelled framework on the stage that reserves most
 };
+
+// Returns the device memory that the step needs, in gswbench and in the modelled framework, whichever is larger.
+int64_t predict_device_bytes(const struct prediction *prediction, const struct software_config *software);
 
 // Returns an error if the layout is illegal or [hardware] lacks a value that the job needs.
 status predict_supports(const struct plan_request *request, const struct hardware_config *hardware);
@@ -271,10 +276,8 @@ struct predict_row {
 
     struct predict_explanation explanation;    // the caller may set visit
     char                       layout[256];
-    int64_t                    own_bytes;    // gswbench's plan, NCCL's connections and the CUDA context
-    bool                       fits;         // own_bytes fit the device
-    bool                       is_program_fit;
-    const bool                *program_fits;    // &is_program_fit; NULL: the memory of the framework is not modelled
+    bool                       is_fit, is_program_fit;    // gswbench and the modelled framework fit the device
+    const bool                *fits, *program_fits;       // &is_fit, &is_program_fit; NULL: unknown
 };
 
 // Predicts row->job, which the caller has read. The caller frees row->warnings.

@@ -32,8 +32,8 @@ struct sweep {
     void *state;
 
     // Outputs: numbers of layouts. layout_count = refused + too_large + fit. too_large: a lower bound of the layout's
-    // memory exceeds the device. predicted: the layout has a full prediction. The other layouts have a lower bound of
-    // their step time that excludes them from best.
+    // memory, in gswbench or in the modelled framework, exceeds the device. predicted: the layout has a full
+    // prediction. The other layouts have a lower bound of their step time that excludes them from best.
     int64_t refused, too_large, fit, predicted;
     // goes_on stopped the sweep: best is chosen only from the layouts predicted before
     bool                 is_stopped;
@@ -51,7 +51,7 @@ status sweep_run(struct sweep *sweep);
 struct sweep_action;
 struct sweep_bound {
     double  seconds;
-    int64_t bytes;    // maximum over the stages examined so far
+    int64_t bytes;    // as predict_device_bytes: maximum over the stages examined so far
     // Progress: number of stages examined, times of the passes through each chunk, and seconds of each stage after its
     // last pass.
     int64_t              stages;
@@ -62,10 +62,6 @@ void   sweep_free_bound(struct sweep_bound *bound);
 status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 // Examines one more pipeline stage, and raises the bound if that stage shows a higher one.
 status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
-
-// Returns whether a plan of this size fits the device, which also holds the CUDA context. True if [hardware] gives no
-// memory size.
-bool sweep_fits(const struct hardware_config *hardware, int64_t bytes);
 
 // The layouts that a sweep considers.
 

@@ -30,7 +30,8 @@ static status find_program(struct proved_job *proved)
         return OK;
     }
     TRY(predict_footprint(&footprint, &proved->job.request, &machine));
-    proved->program_bytes  = footprint.device;
+    proved->program_need   = footprint.device;
+    proved->program_bytes  = &proved->program_need;
     proved->is_program_fit = hardware_holds(&config->hardware, footprint.device);
     proved->program_fits   = proved->fits != NULL ? &proved->is_program_fit : NULL;
     return OK;
@@ -46,7 +47,7 @@ static status describe_unfit(const struct proved_job *proved)
     }
     if (proved->program_fits != NULL) {
         snprintf(remark, sizeof(remark), "; %.120s needs %s, which %s", program,
-                 number_bytes(bytes, sizeof(bytes), (double)proved->program_bytes),
+                 number_bytes(bytes, sizeof(bytes), (double)proved->program_need),
                  proved->is_program_fit ? "fits" : "does not fit either");
     }
     return show_shortage(&proved->job.config, "gswbench", job_device_bytes(proved), remark);

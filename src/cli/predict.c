@@ -304,9 +304,9 @@ static status compute_row(struct predictions *table, struct predict_row *row)
 static status check_fit(const struct predict_row *row)
 {
     const struct config *config      = &row->job.config;
-    bool                 is_modelled = row->program_fits != NULL;
-    int64_t              bytes       = is_modelled ? row->prediction.footprint.device : row->own_bytes;
-    if (is_modelled ? row->is_program_fit : row->fits || !isnan(row->published_seconds)) {
+    bool                 is_modelled = footprint_is_modelled(&config->software);
+    int64_t              bytes       = is_modelled ? row->prediction.footprint.device : row->prediction.own_bytes;
+    if (is_modelled ? row->is_program_fit : row->is_fit || !isnan(row->published_seconds)) {
         return OK;
     }
     return show_shortage(config, is_modelled ? config->software.profile : "gswbench", bytes, "");

@@ -439,8 +439,8 @@ bool footprint_is_modelled(const struct software_config *software)
     return software->caching_allocator != 0;
 }
 
-void footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
-                    const struct hardware_config *hardware, int64_t ranks_per_node)
+int64_t footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
+                       const struct hardware_config *hardware, int64_t ranks_per_node)
 {
     struct plan_connections connections;
     plan_connections(&connections, plan, ranks_per_node);
@@ -465,4 +465,5 @@ void footprint_find(struct footprint *footprint, const struct plan *plan, const 
         footprint->allocated += part < FOOTPRINT_GATHER_POOL ? bytes[part] : 0;
     }
     free(connections.list);
+    return connections.bytes + bytes[FOOTPRINT_CONTEXT];
 }

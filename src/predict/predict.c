@@ -194,14 +194,22 @@ status predict_time_pipeline(struct prediction *prediction, struct predict_pipel
     return result;
 }
 
-static void take_larger(struct footprint *largest, const struct plan *plan, const struct machine *machine)
+// Returns the bytes of connections and context in gswbench itself.
+static int64_t take_larger(struct footprint *largest, const struct plan *plan, const struct machine *machine)
 {
     struct footprint footprint;
-    footprint_find(&footprint, plan, machine->software, machine->hardware,
-                   hardware_domain(machine->hardware, plan->mesh.world));
+    int64_t          own = footprint_find(&footprint, plan, machine->software, machine->hardware,
+                                          hardware_domain(machine->hardware, plan->mesh.world));
     if (footprint.reserved > largest->reserved) {
         *largest = footprint;
     }
+    return own;
+}
+
+int64_t predict_device_bytes(const struct prediction *prediction, const struct software_config *software)
+{
+    int64_t own = prediction->own_bytes, program = prediction->footprint.device;
+    return footprint_is_modelled(software) && program > own ? program : own;
 }
 
 // Finds the largest footprint of the pipeline stages. If all layers need the same memory, stages between the second and
@@ -242,7 +250,9 @@ status predict_explain(struct predict_explanation *explanation, struct predictio
         struct actor_time *times = times_open(&pipeline, explanation != NULL);
         result                   = time_pipeline(prediction, &pipeline, times, request, machine);
         for (int32_t stage = 0; stage < pipeline.simulation.actor_count && !failed(&result); stage++) {
-            take_larger(&prediction->footprint, &pipeline.stages[stage].plan, machine);
+            int64_t own = pipeline.stages[stage].bytes +
+                          take_larger(&prediction->footprint, &pipeline.stages[stage].plan, machine);
+            prediction->own_bytes = own > prediction->own_bytes ? own : prediction->own_bytes;
         }
         if (!failed(&result) && explanation != NULL) {
             explain_pipeline(explanation, prediction, &(struct explained){machine, &pipeline, times});

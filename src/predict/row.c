@@ -14,20 +14,12 @@
 // Limits for warnings. Above 92 % of device memory, little memory is left for errors of the estimates.
 static const double memory_limit_percent = 92.0, imbalance_limit_percent = 5.0;
 
-// Returns the memory that gswbench itself needs for the job: its plan, NCCL's connections and the CUDA context.
-static int64_t find_own_bytes(const struct job *job, const struct prediction *prediction)
-{
-    return prediction->largest_bytes + prediction->footprint.bytes[FOOTPRINT_CONNECTIONS] +
-           hardware_context_bytes(&job->config.hardware);
-}
-
 // Warns if the device has too little memory. gswbench and the modelled framework need different memory, so there is a
 // warning for each.
 static void warn_of_memory(const struct job *job, const struct prediction *prediction, struct text_buffer *warnings)
 {
-    double device_bytes = job->config.hardware.memory_gb.value * 1e9,
-           own_bytes    = (double)find_own_bytes(job, prediction);
-    double limit        = memory_limit_percent / 100.0 * device_bytes;
+    double device_bytes = job->config.hardware.memory_gb.value * 1e9, own_bytes = (double)prediction->own_bytes;
+    double limit = memory_limit_percent / 100.0 * device_bytes;
     char   text[32];
     if (device_bytes > 0.0 && own_bytes > limit) {
         text_append(warnings,
@@ -128,10 +120,11 @@ void predict_row_compute(struct predict_row *row, bool wants_range)
     row->token_dollars =
         hardware_token_dollars(config->hardware.gpu_hour_dollars, row->job.request.mesh.world, row->tokens_per_second);
     row->mfu            = job_mfu(&row->job, seconds);
-    row->own_bytes      = find_own_bytes(&row->job, &row->prediction);
-    row->fits           = hardware_holds(&config->hardware, row->own_bytes);
+    bool is_known       = config->hardware.memory_gb.value > 0.0;
+    row->is_fit         = hardware_holds(&config->hardware, row->prediction.own_bytes);
+    row->fits           = is_known ? &row->is_fit : NULL;
     row->is_program_fit = hardware_holds(&config->hardware, row->prediction.footprint.device);
-    row->program_fits   = footprint_is_modelled(&config->software) ? &row->is_program_fit : NULL;
+    row->program_fits   = is_known && footprint_is_modelled(&config->software) ? &row->is_program_fit : NULL;
     bool is_reserved    = config->published.memory == MEMORY_RESERVED;
     row->memory_bytes =
         (double)(is_reserved ? row->prediction.footprint.reserved : row->prediction.footprint.allocated);

@@ -202,9 +202,10 @@ static int64_t find_shared_layer(struct shared_layer *all, int64_t *count, const
 // Queues the predictable layouts with their rough bounds. The caller allocates `shared` with one entry per layout.
 static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates, struct shared_layer *shared)
 {
-    int64_t *kinds        = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
-    void   **items        = memory_allocate((size_t)sweep->layout_count * sizeof(*items));
-    int64_t  shared_count = 0;
+    int64_t                      *kinds        = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
+    void                        **items        = memory_allocate((size_t)sweep->layout_count * sizeof(*items));
+    int64_t                       shared_count = 0;
+    const struct hardware_config *hardware     = sweep->machine->hardware;
     for (int64_t i = 0; i < sweep->layout_count; i++) {
         candidates[i] =
             (struct candidate){.layout = i, .support = predict_supports(&sweep->layouts[i], sweep->machine->hardware)};
@@ -226,7 +227,7 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
         candidates[i].layer         = &shared[kinds[i]].layer;
         candidates[i].bound.seconds = rough.seconds;
         candidates[i].bound.bytes   = sweep_state_bytes(&sweep->layouts[i]);
-        if (sweep_fits(sweep->machine->hardware, rough.bytes)) {
+        if (hardware_holds(hardware, rough.bytes + hardware_context_bytes(hardware))) {
             queue_add(queue, &candidates[i]);
         } else {
             sweep->too_large++;
@@ -244,10 +245,11 @@ static status place(struct sweep *sweep, struct queue *queue, struct candidate *
     if (candidate->looks == looks) {
         return OK;
     }
-    int64_t bytes = candidate->is_exact ? candidate->prediction.largest_bytes : candidate->bound.bytes;
+    int64_t bytes = candidate->is_exact ? predict_device_bytes(&candidate->prediction, sweep->machine->software)
+                                        : candidate->bound.bytes;
     sweep->predicted += candidate->is_exact;
     TRY(candidate->support);
-    if (!sweep_fits(hardware, bytes)) {
+    if (!hardware_holds(hardware, bytes)) {
         sweep->too_large++;
     } else if (candidate->is_exact) {
         add(sweep, candidate);

@@ -26,14 +26,13 @@ static void look_at(struct minimum *minimum, const struct job *job, const struct
     struct machine         bounded  = *machine;
     struct job             tried    = *job;
     struct sweep_bound     bound;
-    bounded.hardware = &hardware;
-    hardware.memory_gb.value =
-        minimum->bytes == INT64_MAX ? 0.0 : (double)(minimum->bytes + hardware_context_bytes(&hardware)) / 1e9;
-    tried.request         = *layout;
-    tried.config.parallel = layout->parallel;
-    tried.config.train    = layout->train;
-    status result         = predict_supports(&tried.request, &hardware);
-    result                = failed(&result) ? result : sweep_find_bound(&bound, &tried.request, &bounded);
+    bounded.hardware         = &hardware;
+    hardware.memory_gb.value = minimum->bytes == INT64_MAX ? 0.0 : (double)minimum->bytes / 1e9;
+    tried.request            = *layout;
+    tried.config.parallel    = layout->parallel;
+    tried.config.train       = layout->train;
+    status result            = predict_supports(&tried.request, &hardware);
+    result                   = failed(&result) ? result : sweep_find_bound(&bound, &tried.request, &bounded);
     if (!failed(&result) && bound.bytes < minimum->bytes) {
         *minimum = (struct minimum){.job = tried, .bytes = bound.bytes};
     }
@@ -56,7 +55,7 @@ static void find_minimum(struct minimum *minimum, const struct job *job, const s
 // Doubles the number of ranks until a layout fits. Returns this number of ranks; 0: no layout fits.
 static int64_t enough_ranks(const struct job *job, const struct machine *machine)
 {
-    double room = machine->hardware->memory_gb.value * 1e9 - (double)hardware_context_bytes(machine->hardware);
+    double room = machine->hardware->memory_gb.value * 1e9;
     for (int64_t growth = 2; growth <= GROWTH_MAX; growth *= 2) {
         struct job     larger = *job;
         struct minimum minimum;
@@ -118,7 +117,7 @@ void sweep_advise(char *text, size_t bytes, const struct job *job, const struct 
         return;
     }
     int64_t enough = enough_ranks(job, machine);
-    enough_memory((double)(minimum.bytes + hardware_context_bytes(machine->hardware)), profile, sizeof(profile));
+    enough_memory((double)minimum.bytes, profile, sizeof(profile));
     if (enough > 0) {
         snprintf(ranks, sizeof(ranks), "--ranks %" PRId64, enough);
     }

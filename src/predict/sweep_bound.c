@@ -437,6 +437,19 @@ static int64_t stage_to_look_at(int64_t looked_at, int64_t last)
     return looked_at == 0 ? 0 : looked_at == 1 ? last : looked_at - 1;
 }
 
+// Returns a lower bound of the device memory with more microbatches, in gswbench and in the modelled framework,
+// whichever is larger. Counts live activations instead of planned memory, because fragmentation varies with the number
+// of microbatches.
+static int64_t device_bytes(const struct plan *plan, const struct machine *machine, int64_t more)
+{
+    struct footprint footprint;
+    int64_t          bytes = footprint_find(&footprint, plan, machine->software, machine->hardware,
+                                            hardware_domain(machine->hardware, plan->mesh.world));
+    bytes += plan_total_bytes(plan) - plan->storage_bytes[STORAGE_ACTIVATION] + plan->activation_live_bytes +
+             more * (input_bytes(plan, plan->tokens[0]) + input_bytes(plan, plan->targets[0]));
+    return footprint_is_modelled(machine->software) && footprint.device > bytes ? footprint.device : bytes;
+}
+
 // Times the next pipeline stage by a plan with only `microbatches` microbatches, and extrapolates to the whole step.
 static status look_at_stage(struct stage *stage, struct sweep_bound *bound, const struct plan_request *request,
                             const struct machine *machine, int64_t microbatches)
@@ -460,10 +473,7 @@ static status look_at_stage(struct stage *stage, struct sweep_bound *bound, cons
         if (!request->train.overlap_microbatches && !request->mesh.delays_weights) {
             add_passes(bound, stage, &plan, number);
         }
-        // Counts live activations instead of planned memory, because fragmentation varies with the number of
-        // microbatches.
-        stage->bytes = plan_total_bytes(&plan) - plan.storage_bytes[STORAGE_ACTIVATION] + plan.activation_live_bytes +
-                       more * (input_bytes(&plan, plan.tokens[0]) + input_bytes(&plan, plan.targets[0]));
+        stage->bytes = device_bytes(&plan, machine, more);
     }
     double minimum = microbatches > 2 ? INFINITY : 0.0;    // minimum of the microbatches between the first and the last
     for (int64_t m = 1; m < microbatches - 1; m++) {
@@ -485,11 +495,6 @@ int64_t sweep_enough_microbatches(const struct plan_request *request, bool is_la
     int64_t            group = is_interleaved ? stages : 1, enough = stages * (is_interleaved ? 2 : 1) + 2 + overlaps;
     enough += is_last && stages > 1 ? request->parallel.deferred_head_gradients : 0;
     return all <= enough ? all : enough + (all - enough) % group;
-}
-
-bool sweep_fits(const struct hardware_config *hardware, int64_t bytes)
-{
-    return hardware_holds(hardware, bytes + hardware_context_bytes(hardware));
 }
 
 // Returns the bytes of gradients and optimizer state of an average rank, without the weights.
@@ -575,7 +580,7 @@ status sweep_find_bound(struct sweep_bound *bound, const struct plan_request *re
     status  result = OK;
     *bound         = (struct sweep_bound){.bytes = sweep_state_bytes(request)};
     sweep_open_bound(bound, request);
-    while (bound->stages < stages && sweep_fits(machine->hardware, bound->bytes) && !failed(&result)) {
+    while (bound->stages < stages && hardware_holds(machine->hardware, bound->bytes) && !failed(&result)) {
         result = sweep_refine_bound(bound, request, machine);
     }
     sweep_free_bound(bound);

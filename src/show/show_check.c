@@ -71,9 +71,9 @@ static void print_plan(const struct proved_job *proved)
     if (proved->fits != NULL && context > 0) {
         printf("context        %s in addition (CUDA, estimated)\n", report_bytes((double)context));
     }
-    if (proved->program_bytes > 0) {
+    if (proved->program_bytes != NULL) {
         show_row("program", "%s needs %s with connections and context%s", proved->job.config.software.profile,
-                 report_bytes((double)proved->program_bytes),
+                 report_bytes((double)proved->program_need),
                  is_unfit(proved->program_fits) ? ": more than [hardware] memory_gb" : "");
     }
     if (proved->excess[0] != '\0') {
@@ -179,7 +179,7 @@ static const struct json_field plan[] = {
     ROW_INTEGER(proved_job, "quantized_bytes", proof.largest_quantized_bytes),
     ROW_INTEGER(proved_job, "connection_bytes", connection_bytes),
     ROW_TEXT(proved_job, "ctas_warning", excess),
-    ROW_INTEGER(proved_job, "program_bytes", program_bytes),
+    JSON_REFERENCE(proved_job, JSON_FIELD_INTEGER, "program_bytes", program_bytes, NULL),
     JSON_OBJECT("fits", fits),
     JSON_OBJECT("verified", verified),
     JSON_END
@@ -220,7 +220,7 @@ struct check_document {
     json_t     *rows;
 };
 const struct json_field show_check_fields[] = {
-    JSON_SCHEMA("gswbench.check/2"),
+    JSON_SCHEMA("gswbench.check/3"),
     JSON_REFERENCE(check_document, JSON_FIELD_TEXT, "config", config, NULL),
     JSON_ARRAY(check_document, "rows", rows, row_fields),
     JSON_END

@@ -23,7 +23,7 @@ static void print_footprint(const struct predict_row *row)
 {
     const struct footprint        *footprint = &row->prediction.footprint;
     const struct published_config *published = &row->job.config.published;
-    if (row->program_fits == NULL) {
+    if (!footprint_is_modelled(&row->job.config.software)) {
         return;
     }
     show_line(4, "  of %-10s %s allocated, %s reserved, %s in all%s", row->job.config.software.profile,
@@ -80,7 +80,7 @@ void show_prediction(const struct predict_row *row)
     }
     print_spread(row);
     show_row("memory", "%s on rank %" PRId64 " (maximum)%s", report_bytes((double)prediction->largest_bytes),
-             prediction->largest_rank, row->fits ? "" : " for gswbench itself: does not fit the device");
+             prediction->largest_rank, row->is_fit ? "" : " for gswbench itself: does not fit the device");
     print_footprint(row);
     print_warnings(&row->warnings);
     printf("where it goes  on stage %" PRId64 " of %" PRId64 ", the slowest\n", prediction->busiest_stage,
@@ -106,7 +106,7 @@ void show_prediction_line(const struct predict_row *row)
     printf(" %9s %6s %9.0f %8s %10s%c %9s %8s\n", report_seconds(row->prediction.step_seconds),
            report_number("%.1f %%", row->range.percent), row->tokens_per_second,
            report_number("%.2f %%", 100 * row->mfu), report_bytes((double)row->prediction.largest_bytes),
-           row->fits ? ' ' : '!', report_number("%.3f", row->published_seconds),
+           row->is_fit ? ' ' : '!', report_number("%.3f", row->published_seconds),
            report_number("%+.1f %%", row->error_percent));
     show_line(9, "         %s%s%s", row->layout, isnan(row->published_seconds) ? "" : ", ",
               isnan(row->published_seconds) ? "" : error_status(&config->published));
@@ -164,7 +164,7 @@ struct described_prediction {
 
 // clang-format off
 static const struct json_field fits_fields[] = {
-    ROW_BOOLEAN(predict_row, "gswbench", fits),
+    JSON_REFERENCE(predict_row, JSON_FIELD_BOOLEAN, "gswbench", fits, NULL),
     JSON_REFERENCE(predict_row, JSON_FIELD_BOOLEAN, "program", program_fits, NULL),
     JSON_END
 };
@@ -207,7 +207,7 @@ struct document {
     json_t *list;
 };
 const struct json_field show_predict_fields[] = {
-    JSON_SCHEMA("gswbench.predict/6"),
+    JSON_SCHEMA("gswbench.predict/7"),
     JSON_ARRAY(document, "rows", list, row_fields),
     JSON_END
 };

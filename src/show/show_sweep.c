@@ -21,12 +21,9 @@ struct job sweep_job(const struct job *own, const struct sweep *sweep, int64_t l
     return job;
 }
 
-// Returns whether the layout fits the memory of the modelled framework, or this memory is not modelled.
-static bool fits_program(const struct shown_sweep *shown, const struct sweep_choice *choice)
+static bool fits(const struct shown_sweep *shown, int64_t bytes)
 {
-    const struct machine *machine = shown->sweep->machine;
-    return !footprint_is_modelled(machine->software) ||
-           hardware_holds(machine->hardware, choice->prediction.footprint.device);
+    return hardware_holds(shown->sweep->machine->hardware, bytes);
 }
 
 static void print_choice(const struct shown_sweep *shown, const char *name, const struct sweep_choice *choice)
@@ -35,13 +32,13 @@ static void print_choice(const struct shown_sweep *shown, const char *name, cons
     struct job               job        = sweep_job(shown->job, shown->sweep, choice->layout);
     char                     layout[256];
     bool                     is_modelled = footprint_is_modelled(shown->sweep->machine->software);
-    printf("%-3s %5" PRId64 " %5" PRId64 "  %-11s %8s s %9.0f %7s %10s %10s%s\n", name, job.config.train.micro_batch,
+    int64_t                  program     = is_modelled ? prediction->footprint.device : 0;
+    printf("%-3s %5" PRId64 " %5" PRId64 " %-11s %8s s %9.0f %7s %10s%c %10s%s\n", name, job.config.train.micro_batch,
            job.config.train.accumulation, train_recompute_names[job.config.train.recompute],
            report_seconds(prediction->step_seconds), job_tokens_per_second(&job, prediction->step_seconds),
            report_number("%.2f %%", 100 * job_mfu(&job, prediction->step_seconds)),
-           report_bytes((double)prediction->largest_bytes),
-           is_modelled ? report_bytes((double)prediction->footprint.device) : "-",
-           fits_program(shown, choice) ? "" : "!");
+           report_bytes((double)prediction->largest_bytes), fits(shown, prediction->own_bytes) ? ' ' : '!',
+           is_modelled ? report_bytes((double)program) : "-", fits(shown, program) ? "" : "!");
     show_line(4, "    %s", job_layout(&job, layout, sizeof(layout)));
 }
 
@@ -69,17 +66,19 @@ static void print_equals(const struct shown_sweep *shown)
 
 void show_sweep(const struct shown_sweep *shown)
 {
-    const struct sweep  *sweep  = shown->sweep;
-    const struct config *config = &shown->job->config;
+    const struct sweep  *sweep       = shown->sweep;
+    const struct config *config      = &shown->job->config;
+    bool                 is_modelled = footprint_is_modelled(&config->software);
     show_row("config", "%s%s at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64 " tokens per step, on %s",
              config->name, config->run.layers > 0 ? ", a proxy," : "", shown->job->request.mesh.world,
              precision_compute_names[config->precision.compute], config->train.global_batch, config->train.sequence,
              config->hardware.profile);
     show_row("layouts",
-             "%" PRId64 " valid: %" PRId64 " refused, %" PRId64 " too large for %s, %" PRId64 " may fit, %" PRId64
-             " of them predicted: %s",
+             "%" PRId64 " valid: %" PRId64 " refused, %" PRId64 " too large for %s in gswbench%s%s, %" PRId64
+             " may fit, %" PRId64 " of them predicted: %s",
              sweep->layout_count, sweep->refused, sweep->too_large,
-             report_bytes(config->hardware.memory_gb.value * 1e9), sweep->fit, sweep->predicted,
+             report_bytes(config->hardware.memory_gb.value * 1e9), is_modelled ? " or " : "",
+             is_modelled ? config->software.profile : "", sweep->fit, sweep->predicted,
              sweep->is_stopped ? "stopped, others may be faster" : "all others are slower");
     if (shown->advice[0] != '\0') {
         show_row("nothing fits", "%s", shown->advice);
@@ -87,8 +86,8 @@ void show_sweep(const struct shown_sweep *shown)
     for (int i = 0; i < sweep->refusal_count; i++) {
         show_line(15, "  %7" PRId64 "      %s", sweep->refusals[i].layouts, sweep->refusals[i].text);
     }
-    printf("%-3s %5s %5s  %-11s %10s %9s %7s %10s %10s\n%10s\n", "", "micro", "accum", "recompute", "predicted",
-           "tokens/s", "MFU", "memory", "program", "layout");
+    printf("%-3s %5s %5s %-11s %10s %9s %7s %10s %10s\n%10s\n", "", "micro", "accum", "recompute", "predicted",
+           "tokens/s", "MFU", "memory", " program", "layout");
     for (int i = 0; i < sweep->best_count; i++) {
         char place[16];
         snprintf(place, sizeof(place), "%d", i + 1);
@@ -107,7 +106,8 @@ struct described_choice {
     struct prediction       prediction;
     double                  tokens_per_second, mfu;
     bool                    is_fit, is_program_fit;
-    const bool             *program_fits;    // points to is_program_fit; NULL: the framework's memory is not modelled
+    const bool             *fits, *program_fits;    // point to is_fit and is_program_fit; NULL: unknown
+    const int64_t          *program_bytes;          // NULL: not modelled
     struct waterfall        waterfall;
     const struct waterfall *parts;    // points to waterfall; NULL: unknown
 };
@@ -115,7 +115,7 @@ struct described_choice {
 // clang-format off
 #define CHOSEN_AXIS(NAME, key, ...) ROW_INTEGER(described_choice, #key, axes[AXIS_##NAME]),
 static const struct json_field fits_fields[] = {
-    ROW_BOOLEAN(described_choice, "gswbench", is_fit),
+    JSON_REFERENCE(described_choice, JSON_FIELD_BOOLEAN, "gswbench", fits, NULL),
     JSON_REFERENCE(described_choice, JSON_FIELD_BOOLEAN, "program", program_fits, NULL),
     JSON_END
 };
@@ -131,7 +131,7 @@ static const struct json_field choice_fields[] = {
     ROW_REAL(described_choice, "tokens_per_s", tokens_per_second),
     ROW_REAL(described_choice, "mfu", mfu),
     ROW_INTEGER(described_choice, "largest_bytes", prediction.largest_bytes),
-    ROW_INTEGER(described_choice, "program_bytes", prediction.footprint.device),
+    JSON_REFERENCE(described_choice, JSON_FIELD_INTEGER, "program_bytes", program_bytes, NULL),
     JSON_OBJECT("fits", fits_fields),
     JSON_REFERENCE(described_choice, JSON_FIELD_OBJECT, "parts_s", parts, waterfall_fields),
     JSON_END
@@ -151,7 +151,7 @@ struct sweep_document {
     int64_t                  refusal_count, best_count;
 };
 const struct json_field show_sweep_fields[] = {
-    JSON_SCHEMA("gswbench.sweep/4"),
+    JSON_SCHEMA("gswbench.sweep/5"),
     ROW_TEXT(sweep_document, "config", job.config.name),
     ROW_INTEGER(sweep_document, "ranks", job.request.mesh.world),
     ROW_INTEGER(sweep_document, "legal", sweep.layout_count),
@@ -183,13 +183,16 @@ static void describe_choice(struct described_choice *described, const struct sho
     }
     status predicted = predict_explain_job(&explanation, &prediction, &described->job, shown->sweep->machine);
     const struct machine *machine = shown->sweep->machine;
-    described->is_fit             = sweep_fits(machine->hardware, choice->prediction.largest_bytes);
-    described->is_program_fit     = fits_program(shown, choice);
-    described->program_fits       = footprint_is_modelled(machine->software) ? &described->is_program_fit : NULL;
-    described->tokens_per_second  = job_tokens_per_second(&described->job, seconds);
-    described->mfu                = job_mfu(&described->job, seconds);
-    described->waterfall          = explanation.waterfall;
-    described->parts              = failed(&predicted) ? NULL : &described->waterfall;
+    bool is_modelled = footprint_is_modelled(machine->software), is_known = machine->hardware->memory_gb.value > 0.0;
+    described->is_fit            = fits(shown, choice->prediction.own_bytes);
+    described->is_program_fit    = fits(shown, choice->prediction.footprint.device);
+    described->fits              = is_known ? &described->is_fit : NULL;
+    described->program_fits      = is_known && is_modelled ? &described->is_program_fit : NULL;
+    described->program_bytes     = is_modelled ? &described->prediction.footprint.device : NULL;
+    described->tokens_per_second = job_tokens_per_second(&described->job, seconds);
+    described->mfu               = job_mfu(&described->job, seconds);
+    described->waterfall         = explanation.waterfall;
+    described->parts             = failed(&predicted) ? NULL : &described->waterfall;
 }
 
 void show_sweep_json(const struct shown_sweep *shown)
@@ -307,19 +310,14 @@ static status write_page(const struct shown_sweep *shown, const struct page_row 
     return output_save(&text, "%s/sweep.html", shown->output);
 }
 
-// Writes a configuration file with the fastest layout that fits the modelled framework, or else with the fastest.
+// Writes a configuration file with the fastest layout.
 static status write_best(const struct shown_sweep *shown)
 {
-    const struct sweep_choice *best = shown->sweep->best, *end = best + shown->sweep->best_count;
-    while (best < end && !fits_program(shown, best)) {
-        best++;
-    }
-    const char *fits       = best < end ? "that fits, " : "";
-    best                   = best < end ? best : shown->sweep->best;
-    struct job         job = sweep_job(shown->job, shown->sweep, best->layout);
-    struct text_stream text;
+    const struct sweep_choice *best = shown->sweep->best;
+    struct job                 job  = sweep_job(shown->job, shown->sweep, best->layout);
+    struct text_stream         text;
     text_stream_open(&text);
-    fprintf(text.file, "# The fastest layout %sof %s at %" PRId64 " ranks in a sweep: %s s/step, predicted.\n", fits,
+    fprintf(text.file, "# The fastest layout of %s at %" PRId64 " ranks in a sweep: %s s/step, predicted.\n",
             job.config.name, job.request.mesh.world, report_seconds(best->prediction.step_seconds));
     config_write_commented(&job.config, false, text.file);
     return output_save(&text, "%s/best.ini", shown->output);

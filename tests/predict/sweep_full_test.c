@@ -38,9 +38,9 @@ static void expect_bounds(const struct search *search, int64_t layout, const str
     struct sweep_bound rough = sweep_find_rough_bound(&layer, request);
     sweep_find_actions(&actions, &layer, request, &search->machine);
     sweep_free_bound(&actions);
-    expect_below(&rough, exact, layout);
-    expect_below(&actions, exact, layout);
-    expect_below(&close, exact, layout);
+    expect_below(&rough, exact, &search->machine, layout);
+    expect_below(&actions, exact, &search->machine, layout);
+    expect_below(&close, exact, &search->machine, layout);
 }
 
 static void cost_all(struct search *search)
@@ -53,7 +53,8 @@ static void cost_all(struct search *search)
         if (i % 3 == 0) {
             expect_bounds(search, i, &choice->prediction);
         }
-        search->fit += sweep_fits(search->machine.hardware, choice->prediction.largest_bytes);
+        search->fit += hardware_holds(search->machine.hardware,
+                                      predict_device_bytes(&choice->prediction, search->machine.software));
     }
     qsort(search->all, (size_t)search->fit, sizeof(*search->all), by_time);
 }
@@ -93,7 +94,7 @@ Test(sweep_full, finds_what_all_layouts_of_a_model_with_experts_show)
 
 Test(sweep_full, finds_what_all_layouts_show_where_few_fit)
 {
-    expect_full("hardware.memory_gb=0.6920744 hardware.node_bandwidth=2e9");
+    expect_full("hardware.memory_gb=0.8 hardware.node_bandwidth=2e9");
 }
 
 Test(sweep_full, finds_what_all_layouts_show_where_layers_are_computed_again_in_part)
@@ -182,7 +183,7 @@ Test(sweep_experts, bounds_layouts_with_whole_experts_from_below)
         struct prediction  exact = predict_layout(layout, &machine);
         struct sweep_bound rough = rough_bound(layout, &machine);
         cr_expect_gt(rough.seconds, 0.0);
-        expect_below(&rough, &exact, i);
+        expect_below(&rough, &exact, &machine, i);
         looked++;
     }
     cr_expect_gt(looked, 4);
@@ -204,8 +205,8 @@ Test(sweep_experts, bounds_layouts_whose_microbatches_overlap_from_below)
                   layout->mesh.asked[AXIS_EP] > 1);
         struct prediction  exact = predict_layout(layout, &machine);
         struct sweep_bound bound = close_bound(layout, &machine), rough = rough_bound(layout, &machine);
-        expect_below(&bound, &exact, i);
-        expect_below(&rough, &exact, i);
+        expect_below(&bound, &exact, &machine, i);
+        expect_below(&rough, &exact, &machine, i);
         looked++;
         pipelines += layout->mesh.size[AXIS_PP] > 1;
     }
