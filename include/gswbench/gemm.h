@@ -32,9 +32,9 @@ struct gemm_key {
     struct gemm_shape shape;
     enum format       a, b, c;
     bool              accumulates, sums_fast;
-    bool              adds_bias;       // the bias has the type of C
-    int               alignment[3];    // of A, B and C in bytes: powers of two, at most 256
-    int               processors;      // SMs that the library may use; 0: all
+    int               alignment[3];      // of A, B and C in bytes: powers of two, at most 256
+    int               bias_alignment;    // of the bias, which has the type of C; 0: no bias
+    int               processors;        // SMs that the library may use; 0: all
 };
 bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
 

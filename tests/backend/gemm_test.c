@@ -86,6 +86,9 @@ Test(gemm, names_a_problem_with_all_that_makes_it_another)
     cr_expect_not(gemm_key_is_equal(&other, &key));
     gemm_problem_name(&other, "cuBLASLt 13.1.0", "NVIDIA H200", problem);
     cr_expect_not_null(strstr(problem, " f32 add fast, "));
+    other.bias_alignment = 16;
+    gemm_problem_name(&other, "cuBLASLt 13.1.0", "NVIDIA H200", problem);
+    cr_expect_not_null(strstr(problem, " f32 add bias 16 fast, "));
 }
 
 Test(gemm, has_what_cublaslt_multiplies_and_says_what_it_does_not)

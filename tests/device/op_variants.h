@@ -116,14 +116,15 @@ static inline bool vary_scaling(struct op *op, char *operands)
     return true;
 }
 
-// Misaligns the operands. GEMMs, attention and casts to FP4 cannot be misaligned: they read whole tiles and require
-// addresses at multiples of 16 bytes, which all tensors of real steps have.
+// Misaligns the operands. GEMMs need multiples of 16 bytes, which all tensors of real steps have. GEMMs and casts of
+// FP4 and attention cannot be misaligned.
 static inline bool vary_address(struct op_variant *made, int how)
 {
-    made->beside      = 1;
     enum op_kind kind = (enum op_kind)made->test.op.kind;
-    return kind != OP_GEMM && kind != OP_ATTENTION_FORWARD && kind != OP_ATTENTION_BACKWARD &&
-           !is_cast_to_fp4(&made->test.op) && (how & ~(VARY_TYPE | VARY_FORMAT | VARY_ADDRESS)) == 0;
+    made->beside      = kind == OP_GEMM ? 16 : 1;
+    return (kind != OP_GEMM || made->operands[GEMM_A] != '2') && kind != OP_ATTENTION_FORWARD &&
+           kind != OP_ATTENTION_BACKWARD && !is_cast_to_fp4(&made->test.op) &&
+           (how & ~(VARY_TYPE | VARY_FORMAT | VARY_ADDRESS)) == 0;
 }
 
 // Adds a window to ALiBi attention, or removes it.

@@ -32,10 +32,14 @@ static void set_address(const struct blas *blas, const struct gemm *gemm, cublas
     set_attribute(blas, gemm, attribute, &address, sizeof(address));
 }
 
+// bias: NULL in selections and timings of algorithms. The workspace then serves as bias, at an address with the
+// alignment of the real one, because cuBLASLt selects algorithms by the alignment of this address.
 static void set_bias(const struct gemms *gemms, const struct gemm *gemm, const void *bias)
 {
-    if (gemm->key.adds_bias) {
-        set_address(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias != NULL ? bias : gemms->workspace);
+    int alignment = gemm->key.bias_alignment;
+    if (alignment > 0) {
+        set_address(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                    bias != NULL ? bias : (const char *)gemms->workspace + alignment % CUDA_ALIGNMENT);
     }
 }
 
@@ -43,7 +47,7 @@ static void set_bias(const struct gemms *gemms, const struct gemm *gemm, const v
 // matrix.
 static void describe_bias(const struct gemms *gemms, const struct gemm *gemm)
 {
-    if (gemm->key.adds_bias) {
+    if (gemm->key.bias_alignment > 0) {
         set_number(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
         set_bias(gemms, gemm, NULL);
     }
@@ -71,17 +75,17 @@ static struct gemm_key key_of(const struct backend *backend, const struct op *op
 {
     const struct cuda *cuda  = backend->state;
     int64_t            left  = number_max(cuda->device.processors - backend->sm_margin, 1);
-    bool               fills = fills_bias(buffers);
+    bool               fills = fills_bias(buffers), adds_bias = buffers[GEMM_BIAS].data != NULL && !fills;
     return (struct gemm_key){.shape       = op->shape.gemm,
                              .a           = buffers[GEMM_A].format,
                              .b           = buffers[GEMM_B].format,
                              .c           = buffers[GEMM_C].format,
                              .accumulates = op->accumulates || fills || buffers[GEMM_ADDEND].data != NULL,
-                             .adds_bias   = buffers[GEMM_BIAS].data != NULL && !fills,
                              .sums_fast   = op->sums_fast,
                              .alignment   = {gemm_alignment(buffers[GEMM_A].data), gemm_alignment(buffers[GEMM_B].data),
                                              gemm_alignment(buffers[GEMM_C].data)},
-                             .processors  = backend->sm_margin > 0 ? (int)left : 0};
+                             .bias_alignment = adds_bias ? gemm_alignment(buffers[GEMM_BIAS].data) : 0,
+                             .processors     = backend->sm_margin > 0 ? (int)left : 0};
 }
 
 static struct gemm *find(const struct cuda *cuda, const struct gemm_key *key)

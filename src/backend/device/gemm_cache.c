@@ -31,14 +31,17 @@ void gemm_problem_name(const struct gemm_key *key, const char *library, const ch
     static const char *const scalings[] = {
         [SCALING_WHOLE] = "",     [SCALING_1X128] = " runs", [SCALING_128X128] = " squares", [SCALING_MX] = " blocks",
         [SCALING_ROWS] = " rows", [SCALING_NV] = " nv",      [SCALING_NV_SQUARE] = " nv"};
-    const struct gemm_shape *shape = &key->shape;
+    const struct gemm_shape *shape    = &key->shape;
+    char                     bias[24] = "";
+    if (key->bias_alignment > 0) {
+        snprintf(bias, sizeof(bias), " bias %d", key->bias_alignment);
+    }
     snprintf(problem, GEMM_PROBLEM_BYTES,
              "%" PRId64 " x %" PRId64 " x %" PRId64 " %c%c %s %s %s %s%s%s%s%s, align %d %d %d, processors %d, %s, %s",
              shape->m, shape->n, shape->k, shape->transpose_a ? 't' : 'n', shape->transpose_b ? 't' : 'n',
-             format_name(key->a), format_name(key->b), format_name(key->c), key->accumulates ? "add" : "set",
-             key->adds_bias ? " bias" : "", key->sums_fast ? " fast" : "", scalings[shape->scaling_a],
-             scalings[shape->scaling_b], key->alignment[0], key->alignment[1], key->alignment[2], key->processors,
-             library, device);
+             format_name(key->a), format_name(key->b), format_name(key->c), key->accumulates ? "add" : "set", bias,
+             key->sums_fast ? " fast" : "", scalings[shape->scaling_a], scalings[shape->scaling_b], key->alignment[0],
+             key->alignment[1], key->alignment[2], key->processors, library, device);
 }
 
 static void print_line(const struct gemm_choice *choice, char line[LINE_BYTES])

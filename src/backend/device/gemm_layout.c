@@ -27,7 +27,7 @@ bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other)
            left->transpose_a == right->transpose_a && left->transpose_b == right->transpose_b &&
            one->sums_fast == other->sums_fast && left->scaling_a == right->scaling_a &&
            left->scaling_b == right->scaling_b && one->a == other->a && one->b == other->b && one->c == other->c &&
-           one->accumulates == other->accumulates && one->adds_bias == other->adds_bias &&
+           one->accumulates == other->accumulates && one->bias_alignment == other->bias_alignment &&
            one->alignment[0] == other->alignment[0] && one->alignment[1] == other->alignment[1] &&
            one->alignment[2] == other->alignment[2] && one->processors == other->processors;
 }

@@ -269,8 +269,9 @@ EMULATED_NO_EFFECT(cublasStatus_t, cublasLtMatmulPreferenceDestroy, cublasLtMatm
 EMULATED_NO_EFFECT(cublasStatus_t, cublasLtMatmulPreferenceSetAttribute, cublasLtMatmulPreference_t,
                    cublasLtMatmulPreferenceAttributes_t, const void *, size_t)
 
-// Offers two algorithms. The first word of an algorithm identifies it.
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a,
+// Offers two algorithms. The first word of an algorithm identifies it. The second is the alignment that it needs of the
+// bias: the heuristic reads it from the address in the descriptor.
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t how, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatmulPreference_t, int wanted,
                                               cublasLtMatmulHeuristicResult_t found[], int *count)
@@ -279,10 +280,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         *count = 0;
         return CUBLAS_STATUS_NOT_SUPPORTED;
     }
-    *count = wanted < 2 ? wanted : 2;
+    uintptr_t bias = (uintptr_t)((operation *)(void *)how)->bias | 256;
+    *count         = wanted < 2 ? wanted : 2;
     for (int i = 0; i < *count; i++) {
         memset(&found[i], 0, sizeof(found[i]));
         found[i].algo.data[0] = (uint64_t)i + 1;
+        found[i].algo.data[1] = bias & (~bias + 1);
         found[i].state        = CUBLAS_STATUS_SUCCESS;
     }
     return CUBLAS_STATUS_SUCCESS;
@@ -325,7 +328,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t how, const 
     if (is_fp8(product.a) && does("abort")) {
         abort();
     }
-    if (c_layout != d_layout || !product.is_possible()) {
+    if (c_layout != d_layout || !product.is_possible() || (uintptr_t)product.how.bias % algorithm->data[1] != 0) {
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     emulator::enqueue(stream, [=]() mutable {
