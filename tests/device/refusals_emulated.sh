@@ -5,6 +5,9 @@
 source "$GSWBENCH_SOURCE_DIR/tests/support/script.sh"
 tests=$GSWBENCH_BINARY_DIR/tests
 
+FAKE_CUDA=count run 4 "$GSWBENCH" run --config tiny-llama --backend cuda
+expect 'GPUs with NVSwitch need a running nvidia-fabricmanager'
+
 # The library refuses the GEMM of one test case, then crashes in it. The other cases must still run.
 FAKE_CUBLASLT=refuse run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1 x 1 x 1' 'by runs, added' clear
 expect '^FAIL gemm 16 x 16 x 16 in fp8, added and rounded: refused: .*cuBLASLt has no algorithm for 16 x 16 x 16 nt e4m3 e4m3 bf16 add fast, align .* \(it answers: not supported\): use \[precision\] compute = bf16$'

@@ -39,6 +39,9 @@ static device_scratch *const scratch[OP_COUNT] = {    // NULL: the op needs no s
 static status explain_no_device(cudaError_t error)
 {
     int driver = 0;
+    if (error == cudaErrorSystemNotReady) {
+        return fail("%s: GPUs with NVSwitch need a running nvidia-fabricmanager", cudaGetErrorString(error));
+    }
     if (error != cudaErrorInsufficientDriver) {
         return fail("%s (see nvidia-smi and CUDA_VISIBLE_DEVICES)", cudaGetErrorString(error));
     }
@@ -155,11 +158,11 @@ static status cuda_open(struct backend *backend, const struct backend_setup *set
 static void cuda_close(struct backend *backend)
 {
     struct cuda *cuda = backend->state;
-    for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        CUDA_CHECK(cudaStreamDestroy(cuda->device.streams[stream]));
-    }
     gemms_close(cuda);
     cuda_attention_close(cuda);
+    for (int stream = 0; stream < STREAM_COUNT; stream++) {    // after cuDNN, whose handle refers to one
+        CUDA_CHECK(cudaStreamDestroy(cuda->device.streams[stream]));
+    }
     CUDA_CHECK(cudaFree(cuda->device.scratch));
     CUDA_CHECK(cudaFree(cuda->digests));
     free(cuda);
