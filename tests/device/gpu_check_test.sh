@@ -96,7 +96,10 @@ for program in pack/tests/*_device pack/bench/bench_device_* pack/bench/pytorch/
 done
 pretend pack/bin/gswbench 'exit 4'
 pretend others/mpirun 'exit 4'
+pretend pack/bench/bench_device_ops 'echo "libcublasLt.so.13 cannot be loaded" >&2; exit 4'
 expect_verdict 77 '^nothing was proven'
+pretend others/nvidia-smi '[ "$1" != -L ] || echo "GPU 0: NVIDIA H200"'
+expect_verdict $((4 + 64)) '^no device: libcublasLt.so.13 cannot be loaded$' --part 1
 
 # The real gswbench must accept every job that gpu-check runs.
 pretend_all
