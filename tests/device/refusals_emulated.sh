@@ -7,6 +7,8 @@ tests=$GSWBENCH_BINARY_DIR/tests
 
 FAKE_CUDA=count run 4 "$GSWBENCH" run --config tiny-llama --backend cuda
 expect 'GPUs with NVSwitch need a running nvidia-fabricmanager'
+FAKE_CUDA=old FAKE_DRIVER=12080 run 4 "$GSWBENCH" run --config tiny-llama --backend cuda
+expect 'the NVIDIA driver is for CUDA 12\.8, this build needs .*: .* the package cuda-compat-[0-9]+-[0-9]+, or build'
 
 # The library refuses the GEMM of one test case, then crashes in it. The other cases must still run.
 FAKE_CUBLASLT=refuse run 1 "$tests/ops_device" 'gemm 16 x 16 x 16 in fp8' 'gemm 1 x 1 x 1' 'by runs, added' clear

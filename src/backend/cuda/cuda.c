@@ -49,9 +49,11 @@ static status explain_no_device(cudaError_t error)
     if (driver == 0) {
         return fail("there is no NVIDIA driver");
     }
-    return fail("the NVIDIA driver is for CUDA %d.%d, this build needs %d.%d: install a newer driver, or build with an "
-                "older toolkit",
-                driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    const int needed[] = {CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10};
+    return fail(
+        "the NVIDIA driver is for CUDA %d.%d, this build needs %d.%d: install a newer driver, for a data center "
+        "GPU the package cuda-compat-%d-%d, or build with an older toolkit",
+        driver / 1000, driver % 1000 / 10, needed[0], needed[1], needed[0], needed[1]);
 }
 
 // Checks that there is a device. First sets CUDA_DEVICE_MAX_CONNECTIONS, which the driver reads when it is initialised,

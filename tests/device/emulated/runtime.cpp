@@ -57,8 +57,8 @@ thread_local CUgraph_st *the_capture;    // graph that records the calls of this
 
 typedef std::lock_guard<std::recursive_mutex> guard;
 
-// FAKE_CUDA selects the call that fails: "count" of devices, "begin" of a capture, "record" of an event during capture,
-// or "instantiate" of a graph.
+// FAKE_CUDA selects the call that fails: "count" of devices, or the same with an "old" driver, "begin" of a capture,
+// "record" of an event during capture, or "instantiate" of a graph.
 bool refuses(const char *what)
 {
     return emulator::is_told("FAKE_CUDA", what);
@@ -226,7 +226,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = 1;
-    return refuses("count") ? cudaErrorSystemNotReady : cudaSuccess;
+    return refuses("count") ? cudaErrorSystemNotReady : refuses("old") ? cudaErrorInsufficientDriver : cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device)
 {
