@@ -313,13 +313,12 @@ static void share_catalogue(struct catalogue *catalogue, struct comm *comm)
 status checkpoint_open_shared(struct catalogue **opened, const char *path, const struct plan *plan, bool verifies,
                               struct comm *comm)
 {
-    int    first;
     status own = OK;
     *opened    = NULL;
     if (comm->topology.rank == 0) {
         own = checkpoint_open(opened, path, plan, verifies);
     }
-    TRY(comm_find_failed(comm, own, &first));
+    TRY(comm_agree(comm, own));
     if (comm->topology.rank != 0) {
         *opened = memory_allocate(sizeof(**opened));
     }
@@ -329,7 +328,7 @@ status checkpoint_open_shared(struct catalogue **opened, const char *path, const
                       "%.900s: %s, but rank 0 has opened it: all ranks must see the same checkpoint folder",
                       (*opened)->path, strerror(errno));
     }
-    return comm_find_failed(comm, own, &first);
+    return comm_agree(comm, own);
 }
 
 void checkpoint_close(struct catalogue *opened)

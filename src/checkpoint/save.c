@@ -186,9 +186,8 @@ static void start_write(struct checkpoint_save *save)
 // Fails on all ranks if any rank failed. Collective.
 static status agree(const struct checkpoint_save *save, status own)
 {
-    int first;
     checkpoint_enter(&save->watch, NULL);
-    return comm_find_failed(save->comm, own, &first);
+    return comm_agree(save->comm, own);
 }
 
 // Opens the folder of the save. Rank 0 creates it and checks for space; then the other ranks open it.

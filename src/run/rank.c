@@ -367,8 +367,7 @@ static status finish(struct rank *rank)
     steps_enter(&rank->steps, WATCH_CLOSING, result->planned_steps);    // the other ranks wait for rank 0 from here
     int code = leave_code(rank);
     comm->ops->share(comm, &code, sizeof(code), 0);
-    TRY(comm_agree(comm, written));
-    TRY(kept);
+    TRY(comm_agree(comm, failed(&kept) ? kept : written));
     TRY(rank->steps.untraced);
     return (status){.exit_code = code};
 }

@@ -45,6 +45,12 @@ expect_text "gswbench: rank 4 on h2 has gswbench ${version//[0-9]/7}, build "
 expect_text " (4 ranks deviate), 12 of 16 ranks, such as 0 on h1, $version, build "
 "$on_host" h2 "umount $PWD/bin/gswbench"
 
+# Host h3 does not see the folder for checkpoints.
+mkdir own
+"$on_host" h3 "mount -t tmpfs tmpfs $PWD/own"
+run 9 mpirun -np 16 "${job[@]}" --set checkpoint.save=own/saved --set checkpoint.every=1
+expect '^gswbench: rank 8 on h3: cannot open own/saved: No such file or directory'
+
 # A rank is killed during the run. The job must end on all hosts, and the message must name the rank and the host.
 kill_rank OMPI_COMM_WORLD_RANK=9 16 'process rank 9 .*on node h3 exited on signal 9' mpirun -np 16 "${job[@]}"
 
