@@ -38,7 +38,11 @@ static status read_import(struct config *config, const struct job_selection *sel
         text_printable(passed, strlen(import.passed) + 1, import.passed);
         text_print_wrapped(stderr, passed, fprintf(stderr, "not used by gswbench: "), 80, "  ");
     }
-    TRY(job_read_settings(config, selection, import.settings.items, import.settings.count, errors));
+    status result = job_read_settings(config, selection, import.settings.items, import.settings.count, errors);
+    if (failed(&result) && import.format == IMPORT_MEGATRON && config->model.vocab == 0) {
+        fprintf(stderr, "Megatron reads the vocabulary from the tokenizer: add --set model.vocab=N\n");
+    }
+    TRY(result);
     if (import.format == IMPORT_HUGGING_FACE) {
         fprintf(stderr,
                 "a config.json has no batch; defaults: [train] sequence = %" PRId64 ", micro_batch = %" PRId64

@@ -11,25 +11,27 @@ static const struct import_name import_names[] = {
     {"hidden_size n_embd d_model", "model.hidden", NULL},
     {"num_attention_heads n_head n_heads", "model.heads", NULL},
     {"num_query_groups num_key_value_heads n_kv_heads", "model.kv_heads", NULL},
-    {"kv_channels head_dim qk_nope_head_dim qk_head_dim", "model.head_dim", NULL},
+    {"kv_channels head_dim qk_nope_head_dim qk_head_dim attention_head_dim", "model.head_dim", NULL},
     {"q_lora_rank", "model.q_rank", NULL},
     {"kv_lora_rank", "model.kv_rank", NULL},
     {"qk_rope_head_dim qk_pos_emb_head_dim", "model.rope_dim", NULL},
     {"v_head_dim", "model.value_dim", NULL},
     {"ffn_hidden_size intermediate_size", "model.ffn", NULL},
     {"vocab_size", "model.vocab", NULL},
+    {"padded_vocab_size pad_vocab_size_to", NULL, NULL},
     {"make_vocab_size_divisible_by", "model.vocab_multiple", NULL},
     // Rows for the composition of a layer.
     {"hidden_act", "model.activation", "silu=swiglu gelu=gelu gelu_new=gelu gelu_pytorch_tanh=geglu relu2=relu2"},
     {"mlp_hidden_act", "model.activation", "relu2=relu2"},
-    {"swiglu", "model.activation", "true=swiglu false="},
+    {"swiglu quick_geglu", "model.activation", "true=swiglu false="},
     {"squared_relu", "model.activation", "true=relu2 false="},
     {"normalization", "model.norm", "RMSNorm=rmsnorm LayerNorm=layernorm"},
-    {"apply_layernorm_1p", "model.norm", "true=layernorm1p false="},
+    {"apply_layernorm_1p", NULL, "true= false="},
     {"norm_epsilon layernorm_epsilon rms_norm_eps layer_norm_epsilon", "model.norm_epsilon", NULL},
     {"init_method_std initializer_range", "model.init_deviation", NULL},
-    {"position_embedding_type", "model.positions", "rope=rotary learned_absolute=learned none=none"},
-    {"use_rotary_position_embeddings", "model.positions", "true=rotary false="},
+    {"position_embedding_type", "model.positions",
+     "rope=rotary rotary=rotary yarn=rotary learned_absolute=learned alibi=alibi none=none"},
+    {"use_rotary_position_embeddings enable_gpt_oss", "model.positions", "true=rotary false="},
     {"max_position_embeddings", NULL, NULL},
     {"rotary_base rope_theta", "model.rope_theta", NULL},
     {"rotary_percent partial_rotary_factor", "model.rope_fraction", NULL},
@@ -40,6 +42,11 @@ static const struct import_name import_names[] = {
     {"mlp_bias", "model.mlp_bias", YES_NO},
     {"mtp_num_layers num_nextn_predict_layers", "model.predicted_tokens", NULL},
     {"hybrid_override_pattern hybrid_layer_pattern", "model.pattern", NULL},
+    {"mtp_use_repeated_layer", "model.repeat_prediction", YES_NO},
+    {"softmax_type", "model.attention_sinks", "vanilla=no learnable=yes"},
+    {"window_size window_attn_skip_freq layer_types layers_block_type mtp_layers_block_type "
+     "mtp_hybrid_override_pattern",
+     NULL, NULL},
     {"mamba_num_heads", "model.mamba_heads", NULL},
     {"mamba_head_dim", "model.mamba_head_dim", NULL},
     {"mamba_state_dim ssm_state_size", "model.mamba_state", NULL},
@@ -53,6 +60,7 @@ static const struct import_name import_names[] = {
     {"moe_latent_size", "model.expert_hidden", NULL},
     {"moe_shared_expert_intermediate_size", "model.shared_ffn", NULL},
     {"moe_router_score_function scoring_func", "model.router_score", "softmax=softmax sigmoid=sigmoid"},
+    {"moe_apply_probs_on_input export_moe_apply_probs_on_input", "model.router_gates", "true=input false="},
     {"norm_topk_prob", "model.router_normalise", YES_NO},
     {"moe_router_num_groups n_group", "model.router_groups", NULL},
     {"moe_router_group_topk topk_group", "model.router_top_groups", NULL},
@@ -60,6 +68,7 @@ static const struct import_name import_names[] = {
     {"moe_router_bias_update_rate", "model.router_bias_rate", NULL},
     {"moe_expert_capacity_factor", "model.capacity_factor", NULL},
     {"moe_aux_loss_coeff router_aux_loss_coef", "model.auxiliary_loss", NULL},
+    {"moe_router_force_load_balancing", "train.routing", "true=balanced false="},
     // Rows for the parallel layout.
     {"tensor_model_parallel_size tensor_parallel_degree tensor_parallel_size tensor_parallel", "parallel.tp", NULL},
     {"pipeline_model_parallel_size pipeline_parallel_degree pipeline_parallel_size pipeline_parallel", "parallel.pp",
@@ -68,7 +77,6 @@ static const struct import_name import_names[] = {
      "parallel.vp", NULL},
     {"pipeline_parallel_schedule", "parallel.schedule", "1F1B=1f1b Interleaved1F1B=1f1b"},
     {"enable_zero_bubble", "parallel.schedule", "true=zero-bubble false=1f1b"},
-    {"zero_bubble_v_schedule enable_optimizer_post_validation", NULL, "false="},
     {"context_parallel_size context_parallel_degree context_parallel", "parallel.cp", NULL},
     {"cp_comm_type", "parallel.context", "p2p=ring a2a=exchange allgather=gather"},
     {"expert_model_parallel_size expert_parallel_degree expert_parallel", "parallel.ep", NULL},
@@ -76,6 +84,8 @@ static const struct import_name import_names[] = {
     {"fsdp_reshard_after_forward", "parallel.reshard", "default= always=always never=never"},
     {"data_parallel_shard_degree", "parallel.fsdp", "-1=auto *"},
     {"data_parallel_replicate_degree data_parallel_size", "parallel.dp", NULL},
+    {"context_parallel_rotate_method", "parallel.context", "allgather=gather alltoall=ring"},
+    {"decoder_last_pipeline_num_layers", "parallel.last_chunk_layers", NULL},
     {"sequence_parallel", "parallel.sequence_parallel", YES_NO},
     {"use_distributed_optimizer", "parallel.zero", "true=1 false=0"},
     {"overlap_param_gather", "parallel.zero_gather", "true=forward false="},
@@ -85,6 +95,9 @@ static const struct import_name import_names[] = {
     {"micro_batch_size local_batch_size training.batch_size mbs", "train.micro_batch", NULL},
     {"global_batch_size", "train.global_batch", "-1=auto *"},
     {"batch_size gbs", "train.global_batch", NULL},
+    {"overlap_moe_expert_parallel_comm", "train.overlap_microbatches", "true=yes false="},
+    {"delay_wgrad_compute", "train.delay_weight_gradients", "true=yes false="},
+    {"checkpoint_activations", "train.recompute", "true=full false="},
     {"recompute_granularity", "train.recompute", "full=full selective=attention"},
     {"recompute_activations", "train.recompute", "true=attention false="},
     {"activation_checkpoint.mode", "train.recompute", "none=none full=full selective=selective"},
@@ -100,6 +113,8 @@ static const struct import_name import_names[] = {
     {"clip_grad max_norm", "train.clip", NULL},
     // Rows for precision.
     {"bf16", "precision.compute", "true=bf16 false="},
+    {"main_grads_dtype megatron_fsdp_main_grads_dtype", "precision.gradients", "fp32=fp32 bf16=bf16 auto="},
+    {"megatron_fsdp_grad_comm_dtype", "precision.reduce", "fp32=fp32 bf16=bf16 auto="},
     {"grad_reduce_in_bf16", "precision.gradients", "true=bf16 false="},
     {"fp8_format", "precision.fp8_format", "hybrid=hybrid e4m3=e4m3"},
     {"fp4_format", "precision.compute", "e2m1=fp4"},
@@ -110,6 +125,18 @@ static const struct import_name import_names[] = {
     {"mixed_precision_param", NULL, "bfloat16="},
     {"mixed_precision_reduce", "precision.reduce", "float32=fp32 bfloat16=bf16"},
     {"attention_backend", "run.attention", "fused=cudnn auto=auto"},
+    // Rows for settings that change the step and that gswbench does not have, with the values that do not.
+    {"fp16 zero_bubble_v_schedule enable_optimizer_post_validation apply_residual_connection_post_layernorm "
+     "embed_layernorm attention_output_gate optimizer_cpu_offload cpu_offloading fine_grained_activation_offloading "
+     "use_sliding_window mamba_proj_bias use_bias enable_cpu_offload",
+     NULL, "false="},
+    {"pipeline_model_parallel_layout decoder_first_pipeline_num_layers pipeline_parallel_layers_per_stage "
+     "pipeline_parallel_split_points module_fqns_per_model_part experimental_attention_variant "
+     "heterogeneous_layers_config_path encoder_num_layers vision_model_type mlp_only_layers",
+     NULL, "="},
+    {"decoder_sparse_step", NULL, "1="},
+    {"use_conv_bias", NULL, "true="},
+    {"training.dtype", NULL, "float32="},
 };
 
 // In these sections of torchtitan and objects of Hugging Face, names mean the same as without them. Others, such as
@@ -131,7 +158,8 @@ const struct import_name *import_find_name(const char *name)
 bool import_is_flag(const char *name)
 {
     const struct import_name *row = import_find_name(name);
-    return row != NULL && row->values != NULL && strncmp(row->values, "true=", strlen("true=")) == 0;
+    return row != NULL && row->values != NULL &&
+           (strncmp(row->values, "true=", 5) == 0 || strncmp(row->values, "false=", 6) == 0);
 }
 
 const char *import_find(const char *name)

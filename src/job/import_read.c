@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Reads the file of another program as a list of names and values.
-#define _DEFAULT_SOURCE    // strsep
 #include <ctype.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -17,8 +16,7 @@ char *import_normalise(struct arena *arena, const char *name)
     return word;
 }
 
-// Adds a value, or replaces the value that the name already has. Sets `added` to its place.
-static status add_value(struct import_values *values, const char *name, const char *value, struct import_value **added)
+status import_add_value(struct import_values *values, const char *name, const char *value, struct import_value **added)
 {
     const char *word = import_normalise(values->arena, name);
     int         at   = 0;
@@ -32,6 +30,26 @@ static status add_value(struct import_values *values, const char *name, const ch
     values->list[at] = (struct import_value){.name = word, .value = arena_format(values->arena, "%s", value)};
     *added           = &values->list[at];
     return OK;
+}
+
+// Replaces the numbers Infinity and NaN, which Python writes but JSON does not have, by null or 0.
+static void blank_infinities(char *text)
+{
+    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
+    bool                     is_text = false;
+    for (char *at = text; *at != '\0'; at++) {
+        if (is_text && *at == '\\' && at[1] != '\0') {
+            at++;
+            continue;
+        }
+        is_text = is_text != (*at == '"');
+        for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && !is_text; i++) {
+            if (strncmp(at, words[i], strlen(words[i])) == 0) {
+                memset(at, ' ', strlen(words[i]));
+                memcpy(at, i < 2 ? "null" : "0  ", i < 2 ? 4 : 3);
+            }
+        }
+    }
 }
 
 // Reads JSON. Names of objects one level down become "object.name", and deeper objects are values. Members of
@@ -55,10 +73,10 @@ static status read_json(struct import_values *values, json_t *root, const char *
         if (is_model || (is_object && *prefix == '\0')) {
             TRY(read_json(values, value, is_model ? "" : arena_format(values->arena, "%s.", whole)));
         } else if (json_is_string(value)) {
-            TRY(add_value(values, whole, json_string_value(value), &added));
+            TRY(import_add_value(values, whole, json_string_value(value), &added));
         } else {
             char  *text   = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15));
-            status result = add_value(values, whole, text, &added);
+            status result = import_add_value(values, whole, text, &added);
             free(text);
             TRY(result);
         }
@@ -110,52 +128,10 @@ static status read_toml(struct import_values *values, char *text)
             char       *value = at + length + 1;
             at                = read_toml_value(value);
             TRY(at == NULL ? fail("%s: %s: the array has no ]", values->path, name) : OK);
-            TRY(add_value(values, name, value, &added));
+            TRY(import_add_value(values, name, value, &added));
         } else {
             return fail("%s: \"%.*s\" is neither name = value nor [section]", values->path,
                         (int)strcspn(at, "\r\n") > 40 ? 40 : (int)strcspn(at, "\r\n"), at);
-        }
-    }
-    return OK;
-}
-
-// Overwrites the comments of a shell script with spaces.
-static void blank_comments(char *text)
-{
-    char quote = '\0';    // the open quote
-    for (char *at = text; *at != '\0'; at++) {
-        if (quote != '\0') {
-            quote = *at == quote ? '\0' : quote;
-        } else if (*at == '"' || *at == '\'') {
-            quote = *at;
-        } else if (*at == '#' && (at == text || isspace((unsigned char)at[-1]))) {
-            memset(at, ' ', strcspn(at, "\n"));
-        }
-    }
-}
-
-// Reads Megatron's arguments, in a shell script or alone: --name value, --name=value, --name. Some take all words up to
-// the end of the line; for others such words belong to the shell.
-static status read_arguments(struct import_values *values, char *text)
-{
-    static const char    lists[]   = "recompute_modules cp_comm_type moe_aux_loss_coeff";
-    struct import_value *open      = NULL;     // the argument that takes the next word
-    bool                 has_value = false;    // it already has one
-    blank_comments(text);
-    for (char *line; (line = strsep(&text, "\n")) != NULL; open = has_value ? NULL : open) {
-        for (char *word; (word = strsep(&line, " \t\r\"'()\\")) != NULL;) {
-            char *equals = strchr(word, '=');
-            if (strncmp(word, "--", 2) == 0 && word[2] != '\0') {
-                word[strcspn(word, "=")] = '\0';
-                TRY(add_value(values, word, equals != NULL ? equals + 1 : "true", &open));
-                open      = equals != NULL || import_is_flag(open->name) ? NULL : open;
-                has_value = false;
-            } else if (*word != '\0' && open != NULL) {
-                const char *before = has_value ? arena_format(values->arena, "%s, ", open->value) : "";
-                open->value        = arena_format(values->arena, "%s%s", before, word);
-                has_value          = true;
-                open               = text_has_word(lists, open->name) ? open : NULL;
-            }
         }
     }
     return OK;
@@ -177,6 +153,7 @@ status import_read_values(struct import_values *values, enum import_format *form
     const char  *start = text + strspn(text, " \t\r\n");
     json_error_t wrong;
     if (*start == '{') {
+        blank_infinities(text);
         json_t *root = json_loads(text, 0, &wrong);
         *format      = IMPORT_HUGGING_FACE;
         if (root == NULL) {
@@ -192,7 +169,7 @@ status import_read_values(struct import_values *values, enum import_format *form
     }
     if (strstr(text, "\n--") != NULL || strstr(text, " --") != NULL || strncmp(text, "--", 2) == 0) {
         *format = IMPORT_MEGATRON;
-        return read_arguments(values, text);
+        return import_read_arguments(values, text);
     }
     return fail("%s is neither a config.json of Hugging Face, nor TOML of torchtitan, nor arguments of Megatron",
                 values->path);

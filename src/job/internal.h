@@ -25,6 +25,13 @@ struct import_values {
 // Copies a name without leading dashes, with underscores for dashes.
 char *import_normalise(struct arena *arena, const char *name);
 
+// Adds a value, or replaces the value that the name already has. Sets `added` to its place.
+status import_add_value(struct import_values *values, const char *name, const char *value, struct import_value **added);
+
+// Reads Megatron's arguments, in a shell script or alone: --name value, --name=value, --name. Replaces variables that
+// the script assigns by their values. Changes the text.
+status import_read_arguments(struct import_values *values, char *text);
+
 // Reads the text, which it changes, and finds its format.
 status import_read_values(struct import_values *values, enum import_format *format, char *text);
 
@@ -40,3 +47,47 @@ const struct import_name *import_find_name(const char *name);
 
 // Returns whether an argument of Megatron takes no value.
 bool import_is_flag(const char *name);
+
+// A file and its translation.
+struct reader {
+    struct import       *import;
+    struct import_values values;
+    bool                 is_known;    // the table has a name of the file
+};
+
+// The following functions return the value of a name, NULL or `absent` without one. All but reader_find mark the name
+// as used; reader_has and reader_number do so only if the value fits.
+struct import_value *reader_find(struct reader *reader, const char *name);
+const char          *reader_value(struct reader *reader, const char *name);
+bool                 reader_has(struct reader *reader, const char *name, const char *value);
+int64_t              reader_number(struct reader *reader, const char *name, int64_t absent);
+
+// Removes values that have no effect in the other program.
+void reader_drop(struct reader *reader, const char *const *names);
+
+// Returns the value that the settings give to an option, or NULL.
+const char *reader_setting(const struct reader *reader, const char *option);
+
+// Sets an option.
+void reader_set(struct reader *reader, const char *option, const char *value);
+void reader_set_number(struct reader *reader, const char *option, int64_t value);
+
+// Sets a pattern in which `windows` layers with window attention precede each layer with full attention (0: all layers
+// have window attention). kind: mlp or experts.
+void reader_set_windows(struct reader *reader, int64_t windows, const char *kind);
+
+// Sets `ours` to the translated value. Returns false if the list does not have the value; "*" in a list accepts any
+// other value.
+bool reader_translate(struct reader *reader, const char *list, const char *value, const char **ours);
+
+// Returns the error for a value that is not in the list, with the values that are: "silu, gelu".
+status import_unsupported(struct reader *reader, const char *name, const char *value, const char *list);
+
+// Sets options whose default differs in the other program, before the names of the file are translated.
+void   import_set_megatron_defaults(struct reader *reader);
+status import_set_torchtitan_defaults(struct reader *reader);
+
+// Adds settings that depend on several values of the file, after its names are translated.
+status import_derive_megatron(struct reader *reader);
+status import_derive_torchtitan(struct reader *reader);
+status import_derive_precision(struct reader *reader);

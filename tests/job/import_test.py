@@ -40,6 +40,11 @@ NANO = dict(model_type="nemotron_h", hidden_size=2688, intermediate_size=1856, m
             moe_intermediate_size=1856, moe_shared_expert_intermediate_size=3712, num_experts_per_tok=6, n_group=1,
             topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5, layer_norm_epsilon=1e-5,
             tie_word_embeddings=False, vocab_size=131072)
+GPT_OSS = dict(model_type="gpt_oss", hidden_act="silu", hidden_size=2880, intermediate_size=2880, head_dim=64,
+               num_attention_heads=64, num_hidden_layers=36, num_key_value_heads=8, num_local_experts=128,
+               num_experts_per_tok=4, attention_bias=True, sliding_window=128, rms_norm_eps=1e-5, rope_theta=150000,
+               layer_types=["sliding_attention", "full_attention"] * 18, tie_word_embeddings=False, vocab_size=201088)
+BLOCKS = {"M": "mamba", "*": "attention", "E": "moe"}    # names of layers in newer files of Nemotron
 
 MEGATRON = """#!/bin/bash
 # --num-layers 99
@@ -117,14 +122,42 @@ class Import(unittest.TestCase):
                                               (QWEN, 8, 30532122624, 3353032704),
                                               (QWEN2, 1, 14770033664 + 48 * 5120, 14770033664 + 48 * 5120),
                                               (DEEPSEEK, 8, 671026404352, 37552282624),
-                                              (NANO, 8, 31577937344, 3580073408)):
+                                              (NANO, 8, 31577937344, 3580073408),
+                                              (GPT_OSS, 8, 116829156672, 5711982912)):
             with self.subTest(model["model_type"]):
                 # A rank then has few experts, so that they fit.
                 row, _ = self.check(json.dumps(model), 8, "--set", f"parallel.ep={ep}")
                 self.assertEqual(row["parameters"], parameters)
                 self.assertEqual(row["active_parameters"], active)
 
+    def test_layers_of_hugging_face(self):
+        letters = NANO["hybrid_override_pattern"]
+        blocks = {"hybrid_override_pattern": None, "layers_block_type": [BLOCKS[letter] for letter in letters]}
+        window = {"sliding_window": 4096}
+        for model, expected in ((NANO | blocks | {"num_hidden_layers": None}, ["52", letters, None, None]),
+                                (NANO | blocks | {"num_nextn_predict_layers": 2, "mtp_layers_block_type": ["attention", "moe"]},
+                                 ["52", letters + "/*E/*E", "2", None]),
+                                (NANO | {"num_nextn_predict_layers": 1, "mtp_hybrid_override_pattern": "*E"},
+                                 ["52", letters + "/*E", "1", None]),
+                                (GPT_OSS, ["36", "(window_attention + experts, experts)", None, "128"]),
+                                (MIXTRAL | window, ["32", "window_attention + experts", None, "4096"]),
+                                (LLAMA | window | {"layer_types": ["sliding_attention"] * 3 + ["full_attention"] * 1},
+                                 ["32", "(3 x window_attention + mlp, dense)", None, "4096"]),
+                                (QWEN2 | {"layer_types": ["full_attention"] * 48}, ["48", None, None, None])):
+            with self.subTest(expected):
+                self.convert(json.dumps(model), 8)
+                self.assertEqual(self.settings("layers", "pattern", "predicted_tokens", "window"), expected)
+
+    def test_numbers_that_json_lacks(self):
+        passed = self.convert(json.dumps(LLAMA | {"time_step_limit": [0.0, float("inf")], "a": float("-inf"),
+                                                   "b": float("nan"), "c\\\"Infinity": 1, "vocab_size": 99}), 8)
+        self.assertEqual(self.settings("vocab"), ["99"])
+        self.assertIn('c\\"Infinity', passed)
+
     def test_names_of_hugging_face_with_two_meanings(self):
+        # A bias has no name in exports of Llama.
+        self.convert(json.dumps(LLAMA | {"attention_bias": True}), 8)
+        self.assertEqual(self.settings("family", "attention_bias"), [None, "yes"])
         # transformers writes the rotary width as head_dim, and the sum of both widths as qk_head_dim.
         self.init(json.dumps(DEEPSEEK | {"head_dim": 64, "qk_head_dim": 192}), "--ranks", "8")
         self.assertEqual(self.settings("head_dim", "rope_dim"), ["128", "64"])
@@ -150,6 +183,8 @@ class Import(unittest.TestCase):
         self.convert(text, 64)
         self.assertEqual(self.settings("kv_rank", "head_dim", "rope_dim", "value_dim", "rope_scaling"),
                          ["512", "128", "64", "128", "8"])
+        self.convert(text + "--qk-layernorm", 64)    # norms of the latent vectors, which are always here
+        self.assertEqual(self.settings("qk_norm"), [None])
         self.convert(MEGATRON.replace("--num-query-groups 8", ""), 64, "--set", "parallel.tp=1")
         self.assertEqual(self.settings("kv_heads"), ["1"])
 
@@ -163,6 +198,8 @@ class Import(unittest.TestCase):
                 passed = self.convert(MEGATRON.replace("--bf16", flags), 64)
                 self.assertEqual(self.settings("compute", "recipe", "fp8_history", "fp8_format", "fp8_weights"), expected)
                 self.assertEqual("fp8_param_gather" in passed, "mxfp8" in flags)
+        self.convert(MEGATRON.replace("--bf16", ""), 64)
+        self.assertEqual(self.settings("compute"), ["fp32"])
         self.convert(MEGATRON + "--exp-avg-dtype bf16 --exp-avg-sq-dtype bf16", 64)
         self.assertEqual(self.settings("moments"), ["bf16"])
 
@@ -181,15 +218,75 @@ class Import(unittest.TestCase):
     def test_flags_of_megatron_take_no_word(self):
         row, _ = self.check(MEGATRON_MIXTRAL, 64)
         self.assertEqual(row["parameters"], 46702792704)
-        self.assertEqual(row["layout"], "dp 8 cp 2 ep 8 pp 4 vp 2 zero 1")
+        self.assertEqual(row["layout"], "dp 8 cp 2 ep 8 pp 4 vp 2 zero 1 ep_over_cp")
         self.assertEqual(self.settings("top_k", "vocab_multiple", "context", "zero_gather", "recompute", "gradients"),
                          ["2", "128", "exchange", "forward", "attention", "bf16"])
 
     def test_layers_with_experts_of_megatron(self):
         for frequency, pattern in (("([0]*3+[1]*29)", "3 x dense, 29 x experts"), ("2", "(experts, 1 x dense)"),
+                                   ("[0,1]*15+[1,1]", "15 x (dense, experts), 1 x (experts, experts)"),
                                    ("([0]+[1]*31)", "1 x dense, 31 x experts")):
             self.convert(MEGATRON_MIXTRAL.replace("--moe-layer-freq 1", f"--moe-layer-freq {frequency} --optimizer adamw"), 64)
             self.assertEqual(self.settings("pattern"), [pattern])
+
+    def test_shell_variables(self):
+        for script, word, expected in (("N=80", "$N", "80"), ("export N='80'", "${N}", "80"),
+                                       ("N=${2:-80}", "$N", "80"), ("", "${N:-80}", "80"),
+                                       ('N=${N:-"80"}', "$N", "80"), ("M=8; N=${M}0", "$N", "80"),
+                                       ("N=8\nN=8", "${N}0", "80"), ("# N=9\nNN=7\nN=80", "$N", "80"),
+                                       ("N=${N-${M:=80}}", "$N", "80"), ("N=80\nN=40", "$N", None),
+                                       ("N=80\nN+=0", "$N", None), ("N=$(nproc)", "$N", None), ("N=`nproc`", "$N", None),
+                                       ("N=$1", "$N", None), ("N=$M\nM=$N", "$N", None), ("N=$N", "$N", None),
+                                       ("", "${N", None), ("N=80", "$((N))", None),
+                                       ("\n".join(f"N{i}=$N{i + 1}$N{i + 1}" for i in range(40)), "$N0", None)):
+            with self.subTest(script=script, word=word):
+                text = MEGATRON.replace("--num-layers 80", f"--num-layers {word}").replace("GPT_ARGS=(", script + "\nGPT_ARGS=(")
+                result = self.init(text, "--ranks", "64", "--set", "parallel.vp=1")
+                self.assertEqual(result.returncode, 0 if expected else 3, result.stderr)
+                if expected:
+                    self.assertEqual(self.settings("layers"), [expected])
+                else:
+                    self.assertIn("is a shell variable without one value in the file: put its value", result.stderr)
+
+    def test_vocabulary_of_megatron(self):
+        text = MEGATRON.replace("--vocab-size 32000", "")
+        result = self.init(text, "--ranks", "64")
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("Megatron reads the vocabulary from the tokenizer: add --set model.vocab=N\n", result.stderr)
+        self.convert(text, 64, "--set", "model.vocab=32000")
+        for name in "padded-vocab-size", "pad-vocab-size-to":
+            self.convert(f"{text}--{name} 32064", 64)
+            self.assertEqual(self.settings("vocab", "vocab_multiple"), ["32064", None])
+
+    def test_options_of_megatron(self):
+        experts = "--num-experts 8 --disable-bias-linear"
+        fsdp = "--use-megatron-fsdp --data-parallel-sharding-strategy"
+        stages = "--account-for-embedding-in-pipeline-split --num-layers-per-virtual-pipeline-stage 5"
+        for flags, names, expected in (
+                ("--normalization RMSNorm --apply-layernorm-1p", "norm", [None]),
+                ("--normalization LayerNorm --apply-layernorm-1p", "norm", ["layernorm1p"]),
+                ("--position-embedding-type alibi", "positions", ["alibi"]),
+                ("--position-embedding-type yarn", "positions", [None]),
+                ("--checkpoint-activations", "recompute", ["full"]),
+                (f"{experts} --recompute-activations --moe-layer-recompute", "recompute_modules", ["core_attn, moe"]),
+                ("--main-grads-dtype bf16", "gradients", ["bf16"]),
+                (f"{fsdp} optim_grads_params --pipeline-model-parallel-size 1 --num-layers-per-virtual-pipeline-stage 80",
+                 "dp fsdp zero", [None, "auto", None]),
+                (f"{fsdp} optim_grads", "fsdp zero gradient_reduce", [None, "1", "microbatch"]),
+                (f"{experts} --moe-router-pre-softmax", "router_normalise router_offset", ["no", None]),
+                (f"{experts} --moe-router-bias-update-rate 0.01", "router_bias_rate", [None]),
+                (f"{experts} --moe-router-enable-expert-bias", "router_bias_rate", ["0.001"]),
+                (f"{experts} --moe-router-force-load-balancing", "routing", ["balanced"]),
+                (f"{experts} --window-size 127,0 --window-attn-skip-freq 2 --softmax-type learnable", "pattern window attention_sinks",
+                 ["(window_attention + experts, experts)", "128", "yes"]),
+                ("--window-size 127,0", "pattern window", ["window_attention + mlp", "128"]),
+                (f"{stages} --account-for-loss-in-pipeline-split --num-layers 78", "vp layers_per_chunk_embedding",
+                 ["4", "yes"]),
+                ("--hybrid-layer-pattern M*-M*- --mamba-head-dim 32 --num-layers-per-virtual-pipeline-stage 80 "
+                 "--pipeline-model-parallel-size 1", "layers mamba_heads mamba_groups", ["6", "512", "8"])):
+            with self.subTest(flags):
+                self.convert(f"{MEGATRON}{flags}", 64)
+                self.assertEqual(self.settings(*names.split()), expected)
 
     def test_recomputed_layers_of_megatron(self):
         self.convert(MEGATRON + "--recompute-granularity full --recompute-method block --recompute-num-layers 3", 64)
@@ -217,6 +314,7 @@ class Import(unittest.TestCase):
 
     def test_precision_of_torchtitan(self):
         for section, recipe, expected in (("quantize.linear.float8", None, ["fp8", "current", "yes", None]),
+                                          ("quantize.dense.float8", None, ["fp8", "current", "yes", None]),
                                           ("float8", "rowwise", ["fp8", "rows", None, None]),
                                           ("float8", "rowwise_with_gw_hp", ["fp8", "rows", None, "no"]),
                                           ("quantize.linear.mx", None, ["fp8", "mxfp8", None, None])):
@@ -240,11 +338,11 @@ class Import(unittest.TestCase):
         passed = self.convert(TORCHTITAN + "[validation]\nlocal_batch_size = 4\nseq_len = 1024\n", 64)
         self.assertEqual(self.settings("micro_batch", "sequence"), [None, "8192"])
         self.assertIn("validation.seq_len", passed)
-        passed = self.convert(json.dumps(LLAMA | {"vision_config": {"hidden_size": 99}, "layer_types": ["full"],
+        passed = self.convert(json.dumps(LLAMA | {"vision_config": {"hidden_size": 99},
                                                    "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}), 8)
         self.assertEqual(self.settings("hidden", "rope_scaling"), ["4096", None])
         self.assertEqual(passed, "not used by gswbench: rope_scaling.rope_type, rope_scaling.factor, torch_dtype,\n"
-                         "  vision_config.hidden_size, layer_types\n"
+                         "  vision_config.hidden_size\n"
                          "a config.json has no batch; defaults: [train] sequence = 2048, micro_batch = 1,\n"
                          "one microbatch per step\n")
 
@@ -280,6 +378,23 @@ class Import(unittest.TestCase):
                 (json.dumps(LLAMA | {"hidden_act": "quick_gelu"}), "hidden_act = quick_gelu is not supported: set it to one of silu, gelu,"),
                 (json.dumps(LLAMA | {"n_shared_experts": 9 * 10**18, "moe_intermediate_size": 2048}),
                  "model.shared_ffn=18432000000000000000000: expected an integer"),
+                ('{"train_batch_size": 1}', "theirs has no model_type: of JSON files only config.json of Hugging Face"),
+                (json.dumps(QWEN2 | {"use_sliding_window": True}), "use_sliding_window = true is not supported: remove it"),
+                (json.dumps(QWEN | {"mlp_only_layers": [1]}), "mlp_only_layers = [1] is not supported: remove it"),
+                (json.dumps(QWEN | {"decoder_sparse_step": 2}), "decoder_sparse_step = 2 is not supported: set it to one of 1 in"),
+                (json.dumps(GPT_OSS | {"layer_types": ["linear_attention"]}), "layer_types is not read: only full_attention"),
+                (json.dumps(DEEPSEEK | {"moe_layer_freq": 2}), "moe_layer_freq = 2 is not read; 1 is"),
+                (json.dumps(NANO | {"layers_block_type": ["rwkv"]}), "layers_block_type is not read: only mamba, attention"),
+                (MEGATRON + "--fp16", "fp16 = true is not supported: remove it"),
+                (MEGATRON + "--decoder-first-pipeline-num-layers 3", "decoder_first_pipeline_num_layers = 3 is not supported"),
+                (MEGATRON + "--account-for-loss-in-pipeline-split", "are read only together"),
+                (MEGATRON + "--fp8-format hybrid --first-last-layers-bf16", "first_last_layers_bf16 is not supported unless"),
+                (MEGATRON + "--window-size 127,0 --window-attn-skip-freq [1,0]", "window_attn_skip_freq = [1,0] and moe_layer_freq"),
+                (MEGATRON + "--hybrid-layer-pattern M*|M*", "M*|M* has pipeline stages (|), which are not supported: leave"),
+                (MEGATRON.replace("pretrain_gpt", "pretrain_t5"), "theirs runs pretrain_t5.py: only decoders"),
+                (TORCHTITAN.replace('"8B"', '"8B"\nconverters = ["lora"]'), "model.converters = lora is not supported: set it to one of quantize"),
+                (TORCHTITAN.replace("[parallelism]", "[parallelism]\npipeline_parallel_layers_per_stage = 2"),
+                 "pipeline_parallel_layers_per_stage = 2 is not supported: remove it"),
                 (json.dumps(LLAMA | {"global_batch_size": "*"}), "--from train.global_batch=*: expected an integer"),
                 (json.dumps(LLAMA | {"rope_scaling": {"rope_type": "llama3"}}), "rope_scaling has no factor"),
                 ("{\n\"a\": }", "theirs:2: "),
@@ -291,9 +406,9 @@ class Import(unittest.TestCase):
                 (TORCHTITAN.replace('"8B"', '"8B"\nconverters = ["float8"]') + '[float8]\nrecipe_name = "columnwise"',
                  "float8.recipe_name = columnwise is not supported: set it to one of tensorwise, rowwise, "),
                 ("".join(f"--unknown-{i} 1\n" for i in range(513)), "theirs has more than 512 names"),
-                (MEGATRON_MIXTRAL.replace("--moe-layer-freq 1", "--moe-layer-freq [0,1]*16"),
-                 "moe_layer_freq = [0,1]*16 is not read; a number or [0]*3+[1]*58 is"),
-                (MEGATRON + "--zero-bubble-v-schedule", "zero_bubble_v_schedule = true is not supported: set it to one of false in a copy of this file"),
+                (MEGATRON_MIXTRAL.replace("--moe-layer-freq 1", "--moe-layer-freq [0,2]*16"),
+                 "moe_layer_freq = [0,2]*16 is not read; a number, [0]*3+[1]*58 and [0,1]*24 are"),
+                (MEGATRON + "--zero-bubble-v-schedule", "zero_bubble_v_schedule = true is not supported: remove it in a copy of this file"),
                 (MEGATRON.replace("--num-layers 80", "--num-layers $LAYERS"), "$LAYERS is a shell variable"),
                 ("--log-interval 5\n--save here", "no name that means something here"),
                 ("hello", "neither a config.json"),
