@@ -174,10 +174,7 @@ static void forward_block(const struct head *head, const struct block *block)
     }
     panel_multiply(&out, &scores, &value, 1.0f, 0.0f);
     for (int64_t row = 0; row < out.rows; row++) {
-        float factor = (float)(1 / sums[row]);
-        for (int64_t i = 0; i < width; i++) {
-            out.data[row * width + i] *= factor;
-        }
+        row_scale(out.data + row * width, out.data + row * width, width, (float)(1 / sums[row]));
     }
     panel_write(&buffers[ATTENTION_OUT], &block->out_view, &out, false);
 }

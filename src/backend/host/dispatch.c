@@ -21,12 +21,6 @@ static int64_t count_rows(const struct op *op)
     return op->shape.routing.rows;
 }
 
-static void clear_row(const struct buffer *buffer, int64_t row, int64_t columns)
-{
-    int64_t bytes = format_bytes(buffer->format, columns);
-    memset((char *)buffer->data + row * bytes, 0, (size_t)bytes);
-}
-
 static void dispatch_slots(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
@@ -36,7 +30,7 @@ static void dispatch_slots(const struct loop *loop, int64_t first, int64_t last,
     float                      *space = host_space(loop, thread), *scaled = space + shape->columns;
     for (int64_t slot = first; slot < last; slot++) {
         if (sources[slot] < 0) {
-            clear_row(out, slot, shape->columns);
+            row_clear(out, slot * shape->columns, shape->columns);
             continue;
         }
         int64_t row = sources[slot] / shape->top_k;
@@ -45,9 +39,7 @@ static void dispatch_slots(const struct loop *loop, int64_t first, int64_t last,
             continue;
         }
         const float *x = row_read(in, row * shape->columns, shape->columns, space);
-        for (int64_t i = 0; i < shape->columns; i++) {
-            scaled[i] = gates[sources[slot]] * x[i];
-        }
+        row_scale(scaled, x, shape->columns, gates[sources[slot]]);
         row_store(out, slot * shape->columns, shape->columns, scaled, false);
     }
 }
@@ -93,17 +85,15 @@ static void combine_backward_slots(const struct loop *loop, int64_t first, int64
         int64_t choice = sources[slot];
         if (choice < 0) {
             if (is_scaled) {
-                clear_row(&buffers[COMBINE_GRADIENT_IN], slot, columns);
+                row_clear(&buffers[COMBINE_GRADIENT_IN], slot * columns, columns);
             }
             continue;
         }
         const float *out = row_read(&buffers[COMBINE_GRADIENT_OUT], choice / shape->top_k * columns, columns, space);
         const float *in  = row_read(&buffers[COMBINE_GRADIENT_IN_IN], slot * columns, columns, scaled);
         gates_gradient[choice] = (float)row_dot(out, in, columns);
-        for (int64_t i = 0; i < columns && is_scaled; i++) {
-            scaled[i] = gates[choice] * out[i];
-        }
         if (is_scaled) {
+            row_scale(scaled, out, columns, gates[choice]);
             row_store(&buffers[COMBINE_GRADIENT_IN], slot * columns, columns, scaled, false);
         }
     }

@@ -41,8 +41,7 @@ const struct host_op host_cast = {.body = cast_chunks, .count = count_chunks, .e
 static void clear(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     (void)backend;
-    const struct buffer *out = &buffers[CLEAR_OUT];
-    memset(out->data, 0, (size_t)format_bytes(out->format, op->shape.elements.elements));
+    row_clear(&buffers[CLEAR_OUT], 0, op->shape.elements.elements);
 }
 
 const struct host_op host_clear = {.run = clear};
@@ -212,8 +211,7 @@ static void normalize_chunks(const struct loop *loop, int64_t first, int64_t las
     for (int64_t chunk = first; chunk < last; chunk++) {
         int64_t at    = chunk * CHUNK;
         int64_t count = number_min(CHUNK, loop->op->shape.elements.elements - at);
-        memcpy(space + CHUNK, row_read(&loop->buffers[NORMALIZE_IN], at, count, space), (size_t)count * sizeof(*space));
-        row_scale(space + CHUNK, count, factor);
+        row_scale(space + CHUNK, row_read(&loop->buffers[NORMALIZE_IN], at, count, space), count, factor);
         row_store(&loop->buffers[NORMALIZE_OUT], at, count, space + CHUNK, false);
     }
 }

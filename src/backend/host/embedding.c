@@ -7,13 +7,12 @@
 #include "gswbench/status.h"
 #include "internal.h"
 
-// Returns the token's row in the local shard of the table, or -1 if it is in another shard.
-static int64_t local_token(const struct op *op, const int32_t *tokens, int64_t row)
+int64_t host_local_token(const struct op *op, const int32_t *tokens, int64_t row)
 {
     const struct rows_shape *shape = &op->shape.rows;
     int64_t                  token = tokens[row];
     if (token < 0 || token >= shape->total) {
-        FATAL(EXIT_INTERNAL, "%s: token %" PRId64 " at row %" PRId64 " is outside a table of %" PRId64 " rows",
+        FATAL(EXIT_INTERNAL, "%s: token %" PRId64 " at row %" PRId64 " is outside a vocabulary of %" PRId64,
               op_name(op->kind), token, row, shape->total);
     }
     int64_t local = token - shape->first;
@@ -30,9 +29,7 @@ static void put_product(const struct loop *loop, int64_t row, int64_t token, flo
 {
     int64_t      columns = loop->op->shape.rows.columns;
     const float *values  = row_read(&loop->buffers[EMBEDDING_TABLE], token * columns, columns, space);
-    for (int64_t i = 0; i < columns; i++) {
-        space[i] = loop->op->shape.rows.multiplier * values[i];
-    }
+    row_scale(space, values, columns, loop->op->shape.rows.multiplier);
     row_store(&loop->buffers[EMBEDDING_OUT], row * columns, columns, space, loop->op->accumulates);
 }
 
@@ -48,16 +45,16 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
 {
     const int32_t       *tokens  = loop->buffers[EMBEDDING_TOKENS].data;
     const struct buffer *out     = &loop->buffers[EMBEDDING_OUT];
-    int64_t              columns = loop->op->shape.rows.columns, bytes = format_bytes(out->format, columns);
-    float               *space = copies_rows(loop->op) ? NULL : host_space(loop, thread);
+    int64_t              columns = loop->op->shape.rows.columns;
+    float               *space   = copies_rows(loop->op) ? NULL : host_space(loop, thread);
     for (int64_t row = first; row < last; row++) {
-        int64_t token = local_token(loop->op, tokens, row);
+        int64_t token = host_local_token(loop->op, tokens, row);
         if (token >= 0 && space != NULL) {
             put_product(loop, row, token, space);
         } else if (token >= 0) {
             row_copy(out, row * columns, &loop->buffers[EMBEDDING_TABLE], token * columns, columns);
         } else if (!loop->op->accumulates) {
-            memset((char *)out->data + row * bytes, 0, (size_t)bytes);
+            row_clear(out, row * columns, columns);
         }
     }
 }
@@ -101,13 +98,12 @@ static void backward_table_rows(const struct loop *loop, int64_t first, int64_t 
     const int32_t       *next    = places + loop->op->shape.rows.valid_columns;
     double              *sums    = host_space(loop, thread);
     float               *row     = (float *)(sums + columns);
-    size_t               bytes   = (size_t)format_bytes(table->format, columns);
     for (int64_t token = first; token < last; token++) {
         if (places[token] >= 0) {
             sum_places(loop, places[token], next, sums, row);
             row_store(table, token * columns, columns, row, loop->op->accumulates);
         } else if (!loop->op->accumulates) {
-            memset((char *)table->data + (size_t)token * bytes, 0, bytes);
+            row_clear(table, token * columns, columns);
         }
     }
 }
@@ -121,7 +117,7 @@ static void run_backward(struct backend *backend, const struct op *op, const str
     int32_t       *next   = places + op->shape.rows.valid_columns;
     memset(places, -1, sizeof(*places) * (size_t)op->shape.rows.valid_columns);
     for (int64_t place = op->shape.rows.rows - 1; place >= 0; place--) {
-        int64_t token = local_token(op, tokens, place);
+        int64_t token = host_local_token(op, tokens, place);
         if (token >= 0) {
             next[place]   = places[token];
             places[token] = (int32_t)place;

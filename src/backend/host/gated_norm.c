@@ -112,8 +112,7 @@ static void clear_others(const struct loop *loop, int64_t first, int64_t last, i
     int64_t                   inner = mamba_inner(shape), others = mamba_packed(shape) - inner;
     (void)thread;
     for (int64_t token = first; token < last; token++) {
-        int64_t at = format_offset(packed->format, token * mamba_packed(shape) + inner);
-        memset((char *)packed->data + at, 0, (size_t)format_bytes(packed->format, others));
+        row_clear(packed, token * mamba_packed(shape) + inner, others);
     }
 }
 

@@ -94,9 +94,10 @@ static void scale_blocks(const struct loop *loop, bool is_a, const struct panel 
     const struct buffer     *factors = &loop->buffers[is_a ? GEMM_INVERSE_SCALE_A : GEMM_INVERSE_SCALE_B];
     for (int64_t i = 0; i < panel->rows && is_nv(loop); i++) {
         for (int64_t j = 0; j < panel->columns; j += SCALING_NV_BLOCK) {
-            int64_t at    = scaling_inverse_at(SCALING_NV, is_a ? shape->m : shape->n, shape->k, row + i, k + j);
-            int64_t count = number_min(SCALING_NV_BLOCK, panel->columns - j);
-            row_scale(panel->data + i * panel->leading + j, count, factor_at(factors, at));
+            int64_t at     = scaling_inverse_at(SCALING_NV, is_a ? shape->m : shape->n, shape->k, row + i, k + j);
+            int64_t count  = number_min(SCALING_NV_BLOCK, panel->columns - j);
+            float  *values = panel->data + i * panel->leading + j;
+            row_scale(values, values, count, factor_at(factors, at));
         }
     }
 }

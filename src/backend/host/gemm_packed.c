@@ -436,7 +436,7 @@ static void multiply_block(const struct work *work, const struct rectangle *bloc
     }
     float factor = host_gemm_inverse_scale(loop);
     for (int64_t row = 0; row < block->rows && factor != 1; row++) {
-        row_scale(work->c + row * BLOCK_COLUMNS, block->columns, factor);
+        row_scale(work->c + row * BLOCK_COLUMNS, work->c + row * BLOCK_COLUMNS, block->columns, factor);
     }
     host_gemm_add_bias(loop, block, work->c, BLOCK_COLUMNS);
     for (int64_t row = 0; row < block->rows; row++) {

@@ -64,6 +64,11 @@ void    host_blas_release(int64_t bytes);
 // Number of partial sums that are added in order. It is fixed, so that a sum does not depend on the number of threads.
 enum { HOST_PARTS = 64 };
 
+// host_part_sums returns the `count` sums of one of the HOST_PARTS parts of a gradient, in double, in shared scratch.
+// host_add_parts adds the sums first .. last - 1 of all parts in order, and converts them to `space`.
+double *host_part_sums(const struct loop *loop, int64_t part, int64_t count);
+void    host_add_parts(const struct loop *loop, int64_t count, int64_t first, int64_t last, float *space);
+
 // Returns elements in fp32, from index `at` on: a pointer into the buffer if it is fp32, else to `space` with the
 // converted elements.
 const float *row_read(const struct buffer *buffer, int64_t at, int64_t count, float *space);
@@ -74,14 +79,15 @@ void   row_close(const struct buffer *buffer, int64_t at, int64_t count, const f
 // Overwrites the elements in the buffer, or adds the values to them in fp32 and rounds once.
 void row_store(const struct buffer *buffer, int64_t at, int64_t count, const float *values, bool accumulates);
 void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from, int64_t from_at, int64_t count);
+void row_clear(const struct buffer *buffer, int64_t at, int64_t count);
 
 // Sums in double. row_deviation: sum of (x - mean)^2.
 double row_sum(const float *x, int64_t count);
 double row_dot(const float *x, const float *y, int64_t count);
 double row_deviation(const float *x, double mean, int64_t count);
 float  row_maximum(const float *x, int64_t count);
-float  row_magnitude(const float *x, int64_t count);    // maximum of |x|; ignores NaN
-void   row_scale(float *x, int64_t count, float factor);
+float  row_magnitude(const float *x, int64_t count);                         // maximum of |x|; ignores NaN
+void   row_scale(float *to, const float *x, int64_t count, float factor);    // to may be x
 // Replaces x by exp(x - shift) and returns the sum.
 double row_exponential(float *x, float shift, int64_t count);
 
@@ -105,8 +111,14 @@ void panel_multiply(const struct panel *out, const struct panel *a, const struct
 // thread.
 float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in);
 
-// Executes OP_QUANTIZE to NVFP4, in the scratch of host_quantize.
-op_run host_quantize_nv;
+// Returns the local row of the embedding table for a token, or the local column of the logits for a target; -1 if it is
+// in another shard of the vocabulary. Ends the job if the vocabulary does not have it.
+int64_t host_local_token(const struct op *op, const int32_t *tokens, int64_t row);
+
+// Executes OP_QUANTIZE to NVFP4, in the scratch of host_quantize. host_read_tile returns the tile of 128 x 128 elements
+// with this index, and its first row and column.
+op_run       host_quantize_nv;
+struct panel host_read_tile(const struct loop *loop, int64_t index, int64_t *row, int64_t *column, float *space);
 
 // A part of a matrix: first row and column, number of rows and columns. host_gemm_rectangle returns the part of a
 // GEMM's output C that thread `index` computes. It starts at multiples of 32 and may be empty.

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Cross entropy and its gradient for one vocabulary shard, and the sum of losses.
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "gswbench/fatal.h"
-#include "gswbench/status.h"
 #include "internal.h"
 
 static int64_t floats(const struct op *op)
@@ -21,26 +18,6 @@ struct row_statistics {
 };
 enum { STATISTICS = 3 };
 
-// Returns the target's column in the local shard, or -1 if it is in another shard.
-static int64_t local_target(const struct loop *loop, const int32_t *targets, int64_t row)
-{
-    const struct rows_shape *shape  = &loop->op->shape.rows;
-    int64_t                  target = targets[row];
-    if (target < 0 || target >= shape->total) {
-        FATAL(EXIT_INTERNAL, "cross entropy: target %" PRId64 " at row %" PRId64 " is outside %" PRId64 " classes",
-              target, row, shape->total);
-    }
-    int64_t local = target - shape->first;
-    return local >= 0 && local < shape->valid_columns ? local : -1;
-}
-
-static void multiply(const struct rows_shape *shape, const float *logits, float *x)
-{
-    for (int64_t i = 0; i < shape->valid_columns; i++) {
-        x[i] = shape->multiplier * logits[i];
-    }
-}
-
 static void statistics_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct rows_shape *shape   = &loop->op->shape.rows;
@@ -49,9 +26,10 @@ static void statistics_rows(const struct loop *loop, int64_t first, int64_t last
     float                   *out     = loop->buffers[LOGIT_STATISTICS_OUT].data;
     float                   *space   = host_space(loop, thread);
     for (int64_t row = first; row < last; row++) {
-        int64_t target = local_target(loop, targets, row);
+        int64_t target = host_local_token(loop->op, targets, row);
         float  *own    = out + row * STATISTICS;
-        multiply(shape, row_read(logits, row * shape->columns, shape->valid_columns, space), space);
+        row_scale(space, row_read(logits, row * shape->columns, shape->valid_columns, space), shape->valid_columns,
+                  shape->multiplier);
         own[0] = shape->valid_columns > 0 ? row_maximum(space, shape->valid_columns) : -INFINITY;
         own[2] = target >= 0 ? space[target] : 0.0f;
         own[1] = (float)row_exponential(space, own[0], shape->valid_columns);
@@ -89,10 +67,10 @@ static void cross_entropy_rows(const struct loop *loop, int64_t first, int64_t l
     float                   *space = host_space(loop, thread);
     double                   scale = (double)shape->scale * (double)shape->multiplier;
     for (int64_t row = first; row < last; row++) {
-        int64_t               target = local_target(loop, targets, row);
+        int64_t               target = host_local_token(loop->op, targets, row);
         float                *x      = row_open(logits, row * columns, space);
         struct row_statistics all    = {0};
-        multiply(shape, row_read(logits, row * columns, valid, space), x);
+        row_scale(x, row_read(logits, row * columns, valid, space), valid, shape->multiplier);
         if (statistics != NULL) {
             all = join_parts(statistics, shape, row);
             row_exponential(x, all.maximum, valid);
@@ -101,11 +79,8 @@ static void cross_entropy_rows(const struct loop *loop, int64_t first, int64_t l
             all.target  = x[target];
             all.sum     = row_exponential(x, all.maximum, valid);
         }
-        losses[row]  = (float)(log(all.sum) + (double)all.maximum - (double)all.target);
-        float factor = (float)(scale / all.sum);
-        for (int64_t i = 0; i < valid; i++) {
-            x[i] *= factor;
-        }
+        losses[row] = (float)(log(all.sum) + (double)all.maximum - (double)all.target);
+        row_scale(x, x, valid, (float)(scale / all.sum));
         if (target >= 0) {
             x[target] -= (float)scale;
         }

@@ -89,9 +89,23 @@ static int64_t part_floats(const struct op *op)
     return 2 * 2 * op->shape.rows.columns * HOST_PARTS;
 }
 
-static double *part_sums(const struct loop *loop, int64_t part)
+double *host_part_sums(const struct loop *loop, int64_t part, int64_t count)
 {
-    return (double *)host_shared(loop->host, loop->op) + part * 2 * loop->op->shape.rows.columns;
+    return (double *)host_shared(loop->host, loop->op) + part * count;
+}
+
+void host_add_parts(const struct loop *loop, int64_t count, int64_t first, int64_t last, float *space)
+{
+    double *total = host_part_sums(loop, 0, count);
+    for (int64_t part = 1; part < HOST_PARTS; part++) {
+        const double *values = host_part_sums(loop, part, count);
+        for (int64_t i = first; i < last; i++) {
+            total[i] += values[i];
+        }
+    }
+    for (int64_t i = first; i < last; i++) {
+        space[i - first] = (float)total[i];
+    }
 }
 
 struct gradient_rows {
@@ -155,42 +169,27 @@ static void backward_parts(const struct loop *loop, int64_t first, int64_t last,
     memset(rows.sums, 0, sizeof(float) * 2 * (size_t)columns);
     for (int64_t part = first; part < last; part++) {
         int64_t start = total * part / HOST_PARTS, end = total * (part + 1) / HOST_PARTS;
-        memset(part_sums(loop, part), 0, sizeof(double) * 2 * (size_t)columns);
+        double *sums = host_part_sums(loop, part, 2 * columns);
+        memset(sums, 0, sizeof(double) * 2 * (size_t)columns);
         for (int64_t row = start; row < end; row++) {
             backward_row(loop, row, &rows);
             if ((row - start) % GROUP_ROWS == GROUP_ROWS - 1 || row == end - 1) {
-                flush_sums(part_sums(loop, part), rows.sums, is_rms ? columns : 2 * columns);
+                flush_sums(sums, rows.sums, is_rms ? columns : 2 * columns);
             }
         }
     }
-}
-
-// Adds the HOST_PARTS partial sums of the weight or the bias gradient in order, for a range of columns.
-static void add_parts(const struct loop *loop, int64_t first, int64_t last, int64_t offset, float *sums)
-{
-    const struct buffer *to    = &loop->buffers[offset == 0 ? NORM_GRADIENT_WEIGHT : NORM_GRADIENT_BIAS];
-    double              *total = part_sums(loop, 0) + offset;
-    for (int64_t part = 1; part < HOST_PARTS; part++) {
-        const double *values = part_sums(loop, part) + offset;
-        for (int64_t i = first; i < last; i++) {
-            total[i] += values[i];
-        }
-    }
-    for (int64_t i = first; i < last; i++) {
-        sums[i - first] = (float)total[i];
-    }
-    row_store(to, first, last - first, sums, loop->op->accumulates);
 }
 
 static void finish_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     int64_t columns = loop->op->shape.rows.columns;
     float  *sums    = host_space(loop, thread);
-    if (loop->buffers[NORM_GRADIENT_WEIGHT].data != NULL) {
-        add_parts(loop, first, last, 0, sums);
-    }
-    if (loop->buffers[NORM_GRADIENT_BIAS].data != NULL) {
-        add_parts(loop, first, last, columns, sums);
+    for (int i = 0; i < 2; i++) {    // weight and bias
+        const struct buffer *to = &loop->buffers[i == 0 ? NORM_GRADIENT_WEIGHT : NORM_GRADIENT_BIAS];
+        if (to->data != NULL) {
+            host_add_parts(loop, 2 * columns, i * columns + first, i * columns + last, sums);
+            row_store(to, first, last - first, sums, loop->op->accumulates);
+        }
     }
 }
 

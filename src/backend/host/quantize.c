@@ -166,15 +166,11 @@ static void store_tile(const struct copy *copy, const struct panel *tile, int64_
 // Quantizes tiles for both copies. The per-tensor scale is the first float of shared scratch.
 static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct quantize_shape *shape = &loop->op->shape.quantize;
-    const struct copy            copy = copy_of(loop, false), transposed = copy_of(loop, true);
-    float                       *space = host_space(loop, thread);
+    const struct copy copy = copy_of(loop, false), transposed = copy_of(loop, true);
+    float            *space = host_space(loop, thread);
     for (int64_t i = first; i < last; i++) {
-        int64_t row       = i / scaling_sides(shape->columns) * SCALING_SIDE,
-                column    = i % scaling_sides(shape->columns) * SCALING_SIDE;
-        struct view  view = {row * shape->columns + column, shape->columns, number_min(SCALING_SIDE, shape->rows - row),
-                             number_min(SCALING_SIDE, shape->columns - column)};
-        struct panel tile = panel_read(&loop->buffers[QUANTIZE_IN], &view, space);
+        int64_t      row, column;
+        struct panel tile = host_read_tile(loop, i, &row, &column, space);
         if (copy.codes.data != NULL) {
             store_tile(&copy, &tile, row, column);
         }

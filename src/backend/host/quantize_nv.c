@@ -7,7 +7,7 @@
 #include "gswbench/fp4.h"
 #include "internal.h"
 
-enum { BLOCK = SCALING_NV_BLOCK, STRIP = 128 };
+enum { BLOCK = SCALING_NV_BLOCK };
 
 // An NVFP4 copy of the matrix: row-wise or transposed.
 struct copy {
@@ -98,13 +98,13 @@ static void store_blocks(const struct copy *copy, const struct panel *tile, int6
     }
 }
 
-static struct panel read_tile(const struct loop *loop, int64_t index, int64_t *row, int64_t *column, float *space)
+struct panel host_read_tile(const struct loop *loop, int64_t index, int64_t *row, int64_t *column, float *space)
 {
     const struct quantize_shape *shape = &loop->op->shape.quantize;
-    *row                               = index / scaling_sides(shape->columns) * STRIP;
-    *column                            = index % scaling_sides(shape->columns) * STRIP;
-    struct view view = {*row * shape->columns + *column, shape->columns, number_min(STRIP, shape->rows - *row),
-                        number_min(STRIP, shape->columns - *column)};
+    *row                               = index / scaling_sides(shape->columns) * SCALING_SIDE;
+    *column                            = index % scaling_sides(shape->columns) * SCALING_SIDE;
+    struct view view = {*row * shape->columns + *column, shape->columns, number_min(SCALING_SIDE, shape->rows - *row),
+                        number_min(SCALING_SIDE, shape->columns - *column)};
     return panel_read(&loop->buffers[QUANTIZE_IN], &view, space);
 }
 
@@ -112,7 +112,7 @@ static void quantize_tiles(const struct loop *loop, int64_t first, int64_t last,
 {
     for (int64_t i = first; i < last; i++) {
         int64_t      row, column;
-        struct panel tile = read_tile(loop, i, &row, &column, host_space(loop, thread));
+        struct panel tile = host_read_tile(loop, i, &row, &column, host_space(loop, thread));
         for (int transposed = 0; transposed < 2; transposed++) {
             struct copy copy = copy_of(loop->op, loop->buffers, transposed != 0);
             int64_t     rows = transposed ? tile.columns : tile.rows;
@@ -134,7 +134,7 @@ static void find_parts(const struct loop *loop, int64_t first, int64_t last, int
         float largest = 0;
         for (int64_t i = part; i < tiles; i += HOST_PARTS) {
             int64_t      tile_row, tile_column;
-            struct panel tile = read_tile(loop, i, &tile_row, &tile_column, host_space(loop, thread));
+            struct panel tile = host_read_tile(loop, i, &tile_row, &tile_column, host_space(loop, thread));
             for (int64_t row = 0; row < tile.columns; row++) {
                 for (int64_t column = 0; column < tile.rows; column += BLOCK) {
                     float values[BLOCK];

@@ -102,11 +102,6 @@ static int64_t part_floats(const struct op *op)
     return 2 * 2 * op->shape.attention.head_dim * HOST_PARTS;
 }
 
-static double *part_sums(const struct loop *loop, int64_t part)
-{
-    return (double *)host_shared(loop->host, loop->op) + part * 2 * loop->op->shape.attention.head_dim;
-}
-
 struct head_rows {
     const float *scales;    // [2, head_dim]
     float       *sums;      // [2, head_dim]: weight gradients of one token
@@ -153,7 +148,7 @@ static void backward_parts(const struct loop *loop, int64_t first, int64_t last,
                                            .x          = space + 6 * head_dim,
                                            .normalised = space + 7 * head_dim};
     for (int64_t part = first; part < last; part++) {
-        double *sums = part_sums(loop, part);
+        double *sums = host_part_sums(loop, part, 2 * head_dim);
         memset(sums, 0, sizeof(double) * 2 * (size_t)head_dim);
         for (int64_t token = tokens * part / HOST_PARTS; token < tokens * (part + 1) / HOST_PARTS; token++) {
             memset(rows.sums, 0, sizeof(float) * 2 * (size_t)head_dim);
@@ -170,13 +165,7 @@ static void backward_parts(const struct loop *loop, int64_t first, int64_t last,
 static void finish_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     float *sums = host_space(loop, thread);
-    for (int64_t i = first; i < last; i++) {
-        double total = 0;
-        for (int64_t part = 0; part < HOST_PARTS; part++) {
-            total += part_sums(loop, part)[i];
-        }
-        sums[i - first] = (float)total;
-    }
+    host_add_parts(loop, 2 * loop->op->shape.attention.head_dim, first, last, sums);
     row_store(&loop->buffers[ROPE_SCALE_GRADIENT], first, last - first, sums, loop->op->accumulates);
 }
 

@@ -22,9 +22,7 @@ static int64_t rows_per_sequence(const struct routing_shape *shape)
 static void softmax(float *x, int64_t count)
 {
     float factor = (float)(1 / row_exponential(x, row_maximum(x, count), count));
-    for (int64_t i = 0; i < count; i++) {
-        x[i] *= factor;
-    }
+    row_scale(x, x, count, factor);
 }
 
 // Writes the scores of a row to `scores` [experts]. Returns the factor that turns them into probabilities with sum 1.
@@ -113,7 +111,7 @@ static void find_gates(const struct routing_shape *shape, const float *logits, c
     } else if (!shape->is_absolute) {
         scale = (float)((double)scale / row_sum(gates, shape->top_k));
     }
-    row_scale(gates, shape->top_k, scale);
+    row_scale(gates, gates, shape->top_k, scale);
 }
 
 // Returns a row of ROUTE_COUNTS, for the sequence that a local row belongs to: for each expert, the number of rows that

@@ -92,6 +92,11 @@ void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from,
     }
 }
 
+void row_clear(const struct buffer *buffer, int64_t at, int64_t count)
+{
+    memset((char *)buffer->data + format_offset(buffer->format, at), 0, (size_t)format_bytes(buffer->format, count));
+}
+
 // Loads a vector of fp32 as double. Vectors are passed by address, because the ABI for passing them by value depends on
 // the target CPU.
 static inline void load(lanes_double *lanes, const float *x)
@@ -123,7 +128,8 @@ double row_sum(const float *x, int64_t count)
     return sum;
 }
 
-double row_dot(const float *x, const float *y, int64_t count)
+// Returns the sum of (x - mean) * (y - mean).
+static inline double sum_products(const float *x, const float *y, double mean, int64_t count)
 {
     lanes_double lanes = {0};
     int64_t      i     = 0;
@@ -131,30 +137,23 @@ double row_dot(const float *x, const float *y, int64_t count)
         lanes_double first, second;
         load(&first, x + i);
         load(&second, y + i);
-        lanes += first * second;
+        lanes += (first - mean) * (second - mean);
     }
     double sum = total(&lanes);
     for (; i < count; i++) {
-        sum += (double)x[i] * (double)y[i];
+        sum += ((double)x[i] - mean) * ((double)y[i] - mean);
     }
     return sum;
 }
 
+double row_dot(const float *x, const float *y, int64_t count)
+{
+    return sum_products(x, y, 0, count);
+}
+
 double row_deviation(const float *x, double mean, int64_t count)
 {
-    lanes_double lanes = {0};
-    int64_t      i     = 0;
-    for (; i + LANES <= count; i += LANES) {
-        lanes_double centred;
-        load(&centred, x + i);
-        centred -= mean;
-        lanes += centred * centred;
-    }
-    double sum = total(&lanes);
-    for (; i < count; i++) {
-        sum += ((double)x[i] - mean) * ((double)x[i] - mean);
-    }
-    return sum;
+    return sum_products(x, x, mean, count);
 }
 
 float row_maximum(const float *x, int64_t count)
@@ -194,10 +193,10 @@ float row_magnitude(const float *x, int64_t count)
     return row_maximum(maxima, WIDTH);
 }
 
-void row_scale(float *x, int64_t count, float factor)
+void row_scale(float *to, const float *x, int64_t count, float factor)
 {
     for (int64_t i = 0; i < count; i++) {
-        x[i] *= factor;
+        to[i] = x[i] * factor;
     }
 }
 

@@ -199,8 +199,8 @@ static float decay(const struct head *head, int64_t i, int64_t j)
 static void scale_rows(const struct head *head, struct panel *panel, bool is_to_end)
 {
     for (int64_t i = 0; i < head->count; i++) {
-        row_scale(panel->data + i * panel->leading, panel->columns,
-                  is_to_end ? decay(head, head->count - 1, i) : expf(head->sum[i]));
+        float *row = panel->data + i * panel->leading;
+        row_scale(row, row, panel->columns, is_to_end ? decay(head, head->count - 1, i) : expf(head->sum[i]));
     }
 }
 

@@ -31,8 +31,7 @@ static void forward_tokens(const struct loop *loop, int64_t first, int64_t last,
             double  all    = fmax(keys, sink) + log1p(exp(-fabs(keys - sink)));
             float   keep   = (float)exp(keys - all);
             float  *values = row_open(out, at, space);
-            row_read(out, at, shape->head_dim, space);
-            row_scale(values, shape->head_dim, keep);
+            row_scale(values, row_read(out, at, shape->head_dim, space), shape->head_dim, keep);
             row_close(out, at, shape->head_dim, values);
             *sum = (float)all;
         }
