@@ -10,8 +10,9 @@
 // overflow.
 bool number_parse_integer(const char *text, int64_t *value);
 
-// Parses a finite decimal number, the whole text.
+// Parse a finite decimal number, the whole text; number_parse_percent: with a percent sign after it.
 bool number_parse_real(const char *text, double *value);
+bool number_parse_percent(const char *text, double *value);
 
 // Prints the fewest digits that read back to the same double.
 void number_print_real(double value, char *text, size_t bytes);

@@ -19,11 +19,6 @@ static const void *at(const void *from, size_t offset)
     return (const char *)from + offset;
 }
 
-static int64_t integer_at(const void *from, size_t offset)
-{
-    return *(const int64_t *)at(from, offset);
-}
-
 static int64_t integer_of(const struct json_field *field, const void *value)
 {
     switch (field->size) {
@@ -127,7 +122,7 @@ static json_t *from_real(double value)
 static json_t *from_list(const struct json_field *field, const void *from)
 {
     const char *elements = *(const char *const *)at(from, field->offset);
-    int64_t     count    = integer_at(from, field->count_offset);
+    int64_t     count    = *(const int64_t *)at(from, field->count_offset);
     if (field->kind == JSON_FIELD_MAP) {
         return from_map(field, elements, count);
     }

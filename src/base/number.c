@@ -120,6 +120,15 @@ bool number_parse_real(const char *text, double *value)
     return true;
 }
 
+bool number_parse_percent(const char *text, double *value)
+{
+    char   number[128];
+    size_t length = strlen(text);
+    return length > 0 && text[length - 1] == '%' &&
+           snprintf(number, sizeof(number), "%.*s", (int)length - 1, text) < (int)sizeof(number) &&
+           number_parse_real(number, value);
+}
+
 const char *number_bytes(char *text, size_t size, double bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

@@ -16,16 +16,6 @@ const char *const option_auto[] = {"auto", NULL};
 
 static const char *const boolean_names[] = {"no", "yes", "false", "true", "off", "on", "0", "1", NULL};
 
-static int64_t *integer_field(const struct option *option, void *section)
-{
-    return (int64_t *)(void *)((char *)section + option->offset);
-}
-
-static double *real_field(const struct option *option, void *section)
-{
-    return (double *)(void *)((char *)section + option->offset);
-}
-
 struct quantity *option_quantity(const struct option *option, void *section)
 {
     return (struct quantity *)(void *)((char *)section + option->offset);
@@ -160,23 +150,13 @@ static bool set_integer(const struct option *option, int64_t *field, const char 
 static bool set_real(const struct option *option, double *field, const char *text)
 {
     double value;
-    if (!number_parse_real(text, &value) || value < option->minimum || value > option->maximum) {
+    bool   is_read =
+        option->type == OPTION_PERCENT ? number_parse_percent(text, &value) : number_parse_real(text, &value);
+    if (!is_read || value < option->minimum || value > option->maximum) {
         return false;
     }
     *field = value;
     return true;
-}
-
-static bool set_percent(const struct option *option, double *field, const char *text)
-{
-    char   number[32];
-    size_t length = strlen(text);
-    if (length == 0 || length >= sizeof(number) || text[length - 1] != '%') {
-        return false;
-    }
-    memcpy(number, text, length - 1);
-    number[length - 1] = '\0';
-    return set_real(option, field, number);
 }
 
 // Returns whether a rate seems to lack its prefix, as in 989 instead of 989T. No device has a rate below a million per
@@ -305,23 +285,23 @@ static const char *find_meant(const char *text, const char *const *names)
 // text.
 static bool set(const struct option *option, void *section, const char *text)
 {
+    void *field = (char *)section + option->offset;
     switch (option->type) {
     case OPTION_INTEGER:
-        return set_integer(option, integer_field(option, section), text);
+        return set_integer(option, field, text);
     case OPTION_REAL:
-        return set_real(option, real_field(option, section), text);
     case OPTION_PERCENT:
-        return set_percent(option, real_field(option, section), text);
+        return set_real(option, field, text);
     case OPTION_QUANTITY:
-        return set_quantity(option, option_quantity(option, section), text);
+        return set_quantity(option, field, text);
     case OPTION_BOOLEAN:
-        return set_name(boolean_names, 2, integer_field(option, section), text);
+        return set_name(boolean_names, 2, field, text);
     case OPTION_CHOICE:
-        return set_name(option->names, INT64_MAX, integer_field(option, section), text);
+        return set_name(option->names, INT64_MAX, field, text);
     case OPTION_SET:
-        return set_mask(option, integer_field(option, section), text);
+        return set_mask(option, field, text);
     case OPTION_TEXT:
-        return set_text(option, (char *)section + option->offset, text);
+        return set_text(option, field, text);
     }
     return false;
 }
@@ -368,43 +348,38 @@ static void print_mask(const char *const *names, int64_t mask, char *text, size_
     }
 }
 
-static bool is_integer(const struct option *option)
-{
-    return option->type != OPTION_REAL && option->type != OPTION_PERCENT && option->type != OPTION_QUANTITY &&
-           option->type != OPTION_TEXT;
-}
-
 void option_print(const struct option *option, const void *section, char *text, size_t bytes)
 {
-    const char   *field = (const char *)section + option->offset;
-    char          number[32];
-    const int64_t value = is_integer(option) ? *(const int64_t *)(const void *)field : 0;
+    const void    *field   = (const char *)section + option->offset;
+    const int64_t *integer = field;
+    const double  *real    = field;
+    char           number[32];
     switch (option->type) {
     case OPTION_INTEGER:
-        if (option->names != NULL && value == auto_value(option)) {
+        if (option->names != NULL && *integer == auto_value(option)) {
             text_copy(text, bytes, option->names[0]);
         } else {
-            snprintf(text, bytes, "%" PRId64, value);
+            snprintf(text, bytes, "%" PRId64, *integer);
         }
         break;
     case OPTION_REAL:
-        number_print_real(*(const double *)(const void *)field, text, bytes);
+        number_print_real(*real, text, bytes);
         break;
     case OPTION_PERCENT:
-        number_print_real(*(const double *)(const void *)field, number, sizeof(number));
+        number_print_real(*real, number, sizeof(number));
         snprintf(text, bytes, "%s%%", number);
         break;
     case OPTION_QUANTITY:
-        quantity_print((const struct quantity *)(const void *)field, text, bytes);
+        quantity_print(field, text, bytes);
         break;
     case OPTION_BOOLEAN:
-        text_copy(text, bytes, boolean_names[value]);
+        text_copy(text, bytes, boolean_names[*integer]);
         break;
     case OPTION_CHOICE:
-        text_copy(text, bytes, option->names[value]);
+        text_copy(text, bytes, option->names[*integer]);
         break;
     case OPTION_SET:
-        print_mask(option->names, value, text, bytes);
+        print_mask(option->names, *integer, text, bytes);
         break;
     case OPTION_TEXT:
         text_copy(text, bytes, field);

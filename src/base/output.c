@@ -29,6 +29,12 @@ status output_cannot(const char *action, const char *path)
     return fail_as(EXIT_OUTPUT, "cannot %s %.900s: %s", action, path, strerror(errno));
 }
 
+static status too_long(const char *action, const char *path)
+{
+    errno = ENAMETOOLONG;
+    return output_cannot(action, path);
+}
+
 // Writes all bytes at an offset of the file, or at its end if offset is -1.
 static bool put_at(int file, const void *data, size_t bytes, int64_t offset)
 {
@@ -100,9 +106,8 @@ static status create_temporary(struct output *output)
 static status begin(struct output *output, const char *name)
 {
     if (!text_copy(output->name, sizeof(output->name), name)) {
-        errno = ENAMETOOLONG;
         close(output->folder);
-        return output_cannot("write", output->path);
+        return too_long("write", output->path);
     }
     status result = check_name(output);
     result        = failed(&result) ? result : create_temporary(output);
@@ -125,8 +130,7 @@ static status begin_at(struct output *output, const char *path, bool replaces)
     *output = (struct output){.replaces = replaces};
     TRY(check_path(path));
     if (!text_copy(output->path, OUTPUT_PATH_BYTES, path)) {
-        errno = ENAMETOOLONG;
-        return output_cannot("write", path);
+        return too_long("write", path);
     }
     snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - path) + 1, slash == NULL ? "." : path);
     output->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -225,8 +229,10 @@ void output_abandon(struct output *output)
     }
 }
 
-static status fill(struct output *output, const void *data, size_t bytes)
+// Writes a whole file that was begun with this status.
+static status fill(struct output *output, status begun, const void *data, size_t bytes)
 {
+    TRY(begun);
     TRY(output_append(output, data, bytes));
     return output_finish(output);
 }
@@ -234,22 +240,19 @@ static status fill(struct output *output, const void *data, size_t bytes)
 status output_write(const struct output_folder *folder, const char *name, const void *data, size_t bytes)
 {
     struct output output;
-    TRY(output_begin_in(&output, folder, name));
-    return fill(&output, data, bytes);
+    return fill(&output, begin_inside(&output, folder, name, false), data, bytes);
 }
 
 status output_replace_in(const struct output_folder *folder, const char *name, const void *data, size_t bytes)
 {
     struct output output;
-    TRY(begin_inside(&output, folder, name, true));
-    return fill(&output, data, bytes);
+    return fill(&output, begin_inside(&output, folder, name, true), data, bytes);
 }
 
 status output_replace(const char *path, const void *data, size_t bytes)
 {
     struct output output;
-    TRY(output_begin(&output, path));
-    return fill(&output, data, bytes);
+    return fill(&output, begin_at(&output, path, true), data, bytes);
 }
 
 status output_save(struct text_stream *stream, const char *path, ...)
@@ -268,8 +271,7 @@ status output_save(struct text_stream *stream, const char *path, ...)
 status output_create(const char *path, const void *data, size_t bytes)
 {
     struct output output;
-    TRY(begin_at(&output, path, false));
-    return fill(&output, data, bytes);
+    return fill(&output, begin_at(&output, path, false), data, bytes);
 }
 
 status output_extend(const char *path, const void *data, size_t bytes)
@@ -302,8 +304,7 @@ status output_create_folders(const char *path)
     char part[OUTPUT_PATH_BYTES];
     TRY(check_path(path));
     if (!text_copy(part, sizeof(part), path)) {
-        errno = ENAMETOOLONG;
-        return output_cannot("create", path);
+        return too_long("create", path);
     }
     for (char *end = part; *end != '\0';) {
         end += strspn(end, "/");
@@ -357,8 +358,7 @@ status output_claim_folder(struct output_folder *folder, const char *path)
 {
     TRY(check_path(path));
     if (strlen(path) >= sizeof(folder->path)) {
-        errno = ENAMETOOLONG;
-        return output_cannot("create", path);
+        return too_long("create", path);
     }
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {
         return output_cannot("create", path);
@@ -419,9 +419,8 @@ status output_link(const char *path, const char *name, const char *target)
     struct stat older;
     bool        fits = snprintf(at, sizeof(at), "%s/%s", path, name) < (int)sizeof(at) &&
                 snprintf(temporary, sizeof(temporary), "%s/.%s-%d", path, name, (int)getpid()) < (int)sizeof(temporary);
-    errno = ENAMETOOLONG;
     if (!fits) {
-        return output_cannot("link", path);
+        return too_long("link", path);
     }
     if (lstat(at, &older) == 0 && !S_ISLNK(older.st_mode)) {
         return fail_as(EXIT_OUTPUT, "%.900s: is not a symbolic link", at);

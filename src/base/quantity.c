@@ -13,16 +13,6 @@ const char *const quantity_origin_names[] = {
     [QUANTITY_FIT] = "fit",     [QUANTITY_MEASURED] = "measured", [QUANTITY_ORIGINS] = NULL,
 };
 
-static bool parse_percent(char *word, double *percent)
-{
-    size_t length = strlen(word);
-    if (length == 0 || word[length - 1] != '%') {
-        return false;
-    }
-    word[length - 1] = '\0';
-    return number_parse_real(word, percent) && *percent >= 0.0;
-}
-
 // Parses a number with a prefix from k to P and a unit, such as 80GB, 900GB/s, 989T or 989TFLOP/s. Bits are converted
 // to bytes: 400Gb/s.
 static bool parse_value(const char *word, double *value)
@@ -66,7 +56,8 @@ bool quantity_parse(const char *text, struct quantity *quantity)
         parsed.origin = text_index(origin, quantity_origin_names);
     }
     if (number == NULL || !parse_value(number, &parsed.value) || parsed.origin < 0 ||
-        (spread != NULL && !parse_percent(spread, &parsed.spread_percent)) || strtok_r(NULL, " \t", &rest) != NULL) {
+        (spread != NULL && !number_parse_percent(spread, &parsed.spread_percent)) || parsed.spread_percent < 0.0 ||
+        strtok_r(NULL, " \t", &rest) != NULL) {
         return false;
     }
     *quantity = parsed;
