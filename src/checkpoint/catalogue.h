@@ -76,8 +76,8 @@ status catalogue_check(const struct catalogue *catalogue, const struct plan *pla
 status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *rows,
                       const void **data);
 
-// A buffer for elements of an FSDP unit, from the element with index `first` on.
-struct destination {
+// A buffer with elements of an FSDP unit or a slice, from the element with index `first` on.
+struct elements {
     void       *data;
     enum format format;
     int64_t     first;
@@ -86,7 +86,7 @@ struct destination {
 // Reads a slice of a state (weights, masters or moments) into the destination, and rounds it if the destination has
 // fewer bits. docs/checkpoint.md describes how a missing state is derived.
 status catalogue_fill(struct catalogue *catalogue, enum state state, const struct slice *wanted,
-                      const struct destination *destination);
+                      const struct elements *destination);
 
 // Reads the rectangle `at` of a slice. If data are verified, the rectangle must be the whole slice.
 status catalogue_read_into(struct catalogue *catalogue, const struct stored *stored, const struct rectangle *at,

@@ -32,24 +32,17 @@ static struct safetensor describe_part(const struct weight_part *part, enum form
     return tensor;
 }
 
-// State of exports_list: the format of its tensors, and the size of its last file.
-struct shard_state {
-    enum format format;
-    int64_t     shard_bytes, bytes_used;    // maximum and current bytes of data in the last file
-};
-
-static void append_part(struct export_list *list, const struct weight_part *part, const struct plan_unit *unit,
-                        struct shard_state *shard_state)
+static void append_part(struct export_list *list, const struct weight_part *part, const struct plan_unit *unit)
 {
-    int64_t bytes = format_bytes(shard_state->format, part->rows * part->columns);
-    if (list->shards == 0 || shard_state->bytes_used + bytes > shard_state->shard_bytes) {
+    int64_t bytes = format_bytes(list->format, part->rows * part->columns);
+    if (list->shards == 0 || list->last_bytes + bytes > list->shard_bytes) {
         list->shards++;
-        shard_state->bytes_used = 0;
+        list->last_bytes = 0;
     }
-    shard_state->bytes_used += bytes;
+    list->last_bytes += bytes;
     list->total_bytes += bytes;
     int32_t tensors = list->count;
-    LIST_APPEND(list->tensors, tensors, describe_part(part, shard_state->format));
+    LIST_APPEND(list->tensors, tensors, describe_part(part, list->format));
     LIST_APPEND(list->exports, list->count,
                 (struct export){.part             = part,
                                 .shard            = list->shards - 1,
@@ -113,29 +106,28 @@ static void list_biases(struct export_list *list, const struct plan *plan)
 }
 
 // Appends the weights of those units of a holder that have this index (plan_unit.place) in the model.
-static void append_units(struct export_list *list, const struct plan *plan, int64_t holder, int64_t place,
-                         struct shard_state *shard_state)
+static void append_units(struct export_list *list, const struct plan *plan, int64_t holder, int64_t place)
 {
     const struct plan *of = list->holders != NULL ? &list->holders[holder] : plan;
     for (int32_t i = 0; i < of->weight_count; i++) {
         const struct weight    *weight = &of->weights[i];
         const struct plan_unit *unit   = &of->units[weight->unit];
         for (int32_t j = 0; j < weight->part_count && unit->place == place && is_listed(of, holder, unit); j++) {
-            append_part(list, &weight->part[j], unit, shard_state);
+            append_part(list, &weight->part[j], unit);
         }
     }
 }
 
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes)
 {
-    struct export_list list        = {.holder_count = plan->mesh.size[AXIS_PP] * count_owners(plan)};
-    struct shard_state shard_state = {.format = format, .shard_bytes = shard_bytes};
+    struct export_list list = {
+        .holder_count = plan->mesh.size[AXIS_PP] * count_owners(plan), .format = format, .shard_bytes = shard_bytes};
     if (list.holder_count > 1) {
         declare_holders(&list, plan);
     }
     for (int64_t place = 0; place < 4 * model_all_layers(&plan->model) + 2; place++) {
         for (int64_t holder = 0; holder < list.holder_count; holder++) {
-            append_units(&list, plan, holder, place, &shard_state);
+            append_units(&list, plan, holder, place);
         }
     }
     if (plan->router_bias >= 0) {
@@ -320,10 +312,10 @@ static status append_stored(struct safetensors_writer *writer, const struct weig
 {
     const struct weight_part *part    = export->part;
     int64_t                   maximum = SLICE_ELEMENTS_MAX / part->columns > 1 ? SLICE_ELEMENTS_MAX / part->columns : 1;
-    struct destination        destination = {
-               .data   = memory_allocate((size_t)format_bytes(source->format, maximum * part->columns)),
-               .format = source->format};
-    status result = OK;
+    struct elements           destination = {.data =
+                                                 memory_allocate((size_t)format_bytes(source->format, maximum * part->columns)),
+                                             .format = source->format};
+    status                    result      = OK;
     for (int64_t row = 0; row < part->rows && !failed(&result); row += maximum) {
         int64_t      rows  = row + maximum < part->rows ? maximum : part->rows - row;
         struct slice slice = {.part = part, .at = {.row = row, .rows = rows, .columns = part->columns}};

@@ -38,7 +38,9 @@ struct export_list {
     int64_t            holder_count;
     int32_t            count, shards;
     int64_t            total_bytes;
-    int32_t            bias_count;    // number of router bias tensors, which are in the last file
+    int32_t            bias_count;                 // number of router bias tensors, which are in the last file
+    enum format        format;                     // of the exports
+    int64_t            shard_bytes, last_bytes;    // maximum bytes of data in a file; bytes in the last file
 };
 
 // checkpoint.c: lists the parts of every weight of the model, over all pipeline stages, in the model's order and

@@ -10,34 +10,33 @@
 #include "gswbench/clock.h"
 #include "gswbench/format.h"
 
-// A position in an array: the elements of `data` from index `first` on.
-struct elements {
-    enum format format;
-    void       *data;
-    int64_t     first;
-};
+static void *find_element(const struct elements *elements, int64_t index)
+{
+    return (char *)elements->data + format_bytes(elements->format, index - elements->first);
+}
 
-static void copy_elements(const struct elements *to, const struct elements *from, int64_t count)
+static void clear_elements(const struct elements *elements, int64_t first, int64_t end)
+{
+    memset(find_element(elements, first), 0, (size_t)format_bytes(elements->format, end - first));
+}
+
+// Copies `count` elements. to_index and from_index: index of the first one.
+static void copy_elements(const struct elements *to, int64_t to_index, const struct elements *from, int64_t from_index,
+                          int64_t count)
 {
     if (to->format == from->format) {
-        memcpy((char *)to->data + format_bytes(to->format, to->first),
-               (const char *)from->data + format_bytes(from->format, from->first),
-               (size_t)format_bytes(to->format, count));
+        memcpy(find_element(to, to_index), find_element(from, from_index), (size_t)format_bytes(to->format, count));
         return;
     }
     for (int64_t i = 0; i < count; i++) {
-        element_write(to->format, to->data, to->first + i, element_read(from->format, from->data, from->first + i));
+        element_write(to->format, to->data, to_index - to->first + i,
+                      element_read(from->format, from->data, from_index - from->first + i));
     }
-}
-
-static void *find_destination(const struct slice *wanted, const struct destination *destination)
-{
-    return (char *)destination->data + format_bytes(destination->format, wanted->first - destination->first);
 }
 
 // Copies the elements that a stored slice and a wanted slice have in common.
 static status fill_common(struct catalogue *catalogue, const struct stored *stored, const struct slice *wanted,
-                          const struct destination *destination)
+                          const struct elements *destination)
 {
     struct rectangle common = rectangle_common(&stored->at, &wanted->at), at = common;
     const void      *data;
@@ -45,15 +44,14 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
         return OK;
     }
     if (stored->entry.format == destination->format && memcmp(&stored->at, &wanted->at, sizeof(at)) == 0) {
-        return catalogue_read_into(catalogue, stored, &at, find_destination(wanted, destination));
+        return catalogue_read_into(catalogue, stored, &at, find_element(destination, wanted->first));
     }
     TRY(catalogue_read(catalogue, stored, &at, &data));
+    struct elements read = {.data = (void *)data, .format = stored->entry.format};
     for (int64_t row = common.row; row < common.row + common.rows; row++) {
-        int64_t place = wanted->first - destination->first + (row - wanted->at.row) * wanted->at.columns +
-                        common.column - wanted->at.column;
-        int64_t first = (row - at.row) * at.columns + common.column - at.column;
-        copy_elements(&(struct elements){destination->format, destination->data, place},
-                      &(struct elements){stored->entry.format, (void *)data, first}, common.columns);
+        int64_t to   = wanted->first + (row - wanted->at.row) * wanted->at.columns + common.column - wanted->at.column;
+        int64_t from = (row - at.row) * at.columns + common.column - at.column;
+        copy_elements(destination, to, &read, from, common.columns);
     }
     return OK;
 }
@@ -73,12 +71,11 @@ static struct stored_tensor find_source(const struct catalogue *catalogue, enum 
 }
 
 status catalogue_fill(struct catalogue *catalogue, enum state state, const struct slice *wanted,
-                      const struct destination *destination)
+                      const struct elements *destination)
 {
     struct stored_tensor source = find_source(catalogue, state, destination->format, wanted->part->name);
     if (source.count == 0) {    // moments are zero before the first step
-        memset(find_destination(wanted, destination), 0,
-               (size_t)format_bytes(destination->format, wanted->at.rows * wanted->at.columns));
+        clear_elements(destination, wanted->first, wanted->first + wanted->at.rows * wanted->at.columns);
     }
     for (int64_t i = 0; i < source.count; i++) {
         TRY(fill_common(catalogue, &source.slices[i], wanted, destination));
@@ -86,34 +83,27 @@ status catalogue_fill(struct catalogue *catalogue, enum state state, const struc
     return OK;
 }
 
-// Sets the padding between two slices to zero.
-static void clear_padding(const struct destination *destination, int64_t first, int64_t end)
-{
-    memset((char *)destination->data + format_bytes(destination->format, first - destination->first), 0,
-           (size_t)format_bytes(destination->format, end - first));
-}
-
 static status load_state(struct catalogue *catalogue, const struct plan *plan, const struct plan_unit *unit,
                          enum state state, struct step *step)
 {
-    int32_t            index       = state_tensor(unit, state);
-    struct plan_slice  range       = state_range(unit, state);
-    struct slice_list  list        = slices_of(plan, unit, range);
-    struct destination destination = {.format = plan->tensors[index].format, .first = range.first};
-    status             result      = OK;
-    int64_t            done        = range.first;
-    void              *own         = step_host_memory(step, index);
+    int32_t           index       = state_tensor(unit, state);
+    struct plan_slice range       = state_range(unit, state);
+    struct slice_list list        = slices_of(plan, unit, range);
+    struct elements   destination = {.format = plan->tensors[index].format, .first = range.first};
+    status            result      = OK;
+    int64_t           done        = range.first;
+    void             *own         = step_host_memory(step, index);
     if (own == NULL) {
         catalogue->destination = memory_resize(catalogue->destination, (size_t)plan->tensors[index].bytes);
     }
     destination.data = own != NULL ? own : catalogue->destination;
     for (int64_t i = 0; i < list.count && !failed(&result); i++) {
         const struct slice *slice = &list.items[i];
-        clear_padding(&destination, done, slice->first);
+        clear_elements(&destination, done, slice->first);    // padding between two slices
         result = catalogue_fill(catalogue, state, slice, &destination);
         done   = slice->first + slice->at.rows * slice->at.columns;
     }
-    clear_padding(&destination, done, range.first + range.elements);
+    clear_elements(&destination, done, range.first + range.elements);
     if (own == NULL) {
         step_write(step, index, destination.data);
     }
@@ -217,7 +207,7 @@ static status read_weight(void *context, const struct weight *weight, float *val
     const struct stored_unit *stored      = context;
     struct plan_slice         all         = {weight->first, weight->rows * weight->columns};
     struct slice_list         list        = slices_of(stored->plan, stored->unit, all);
-    struct destination        destination = {.format = FORMAT_F32, .first = all.first, .data = values};
+    struct elements           destination = {.format = FORMAT_F32, .first = all.first, .data = values};
     status                    result      = OK;
     memset(values, 0, (size_t)all.elements * sizeof(*values));    // padding stays zero
     for (int64_t i = 0; i < list.count && !failed(&result); i++) {

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
@@ -352,23 +351,6 @@ static status read_length(FILE *file, const char *path, int64_t file_bytes, int6
     return OK;
 }
 
-static status open_file(FILE **file, const char *path, int64_t *file_bytes)
-{
-    int         descriptor;
-    struct stat about;
-    status      opened = input_open(path, &descriptor, &about);
-    if (failed(&opened)) {
-        return fail_as(EXIT_CHECKPOINT, "%s: %s", path, opened.text);
-    }
-    *file       = fdopen(descriptor, "rb");
-    *file_bytes = about.st_size;
-    if (*file == NULL) {
-        close(descriptor);
-        return fail_as(EXIT_CHECKPOINT, "%s: %s", path, strerror(errno));
-    }
-    return OK;
-}
-
 static status read_header(struct safetensors_reader *reader)
 {
     int64_t  header_bytes = 0;
@@ -390,8 +372,13 @@ status safetensors_open(struct safetensors_reader *reader, const char *path)
     if (!text_copy(reader->path, sizeof(reader->path), path)) {
         return fail_as(EXIT_CHECKPOINT, "%s: the path is too long", reader->path);
     }
-    TRY(open_file(&reader->file, path, &reader->file_bytes));
-    status result = read_header(reader);
+    struct stat about;
+    status      opened = input_open_stream(path, &reader->file, &about);
+    if (failed(&opened)) {
+        return fail_as(EXIT_CHECKPOINT, "%s: %s", path, opened.text);
+    }
+    reader->file_bytes = about.st_size;
+    status result      = read_header(reader);
     if (failed(&result)) {
         safetensors_close(reader);
     }

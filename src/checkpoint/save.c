@@ -19,21 +19,22 @@ enum { PIECE_BYTES = 1 << 20 };
 
 // A save in progress on this rank.
 struct checkpoint_save {
-    const struct plan       *plan;
-    const struct step       *step;
-    struct comm             *comm;
-    char                     folder_path[OUTPUT_PATH_BYTES];
-    int64_t                  keep;
-    struct checkpoint_watch  watch;
-    struct checkpoint_origin origin;
-    float                   *magnitudes;    // amaxes of FP8, each the maximum over all ranks; NULL: none
-    struct shard             shard;
-    struct output_folder     folder;
-    double                   began, stalled;    // began: start time; stalled: seconds until steps could continue
-    struct manifest_file     file;              // this rank's file
-    status                   written;
-    // copy of the data in host memory; NULL: the data are read from the step's tensors
-    char       *copy;
+    const struct plan        *plan;
+    const struct step        *step;
+    struct comm              *comm;
+    char                      folder_path[OUTPUT_PATH_BYTES];
+    int64_t                   keep;
+    struct checkpoint_watch   watch;
+    struct checkpoint_origin  origin;
+    float                    *magnitudes;    // amaxes of FP8, each the maximum over all ranks; NULL: none
+    struct shard              shard;
+    struct output_folder      folder;
+    double                    began, stalled;    // began: start time; stalled: seconds until steps could continue
+    struct manifest_file      file;              // this rank's file
+    status                    written;
+    struct safetensors_writer writer;
+    // copy of the data in host memory, and its current end; NULL: the data are read from the step's tensors
+    char       *copy, *copy_end;
     pthread_t   thread;
     bool        has_thread;
     atomic_bool is_written;
@@ -62,18 +63,18 @@ static int64_t entry_bytes(const struct safetensor *entry)
 }
 
 // Callback of pass_entry that receives a piece of a slice's data.
-typedef status take_data(void *context, const void *data, int64_t bytes);
+typedef status take_data(struct checkpoint_save *save, const void *data, int64_t bytes);
 
 // Passes the data of an entry to `take`, in pieces that stay in the CPU cache. Rejects NaN and infinities, because a
 // load would reject them, too.
-static status pass_entry(const struct checkpoint_save *save, int32_t index, char *piece, take_data *take, void *context)
+static status pass_entry(struct checkpoint_save *save, int32_t index, char *piece, take_data *take)
 {
     const struct shard_run  *run    = &save->shard.runs[index];
     const struct safetensor *entry  = &save->shard.entries[index];
     int64_t                  offset = format_bytes(entry->format, run->first), bytes = entry_bytes(entry);
     char                    *own = step_host_memory(save->step, run->tensor);
     if (save->magnitudes != NULL && run->tensor == save->plan->scaling.amaxes) {
-        return take(context, save->magnitudes, bytes);
+        return take(save, save->magnitudes, bytes);
     }
     for (int64_t done = 0; done < bytes; done += PIECE_BYTES) {
         int64_t count = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
@@ -86,70 +87,54 @@ static status pass_entry(const struct checkpoint_save *save, int32_t index, char
                            "%.600s: %.200s has a NaN or an infinity: nothing is saved, older checkpoints stay",
                            save->folder.path, entry->name);
         }
-        TRY(take(context, data, count));
+        TRY(take(save, data, count));
     }
     return OK;
 }
 
-static status pass_data(const struct checkpoint_save *save, take_data *take, void *context)
+static status pass_data(struct checkpoint_save *save, take_data *take)
 {
     char  *piece  = memory_allocate(PIECE_BYTES);
     status result = OK;
     for (int32_t i = 0; i < save->shard.count && !failed(&result); i++) {
-        result = pass_entry(save, i, piece, take, context);
+        result = pass_entry(save, i, piece, take);
     }
     free(piece);
     return result;
 }
 
-// Context of take_to_file, which writes the data to this rank's file.
-struct shard_write {
-    const struct checkpoint_save *save;
-    struct safetensors_writer     writer;
-};
-
-static status take_to_file(void *context, const void *data, int64_t bytes)
+static status take_to_file(struct checkpoint_save *save, const void *data, int64_t bytes)
 {
-    struct shard_write *write = context;
-    checkpoint_moved(&write->save->watch);
-    return safetensors_append(&write->writer, data, bytes);
+    checkpoint_moved(&save->watch);
+    return safetensors_append(&save->writer, data, bytes);
 }
 
-// Context of take_to_copy, which copies the data to host memory.
-struct shard_copy {
-    const struct checkpoint_save *save;
-    char                         *end;
-};
-
-static status take_to_copy(void *context, const void *data, int64_t bytes)
+static status take_to_copy(struct checkpoint_save *save, const void *data, int64_t bytes)
 {
-    struct shard_copy *copy = context;
-    checkpoint_moved(&copy->save->watch);
-    memcpy(copy->end, data, (size_t)bytes);
-    copy->end += bytes;
+    checkpoint_moved(&save->watch);
+    memcpy(save->copy_end, data, (size_t)bytes);
+    save->copy_end += bytes;
     return OK;
 }
 
-static status append_copy(struct shard_write *write)
+static status append_copy(struct checkpoint_save *save)
 {
-    const struct checkpoint_save *save = write->save;
     for (int64_t done = 0; done < save->shard.bytes; done += PIECE_BYTES) {
         int64_t left = save->shard.bytes - done;
-        TRY(take_to_file(write, save->copy + done, left < PIECE_BYTES ? left : PIECE_BYTES));
+        TRY(take_to_file(save, save->copy + done, left < PIECE_BYTES ? left : PIECE_BYTES));
     }
     return OK;
 }
 
 static status write_shard(struct checkpoint_save *save)
 {
-    struct shard_write    write = {.save = save};
-    struct manifest_file *file  = &save->file;
-    TRY(safetensors_create_in(&write.writer, &save->folder, file->name, save->shard.entries, save->shard.count));
-    status result = save->copy != NULL ? append_copy(&write) : pass_data(save, take_to_file, &write);
-    result        = failed(&result) ? result : safetensors_finish(&write.writer);
-    safetensors_abandon(&write.writer);
-    file->bytes = write.writer.file_bytes;
-    checksum_print(write.writer.header_checksum, file->checksum);
+    struct manifest_file *file = &save->file;
+    TRY(safetensors_create_in(&save->writer, &save->folder, file->name, save->shard.entries, save->shard.count));
+    status result = save->copy != NULL ? append_copy(save) : pass_data(save, take_to_file);
+    result        = failed(&result) ? result : safetensors_finish(&save->writer);
+    safetensors_abandon(&save->writer);
+    file->bytes = save->writer.file_bytes;
+    checksum_print(save->writer.header_checksum, file->checksum);
     return result;
 }
 
@@ -172,10 +157,9 @@ static void enter_file(const struct checkpoint_save *save, const char *name)
 // once.
 static void start_write(struct checkpoint_save *save)
 {
-    save->copy             = memory_allocate((size_t)save->shard.bytes + 1);
-    struct shard_copy copy = {save, save->copy};
-    save->written          = pass_data(save, take_to_copy, &copy);
-    save->has_thread       = !failed(&save->written) && pthread_create(&save->thread, NULL, write_beside, save) == 0;
+    save->copy = save->copy_end = memory_allocate((size_t)save->shard.bytes + 1);
+    save->written               = pass_data(save, take_to_copy);
+    save->has_thread = !failed(&save->written) && pthread_create(&save->thread, NULL, write_beside, save) == 0;
     if (failed(&save->written)) {
         atomic_store(&save->is_written, true);
     } else if (!save->has_thread) {
