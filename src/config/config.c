@@ -54,14 +54,19 @@ const char *section_suggest(const char *name)
     return text_closest(name, names);
 }
 
+const struct option *section_find_option(const struct config_section *section, const char *key, size_t length)
+{
+    char text[64];
+    bool fits = snprintf(text, sizeof(text), "%.*s", (int)length, key) < (int)sizeof(text);
+    return fits ? option_find(section->options, text) : NULL;
+}
+
 const struct option *config_find_option(const char *name, size_t length, const struct config_section **section)
 {
     for (*section = config_sections; (*section)->name != NULL; (*section)++) {
         size_t dot = strlen((*section)->name);
         if (dot < length && strncmp((*section)->name, name, dot) == 0 && name[dot] == '.') {
-            char key[64];
-            snprintf(key, sizeof(key), "%.*s", (int)(length - dot - 1), name + dot + 1);
-            return option_find((*section)->options, key);
+            return section_find_option(*section, name + dot + 1, length - dot - 1);
         }
     }
     return NULL;
@@ -186,12 +191,8 @@ void document_parse_file(struct document *document, const char *path)
 
 bool document_is_overridden(const struct document *document, const struct option *option)
 {
-    for (size_t i = 0; i < document->count; i++) {
-        if (document->assignments[i].option == option && document->assignments[i].origin == ORIGIN_OVERRIDE) {
-            return true;
-        }
-    }
-    return false;
+    const struct assignment *found = document_find(document, option, (struct selection){.ranks = -1, .compute = -1});
+    return found != NULL && found->origin == ORIGIN_OVERRIDE;
 }
 
 // Resolves a conflict of batch sizes. global_batch = micro_batch x replicas x accumulation, so an override of one value

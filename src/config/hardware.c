@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Defines the options of [hardware], reads configs/hardware/collectives.csv, and finds the installed profile of a
 // device.
+#define _GNU_SOURCE    // strsep
 #include "gswbench/hardware.h"
 
 #include <stdlib.h>
@@ -106,24 +107,13 @@ int64_t hardware_domain(const struct hardware_config *hardware, int64_t world)
 // Names in collectives.csv, which has the times of collectives within a node: one row per GPU, op and number of ranks.
 static const char *const collective_names[] = {"all_gather", "reduce_scatter", "all_reduce", "all_to_all", NULL};
 
-// Returns the text up to the next separator, and moves *rest past the separator. Returns NULL if no text is left.
-static char *cut(char **rest, char separator)
-{
-    char *text = *rest, *end = text == NULL ? NULL : strchr(text, separator);
-    if (end != NULL) {
-        *end = '\0';
-    }
-    *rest = end == NULL ? NULL : end + 1;
-    return text;
-}
-
 // Parses a row such as "h100,2.29.2,all_gather,8,5.3,,6.1,...": GPU, NCCL version, collective, ranks, and microseconds
 // by size (empty: not measured). Returns false if the row is malformed.
 static bool read_row(struct collective_times *times, char *row)
 {
     const char *fields[4];
     for (int i = 0; i < 4; i++) {
-        fields[i] = cut(&row, ',');
+        fields[i] = strsep(&row, ",");
     }
     int64_t op    = row == NULL ? -1 : text_index(fields[2], collective_names);
     long    ranks = row == NULL ? 0 : strtol(fields[3], NULL, 10), group = 0;
@@ -134,7 +124,7 @@ static bool read_row(struct collective_times *times, char *row)
         return false;
     }
     for (int i = 0; i < COLLECTIVE_SIZES && row != NULL; i++) {
-        times->seconds[op][group][i] = 1e-6 * strtod(cut(&row, ','), NULL);
+        times->seconds[op][group][i] = 1e-6 * strtod(strsep(&row, ","), NULL);
     }
     return true;
 }
@@ -157,7 +147,7 @@ void collectives_read(struct hardware_config *hardware, struct document *documen
     }
     rest = arena_format(&document->arena, "%.*s", (int)bytes, text);
     free(text);
-    while ((row = cut(&rest, '\n')) != NULL) {
+    while ((row = strsep(&rest, "\n")) != NULL) {
         if (strncmp(row, hardware->collectives, length) == 0 && row[length] == ',' && row[0] != '#') {
             is_found = true;
             if (!read_row(&hardware->collective_times, row)) {

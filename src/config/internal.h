@@ -119,4 +119,6 @@ void config_keep_published(struct config *config, struct document *document, str
 bool option_names_file(const struct option *option);
 
 const struct config_section *section_find(const char *name);
-const char                  *section_suggest(const char *name);
+// Finds an option by the first `length` characters of `key`; NULL: the section has no such option.
+const struct option *section_find_option(const struct config_section *section, const char *key, size_t length);
+const char          *section_suggest(const char *name);

@@ -45,17 +45,6 @@ static bool is_named(const char *text, const char *word, size_t length)
            (word >= text + 4 && strncmp(word - 4, "and ", 4) == 0);
 }
 
-static const struct option *find_option(const struct config_section *section, const char *word, size_t length)
-{
-    char key[64];
-    if (section == NULL || length >= sizeof(key)) {
-        return NULL;
-    }
-    memcpy(key, word, length);
-    key[length] = '\0';
-    return option_find(section->options, key);
-}
-
 static bool add_new(const struct option *named[NAMED_MAX], int *count, const struct option *option)
 {
     for (int i = 0; i < *count; i++) {
@@ -85,8 +74,8 @@ static void print_all(struct text_buffer *places, struct document *document, str
             section = section_find(arena_format(&document->arena, "%.*s", (int)length - 1, at + 1));
             at += length + (at[length] == ']');
         } else if (length > 0) {
-            bool                 is_option = takes_words || is_named(text, at, length);
-            const struct option *option    = is_option ? find_option(section, at, length) : NULL;
+            bool                 is_option = section != NULL && (takes_words || is_named(text, at, length));
+            const struct option *option    = is_option ? section_find_option(section, at, length) : NULL;
             if (add_new(named, &count, option)) {
                 print_place(places, document, selection, option, strncmp(at + length, " = ", 3) == 0);
             }

@@ -225,11 +225,6 @@ static bool is_same_machine(struct config *config, struct config *file)
     return strcmp(config->hardware.device, device) == 0;
 }
 
-static bool has_auto_axis(const struct parallel_config *axes)
-{
-    return axes->tp * axes->cp * axes->fsdp * axes->dp * axes->pp == 0;
-}
-
 // Returns whether a published figure belongs to this selection. The selection already matches the figure's [when ...]
 // section. Of precision, gpu and variant, those that the section does not name must have the file's value.
 static bool is_of_row(const struct document *document, const struct config *file, const char *key,
@@ -242,7 +237,7 @@ static bool is_of_row(const struct document *document, const struct config *file
     struct condition any       = {.ranks = 0, .compute = -1};
     struct selection own       = document_select(document, NULL);
     struct condition condition = figure->origin == ORIGIN_WHEN ? document->conditions[figure->condition] : any;
-    return (condition.ranks > 0 || !has_auto_axis(&file->parallel)) &&
+    return (condition.ranks > 0 || !mesh_has_auto(&file->parallel)) &&
            (condition.compute >= 0 || file->precision.compute == selection.compute) &&
            (condition.gpu != NULL || strcmp(own.gpu, selection.gpu) == 0 ||
             !document_names_gpu(document, selection.gpu)) &&
@@ -265,7 +260,9 @@ static void evaluate_file(struct config *file, struct document *document, struct
 
 void config_keep_published(struct config *config, struct document *document, struct selection selection)
 {
+    static const char *const keys[]    = {"step_seconds", "mfu_percent", "memory_gib"};
     struct published_config *published = &config->published;
+    double                  *figures[] = {&published->step_seconds, &published->mfu_percent, &published->memory_gib};
     struct config            file;
     if (published->step_seconds == 0.0 && published->mfu_percent == 0.0 && published->memory_gib == 0.0) {
         return;
@@ -274,13 +271,9 @@ void config_keep_published(struct config *config, struct document *document, str
     struct config step     = file;
     step.precision.compute = selection.compute;    // not compared here; is_of_row compares it
     bool is_same           = is_same_step(config, &step) && is_same_machine(config, &file);
-    if (!is_same || !is_of_row(document, &file, "step_seconds", selection)) {
-        published->step_seconds = 0.0;
-    }
-    if (!is_same || !is_of_row(document, &file, "mfu_percent", selection)) {
-        published->mfu_percent = 0.0;
-    }
-    if (!is_same || !is_of_row(document, &file, "memory_gib", selection)) {
-        published->memory_gib = 0.0;
+    for (int i = 0; i < 3; i++) {
+        if (!is_same || !is_of_row(document, &file, keys[i], selection)) {
+            *figures[i] = 0.0;
+        }
     }
 }
