@@ -142,9 +142,6 @@ void step_read_run(const struct step *step, int32_t tensor, int64_t offset, int6
 void *step_host_memory(const struct step *step, int32_t tensor);
 void  step_write(const struct step *step, int32_t tensor, const void *from);
 
-// Returns the bytes allocated for a storage. A test compares them with the plan.
-int64_t step_storage_bytes(const struct step *step, enum storage storage);
-
 // Returns the bytes of device memory that the communication library took for the step's connections; 0 if none.
 int64_t step_connection_bytes(const struct step *step);
 
@@ -181,7 +178,7 @@ void step_digest_buffer(const struct step *step, const struct buffer *buffer, st
 void step_copy(const struct step *step, void *to, const void *from, int64_t bytes);
 void step_write_run(const struct step *step, int32_t tensor, int64_t offset, int64_t bytes, const void *from);
 
-// Returns the memory of a whole storage. The memory of activations is unused between steps.
+// Returns the memory of a whole storage; an element is a byte. The memory of activations is unused between steps.
 struct buffer step_storage(const struct step *step, enum storage storage);
 
 // Allocate and free zeroed host memory, which is pinned if the backend has a device.

@@ -183,11 +183,6 @@ void step_write(const struct step *step, int32_t tensor, const void *from)
     step->backend->ops->upload(step->backend, step_buffer(step, tensor).data, from, step->plan->tensors[tensor].bytes);
 }
 
-int64_t step_storage_bytes(const struct step *step, enum storage storage)
-{
-    return step->storage_bytes[storage];
-}
-
 int64_t step_connection_bytes(const struct step *step)
 {
     return step->connection_bytes;

@@ -7,14 +7,34 @@
 
 #include "gswbench/clock.h"
 
+// Timed events at the begin and the end of an op or of its waits; NULL: none.
+struct event_pair {
+    void *begin, *end;
+};
+
 struct trace {
     struct op_time                *times;       // [ops]
     double                         origin;      // start of the step on the host's clock
     const struct backend_activity *activity;    // NULL: ops are timed by events or the host's clock, not by CUPTI
-    struct {
-        void *begin, *end;
-    } * events;    // [ops]: events around each op; NULL members: the op is timed without events
+    struct event_pair             *events;      // [ops]: events around each op; NULL: the op is timed without events
 };
+
+static struct event_pair open_pair(const struct streams *streams)
+{
+    return (struct event_pair){streams->device_streams->event_open(streams->backend, true),
+                               streams->device_streams->event_open(streams->backend, true)};
+}
+
+static void close_pairs(const struct streams *streams, struct event_pair *pairs, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (pairs[i].begin != NULL) {
+            streams->device_streams->event_close(pairs[i].begin);
+            streams->device_streams->event_close(pairs[i].end);
+        }
+    }
+    free(pairs);
+}
 
 static void start(struct step *step, void *state)
 {
@@ -79,8 +99,7 @@ static const struct op_hooks trace_hooks = {
 
 static void close_trace(struct step *step)
 {
-    const struct backend_streams *streams = step->streams.device_streams;
-    struct trace                 *trace   = step->trace;
+    struct trace *trace = step->trace;
     observers_set(&step->streams, OBSERVER_TRACE, NULL, NULL);
     if (trace == NULL) {
         return;
@@ -88,12 +107,8 @@ static void close_trace(struct step *step)
     if (trace->activity != NULL) {
         trace->activity->close(step->backend);
     }
-    for (int32_t i = 0; i < step->plan->op_count && trace->events[i].begin != NULL; i++) {
-        streams->event_close(trace->events[i].begin);
-        streams->event_close(trace->events[i].end);
-    }
+    close_pairs(&step->streams, trace->events, step->plan->op_count);
     free(step->streams.carried);
-    free(trace->events);
     free(trace);
     step->trace           = NULL;
     step->streams.carried = NULL;
@@ -101,17 +116,15 @@ static void close_trace(struct step *step)
 
 static void open_trace(struct step *step, struct op_time *times, const struct backend_activity *activity)
 {
-    const struct backend_streams *streams = step->streams.device_streams;
-    int32_t                       count   = step->plan->op_count;
-    struct trace                 *trace   = memory_allocate(sizeof(*trace));
-    *trace                                = (struct trace){
-                                       .times = times, .activity = activity, .events = memory_allocate((size_t)count * sizeof(*trace->events))};
+    int32_t       count = step->plan->op_count;
+    struct trace *trace = memory_allocate(sizeof(*trace));
+    *trace              = (struct trace){
+                     .times = times, .activity = activity, .events = memory_allocate((size_t)count * sizeof(*trace->events))};
     if (activity != NULL) {
         step->streams.carried = memory_allocate((size_t)count * sizeof(*step->streams.carried));
     }
-    for (int32_t i = 0; i < count && streams != NULL && activity == NULL; i++) {
-        trace->events[i].begin = streams->event_open(step->backend, true);
-        trace->events[i].end   = streams->event_open(step->backend, true);
+    for (int32_t i = 0; i < count && step->streams.device_streams != NULL && activity == NULL; i++) {
+        trace->events[i] = open_pair(&step->streams);
     }
     step->trace = trace;
     observers_set(&step->streams, OBSERVER_TRACE, &trace_hooks, trace);
@@ -194,12 +207,9 @@ status step_read_noted(const struct step *step, int64_t *lost)
 }
 
 struct stalls {
-    const struct queued_op *ops;    // in the order of the plan
-    int32_t                 count;
-    struct stall {
-        void *begin, *end;    // events around the op's waits; NULL: the op is no compute op, or has no waits
-    } * list;                 // [count]
-    void *end;                // event after the last compute op
+    int32_t            count;
+    struct event_pair *list;    // [count]: events around an op's waits; NULL: no compute op, or no waits
+    void              *end;     // event after the last compute op
 };
 
 static struct stalls *open_stalls(const struct streams *streams, const struct queued_op *ops, int32_t count)
@@ -210,8 +220,7 @@ static struct stalls *open_stalls(const struct streams *streams, const struct qu
                                             .end   = streams->device_streams->event_open(streams->backend, true)};
     for (int32_t i = 0; i < count; i++) {
         if (ops[i].op->stream == STREAM_COMPUTE && ops[i].wait_count > 0) {
-            stalls->list[i].begin = streams->device_streams->event_open(streams->backend, true);
-            stalls->list[i].end   = streams->device_streams->event_open(streams->backend, true);
+            stalls->list[i] = open_pair(streams);
         }
     }
     return stalls;
@@ -219,14 +228,8 @@ static struct stalls *open_stalls(const struct streams *streams, const struct qu
 
 void stalls_close(const struct streams *streams, struct stalls *stalls)
 {
-    for (int32_t i = 0; i < stalls->count; i++) {
-        if (stalls->list[i].begin != NULL) {
-            streams->device_streams->event_close(stalls->list[i].begin);
-            streams->device_streams->event_close(stalls->list[i].end);
-        }
-    }
+    close_pairs(streams, stalls->list, stalls->count);
     streams->device_streams->event_close(stalls->end);
-    free(stalls->list);
     free(stalls);
 }
 

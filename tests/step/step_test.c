@@ -300,9 +300,9 @@ Test(step, allocates_what_the_plan_says_and_nothing_in_steps)
     int64_t allocations = bench.backend.allocations;
     cr_expect_eq(allocations, 3);    // two storages and the scratch memory
     cr_expect_eq(hand_reserved_bytes, 4096);
-    cr_expect_eq(step_storage_bytes(bench.step, STORAGE_ACTIVATION), 512);
-    cr_expect_eq(step_storage_bytes(bench.step, STORAGE_RESULT), 512);
-    cr_expect_eq(step_storage_bytes(bench.step, STORAGE_WEIGHT), 0);
+    cr_expect_eq(step_storage(bench.step, STORAGE_ACTIVATION).elements, 512);
+    cr_expect_eq(step_storage(bench.step, STORAGE_RESULT).elements, 512);
+    cr_expect_eq(step_storage(bench.step, STORAGE_WEIGHT).elements, 0);
     step_run(bench.step);
     step_run(bench.step);
     cr_expect_eq(bench.backend.allocations, allocations);

@@ -152,7 +152,7 @@ int64_t training_run_rank(struct training *training, struct comm *comm)
     }
     int64_t allocations = backend.allocations - before;
     for (int storage = 0; storage < STORAGE_COUNT && rank == 0; storage++) {
-        training->storage_bytes[storage] = step_storage_bytes(step, (enum storage)storage);
+        training->storage_bytes[storage] = step_storage(step, (enum storage)storage).elements;
         training->planned_bytes[storage] = tiny.plan.storage_bytes[storage];
     }
     end(training, &tiny.plan, step, comm, first + training->steps);
