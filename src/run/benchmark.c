@@ -65,14 +65,6 @@ static void conclude(void *context, struct result *result)
     }
 }
 
-static void print_table(struct table *table)
-{
-    if (table->run_count > 1) {
-        table_finish(table);
-        table_write(table, grid_write_text, stdout);
-    }
-}
-
 // Returns whether the job may run again. A stopped or wrong run ends the repetition; a missed threshold does not.
 static bool may_repeat(const status *result)
 {
@@ -93,8 +85,9 @@ status benchmark_repeat_rank(const void *shared, struct comm *comm)
         result = benchmark_run_rank(&benchmark, comm);
         code   = code == EXIT_VALID || result.exit_code == EXIT_GATE ? result.exit_code : code;
     }
-    if (comm->topology.rank == 0) {
-        print_table(&table);
+    if (comm->topology.rank == 0 && table.run_count > 1) {
+        table_finish(&table);
+        table_write(&table, grid_write_text, stdout);
     }
     table_free(&table);
     result.exit_code = may_repeat(&result) ? code : result.exit_code;

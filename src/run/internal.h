@@ -135,10 +135,9 @@ void checkpoints_judge(struct steps *steps);
 void checkpoints_describe(const struct steps *steps, struct result_rank *own);
 void checkpoints_close(struct steps *steps);
 
-// steps.c: turns the injected fault on for a step and off after it. When the step runs a second time, the fault stays
-// off unless [fault] repeats is set.
+// steps.c: turns the injected fault on for a step; the caller turns it off (step_set_fault). When the step runs a
+// second time, the fault stays off unless [fault] repeats is set.
 void fault_begin(struct steps *steps, int64_t index, bool is_repetition);
-void fault_end(struct steps *steps);
 
 // observations.c: observations_open samples this rank's device, unless several ranks share it. observations_gather
 // collects every rank's samples (collective).

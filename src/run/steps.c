@@ -158,11 +158,6 @@ void fault_begin(struct steps *steps, int64_t index, bool is_repetition)
     }
 }
 
-void fault_end(struct steps *steps)
-{
-    step_set_fault(steps->step, NULL);
-}
-
 static struct step_facts run_step(const struct steps *steps, int64_t index)
 {
     double                seconds   = steps_run_one(steps, index);
@@ -423,7 +418,7 @@ static bool measure_step(struct steps *steps, struct loop *loop, int64_t index)
     validation_start(steps, index);
     begin_step(steps, index);
     struct step_facts own = run_step(steps, index);
-    fault_end(steps);
+    step_set_fault(steps->step, NULL);
     steps_enter(steps, WATCH_BETWEEN, index);
     own.signal                     = signals_caught();
     own.has_failed                 = failed(&loop->output);

@@ -69,7 +69,7 @@ static double run_step_traced(struct steps *steps, int64_t index)
     steps_enter(steps, WATCH_STEP, index);
     fault_begin(steps, index, false);
     double seconds = steps_run_one(steps, index);
-    fault_end(steps);
+    step_set_fault(steps->step, NULL);
     steps_enter(steps, WATCH_BETWEEN, index);
     return seconds;
 }

@@ -91,7 +91,7 @@ static double begin_verification(struct steps *steps, int64_t step, bool is_repe
 
 static void end_verification(struct steps *steps, double began)
 {
-    fault_end(steps);
+    step_set_fault(steps->step, NULL);
     profile_watch(steps, true);
     steps->result->verification.seconds += clock_seconds() - began;
 }
