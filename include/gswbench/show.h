@@ -31,6 +31,12 @@ void show_path(const char *before, const char *path, const char *after);
 void show_readers(const struct model_config *model);
 // Prints a JSON value with 15 digits for reals, and frees it.
 void show_json(json_t *value);
+// Prints a JSON document with a list of rows. config: the configuration of the rows, for documents that have one.
+struct show_document {
+    const char *config;
+    json_t     *rows;
+};
+void show_rows(const struct json_field *fields, const char *config, json_t *rows);
 bool show_has_json(void);    // whether this process has printed a JSON document
 
 // Print a job that gswbench check has verified: in detail, as a line of a table, and in a JSON document (show_check.c).
@@ -39,7 +45,6 @@ void    show_check_details(const struct proved_job *proved);
 void    show_check_header(void);
 void    show_check_line(const struct proved_job *proved);
 json_t *show_check_row(const struct proved_job *proved);
-void    show_check_json(const char *config, json_t *rows);
 
 // Print the plan of a rank: a summary, the pipeline schedule of the job, and all ops, one per line (show_plan.c).
 // show_plan_json prints the whole plan as JSON (show_plan_json.c).
@@ -57,7 +62,6 @@ void    show_prediction_header(void);
 void    show_prediction_line(const struct predict_row *row);
 void    show_prediction_values(const struct config *config, const struct predict_range *range);
 json_t *show_prediction_row(const struct predict_row *row);
-void    show_predictions_json(json_t *list);
 
 // Absolute errors of predicted step times against published step times, in percent. If values of the cost model were
 // fitted to a published time, its error shows only the quality of the fit. Errors of other rows show the quality of
@@ -104,12 +108,11 @@ struct shown_config {
     struct shown_row *rows;
     int64_t           row_count;
 };
-status  show_config_file(const char *name);
+status  show_config_file(const char *path);
 void    show_describe_row(struct shown_row *row);
 void    show_configs_heading(void);
-void    show_config_row(const struct job *job);
+void    show_config_row(const struct shown_row *row);
 json_t *show_config_json(const struct shown_config *config);
-void    show_configs_json(json_t *list);
 
 // Print the errors of predictions against published jobs, by model, GPU and framework, and all rows as JSON
 // (show_atlas.c).
@@ -133,10 +136,9 @@ struct atlas_row {
     double published_memory, predicted_memory, memory_error;
     bool   memory_is_reserved;
     bool   fitted, has_experts;
-    // Effect of the uncertainty of each value on the step time, if error ranges were requested. effects_shown points to
-    // effects, for the JSON field table.
-    struct atlas_effect effects[PREDICT_EFFECTS_MAX], *effects_shown;
-    int64_t             effect_count;
+    // Effect of the uncertainty of each value on the step time, if error ranges were requested.
+    struct atlas_effect *effects;
+    int64_t              effect_count;
 };
 
 struct atlas {

@@ -70,9 +70,10 @@ static void keep_effects(struct atlas_row *kept, struct predict_row *row)
         if (option == NULL) {
             continue;    // measured op times also have an effect, but are not an option
         }
-        const struct quantity *quantity     = option_quantity(option, section);
-        kept->effects[kept->effect_count++] = (struct atlas_effect){effect->section, effect->key, quantity->value,
-                                                                    quantity->spread_percent, effect->percent};
+        const struct quantity *quantity = option_quantity(option, section);
+        LIST_APPEND(kept->effects, kept->effect_count,
+                    (struct atlas_effect){effect->section, effect->key, quantity->value, quantity->spread_percent,
+                                          effect->percent});
     }
 }
 
@@ -129,18 +130,10 @@ static status add_row(void *state, const struct job_selection *selection, const 
     return OK;
 }
 
-static status add_config(void *state, const char *name, const char *path, struct text_buffer *errors)
-{
-    const struct collection   *collection = state;
-    const struct job_selection selection  = {.name = path, .skips_fits = collection->arguments->config.skips_fits};
-    (void)name;
-    return cli_visit_rows(&selection, add_row, state, errors);
-}
-
 status command_atlas(const struct arguments *chosen, struct text_buffer *errors)
 {
     struct collection collection = {.arguments = chosen, .atlas.pair_error = PREDICTED_CHANGE_ERROR};
-    status            result     = cli_visit_configs(add_config, &collection, errors);
+    status            result     = cli_visit_rows(&chosen->config, add_row, &collection, errors);
     if (!failed(&result) && collection.atlas.count + collection.left_out == 0) {
         result = fail_as(EXIT_USAGE, "no published row matches: gswbench configs lists all rows");
     } else if (!failed(&result) && chosen->json) {
@@ -150,6 +143,7 @@ status command_atlas(const struct arguments *chosen, struct text_buffer *errors)
     }
     for (int64_t i = 0; i < collection.atlas.count; i++) {
         text_free(&collection.atlas.rows[i].settings);
+        free(collection.atlas.rows[i].effects);
     }
     free(collection.atlas.rows);
     if (!failed(&result) && collection.left_out > 0) {

@@ -157,7 +157,7 @@ status command_check(const struct arguments *options, struct text_buffer *errors
     json_t *list   = options->json ? json_array() : NULL;
     status  result = options->all ? check_all(options, &sum, errors) : check_rows(options, list, &sum, errors);
     if (!failed(&result) && list != NULL) {
-        show_check_json(options->config.name, list);
+        show_rows(show_check_fields, options->config.name, list);
     } else if (!failed(&result) && sum.rows > 1) {
         print_sum(&sum);
     }

@@ -37,7 +37,7 @@ static status add_row(void *state, const struct job_selection *selection, const 
                 show_configs_heading();
             }
             printf("%s%s", shown->row_count == 0 ? shown->name : "", shown->row_count == 0 ? "\n" : "");
-            show_config_row(&added->job);
+            show_config_row(added);
         }
         shown->row_count++;
     }
@@ -68,23 +68,29 @@ static status list_config(void *state, const char *name, const char *path, struc
     return result;
 }
 
+static status find_config(const char *name, char *path, size_t bytes)
+{
+    return job_names_config(name) && config_find(name, path, bytes)
+               ? OK
+               : fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
+}
+
 static status list_configs(struct listing *listing, const struct text_list *names, struct text_buffer *errors)
 {
     char path[1024];
     for (int i = 0; i < names->count; i++) {
-        const char *name = names->items[i];
-        if (!job_names_config(name) || !config_find(name, path, sizeof(path))) {
-            return fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
-        }
-        TRY(list_config(listing, name, path, errors));
+        TRY(find_config(names->items[i], path, sizeof(path)));
+        TRY(list_config(listing, names->items[i], path, errors));
     }
     return names->count == 0 ? cli_visit_configs(list_config, listing, errors) : OK;
 }
 
 static status print_files(const struct text_list *names)
 {
+    char path[1024];
     for (int i = 0; i < names->count; i++) {
-        TRY(show_config_file(names->items[i]));
+        TRY(find_config(names->items[i], path, sizeof(path)));
+        TRY(show_config_file(path));
     }
     return OK;
 }
@@ -101,7 +107,7 @@ status command_configs(const struct arguments *configs, struct text_buffer *erro
         result = fail_as(EXIT_USAGE, "no row matches: gswbench configs lists all rows");
     }
     if (list != NULL && !failed(&result)) {
-        show_configs_json(list);
+        show_rows(show_configs_fields, NULL, list);
     }
     json_decref(list);
     return result;

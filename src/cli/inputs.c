@@ -21,11 +21,19 @@ static status count_row(void *state, const struct job_selection *selection, cons
     return OK;
 }
 
-static status count_rows(void *state, const char *name, const char *path, struct text_buffer *errors)
+// A visit to the rows of all installed configurations.
+struct row_tour {
+    row_visitor *visit;
+    void        *state;
+    bool         skips_fits;
+};
+
+static status visit_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    struct job_selection one = {.name = path};
+    const struct row_tour     *tour = state;
+    const struct job_selection one  = {.name = path, .skips_fits = tour->skips_fits};
     (void)name;
-    return cli_count_rows(state, &one, errors);
+    return cli_visit_rows(&one, tour->visit, tour->state, errors);
 }
 
 status cli_visit_rows(const struct job_selection *selection, row_visitor *visit, void *state,
@@ -33,6 +41,9 @@ status cli_visit_rows(const struct job_selection *selection, row_visitor *visit,
 {
     struct config_row rows[CONFIG_ROWS_MAX];
     int               count;
+    if (selection->name == NULL) {
+        return cli_visit_configs(visit_config, &(struct row_tour){visit, state, selection->skips_fits}, errors);
+    }
     TRY(job_rows(selection, rows, &count, errors));
     for (int i = 0; i < count; i++) {
         TRY(visit(state, selection, &rows[i], errors));
@@ -42,8 +53,7 @@ status cli_visit_rows(const struct job_selection *selection, row_visitor *visit,
 
 status cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors)
 {
-    return selection->name == NULL ? cli_visit_configs(count_rows, count, errors)
-                                   : cli_visit_rows(selection, count_row, count, errors);
+    return cli_visit_rows(selection, count_row, count, errors);
 }
 
 // Visits the configurations of a folder. Returns their number, or a negative number if the folder cannot be read.

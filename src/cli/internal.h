@@ -133,8 +133,8 @@ const struct flag *flags_find(const struct command *command, const char *name, s
 status cli_read_stdin(const char **path, struct arena *arena);
 
 // Visits the installed configurations, those of the folder atlas last, until a visitor fails. cli_visit_rows visits the
-// rows (jobs) of one configuration. cli_count_rows counts the rows of the selected configuration, or of all if the
-// selection names none.
+// rows (jobs) of the selected configuration, and cli_count_rows counts them. If the selection names no configuration,
+// they take the rows of all installed ones, without other restrictions.
 typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
 status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
 typedef status row_visitor(void *state, const struct job_selection *selection, const struct config_row *row,

@@ -52,12 +52,6 @@ static status count_row(void *state, const struct job_selection *selection, cons
     return OK;
 }
 
-static status count_rows(void *state, const char *name, const char *path, struct text_buffer *errors)
-{
-    (void)name;
-    return cli_visit_rows(&(struct job_selection){.name = path}, count_row, state, errors);
-}
-
 static bool has_given_network(const struct hardware_config *hardware)
 {
     const struct quantity *values[] = {&hardware->network_bandwidth, &hardware->network_efficiency,
@@ -100,7 +94,7 @@ static void write_gaps(const struct evidence *evidence, const struct job *job, s
 static status warn_unchecked(const struct job *job, struct text_buffer *warnings, struct text_buffer *errors)
 {
     struct evidence evidence = {.config = &job->config};
-    TRY(cli_visit_configs(count_rows, &evidence, errors));
+    TRY(cli_visit_rows(&(struct job_selection){.name = NULL}, count_row, &evidence, errors));
     write_gaps(&evidence, job, warnings);
     return OK;
 }
@@ -422,7 +416,7 @@ status command_predict(const struct arguments *options, struct text_buffer *erro
                                  .is_alone = !options->all && options->config.ranks > 0};
     status             result = options->trace != NULL ? add_drawn_row(&table, errors) : add_all_rows(&table, errors);
     if (!failed(&result) && table.list != NULL) {
-        show_predictions_json(table.list);
+        show_rows(show_predict_fields, NULL, table.list);
     } else if (!failed(&result) && !table.is_alone) {
         printf("%d of %d rows predicted\n", table.predicted, table.rows);
         show_errors(&table.fitted, "fitted");

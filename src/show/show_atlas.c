@@ -159,7 +159,7 @@ static const struct json_field row_fields[] = {
     ROW_BOOLEAN(atlas_row, "fitted", fitted),
     ROW_BOOLEAN(atlas_row, "has_experts", has_experts),
     JSON_FIELD(atlas_row, JSON_FIELD_LINES, "settings", settings.text),
-    JSON_LIST(atlas_row, "effects", effects_shown, effect_count, sizeof(struct atlas_effect), effect_fields),
+    JSON_LIST(atlas_row, "effects", effects, effect_count, sizeof(struct atlas_effect), effect_fields),
     JSON_END
 };
 const struct json_field show_atlas_fields[] = {
@@ -172,8 +172,5 @@ const struct json_field show_atlas_fields[] = {
 
 void show_atlas_json(const struct atlas *atlas)
 {
-    for (int64_t i = 0; i < atlas->count; i++) {
-        atlas->rows[i].effects_shown = atlas->rows[i].effects;
-    }
     show_json(json_from_struct(show_atlas_fields, atlas));
 }

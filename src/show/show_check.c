@@ -215,14 +215,10 @@ static const struct json_field row_fields[] = {
     JSON_REFERENCE(described_check, JSON_FIELD_OBJECT, "plan", plan, plan),
     JSON_END
 };
-struct check_document {
-    const char *config;
-    json_t     *rows;
-};
 const struct json_field show_check_fields[] = {
     JSON_SCHEMA("gswbench.check/3"),
-    JSON_REFERENCE(check_document, JSON_FIELD_TEXT, "config", config, NULL),
-    JSON_ARRAY(check_document, "rows", rows, row_fields),
+    JSON_REFERENCE(show_document, JSON_FIELD_TEXT, "config", config, NULL),
+    JSON_ARRAY(show_document, "rows", rows, row_fields),
     JSON_END
 };
 // clang-format on
@@ -246,9 +242,4 @@ json_t *show_check_row(const struct proved_job *proved)
     json_t *json                      = json_from_struct(row_fields, described);
     free(described);
     return json;
-}
-
-void show_check_json(const char *config, json_t *rows)
-{
-    show_json(json_from_struct(show_check_fields, &(struct check_document){config, rows}));
 }

@@ -6,11 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gswbench/report.h"
 #include "gswbench/show.h"
-
-struct configs_document {
-    json_t *configs;
-};
 
 // clang-format off
 static const struct json_field row_fields[] = {
@@ -34,7 +31,7 @@ static const struct json_field config_fields[] = {
 };
 const struct json_field show_configs_fields[] = {
     JSON_SCHEMA("gswbench.configs/2"),
-    JSON_ARRAY(configs_document, "configs", configs, config_fields),
+    JSON_ARRAY(show_document, "configs", rows, config_fields),
     JSON_END
 };
 // clang-format on
@@ -54,21 +51,18 @@ void show_configs_heading(void)
     printf("%7s  %-4s  %-13s %6s %10s  %s\n", "ranks", "type", "gpu", "layers", "published", "layout");
 }
 
-void show_config_row(const struct job *job)
+void show_config_row(const struct shown_row *row)
 {
-    char layout[256], seconds[32] = "-", ranks[32] = "any";
-    if (!job->is_open) {
-        snprintf(ranks, sizeof(ranks), "%" PRId64, job->request.mesh.world);
+    const struct config *config    = &row->job.config;
+    const char          *variant   = config->published.variant;
+    char                 ranks[32] = "any";
+    if (row->ranks != NULL) {
+        snprintf(ranks, sizeof(ranks), "%" PRId64, *row->ranks);
     }
-    if (job->config.published.step_seconds != 0.0) {
-        snprintf(seconds, sizeof(seconds), "%.3f s", job->config.published.step_seconds);
-    }
-    const char *variant = job->config.published.variant;
-    bool        runs    = !failed(&job->support);
     show_line(48, "%7s  %-4s  %-13s %6" PRId64 " %10s  %s%s%s%s%s", ranks,
-              precision_compute_names[job->config.precision.compute], job->config.hardware.profile,
-              job->config.model.layers, seconds, job_layout(job, layout, sizeof(layout)),
-              variant[0] != '\0' ? ", " : "", variant, runs ? "" : ", cannot run: ", runs ? "" : job->support.text);
+              precision_compute_names[config->precision.compute], config->hardware.profile, config->model.layers,
+              report_number("%.3f s", row->published_seconds), row->layout, variant[0] != '\0' ? ", " : "", variant,
+              row->is_supported ? "" : ", cannot run: ", row->is_supported ? "" : row->job.support.text);
 }
 
 // Prints a line with tabs replaced by spaces.
@@ -82,14 +76,11 @@ static void print_line(char *line)
     fputc('\n', stdout);
 }
 
-status show_config_file(const char *name)
+status show_config_file(const char *path)
 {
-    char   path[1024], *line = NULL;
+    char  *line = NULL;
     size_t room = 0;
-    if (!job_names_config(name) || !config_find(name, path, sizeof(path))) {
-        return fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
-    }
-    FILE *file = fopen(path, "r");
+    FILE  *file = fopen(path, "r");
     if (file == NULL) {
         return fail_as(EXIT_USAGE, "%s: cannot be read", path);
     }
@@ -105,9 +96,4 @@ status show_config_file(const char *name)
 json_t *show_config_json(const struct shown_config *config)
 {
     return json_from_struct(config_fields, config);
-}
-
-void show_configs_json(json_t *list)
-{
-    show_json(json_from_struct(show_configs_fields, &(struct configs_document){list}));
 }

@@ -203,12 +203,9 @@ static const struct json_field row_fields[] = {
     JSON_MEMBER(described_prediction, "public_p95_over_median", spread, spread_fields),
     JSON_END
 };
-struct document {
-    json_t *list;
-};
 const struct json_field show_predict_fields[] = {
     JSON_SCHEMA("gswbench.predict/7"),
-    JSON_ARRAY(document, "rows", list, row_fields),
+    JSON_ARRAY(show_document, "rows", rows, row_fields),
     JSON_END
 };
 // clang-format on
@@ -221,9 +218,4 @@ json_t *show_prediction_row(const struct predict_row *row)
     json_t *json = json_from_struct(row_fields, described);
     free(described);
     return json;
-}
-
-void show_predictions_json(json_t *list)
-{
-    show_json(json_from_struct(show_predict_fields, &(struct document){.list = list}));
 }

@@ -88,6 +88,11 @@ void show_json(json_t *value)
     json_decref(value);
 }
 
+void show_rows(const struct json_field *fields, const char *config, json_t *rows)
+{
+    show_json(json_from_struct(fields, &(struct show_document){config, rows}));
+}
+
 void show_readers(const struct model_config *model)
 {
     const struct model_family *family = model_family_of(model);
