@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gswbench/output.h"
 #include "gswbench/status.h"
 
 // An MLPerf benchmark with a model that gswbench has.
@@ -18,23 +19,23 @@ extern const struct mlperf_benchmark mlperf_benchmarks[];
 // Figures of one log. Some lines of the log have a time and the number of samples so far. An interval is the time
 // between two of these lines: one step or more.
 struct mlperf_log {
-    const char *path;
-    char        benchmark[64], submitter[128], platform[128], status[32];
-    int64_t     accelerators, batch, sequence, accumulation;    // 0: not stated
-    int64_t     intervals;
-    int64_t     steps;                // steps of the whole run
-    int64_t     steps_each;           // steps in the median interval
-    bool        has_evaluations;      // evaluations count as training: the log does not say when they start
-    double      step_seconds;         // median over the intervals
-    double      spread;               // 95th percentile over the median; NaN below 20 intervals
-    int64_t     slow_phases;          // runs of consecutive intervals that are more than 5 % above the median
-    int64_t     slow_after_starts;    // slow phases that follow the start of the run or an evaluation
-    int64_t     slow_steps;
-    double      slow_seconds;    // time of slow phases beyond the median step time
-    double      run_seconds;     // from run_start to run_stop
+    char    path[OUTPUT_PATH_BYTES];
+    char    benchmark[64], submitter[128], platform[128], status[32];
+    int64_t accelerators, batch, sequence, accumulation;    // 0: not stated
+    int64_t intervals;
+    int64_t steps;                // steps of the whole run
+    int64_t steps_each;           // steps in the median interval
+    bool    has_evaluations;      // evaluations count as training: the log does not say when they start
+    double  step_seconds;         // median over the intervals
+    double  spread;               // 95th percentile over the median; NaN below 20 intervals
+    int64_t slow_phases;          // runs of consecutive intervals that are more than 5 % above the median
+    int64_t slow_after_starts;    // slow phases that follow the start of the run or an evaluation
+    int64_t slow_steps;
+    double  slow_seconds;    // time of slow phases beyond the median step time
+    double  run_seconds;     // from run_start to run_stop
 };
 
-// Reads one log, in bounded memory. log->path must outlive it. Errors name path and line.
+// Reads one log, in bounded memory. Errors name path and line.
 status mlperf_read(struct mlperf_log *log, const char *path);
 
 // Returns the benchmark with this name; NULL: gswbench does not have it.

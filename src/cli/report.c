@@ -168,16 +168,17 @@ static status predict_job(struct shown_mlperf *shown, struct predict_row *row, c
 static void summarise(struct shown_mlperf *shown)
 {
     double *steps = memory_allocate(2 * (size_t)shown->count * sizeof(*steps)), *spreads = steps + shown->count;
-    int64_t known = 0;
+    struct statistics step;
+    int64_t           known = 0;
     for (int64_t i = 0; i < shown->count; i++) {
         steps[i]       = shown->runs[i].step_seconds;
         spreads[known] = shown->runs[i].spread;
         known += !isnan(shown->runs[i].spread);    // a log with few intervals has none
     }
-    statistics_sort(steps, shown->count);
-    shown->step_seconds       = statistics_median(steps, shown->count);
+    statistics_compute(&step, steps, shown->count);
+    shown->step_seconds       = step.median;
     shown->spread             = statistics_median(spreads, known);
-    shown->runs_percent       = 100.0 * (steps[shown->count - 1] - steps[0]) / shown->step_seconds;
+    shown->runs_percent       = 100.0 * (step.maximum - step.minimum) / step.median;
     shown->samples_per_second = (double)shown->runs[0].batch / shown->step_seconds;
     free(steps);
 }

@@ -19,7 +19,7 @@
 #include "gswbench/statistics.h"
 #include "gswbench/text.h"
 
-enum { LINE_BYTES = 1 << 16, INTERVALS_MAX = 1 << 20, SPREAD_COUNT_MIN = 20 };
+enum { LINE_BYTES = 1 << 16, INTERVALS_MAX = 1 << 20 };
 
 static const double slow = 1.05;    // an interval is slow if its time per step is above this factor times the median
 
@@ -329,17 +329,6 @@ static status take_file(struct reader *reader, FILE *file, char *line)
     return found ? OK : fail("%s: has no line with :::MLLOG: not a log of MLPerf Training", reader->log->path);
 }
 
-static int64_t median_steps(const struct reader *reader)
-{
-    double *steps = memory_allocate((size_t)reader->count * sizeof(*steps));
-    for (int64_t i = 0; i < reader->count; i++) {
-        steps[i] = reader->intervals[i].steps;
-    }
-    int64_t median = (int64_t)llround(statistics_median(steps, reader->count));
-    free(steps);
-    return median;
-}
-
 static void find_slow_phases(const struct reader *reader)
 {
     struct mlperf_log *log      = reader->log;
@@ -360,20 +349,23 @@ static void find_slow_phases(const struct reader *reader)
 
 static void summarise(const struct reader *reader)
 {
-    struct mlperf_log *log   = reader->log;
-    double            *steps = memory_allocate((size_t)reader->count * sizeof(*steps));
+    struct mlperf_log *log    = reader->log;
+    double            *values = memory_allocate((size_t)reader->count * sizeof(*values));
+    struct statistics  step;
     for (int64_t i = 0; i < reader->count; i++) {
-        steps[i] = reader->intervals[i].seconds / reader->intervals[i].steps;
+        values[i] = reader->intervals[i].steps;
     }
-    statistics_sort(steps, reader->count);
+    log->steps_each = llround(statistics_median(values, reader->count));
+    for (int64_t i = 0; i < reader->count; i++) {
+        values[i] = reader->intervals[i].seconds / reader->intervals[i].steps;
+    }
+    statistics_compute(&step, values, reader->count);
     log->intervals    = reader->count;
     log->steps        = llround(reader->position);
-    log->steps_each   = median_steps(reader);
-    log->step_seconds = statistics_median(steps, reader->count);
-    log->spread =
-        reader->count < SPREAD_COUNT_MIN ? NAN : steps[(95 * reader->count + 99) / 100 - 1] / log->step_seconds;
+    log->step_seconds = step.median;
+    log->spread       = step.p95 / step.median;
     find_slow_phases(reader);
-    free(steps);
+    free(values);
 }
 
 static status check(const struct reader *reader)
@@ -403,8 +395,9 @@ status mlperf_read(struct mlperf_log *log, const char *path)
     struct stat   about;
     FILE         *file;
     struct reader reader = {.log = log, .run_begin = NAN, .begin = NAN, .block_seconds = NAN};
-    *log                 = (struct mlperf_log){.path = path};
-    status result        = input_open_stream(path, &file, &about);
+    *log                 = (struct mlperf_log){.batch = 0};
+    text_copy(log->path, sizeof(log->path), path);
+    status result = input_open_stream(path, &file, &about);
     if (failed(&result)) {
         return fail("%s: %s", path, result.text);
     }

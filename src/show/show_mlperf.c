@@ -100,24 +100,20 @@ void show_mlperf(const struct shown_mlperf *shown)
 }
 
 // clang-format off
-struct described_run {
-    struct mlperf_log run;
-    char              path[OUTPUT_PATH_BYTES];
-};
 static const struct json_field run_fields[] = {
-    ROW_TEXT(described_run, "file", path),
-    ROW_TEXT(described_run, "status", run.status),
-    ROW_REAL(described_run, "step_s", run.step_seconds),
-    ROW_INTEGER(described_run, "steps", run.steps),
-    ROW_INTEGER(described_run, "intervals", run.intervals),
-    ROW_INTEGER(described_run, "steps_per_interval", run.steps_each),
-    ROW_BOOLEAN(described_run, "has_evaluations", run.has_evaluations),
-    ROW_REAL(described_run, "p95_over_median", run.spread),
-    ROW_INTEGER(described_run, "slow_phases", run.slow_phases),
-    ROW_INTEGER(described_run, "slow_after_starts", run.slow_after_starts),
-    ROW_INTEGER(described_run, "slow_steps", run.slow_steps),
-    ROW_REAL(described_run, "slow_s", run.slow_seconds),
-    ROW_REAL(described_run, "run_s", run.run_seconds),
+    ROW_TEXT(mlperf_log, "file", path),
+    ROW_TEXT(mlperf_log, "status", status),
+    ROW_REAL(mlperf_log, "step_s", step_seconds),
+    ROW_INTEGER(mlperf_log, "steps", steps),
+    ROW_INTEGER(mlperf_log, "intervals", intervals),
+    ROW_INTEGER(mlperf_log, "steps_per_interval", steps_each),
+    ROW_BOOLEAN(mlperf_log, "has_evaluations", has_evaluations),
+    ROW_REAL(mlperf_log, "p95_over_median", spread),
+    ROW_INTEGER(mlperf_log, "slow_phases", slow_phases),
+    ROW_INTEGER(mlperf_log, "slow_after_starts", slow_after_starts),
+    ROW_INTEGER(mlperf_log, "slow_steps", slow_steps),
+    ROW_REAL(mlperf_log, "slow_s", slow_seconds),
+    ROW_REAL(mlperf_log, "run_s", run_seconds),
     JSON_END
 };
 static const struct json_field predicted_fields[] = {
@@ -129,10 +125,8 @@ static const struct json_field predicted_fields[] = {
     JSON_END
 };
 struct described {
-    struct shown_mlperf   shown;
-    struct mlperf_log     first;
-    struct described_run *runs;
-    int64_t               count;
+    struct shown_mlperf shown;
+    struct mlperf_log   first;
 };
 const struct json_field show_mlperf_fields[] = {
     JSON_SCHEMA("gswbench.mlperf/1"),
@@ -143,7 +137,7 @@ const struct json_field show_mlperf_fields[] = {
     ROW_INTEGER(described, "global_batch", first.batch),
     ROW_INTEGER(described, "sequence", first.sequence),
     ROW_INTEGER(described, "accumulation", first.accumulation),
-    JSON_LIST(described, "runs", runs, count, sizeof(struct described_run), run_fields),
+    JSON_LIST(described, "runs", shown.runs, shown.count, sizeof(struct mlperf_log), run_fields),
     ROW_REAL(described, "step_s", shown.step_seconds),
     ROW_REAL(described, "p95_over_median", shown.spread),
     ROW_REAL(described, "runs_percent", shown.runs_percent),
@@ -159,12 +153,5 @@ const struct json_field show_mlperf_fields[] = {
 
 void show_mlperf_json(const struct shown_mlperf *shown)
 {
-    struct described described = {.shown = *shown, .first = shown->runs[0], .count = shown->count};
-    described.runs             = memory_allocate((size_t)shown->count * sizeof(*described.runs));
-    for (int64_t i = 0; i < shown->count; i++) {
-        described.runs[i].run = shown->runs[i];
-        text_printable(described.runs[i].path, sizeof(described.runs[i].path), shown->runs[i].path);
-    }
-    show_json(json_from_struct(show_mlperf_fields, &described));
-    free(described.runs);
+    show_json(json_from_struct(show_mlperf_fields, &(struct described){.shown = *shown, .first = shown->runs[0]}));
 }
