@@ -15,7 +15,6 @@
 
 // The subject of a measurement: a rank's device, a link from one rank to another, or a group of ranks.
 enum preflight_subject { PREFLIGHT_DEVICE, PREFLIGHT_LINK, PREFLIGHT_GROUP };
-extern const char *const preflight_subject_names[];    // ends with NULL
 
 struct preflight_value {
     int64_t first, second;    // device: its rank, twice; link: sender and receiver; group: first and last rank
@@ -41,7 +40,6 @@ struct preflight_class {
 // The cause of an outlier: a host, one device of a host, a link, or a group. ALL: all values are slower than the
 // profile. NUMBERS: a device computes wrong results.
 enum preflight_blame { BLAME_HOST, BLAME_DEVICE, BLAME_LINK, BLAME_GROUP, BLAME_ALL, BLAME_NUMBERS };
-extern const char *const preflight_blame_names[];    // ends with NULL
 
 struct preflight_outlier {
     int64_t blame;                       // enum preflight_blame: the cause

@@ -53,7 +53,7 @@ status suite_read(struct suite *suite, const char *name, const struct job_select
 void   suite_free(struct suite *suite);
 
 // suite_show.c: print the suite as text and as an HTML page; suite_fields describes its JSON. report: the report of the
-// preflight, or NULL without a preflight.
+// preflight.
 void suite_write_text(const struct suite *suite, FILE *file);
 void suite_write_html(const struct suite *suite, const struct preflight_report *report, FILE *file);
 extern const struct json_field suite_fields[];

@@ -46,31 +46,29 @@ bool accept_expect(struct result_acceptance *acceptance, const struct job *job, 
 }
 
 // clang-format off
-#define TEXT(key, field) ROW_TEXT(accept, key, field)
-#define REAL(key, field) ROW_REAL(accept, key, field)
 
 #define ACCEPT_SCHEMA "gswbench.accept/1"
 
 static const struct json_field expected[] = {
-    TEXT("basis", acceptance.basis),
-    REAL("step_s", acceptance.expected_seconds),
-    REAL("percent", acceptance.percent),
+    ROW_TEXT(accept, "basis", acceptance.basis),
+    ROW_REAL(accept, "step_s", acceptance.expected_seconds),
+    ROW_REAL(accept, "percent", acceptance.percent),
     JSON_END
 };
 static const struct json_field measured[] = {
-    TEXT("run_id", run_id),
-    TEXT("run_verdict", run_verdict),
+    ROW_TEXT(accept, "run_id", run_id),
+    ROW_TEXT(accept, "run_verdict", run_verdict),
     ROW_INTEGER(accept, "steps", step.count),
-    REAL("step_s", step.median),
+    ROW_REAL(accept, "step_s", step.median),
     ROW_INTERVAL(accept, "ci95", step.low),
-    REAL("cv", step.variation),
+    ROW_REAL(accept, "cv", step.variation),
     JSON_END
 };
 #define HEAD \
     JSON_SCHEMA(ACCEPT_SCHEMA), \
     JSON_CHOICE(accept, "verdict", acceptance.verdict, result_acceptance_names), \
-    TEXT("reason", acceptance.reason), \
-    TEXT("drain", acceptance.drain), \
+    ROW_TEXT(accept, "reason", acceptance.reason), \
+    ROW_TEXT(accept, "drain", acceptance.drain), \
     JSON_OBJECT("expected", expected), \
     JSON_OBJECT("measured", measured)
 const struct json_field accept_fields[] = { HEAD, JSON_MEMBER(accept, "preflight", report, preflight_fields), JSON_END };
@@ -161,14 +159,6 @@ static void refuse(struct accept *accept)
     accept->step       = (struct statistics){.median = NAN, .low = NAN, .high = NAN, .variation = NAN};
 }
 
-static status write_page(const struct accept *accept)
-{
-    struct text_stream stream;
-    text_stream_open(&stream);
-    accept_write_html(accept, stream.file);
-    return output_save(&stream, "%s/accept.html", accept->preflight.output);
-}
-
 status accept_write_document(const struct json_field *fields, const void *from, const char *path, const char *sign_key,
                              bool prints)
 {
@@ -191,6 +181,7 @@ static status write_files(const struct accept *accept)
 {
     char                    path[OUTPUT_PATH_BYTES];
     const struct preflight *preflight = &accept->preflight;
+    struct text_stream      page;
     snprintf(path, sizeof(path), "%s/accept.json", preflight->output);
     status written = accept_write_document(accept_fields, accept, path, preflight->benchmark.sign_key,
                                            preflight->json && !preflight->is_part);
@@ -200,7 +191,10 @@ static status write_files(const struct accept *accept)
         text_print(path, stdout);
         putchar('\n');
     }
-    return failed(&written) ? written : write_page(accept);
+    TRY(written);
+    text_stream_open(&page);
+    accept_write_html(accept, page.file);
+    return output_save(&page, "%s/accept.html", preflight->output);
 }
 
 status accept_leave(struct comm *comm, status written, int exit_code)
@@ -210,11 +204,12 @@ status accept_leave(struct comm *comm, status written, int exit_code)
     return (status){.exit_code = exit_code};
 }
 
-status accept_job(struct accept *accept, const struct preflight_report *report, struct comm *comm)
+status accept_job(struct accept *accept, struct comm *comm)
 {
-    const struct benchmark *shared    = &accept->preflight.benchmark;
-    struct benchmark        benchmark = *shared;
-    bool                    is_first  = comm->topology.rank == 0;
+    const struct preflight_report *report    = &accept->report;
+    const struct benchmark        *shared    = &accept->preflight.benchmark;
+    struct benchmark               benchmark = *shared;
+    bool                           is_first  = comm->topology.rank == 0;
     if (is_first) {
         accept_expect(&accept->acceptance, &shared->job, report->device);
         accept->acceptance.outliers = report->outlier_count;
@@ -235,16 +230,14 @@ status accept_job(struct accept *accept, const struct preflight_report *report, 
 
 status accept_rank(const void *shared, struct comm *comm)
 {
-    struct accept           accept = {.preflight = ((const struct accept *)shared)->preflight};
-    struct preflight_report report = {.ranks = NULL};
-    status                  result = preflight_measure(&report, &accept.preflight, comm);
-    accept.report                  = report;
+    struct accept accept = {.preflight = ((const struct accept *)shared)->preflight};
+    status        result = preflight_measure(&accept.report, &accept.preflight, comm);
     if (!failed(&result)) {
         if (comm->topology.rank == 0 && !accept.preflight.json) {
-            preflight_write_text(&report, stdout);
+            preflight_write_text(&accept.report, stdout);
         }
-        result = accept_job(&accept, &report, comm);
+        result = accept_job(&accept, comm);
     }
-    preflight_free(&report);
+    preflight_free(&accept.report);
     return result;
 }

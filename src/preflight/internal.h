@@ -133,9 +133,9 @@ double turns_error(const struct turns *turns);
 // covers differences between equal machines. Returns whether the plan fits into the memory of the profile's device.
 bool accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device);
 
-// Runs the job and writes the files of the acceptance test. If the preflight found outliers, it writes the files
-// without a run. Collective; the exit code follows from the verdict.
-status accept_job(struct accept *accept, const struct preflight_report *report, struct comm *comm);
+// Runs the job and writes the files of the acceptance test. If the preflight (accept->report) found outliers, it writes
+// the files without a run. Collective; the exit code follows from the verdict.
+status accept_job(struct accept *accept, struct comm *comm);
 
 // Ends a rank. `written` is rank 0's result of writing its files: if it failed, all ranks fail. Otherwise all ranks
 // return rank 0's exit code. Collective.
@@ -155,8 +155,7 @@ status accept_write_document(const struct json_field *fields, const void *from, 
 // suite_read.c: sets a row's cost in dollars per million tokens at this step time.
 void suite_row_set_dollars(struct suite_row *row, double step_seconds);
 
-// report.c: writes an HTML page. Its first card is `own` (NULL: none). The tables of the preflight follow (report NULL:
-// none).
+// report.c: writes an HTML page. Its first card is `own` (NULL: none). The tables of the preflight follow.
 void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
                        FILE *file);
 void flight_describe_drain(const char *hosts, char *text, size_t bytes);

@@ -14,15 +14,15 @@
 #include "gswbench/text.h"
 #include "internal.h"
 
-const char *const preflight_subject_names[] = {
+static const char *const subject_names[] = {
     [PREFLIGHT_DEVICE] = "device", [PREFLIGHT_LINK] = "link", [PREFLIGHT_GROUP] = "group", NULL};
-const char *const preflight_blame_names[] = {[BLAME_HOST]    = "host",
-                                             [BLAME_DEVICE]  = "device",
-                                             [BLAME_LINK]    = "link",
-                                             [BLAME_GROUP]   = "group",
-                                             [BLAME_ALL]     = "all",
-                                             [BLAME_NUMBERS] = "numbers",
-                                             NULL};
+static const char *const blame_names[] = {[BLAME_HOST]    = "host",
+                                          [BLAME_DEVICE]  = "device",
+                                          [BLAME_LINK]    = "link",
+                                          [BLAME_GROUP]   = "group",
+                                          [BLAME_ALL]     = "all",
+                                          [BLAME_NUMBERS] = "numbers",
+                                          NULL};
 
 struct preflight_class *flight_add_class(struct flight *flight, enum preflight_subject subject, const char *unit,
                                          double limit_percent, const char *name)
@@ -109,7 +109,7 @@ static void write_class(const struct preflight_class *value_class, FILE *file)
     fprintf(file, "%s: %.4g / %.4g / %.4g %s, %" PRId64 " %s%s", value_class->name,
             value_class->minimum * scale->factor, value_class->median * scale->factor,
             value_class->maximum * scale->factor, scale->shown, value_class->value_count,
-            preflight_subject_names[value_class->subject], value_class->value_count == 1 ? "" : "s");
+            subject_names[value_class->subject], value_class->value_count == 1 ? "" : "s");
     if (!isnan(value_class->profile)) {
         fprintf(file, "; profile %.4g", value_class->profile * scale->factor);
     }
@@ -157,72 +157,65 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
 }
 
 // clang-format off
-#define TEXT(owner, field)           ROW_TEXT(owner, #field, field)
-#define INTEGER(owner, field)        ROW_INTEGER(owner, #field, field)
-#define REAL(owner, field)           ROW_REAL(owner, #field, field)
-#define CHOICE(owner, field, names)  JSON_CHOICE(owner, #field, field, names)
-#define LIST(owner, key, element, list, count, fields) \
-    JSON_LIST(owner, key, list, count, sizeof(struct element), fields)
-
 static const struct json_field value_fields[] = {
-    INTEGER(preflight_value, first),
-    INTEGER(preflight_value, second),
-    REAL(preflight_value, value),
+    ROW_INTEGER(preflight_value, "first", first),
+    ROW_INTEGER(preflight_value, "second", second),
+    ROW_REAL(preflight_value, "value", value),
     JSON_END
 };
 static const struct json_field class_fields[] = {
-    TEXT(preflight_class, name),
-    TEXT(preflight_class, unit),
-    CHOICE(preflight_class, subject, preflight_subject_names),
-    REAL(preflight_class, limit_percent),
-    TEXT(preflight_class, note),
-    REAL(preflight_class, profile),
-    REAL(preflight_class, minimum),
-    REAL(preflight_class, median),
-    REAL(preflight_class, maximum),
-    LIST(preflight_class, "values", preflight_value, values, value_count, value_fields),
+    ROW_TEXT(preflight_class, "name", name),
+    ROW_TEXT(preflight_class, "unit", unit),
+    JSON_CHOICE(preflight_class, "subject", subject, subject_names),
+    ROW_REAL(preflight_class, "limit_percent", limit_percent),
+    ROW_TEXT(preflight_class, "note", note),
+    ROW_REAL(preflight_class, "profile", profile),
+    ROW_REAL(preflight_class, "minimum", minimum),
+    ROW_REAL(preflight_class, "median", median),
+    ROW_REAL(preflight_class, "maximum", maximum),
+    JSON_LIST(preflight_class, "values", values, value_count, sizeof(struct preflight_value), value_fields),
     JSON_END
 };
 static const struct json_field outlier_fields[] = {
-    CHOICE(preflight_outlier, blame, preflight_blame_names),
-    TEXT(preflight_outlier, host),
-    TEXT(preflight_outlier, other_host),
-    INTEGER(preflight_outlier, rank),
-    INTEGER(preflight_outlier, other_rank),
+    JSON_CHOICE(preflight_outlier, "blame", blame, blame_names),
+    ROW_TEXT(preflight_outlier, "host", host),
+    ROW_TEXT(preflight_outlier, "other_host", other_host),
+    ROW_INTEGER(preflight_outlier, "rank", rank),
+    ROW_INTEGER(preflight_outlier, "other_rank", other_rank),
     ROW_TEXT(preflight_outlier, "class", class_name),
-    REAL(preflight_outlier, percent),
-    TEXT(preflight_outlier, text),
+    ROW_REAL(preflight_outlier, "percent", percent),
+    ROW_TEXT(preflight_outlier, "text", text),
     JSON_END
 };
 static const struct json_field rank_fields[] = {
-    TEXT(preflight_rank, host),
-    INTEGER(preflight_rank, node),
-    INTEGER(preflight_rank, local_rank),
+    ROW_TEXT(preflight_rank, "host", host),
+    ROW_INTEGER(preflight_rank, "node", node),
+    ROW_INTEGER(preflight_rank, "local_rank", local_rank),
     JSON_END
 };
 static const struct json_field host_fields[] = {
-    TEXT(preflight_host, host),
+    ROW_TEXT(preflight_host, "host", host),
     JSON_END
 };
 
 const struct json_field preflight_fields[] = {
     JSON_SCHEMA("gswbench.preflight/1"),
-    TEXT(preflight_report, version),
-    TEXT(preflight_report, config),
-    TEXT(preflight_report, device),
-    TEXT(preflight_report, backend),
-    TEXT(preflight_report, communicator),
+    ROW_TEXT(preflight_report, "version", version),
+    ROW_TEXT(preflight_report, "config", config),
+    ROW_TEXT(preflight_report, "device", device),
+    ROW_TEXT(preflight_report, "backend", backend),
+    ROW_TEXT(preflight_report, "communicator", communicator),
     ROW_TEXT(preflight_report, "started_utc", started),
     ROW_REAL(preflight_report, "wall_s", seconds),
-    INTEGER(preflight_report, exit_code),
-    INTEGER(preflight_report, examined_ops),
+    ROW_INTEGER(preflight_report, "exit_code", exit_code),
+    ROW_INTEGER(preflight_report, "examined_ops", examined_ops),
     ROW_INTEGER(preflight_report, "examined_transfers", examined_communications),
-    REAL(preflight_report, op_bound),
-    REAL(preflight_report, op_difference),
-    LIST(preflight_report, "drain", preflight_host, drain, drain_count, host_fields),
-    LIST(preflight_report, "outliers", preflight_outlier, outliers, outlier_count, outlier_fields),
-    LIST(preflight_report, "classes", preflight_class, classes, class_count, class_fields),
-    LIST(preflight_report, "ranks", preflight_rank, ranks, rank_count, rank_fields),
+    ROW_REAL(preflight_report, "op_bound", op_bound),
+    ROW_REAL(preflight_report, "op_difference", op_difference),
+    JSON_LIST(preflight_report, "drain", drain, drain_count, sizeof(struct preflight_host), host_fields),
+    JSON_LIST(preflight_report, "outliers", outliers, outlier_count, sizeof(struct preflight_outlier), outlier_fields),
+    JSON_LIST(preflight_report, "classes", classes, class_count, sizeof(struct preflight_class), class_fields),
+    JSON_LIST(preflight_report, "ranks", ranks, rank_count, sizeof(struct preflight_rank), rank_fields),
     JSON_END
 };
 // clang-format on
@@ -256,7 +249,7 @@ static void fill_outliers(struct grid *grid, const struct preflight_report *repo
 {
     for (int64_t i = 0; i < report->outlier_count; i++) {
         const struct preflight_outlier *outlier = &report->outliers[i];
-        grid_add(grid, preflight_blame_names[outlier->blame]);
+        grid_add(grid, blame_names[outlier->blame]);
         grid_add(grid, outlier->host[0] != '\0' ? outlier->host : "-");
         grid_add_real(grid, "%.1f %%", outlier->percent);
         grid_add(grid, outlier->text);
@@ -269,7 +262,7 @@ static void fill_classes(struct grid *grid, const struct preflight_report *repor
         const struct preflight_class *row   = &report->classes[i];
         const struct flight_scale    *scale = flight_find_scale(row);
         char                          count[CELL_BYTES];
-        snprintf(count, sizeof(count), "%" PRId64 " %s%s", row->value_count, preflight_subject_names[row->subject],
+        snprintf(count, sizeof(count), "%" PRId64 " %s%s", row->value_count, subject_names[row->subject],
                  row->value_count == 1 ? "" : "s");
         grid_add(grid, row->name);
         grid_add_real(grid, "%.4g", row->minimum * scale->factor);
@@ -316,12 +309,6 @@ void flight_write_page(struct page *page, const struct preflight_report *report,
 {
     struct grid outliers = GRID_OF(outlier_columns), classes = GRID_OF(class_columns);
     char        subtitle[400];
-    if (report == NULL) {
-        page->cards      = own;
-        page->card_count = own != NULL;
-        page_write(page, file);
-        return;
-    }
     fill_outliers(&outliers, report);
     fill_classes(&classes, report);
     snprintf(subtitle, sizeof(subtitle),

@@ -140,7 +140,7 @@ static status run_row(struct session *session, struct suite_row *row)
     accept->preflight.is_part            = true;
     accept->report                       = session->report;
     status result                        = comm_agree(session->comm, begin_row(session, row, folder));
-    result = failed(&result) ? result : accept_job(accept, &session->report, session->comm);
+    result                               = failed(&result) ? result : accept_job(accept, session->comm);
     if (session->is_first && !failed(&result)) {
         keep_outcome(row, accept);
         session->suite->is_stopped = was_stopped(row->run_verdict);

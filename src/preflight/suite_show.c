@@ -27,38 +27,34 @@ static const struct grid_column columns[] = {
     {"remark", "reason", false},
 };
 
-#define TEXT(key, field)    ROW_TEXT(suite_row, key, field)
-#define REAL(key, field)    ROW_REAL(suite_row, key, field)
-#define BOOLEAN(key, field) ROW_BOOLEAN(suite_row, key, field)
-
 // clang-format off
 static const struct json_field expected[] = {
-    TEXT("basis", basis),
-    REAL("step_s", expected_seconds),
-    REAL("percent", percent),
+    ROW_TEXT(suite_row, "basis", basis),
+    ROW_REAL(suite_row, "step_s", expected_seconds),
+    ROW_REAL(suite_row, "percent", percent),
     JSON_END
 };
 static const struct json_field measured[] = {
-    TEXT("run_id", run_id),
-    TEXT("run_verdict", run_verdict),
-    REAL("step_s", step_seconds),
-    JSON_FIELD(suite_row, JSON_FIELD_INTERVAL, "ci95", low),
-    REAL("published_percent", published_percent),
-    BOOLEAN("by_an_earlier_call", is_earlier),
+    ROW_TEXT(suite_row, "run_id", run_id),
+    ROW_TEXT(suite_row, "run_verdict", run_verdict),
+    ROW_REAL(suite_row, "step_s", step_seconds),
+    ROW_INTERVAL(suite_row, "ci95", low),
+    ROW_REAL(suite_row, "published_percent", published_percent),
+    ROW_BOOLEAN(suite_row, "by_an_earlier_call", is_earlier),
     JSON_END
 };
 static const struct json_field row_fields[] = {
-    TEXT("name", name),
-    TEXT("config", config),
-    TEXT("precision", precision),
-    TEXT("layout", layout),
-    TEXT("problem", problem),
-    REAL("published_step_s", published_seconds),
-    REAL("minutes", minutes),
-    REAL("dollars_per_million_tokens", token_dollars),
+    ROW_TEXT(suite_row, "name", name),
+    ROW_TEXT(suite_row, "config", config),
+    ROW_TEXT(suite_row, "precision", precision),
+    ROW_TEXT(suite_row, "layout", layout),
+    ROW_TEXT(suite_row, "problem", problem),
+    ROW_REAL(suite_row, "published_step_s", published_seconds),
+    ROW_REAL(suite_row, "minutes", minutes),
+    ROW_REAL(suite_row, "dollars_per_million_tokens", token_dollars),
     JSON_CHOICE(suite_row, "verdict", verdict, result_acceptance_names),
-    TEXT("reason", reason),
-    TEXT("drain", drain),
+    ROW_TEXT(suite_row, "reason", reason),
+    ROW_TEXT(suite_row, "drain", drain),
     JSON_OBJECT("expected", expected),
     JSON_OBJECT("measured", measured),
     JSON_END
