@@ -129,7 +129,6 @@ void table_free(struct table *table);
 
 void table_write(const struct table *table, grid_writer *write, FILE *file);
 void table_write_html(const struct table *table, FILE *file);
-void table_write_json(const struct table *table, FILE *file);
 
 extern const struct json_field table_fields[];
 
@@ -147,7 +146,7 @@ struct history_row {
 
 struct history {
     bool                force;    // compare runs that are not comparable, such as DEGRADED ones
-    struct result     **results;
+    struct result      *results;
     int64_t             result_count;
     struct history_row *rows;
     int64_t             row_count;
@@ -160,6 +159,5 @@ void history_free(struct history *history);
 
 void history_write(const struct history *history, grid_writer *write, FILE *file);
 void history_write_html(const struct history *history, FILE *file);
-void history_write_json(const struct history *history, FILE *file);
 
 extern const struct json_field history_fields[];

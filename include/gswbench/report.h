@@ -55,12 +55,13 @@ struct report_listed {
     const struct result *result;
     double               speedup;
 };
+struct report_fact {
+    int64_t     value;
+    const char *name, *note;
+};
 struct report_list {
-    const char *title, *subtitle, *heading, *answer, *remark;    // answer and remark may be NULL
-    struct report_fact {
-        char        value[32];
-        const char *name, *note;
-    } facts[8];
+    const char                 *title, *subtitle, *heading, *answer, *remark;    // remark: "": none
+    const struct report_fact   *facts;
     int                         fact_count;
     const struct report_listed *rows;
     int64_t                     count;
@@ -87,13 +88,9 @@ void report_write_step(const struct result *result, const struct result_step *st
 void report_write_load(const struct result *result, double began, FILE *file);
 void report_write_save(const struct result *result, int64_t step, double began, FILE *file);
 
-// Log format of another framework for the line of a step. style: enum log_style.
-struct report_step_style {
-    int64_t style;
-    double  learning_rate;
-};
-void report_write_styled_step(const struct result *result, const struct result_step *step,
-                              const struct report_step_style *style, FILE *file);
+// Writes the line of a step in the log format of a framework. style: enum log_style.
+void report_write_styled_step(const struct result *result, const struct result_step *step, int64_t style,
+                              double learning_rate, FILE *file);
 
 // Creates OUTPUT/<config>/<precision>/<ranks>/<run id>/ and keeps it open. If the run id already exists, the result
 // gets the next one. This function and the next ones fail with EXIT_OUTPUT, path and reason.

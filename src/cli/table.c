@@ -32,18 +32,15 @@ struct reading {
     bool           force, is_history;
 };
 
-// Formats of the output. write_grid prints the cells of a table or of a history. If write_grid is NULL, the format has
-// separate functions for tables and histories.
+// Formats of the output. write_grid prints the cells of a table or of a history; NULL: the format prints no cells.
 static const struct table_format {
     const char  *name;
     grid_writer *write_grid;
-    void (*write_table)(const struct table *table, FILE *file);
-    void (*write_history)(const struct history *history, FILE *file);
-} formats[] = {{"text", grid_write_text, NULL, NULL},
-               {"markdown", grid_write_markdown, NULL, NULL},
-               {"csv", grid_write_csv, NULL, NULL},
-               {"html", NULL, table_write_html, history_write_html},
-               {"json", NULL, table_write_json, history_write_json}};
+} formats[] = {{"text", grid_write_text},
+               {"markdown", grid_write_markdown},
+               {"csv", grid_write_csv},
+               {"html", NULL},
+               {"json", NULL}};
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 // Adds a result. If it cannot be read or compared, leaves it out and prints the reason on stderr.
@@ -86,21 +83,27 @@ static status read_results(struct reading *reading, const struct text_list *path
     return reading->count > 0 ? OK : fail_as(EXIT_COMPARE, "no result that can be compared");
 }
 
-static void print_results(struct reading *reading, const struct table_format *format)
+static void print_table(struct table *table, const struct table_format *format)
 {
-    if (reading->is_history) {
-        history_finish(&reading->history);
+    table_finish(table);
+    if (format->write_grid != NULL) {
+        table_write(table, format->write_grid, stdout);
+    } else if (strcmp(format->name, "html") == 0) {
+        table_write_html(table, stdout);
     } else {
-        table_finish(&reading->table);
+        json_write(table_fields, table, stdout);
     }
-    if (format->write_grid == NULL && reading->is_history) {
-        format->write_history(&reading->history, stdout);
-    } else if (format->write_grid == NULL) {
-        format->write_table(&reading->table, stdout);
-    } else if (reading->is_history) {
-        history_write(&reading->history, format->write_grid, stdout);
+}
+
+static void print_history(struct history *history, const struct table_format *format)
+{
+    history_finish(history);
+    if (format->write_grid != NULL) {
+        history_write(history, format->write_grid, stdout);
+    } else if (strcmp(format->name, "html") == 0) {
+        history_write_html(history, stdout);
     } else {
-        table_write(&reading->table, format->write_grid, stdout);
+        json_write(history_fields, history, stdout);
     }
 }
 
@@ -121,8 +124,10 @@ status command_table(const struct arguments *chosen, struct text_buffer *errors)
                               .is_history = chosen->is_history,
                               .history    = {.force = chosen->force}};
     status         result  = read_results(&reading, &chosen->words);
-    if (!failed(&result)) {
-        print_results(&reading, &formats[format]);
+    if (!failed(&result) && reading.is_history) {
+        print_history(&reading.history, &formats[format]);
+    } else if (!failed(&result)) {
+        print_table(&reading.table, &formats[format]);
     }
     table_free(&reading.table);
     history_free(&reading.history);

@@ -16,10 +16,8 @@ static const double threshold = 0.01;    // smallest relative change that counts
 
 void history_add(struct history *history, struct result *result)
 {
-    struct result *kept = memory_allocate(sizeof(*kept));
-    *kept               = *result;
-    *result             = (struct result){.config_name = ""};
-    LIST_APPEND(history->results, history->result_count, kept);
+    *LIST_ADD_DOUBLING(history->results, history->result_count) = *result;
+    *result                                                     = (struct result){.config_name = ""};
 }
 
 // Orders results by job. In a history, results of the same configuration, precision and number of ranks are one job.
@@ -32,10 +30,10 @@ static int compare_jobs(const struct result *a, const struct result *b)
 
 static int by_job_and_time(const void *a, const void *b)
 {
-    const struct result *const *one = a, *const *other = b;
-    int                         order = compare_jobs(*one, *other);
-    order                             = order != 0 ? order : strcmp((*one)->started, (*other)->started);
-    return order != 0 ? order : strcmp((*one)->run_id, (*other)->run_id);
+    const struct result *one = a, *other = b;
+    int                  order = compare_jobs(one, other);
+    order                      = order != 0 ? order : strcmp(one->started, other->started);
+    return order != 0 ? order : strcmp(one->run_id, other->run_id);
 }
 
 static void compare_runs(struct history_row *row, const struct result *earlier, const struct result *later, bool force)
@@ -59,7 +57,7 @@ void history_finish(struct history *history)
 {
     qsort(history->results, (size_t)history->result_count, sizeof(*history->results), by_job_and_time);
     for (int64_t i = 0; i < history->result_count; i++) {
-        const struct result *result = history->results[i], *earlier = i > 0 ? history->results[i - 1] : NULL;
+        const struct result *result = &history->results[i], *earlier = i > 0 ? result - 1 : NULL;
         struct history_row   row = {.ranks        = result->mesh.world,
                                     .step_seconds = result->figures.step.median,
                                     .low          = result->figures.step.low,
@@ -84,8 +82,7 @@ void history_finish(struct history *history)
 void history_free(struct history *history)
 {
     for (int64_t i = 0; i < history->result_count; i++) {
-        result_free(history->results[i]);
-        free(history->results[i]);
+        result_free(&history->results[i]);
     }
     free(history->results);
     free(history->rows);
@@ -184,8 +181,3 @@ const struct json_field history_fields[] = {
     JSON_END
 };
 // clang-format on
-
-void history_write_json(const struct history *history, FILE *file)
-{
-    json_write(history_fields, history, file);
-}

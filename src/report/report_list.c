@@ -92,17 +92,15 @@ void report_write_list(const struct report_list *list, FILE *file)
     html_write_head(list->title, file);
     html_write_text(list->subtitle, file);
     html_write_badge(NULL, NULL, file);
-    fprintf(file, "<section class=card><h2>%s</h2>\n", list->heading);
-    if (list->answer != NULL) {
-        html_print(file, "<p><b>%s</b></p>\n", list->answer);
-    }
+    html_print(file, "<section class=card><h2>%s</h2>\n<p><b>%s</b></p>\n", list->heading, list->answer);
     html_write_list(list->rows, list->count, file);
     fprintf(file, "</section>\n<section class=figures>\n");
     for (int i = 0; i < list->fact_count; i++) {
-        html_write_figure(file, list->facts[i].value, "", list->facts[i].name, "%s", list->facts[i].note);
+        const struct report_fact *fact = &list->facts[i];
+        html_write_figure(file, report_number("%.0f", (double)fact->value), "", fact->name, "%s", fact->note);
     }
     fprintf(file, "</section>\n");
-    if (list->remark != NULL && list->remark[0] != '\0') {
+    if (list->remark[0] != '\0') {
         html_print(file, "<section class=card><p>%s</p></section>\n", list->remark);
     }
     html_print(file, "<footer>gswbench %s", list->count > 0 ? list->rows->result->version : "");

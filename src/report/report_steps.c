@@ -134,8 +134,8 @@ static void write_own(const struct result *result, const struct result_step *ste
     report_write_step(result, step, file);
 }
 
-void report_write_styled_step(const struct result *result, const struct result_step *step,
-                              const struct report_step_style *style, FILE *file)
+void report_write_styled_step(const struct result *result, const struct result_step *step, int64_t style,
+                              double learning_rate, FILE *file)
 {
     typedef void             write_step(const struct result *, const struct result_step *, double, FILE *);
     static write_step *const writers[] = {[LOG_GSWBENCH]   = write_own,
@@ -143,5 +143,5 @@ void report_write_styled_step(const struct result *result, const struct result_s
                                           [LOG_NEMO]       = write_nemo,
                                           [LOG_TORCHTITAN] = write_torchtitan,
                                           [LOG_MEGATRON]   = write_megatron};
-    writers[style->style](result, step, style->learning_rate, file);
+    writers[style](result, step, learning_rate, file);
 }

@@ -284,8 +284,3 @@ const struct json_field table_fields[] = {
     JSON_END
 };
 // clang-format on
-
-void table_write_json(const struct table *table, FILE *file)
-{
-    json_write(table_fields, table, file);
-}

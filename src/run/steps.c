@@ -262,9 +262,7 @@ static bool print_step(struct steps *steps, int64_t index)
     bool                      prints    = !benchmark->json && !benchmark->is_quiet;
     if (prints) {
         const struct config *config = &benchmark->job.config;
-        report_write_styled_step(steps->result, step,
-                                 &(struct report_step_style){config->run.log_style, config->train.learning_rate},
-                                 stdout);
+        report_write_styled_step(steps->result, step, config->run.log_style, config->train.learning_rate, stdout);
     }
     if (!benchmark->is_quiet && !(prints && isatty(STDOUT_FILENO))) {
         char seconds[32];

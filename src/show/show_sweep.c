@@ -251,13 +251,6 @@ static status write_layout(struct page_row *row, const struct shown_sweep *shown
     return written;
 }
 
-static void set_fact(struct report_list *list, int64_t value, const char *name, const char *note)
-{
-    struct report_fact *fact = &list->facts[list->fact_count++];
-    *fact                    = (struct report_fact){.name = name, .note = note};
-    snprintf(fact->value, sizeof(fact->value), "%" PRId64, value);
-}
-
 static void write_answer(char *text, size_t bytes, const struct shown_sweep *shown)
 {
     const struct sweep *sweep  = shown->sweep;
@@ -276,30 +269,32 @@ static void write_answer(char *text, size_t bytes, const struct shown_sweep *sho
 
 static status write_page(const struct shown_sweep *shown, const struct page_row *rows, int64_t count)
 {
-    const struct sweep   *sweep  = shown->sweep;
-    const struct config  *config = &shown->job->config;
-    struct report_listed *listed = memory_allocate((size_t)count * sizeof(*listed));
-    char                  subtitle[512], answer[160];
-    struct text_stream    text;
-    struct report_list    list = {.title    = config->name,
-                                  .subtitle = subtitle,
-                                  .heading  = "The fastest layouts, as predicted",
-                                  .remark   = shown->advice,
-                                  .rows     = listed,
-                                  .count    = count};
+    const struct sweep      *sweep  = shown->sweep;
+    const struct config     *config = &shown->job->config;
+    struct report_listed    *listed = memory_allocate((size_t)count * sizeof(*listed));
+    char                     subtitle[512], answer[160];
+    struct text_stream       text;
+    const char              *others  = sweep->is_stopped ? "stopped: others may be faster" : "all others are slower";
+    const struct report_fact facts[] = {{sweep->layout_count, "Legal layouts", "at that number of ranks"},
+                                        {sweep->refused, "Refused", "cannot be predicted"},
+                                        {sweep->too_large, "Too large", "for a device's memory"},
+                                        {sweep->fit, "May fit", "a device's memory"},
+                                        {sweep->predicted, "Predicted", others}};
+    const struct report_list list    = {.title      = config->name,
+                                        .subtitle   = subtitle,
+                                        .heading    = "The fastest layouts, as predicted",
+                                        .answer     = answer,
+                                        .remark     = shown->advice,
+                                        .facts      = facts,
+                                        .fact_count = sizeof(facts) / sizeof(facts[0]),
+                                        .rows       = listed,
+                                        .count      = count};
     snprintf(subtitle, sizeof(subtitle),
              "sweep of layouts at %" PRId64 " ranks, %s: %" PRId64 " sequences of %" PRId64
              " tokens per step, on %.200s",
              shown->job->request.mesh.world, precision_compute_names[config->precision.compute],
              config->train.global_batch, config->train.sequence, config->hardware.profile);
-    set_fact(&list, sweep->layout_count, "Legal layouts", "at that number of ranks");
-    set_fact(&list, sweep->refused, "Refused", "cannot be predicted");
-    set_fact(&list, sweep->too_large, "Too large", "for a device's memory");
-    set_fact(&list, sweep->fit, "May fit", "a device's memory");
-    set_fact(&list, sweep->predicted, "Predicted",
-             sweep->is_stopped ? "stopped: others may be faster" : "all others are slower");
     write_answer(answer, sizeof(answer), shown);
-    list.answer = answer;
     for (int64_t i = 0; i < count; i++) {
         listed[i] = (struct report_listed){
             .name = rows[i].name, .link = rows[i].link, .result = &rows[i].result, .speedup = NAN};

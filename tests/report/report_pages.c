@@ -190,8 +190,9 @@ static void write_list(const struct result *result, FILE *file)
     report_write_list(&(struct report_list){.title      = text,
                                             .subtitle   = text,
                                             .heading    = "all",
+                                            .answer     = text,
                                             .remark     = text,
-                                            .facts      = {{.value = "1", .name = "fact", .note = text}},
+                                            .facts      = &(struct report_fact){1, "fact", text},
                                             .fact_count = 1,
                                             .rows       = &row,
                                             .count      = 1},
@@ -214,7 +215,7 @@ static void write_table(const char *folder, const struct result *result)
         fclose(file);
     }
     FILE *file = create(folder, "table.json");
-    table_write_json(&table, file);
+    json_write(table_fields, &table, file);
     fclose(file);
     table_free(&table);
 }

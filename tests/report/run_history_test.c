@@ -72,7 +72,7 @@ Test(run_history, compares_doubtful_runs_only_by_force)
     for (int i = 0; i < 2; i++) {
         add("1", 1.0, 64, "1");
         add("2", 1.05, 64, "1");
-        result_add_reason(history.results[1], &reason);
+        result_add_reason(&history.results[1], &reason);
         history.force = i == 1;
         history_finish(&history);
         expect_row(1, "2", i == 1 ? 0.05 : NAN, i == 1 ? "slower" : "not comparable", "");
