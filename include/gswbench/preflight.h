@@ -73,22 +73,7 @@ struct preflight_report {
     struct preflight_host    *drain;    // hosts that the scheduler should take out of service
     int64_t                   rank_count, class_count, outlier_count, drain_count;
 };
-void preflight_free(struct preflight_report *report);
-
-void preflight_judge(struct preflight_report *report, struct preflight_class *value_class);
-// Selects the hosts to drain, and the exit code. It drains hosts that are slow, have a slow device, or compute wrong
-// numbers. Of each slow link between two other hosts, it drains one host.
-void preflight_conclude(struct preflight_report *report);
-
-// links.c: the round-robin schedule in which links are measured. The players are nodes, or the ranks of a node. In a
-// round, each player meets its partner (-1: it has none); over all rounds, each pair meets once.
-int64_t preflight_rounds(int64_t players);
-int64_t preflight_partner(int64_t players, int64_t player, int64_t round);
-
 extern const struct json_field preflight_fields[];
-void                           preflight_write_text(const struct preflight_report *report, FILE *file);
-void                           preflight_write_json(const struct preflight_report *report, FILE *file);
-void                           preflight_write_html(const struct preflight_report *report, FILE *file);
 
 // A preflight and its options. preflight_rank runs one rank of it.
 struct preflight {
@@ -99,10 +84,6 @@ struct preflight {
     bool             is_part;    // the caller is a suite, which prints the JSON itself
 };
 launch_rank preflight_rank;
-
-// Measures the job's devices, links and groups, and finds outliers. Every rank gets the same report, which the caller
-// frees. Collective.
-status preflight_measure(struct preflight_report *report, const struct preflight *preflight, struct comm *comm);
 
 // Acceptance test of a machine: a preflight, then a run of the job whose step time is compared with a published or
 // predicted one.
@@ -117,9 +98,8 @@ struct accept {
 // Runs one rank of an acceptance test; shared is a struct accept. The exit code follows from the verdict.
 launch_rank accept_rank;
 
-// Print the verdict as text and as an HTML page; accept_fields describes accept.json. accept_read_json reads the
-// verdict, its reason and the drain list. It returns false if the document is not an accept.json.
+// Prints the verdict as text; accept_fields describes accept.json. accept_read_json reads the verdict, its reason and
+// the drain list. It returns false if the document is not an accept.json.
 void                           accept_write_text(const struct accept *accept, FILE *file);
-void                           accept_write_html(const struct accept *accept, FILE *file);
 bool                           accept_read_json(struct accept *accept, const json_t *document);
 extern const struct json_field accept_fields[];

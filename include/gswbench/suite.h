@@ -52,10 +52,8 @@ struct suite {
 status suite_read(struct suite *suite, const char *name, const struct job_selection *selection);
 void   suite_free(struct suite *suite);
 
-// suite_show.c: print the suite as text and as an HTML page; suite_fields describes its JSON. report: the report of the
-// preflight.
-void suite_write_text(const struct suite *suite, FILE *file);
-void suite_write_html(const struct suite *suite, const struct preflight_report *report, FILE *file);
+// suite_show.c: prints the suite as text; suite_fields describes its JSON.
+void                           suite_write_text(const struct suite *suite, FILE *file);
 extern const struct json_field suite_fields[];
 
 // suite.c: runs one rank of a suite. shared points to a struct suite *; rank 0 stores the outcomes there. A row is not

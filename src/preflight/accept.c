@@ -77,14 +77,13 @@ static const struct json_field head[]   = { HEAD, JSON_END };    // read by acce
 
 bool accept_read_json(struct accept *accept, const json_t *document)
 {
-    const char *schema    = json_string_value(json_object_get(document, "schema"));
-    status      read      = OK;
-    bool        is_accept = schema != NULL && strcmp(schema, ACCEPT_SCHEMA) == 0;
-    *accept               = (struct accept){.run_id = ""};
-    if (is_accept) {
-        read = json_to_struct(head, accept, document);
+    const char *schema = json_string_value(json_object_get(document, "schema"));
+    *accept            = (struct accept){.run_id = ""};
+    if (schema == NULL || strcmp(schema, ACCEPT_SCHEMA) != 0) {
+        return false;
     }
-    return is_accept && !failed(&read);
+    status read = json_to_struct(head, accept, document);
+    return !failed(&read);
 }
 
 static const struct {

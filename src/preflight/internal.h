@@ -30,6 +30,11 @@ struct flight {
     struct preflight_report report;         // equal on every rank
 };
 
+// rank.c: measures the job's devices, links and groups, and finds outliers. Every rank gets the same report, which the
+// caller frees. Collective.
+status preflight_measure(struct preflight_report *report, const struct preflight *preflight, struct comm *comm);
+void   preflight_free(struct preflight_report *report);
+
 // These functions (pace.c) start the watchdog and tell it what this rank does next. A rank calls flight_run before it
 // works alone (plan and step are NULL) or runs ops of `plan`; the format describes this work. Plan and step must stay
 // valid until flight_meet, which a rank calls before it waits for all other ranks. All ranks pass the same `after`, the
@@ -103,6 +108,17 @@ status flight_measure_groups(struct flight *flight);
 enum { JUDGE_DEVIATIONS = 6, JUDGE_VALUES = 16 };
 double judge_spread(const struct preflight_class *value_class);
 
+// judge.c: preflight_judge finds the outliers of a class. preflight_conclude selects the hosts to drain, and the exit
+// code. It drains hosts that are slow, have a slow device, or compute wrong numbers. Of each slow link between two
+// other hosts, it drains one host.
+void preflight_judge(struct preflight_report *report, struct preflight_class *value_class);
+void preflight_conclude(struct preflight_report *report);
+
+// links.c: the round-robin schedule in which links are measured. The players are nodes, or the ranks of a node. In a
+// round, each player meets its partner (-1: it has none); over all rounds, each pair meets once.
+int64_t preflight_rounds(int64_t players);
+int64_t preflight_partner(int64_t players, int64_t player, int64_t round);
+
 // judge.c: adds a copy of the outlier to the report, and sets its class, the hosts of its ranks, and its text.
 void judge_add(struct preflight_report *report, const struct preflight_class *value_class,
                const struct preflight_outlier *outlier, const char *format, ...) __attribute__((format(printf, 4, 5)));
@@ -154,6 +170,13 @@ status accept_write_document(const struct json_field *fields, const void *from, 
 
 // suite_read.c: sets a row's cost in dollars per million tokens at this step time.
 void suite_row_set_dollars(struct suite_row *row, double step_seconds);
+
+// Print a report, and the pages of an acceptance test and of a suite, whose preflight has the report.
+void preflight_write_text(const struct preflight_report *report, FILE *file);
+void preflight_write_json(const struct preflight_report *report, FILE *file);
+void preflight_write_html(const struct preflight_report *report, FILE *file);
+void accept_write_html(const struct accept *accept, FILE *file);
+void suite_write_html(const struct suite *suite, const struct preflight_report *report, FILE *file);
 
 // report.c: writes an HTML page. Its first card is `own` (NULL: none). The tables of the preflight follow.
 void flight_write_page(struct page *page, const struct preflight_report *report, const struct page_card *own,
