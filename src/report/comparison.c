@@ -49,12 +49,6 @@ static void add_setting(struct comparison *comparison, const char *name, const c
     setting->is_obstacle = is_obstacle;
 }
 
-// Adds a property of both runs, such as the backend. Results that differ in the property cannot be compared.
-static void add_text(struct comparison *comparison, const char *name, const char *first, const char *second)
-{
-    add_setting(comparison, name, first, second, strcmp(first, second) != 0);
-}
-
 static int by_name(const void *a, const void *b)
 {
     const struct result_entry *const *left = a, *const *right = b;
@@ -142,8 +136,10 @@ static void add_settings(struct comparison *comparison, const struct result *fir
                 slowed[0] != NULL || slowed[1] != NULL);
     bool are_run = !result_is_predicted(first) && !result_is_predicted(second);
     if (are_run) {
-        add_text(comparison, "backend", first->backend, second->backend);
-        add_text(comparison, "communicator", first->communicator, second->communicator);
+        add_setting(comparison, "backend", first->backend, second->backend,
+                    strcmp(first->backend, second->backend) != 0);
+        add_setting(comparison, "communicator", first->communicator, second->communicator,
+                    strcmp(first->communicator, second->communicator) != 0);
     }
     add_setting(comparison, "device", first->device, second->device, are_run && !is_same_device(first, second));
     add_setting(comparison, "attention", first->attention.provider, second->attention.provider, false);

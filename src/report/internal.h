@@ -105,7 +105,6 @@ void html_write_waterfall(const struct result *result, FILE *file);
 void html_write_stack(const struct result *result, double longest, FILE *file);
 
 // Writes a table with a row per result (report_list.c).
-struct report_listed;
 void html_write_list(const struct report_listed *rows, int64_t count, FILE *file);
 
 // Writes the timeline of memory and pipeline actions in the traced step (report_traced.c).
@@ -126,7 +125,7 @@ void html_write_badge(const char *class, const char *word, FILE *file);
 void html_write_foot(FILE *file);
 
 // Writes text from outside the program, escaped for HTML. html_print prints like fprintf and escapes every %s. It
-// accepts numbers of type int, int64_t and double; only a double may have flags, a width or a precision.
+// accepts numbers of type int, int64_t and double; only a double may have flags, a width or a precision, but no "*".
 void html_write_text(const char *from, FILE *file);
 void html_print(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -21,11 +21,10 @@ void html_write_text(const char *from, FILE *file)
 // Prints the next argument by the directive at `format`, such as "%.3f". Returns the end of the directive.
 static const char *print_directive(FILE *file, const char *format, va_list *arguments)
 {
-    size_t length = 2 + strspn(format + 1, "-+ #0123456789.*l");
+    size_t length = 2 + strspn(format + 1, "-+ #0123456789.l");
     char   directive[24];
     snprintf(directive, sizeof(directive), "%.*s", (int)length, format);
-    bool has_width = strchr(directive, '*') != NULL, is_long = strchr(directive, 'l') != NULL;
-    int  width = has_width ? va_arg(*arguments, int) : 0;
+    bool is_long = strchr(directive, 'l') != NULL;
     switch (directive[length - 1]) {
     case '%':
         fputc('%', file);
@@ -37,11 +36,7 @@ static const char *print_directive(FILE *file, const char *format, va_list *argu
         fprintf(file, "%" PRId64, is_long ? va_arg(*arguments, int64_t) : (int64_t)va_arg(*arguments, int));
         break;
     default:
-        if (has_width) {
-            fprintf(file, directive, width, va_arg(*arguments, double));
-        } else {
-            fprintf(file, directive, va_arg(*arguments, double));
-        }
+        fprintf(file, directive, va_arg(*arguments, double));
     }
     return format + length;
 }

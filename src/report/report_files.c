@@ -35,18 +35,6 @@ static void render(struct text_stream *stream, report_writer *write, const struc
     text_stream_close(stream);
 }
 
-typedef status file_writer(const struct output_folder *folder, const char *name, const void *data, size_t bytes);
-
-static status put_report(file_writer *write_file, const struct output_folder *folder, const char *name,
-                         report_writer *write, const struct result *result)
-{
-    struct text_stream stream;
-    render(&stream, write, result);
-    status written = write_file(folder, name, stream.data, stream.bytes);
-    free(stream.data);
-    return written;
-}
-
 static enum colour colour_of(enum verdict verdict)
 {
     return verdict == VERDICT_VALID ? COLOUR_GOOD : verdict == VERDICT_INVALID ? COLOUR_BAD : COLOUR_DOUBTFUL;
@@ -149,11 +137,17 @@ status report_create_folder(struct output_folder *folder, struct result *result,
     return entered;
 }
 
+typedef status file_writer(const struct output_folder *folder, const char *name, const void *data, size_t bytes);
+
 static status put_reports(file_writer *write_file, const struct output_folder *folder, const struct result *result)
 {
     for (const struct report_format *format = report_formats; format->name != NULL; format++) {
         if (format->file != NULL) {
-            TRY(put_report(write_file, folder, format->file, format->write, result));
+            struct text_stream stream;
+            render(&stream, format->write, result);
+            status written = write_file(folder, format->file, stream.data, stream.bytes);
+            free(stream.data);
+            TRY(written);
         }
     }
     return OK;
