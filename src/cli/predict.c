@@ -154,46 +154,54 @@ static status search_layouts(struct search *table, const struct machine *machine
     return result;
 }
 
-static status finish_sweep(struct search *table, const struct machine *machine, bool json)
+// Prints the sweep, and writes its files if the table has an output folder.
+static status show_layouts(const struct search *table, const struct machine *machine, bool json)
 {
-    const struct job *job    = &table->job;
-    status            result = search_layouts(table, machine);
-    if (!failed(&result) && table->list.count == 0) {
-        result = fail("no layout of %" PRId64 " ranks is valid for %" PRId64 " sequences of %" PRId64
-                      " tokens per step: change --ranks, or train.global_batch",
-                      job->request.mesh.world, job->config.train.global_batch, job->config.train.sequence);
-    } else if (!failed(&result) && table->sweep.refused == table->sweep.layout_count) {
-        result = fail("no layout can be predicted: %s", table->sweep.refusals[0].text);
+    const struct job   *job        = &table->job;
+    struct sweep_choice own        = {.layout = SWEEP_OWN};
+    status              support    = job->has_layout ? predict(&own.prediction, &job->request, machine) : job->support;
+    const struct shown_sweep shown = {.job           = job,
+                                      .sweep         = &table->sweep,
+                                      .advice        = table->advice,
+                                      .output        = table->output,
+                                      .range_percent = find_best_range(table),
+                                      .own           = failed(&support) ? NULL : &own};
+    (json ? show_sweep_json : show_sweep)(&shown);
+    if (table->output == NULL) {
+        return OK;
     }
-    if (!failed(&result) && table->sweep.fit == 0) {
+    TRY(show_sweep_folder(&shown));
+    if (!json) {
+        show_path("files          ", table->output, "/sweep.html");
+    }
+    if (!json && table->sweep.best_count > 0) {
+        show_path("configuration  ", table->output, "/best.ini");
+    }
+    return OK;
+}
+
+static status run_sweep(struct search *table, const struct machine *machine, bool json)
+{
+    const struct job   *job   = &table->job;
+    const struct sweep *sweep = &table->sweep;
+    TRY(search_layouts(table, machine));
+    if (sweep->layout_count == 0) {
+        return fail("no layout of %" PRId64 " ranks is valid for %" PRId64 " sequences of %" PRId64
+                    " tokens per step: change --ranks, or train.global_batch",
+                    job->request.mesh.world, job->config.train.global_batch, job->config.train.sequence);
+    }
+    if (sweep->refused == sweep->layout_count) {
+        return fail("no layout can be predicted: %s", sweep->refusals[0].text);
+    }
+    if (sweep->fit == 0) {
         sweep_advise(table->advice, sizeof(table->advice), job, machine);
     }
-    if (!failed(&result)) {
-        struct sweep_choice own     = {.layout = SWEEP_OWN};
-        status              support = job->has_layout ? predict(&own.prediction, &job->request, machine) : job->support;
-        const struct shown_sweep shown = {.job           = job,
-                                          .sweep         = &table->sweep,
-                                          .advice        = table->advice,
-                                          .output        = table->output,
-                                          .range_percent = find_best_range(table),
-                                          .own           = failed(&support) ? NULL : &own};
-        (json ? show_sweep_json : show_sweep)(&shown);
-        result = table->output != NULL ? show_sweep_folder(&shown) : OK;
-        if (!failed(&result) && table->output != NULL && !json) {
-            show_path("files          ", table->output, "/sweep.html");
-            if (table->sweep.best_count > 0) {
-                show_path("configuration  ", table->output, "/best.ini");
-            }
-        }
-    }
-    if (!failed(&result) && table->sweep.is_stopped) {
-        result = fail_as(EXIT_STOPPED,
-                         "stopped by %s: the list has the best of the %" PRId64
-                         " layouts predicted so far; others may be faster",
-                         signals_name(signals_caught()), table->sweep.predicted);
-    }
-    free(table->list.layouts);
-    return result;
+    TRY(show_layouts(table, machine, json));
+    return !sweep->is_stopped ? OK
+                              : fail_as(EXIT_STOPPED,
+                                        "stopped by %s: the list has the best of the %" PRId64
+                                        " layouts predicted so far; others may be faster",
+                                        signals_name(signals_caught()), sweep->predicted);
 }
 
 static status sweep_print(const struct arguments *arguments, struct text_buffer *errors)
@@ -210,8 +218,9 @@ static status sweep_print(const struct arguments *arguments, struct text_buffer 
     status result = measured_read_profile(&measured, &table.job.config);
     if (!failed(&result)) {
         const struct machine machine = predict_machine(&table.job.config, &measured);
-        result                       = finish_sweep(&table, &machine, arguments->json);
+        result                       = run_sweep(&table, &machine, arguments->json);
     }
+    free(table.list.layouts);
     measured_free(&measured);
     return result;
 }
