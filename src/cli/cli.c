@@ -169,7 +169,7 @@ static status explain(const char *name)
         return unknown_command(name);
     }
     if (command != NULL) {
-        flags_print_help(command, stdout);
+        flags_print_help(command);
     } else {
         print_help();
     }
@@ -197,7 +197,7 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
         return explain(is_of_itself ? NULL : argv[2]);
     }
     if (strcmp(argv[1], "complete") == 0) {    // called by shell completion
-        completion_print_words(argc - 2, argv + 2, stdout);
+        completion_print_words(argc - 2, argv + 2);
         return OK;
     }
     const char           *name    = named ? argv[1] : "run";
@@ -211,7 +211,7 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
         return unknown_command(name);
     }
     if (asks_for_help(argc - skipped, argv + skipped)) {
-        flags_print_help(command, stdout);
+        flags_print_help(command);
         return OK;
     }
     return run_command(command, argc - skipped, argv + skipped, errors);

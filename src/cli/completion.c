@@ -5,12 +5,11 @@
 
 #include "internal.h"
 
-// Describes which candidates are printed, and where. begun: the last word of the command line; only candidates that
+// Describes which candidates are printed. begun: the last word of the command line; only candidates that
 // start with it are printed. before: the part of this word that precedes the candidate, such as "--flag=" in
 // "--flag=value".
 struct offer {
     const char *begun, *before;
-    FILE       *file;
 };
 
 static void offer_word(const struct offer *to, const char *word, const char *after)
@@ -18,7 +17,7 @@ static void offer_word(const struct offer *to, const char *word, const char *aft
     char text[512];
     snprintf(text, sizeof(text), "%s%s%s", to->before, word, after);
     if (strncmp(text, to->begun, strlen(to->begun)) == 0) {
-        fprintf(to->file, "%s\n", text);
+        puts(text);
     }
 }
 
@@ -59,7 +58,7 @@ static void offer_settings(const struct offer *to)
     const char  *typed  = to->begun + strlen(to->before);
     size_t       length = strcspn(typed, "=");
     char         known[256];
-    struct offer below = {.begun = to->begun, .before = known, .file = to->file};
+    struct offer below = {.begun = to->begun, .before = known};
     if (typed[length] == '=') {
         const struct config_section *section;
         const struct option         *option = config_find_option(typed, length, &section);
@@ -116,7 +115,7 @@ static void offer_flags(const struct offer *to, const struct command *command)
     if (begun != NULL && begun->value != NULL) {
         char before[128];
         snprintf(before, sizeof(before), "%.*s=", (int)length, to->begun);
-        offer_value(&(struct offer){to->begun, before, to->file}, begun);
+        offer_value(&(struct offer){to->begun, before}, begun);
         return;
     }
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
@@ -144,9 +143,9 @@ static bool takes_configs(const struct command *command)
     return has_operands ? command->run == command_configs : flags_find(command, "--config", strlen("--config")) != NULL;
 }
 
-void completion_print_words(int count, char *const words[], FILE *file)
+void completion_print_words(int count, char *const words[])
 {
-    struct offer          to       = {.begun = count > 0 ? words[count - 1] : "", .before = "", .file = file};
+    struct offer          to       = {.begun = count > 0 ? words[count - 1] : "", .before = ""};
     const struct command *named    = count > 1 ? cli_find_command(words[0]) : NULL;
     const struct command *command  = named != NULL ? named : cli_find_command("run");
     const char           *previous = count > 1 ? words[count - 2] : "";
@@ -193,11 +192,11 @@ static const char zsh[] = "#compdef gswbench\n"
                           "}\n"
                           "_gswbench \"$@\"\n";
 
-bool completion_print(const char *shell, FILE *file)
+bool completion_print(const char *shell)
 {
     const char *script = strcmp(shell, "bash") == 0 ? bash : strcmp(shell, "zsh") == 0 ? zsh : NULL;
     if (script != NULL) {
-        fputs(script, file);
+        fputs(script, stdout);
     }
     return script != NULL;
 }

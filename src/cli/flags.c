@@ -269,25 +269,25 @@ static int flag_width(const struct flag *flag)
                : (int)strlen(flag->name) + (flag->value == NULL ? 0 : 1 + (int)strlen(flag->value));
 }
 
-static void print_flag(const struct flag *flag, int width, FILE *file)
+static void print_flag(const struct flag *flag, int width)
 {
     if (flag->type == FLAG_HEADING) {
-        fprintf(file, "\n%s:\n", flag->name);
+        printf("\n%s:\n", flag->name);
         return;
     }
     int printed =
-        fprintf(file, "  %s%s%s", flag->name, flag->value == NULL ? "" : " ", flag->value == NULL ? "" : flag->value);
+        printf("  %s%s%s", flag->name, flag->value == NULL ? "" : " ", flag->value == NULL ? "" : flag->value);
     char margin[HELP_LEFT_MAX + 8];
     int  column = snprintf(margin, sizeof(margin), "%*s", width + 4, "");
     if (printed + 2 > column) {
-        fputc('\n', file);
+        putchar('\n');
         printed = 0;
     }
-    fprintf(file, "%*s", column - printed, "");
-    text_print_wrapped(file, flag->help, column, HELP_COLUMNS, margin);
+    printf("%*s", column - printed, "");
+    text_print_wrapped(stdout, flag->help, column, HELP_COLUMNS, margin);
 }
 
-void flags_print_help(const struct command *command, FILE *file)
+void flags_print_help(const struct command *command)
 {
     const char *operands = "";
     int         width    = 0;
@@ -301,10 +301,10 @@ void flags_print_help(const struct command *command, FILE *file)
     if (operands[0] == '\0' && flags_find(command, CONFIG, strlen(CONFIG)) != NULL) {
         operands = "[NAME|FILE]";
     }
-    fprintf(file, "usage: gswbench %s%s%s [FLAG]...\n\n%s\n%s", command->name, operands[0] == '\0' ? "" : " ", operands,
-            command->help, grouped ? "" : "\n");
+    printf("usage: gswbench %s%s%s [FLAG]...\n\n%s\n%s", command->name, operands[0] == '\0' ? "" : " ", operands,
+           command->help, grouped ? "" : "\n");
     for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
-        print_flag(flag, width, file);
+        print_flag(flag, width);
     }
-    fprintf(file, "\nExample:\n    %s\n", command->example);
+    printf("\nExample:\n    %s\n", command->example);
 }

@@ -118,14 +118,14 @@ const struct command       *cli_find_command(const char *name);
 
 // completion_print_words prints candidates for the last word of a command line, one per line. completion_print prints a
 // shell's completion script, and returns false for an unknown shell (completion.c).
-void completion_print_words(int count, char *const words[], FILE *file);
-bool completion_print(const char *shell, FILE *file);
+void completion_print_words(int count, char *const words[]);
+bool completion_print(const char *shell);
 
 // Fills the zeroed arguments of a command from words of the command line (flags.c). Errors are EXIT_USAGE. arena
 // receives the strings that flags_parse composes.
 status flags_parse(const struct command *command, int count, char *const words[], struct arguments *arguments,
                    struct arena *arena);
-void   flags_print_help(const struct command *command, FILE *file);
+void   flags_print_help(const struct command *command);
 // Returns the flag with this name and length, or NULL.
 const struct flag *flags_find(const struct command *command, const char *name, size_t length);
 

@@ -12,27 +12,27 @@
 #include "gswbench/suite.h"
 #include "internal.h"
 
-static void print_roff(FILE *file, const char *text)
+static void print_roff(const char *text)
 {
-    text_print_roff(file, text, strlen(text));
+    text_print_roff(stdout, text, strlen(text));
 }
 
-static void print_flag_roff(FILE *file, const struct flag *flag)
+static void print_flag_roff(const struct flag *flag)
 {
-    fputs(".TP\n\\fB", file);
-    print_roff(file, flag->name);
-    fputs("\\fR", file);
+    fputs(".TP\n\\fB", stdout);
+    print_roff(flag->name);
+    fputs("\\fR", stdout);
     if (flag->value != NULL) {
-        fputs(" \\fI", file);
-        print_roff(file, flag->value);
-        fputs("\\fR", file);
+        fputs(" \\fI", stdout);
+        print_roff(flag->value);
+        fputs("\\fR", stdout);
     }
-    fputc('\n', file);
-    print_roff(file, flag->help);
-    fputs(".\n", file);
+    fputc('\n', stdout);
+    print_roff(flag->help);
+    fputs(".\n", stdout);
 }
 
-static void print_manual(FILE *file)
+static void print_manual(void)
 {
     fputs(".TH GSWBENCH 1 \"\" gswbench \"User Commands\"\n"
           ".SH NAME\n"
@@ -47,20 +47,20 @@ static void print_manual(FILE *file)
           "step time, where the time goes, and how it compares with published and predicted step times. The default "
           "command is run.\n"
           ".SH COMMANDS\n",
-          file);
+          stdout);
     for (int i = 0; cli_commands[i].name != NULL; i++) {
         const struct command *command = &cli_commands[i];
-        fprintf(file, ".SS %s\n", command->name);
-        print_roff(file, command->help);
-        fputs(".\n", file);
+        printf(".SS %s\n", command->name);
+        print_roff(command->help);
+        fputs(".\n", stdout);
         for (const struct flag *flag = command->flags; flag->name != NULL; flag++) {
             if (flag->type != FLAG_HEADING) {
-                print_flag_roff(file, flag);
+                print_flag_roff(flag);
             }
         }
-        fputs(".PP\nExample:\n.PP\n.nf\n", file);
-        print_roff(file, command->example);
-        fputs("\n.fi\n", file);
+        fputs(".PP\nExample:\n.PP\n.nf\n", stdout);
+        print_roff(command->example);
+        fputs("\n.fi\n", stdout);
     }
     fputs(".SH EXIT STATUS\n"
           "0: the result is VALID.\n"
@@ -76,7 +76,7 @@ static void print_manual(FILE *file)
           ".BR gswbench (5),\n"
           ".BR mpirun (1),\n"
           ".BR srun (1)\n",
-          file);
+          stdout);
 }
 
 const struct flag options_flags[] = {
@@ -91,7 +91,7 @@ status command_options(const struct arguments *options, struct text_buffer *erro
 {
     (void)errors;
     if (options->completion != NULL) {
-        return completion_print(options->completion, stdout)
+        return completion_print(options->completion)
                    ? OK
                    : fail_as(EXIT_USAGE, "--completion %s: allowed are bash, zsh", options->completion);
     }
@@ -109,7 +109,7 @@ status command_options(const struct arguments *options, struct text_buffer *erro
     if (options->manual == NULL) {
         config_print_options(stdout, options->markdown ? OPTIONS_MARKDOWN : OPTIONS_TEXT);
     } else if (strcmp(options->manual, "1") == 0) {
-        print_manual(stdout);
+        print_manual();
     } else if (strcmp(options->manual, "5") == 0) {
         config_print_options(stdout, OPTIONS_MANUAL);
     } else {
