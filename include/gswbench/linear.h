@@ -44,36 +44,36 @@ bool weight_is_frozen(const struct builder *builder, int32_t weight);
 // inputs and outputs. With tp_overlap, gather and GEMM are split into the steps of a ring. Without sequence
 // parallelism, and for experts that are not sharded over tp, x is not gathered. whole, unless NULL, receives the
 // gathered tensor.
-int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                             int32_t *whole);
+int32_t tp_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                         int32_t *whole);
 // Row-parallel linear: multiplies x [tokens, k], then reduce-scatters the product over tp to [shard_tokens, n], or
 // all-reduces it without sequence parallelism. out: result tensor, or -1 for a new one.
-int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                             int32_t out);
-int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                                  int32_t out);    // like tensor_linear_reduce, but without overlap
+int32_t tp_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                         int32_t out);
+int32_t tp_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                              int32_t out);    // like tp_linear_reduce, but without overlap
 // Returns whether the residual stream is sharded over tp (sequence parallelism).
-bool tensor_shares_rows(const struct builder *builder);
+bool tp_shares_rows(const struct builder *builder);
 // Returns whether the weight is sharded over tp.
-bool tensor_shares_matrix(const struct builder *builder, int32_t weight);
+bool tp_shares_matrix(const struct builder *builder, int32_t weight);
 // All-gathers [shard_tokens, n] over tp to [tokens, n].
-int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows);
+int32_t tp_gather(struct builder *builder, const char *role, int32_t rows);
 // All-gathers a linear's input again for its weight gradient. Returns -1 if the weight is not trained.
-int32_t tensor_gather_again(struct builder *builder, const char *role, int32_t rows, int32_t weight);
+int32_t tp_gather_again(struct builder *builder, const char *role, int32_t rows, int32_t weight);
 // Sums the partial sums [tokens, n] of the tp ranks to [shard_tokens, n].
-int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial);
+int32_t tp_reduce(struct builder *builder, const char *role, int32_t partial);
 // All-reduces the partial gradients of a unit over tp. They belong to replicated weights, whose gradient each rank
 // computes from its own tokens or heads, and to key and value heads that several ranks have.
-void tensor_reduce_replicated(struct builder *builder, int32_t unit);
+void tp_reduce_replicated(struct builder *builder, int32_t unit);
 // Returns rows first .. first + rows - 1 of a tensor [rows, ...] as a tensor.
 int32_t tensor_rows(struct builder *builder, const char *name, int32_t whole, int64_t first, int64_t rows);
-// tensor_counts_loss returns whether this rank adds its loss to the sum. If several tp ranks have the same loss, only
-// one adds it. tensor_loss_axes returns the axes over which the loss is summed. tensor_job_axes returns the axes of the
+// tp_counts_loss returns whether this rank adds its loss to the sum. If several tp ranks have the same loss, only
+// one adds it. tp_loss_axes returns the axes over which the loss is summed. tp_job_axes returns the axes of the
 // communicator for a sum over `axes`: all axes of the job, or none if `axes` has one rank. With one communicator per
 // replica, replicas could add in different orders, so that their norms and weights would differ in the last bits.
-bool     tensor_counts_loss(const struct plan *plan);
-uint32_t tensor_loss_axes(const struct plan *plan);
-uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes);
+bool     tp_counts_loss(const struct plan *plan);
+uint32_t tp_loss_axes(const struct plan *plan);
+uint32_t tp_job_axes(const struct plan *plan, uint32_t axes);
 
 // FSDP units (parameter groups): the following functions gather their weights, reduce their gradients, and update the
 // tensors that hold them.

@@ -86,8 +86,8 @@ static int32_t gather(const struct update *update, int32_t local)
     }
     int32_t whole =
         make(update, "gathered momentum", FORMAT_F32, update->shares * matrix->local_rows, matrix->local_columns);
-    collect(update->builder,
-            &(struct collective){OP_ALL_GATHER, "momentum gather", 0, 1u << AXIS_TP, STREAM_TENSOR, local, whole, -1});
+    collect(update->builder, &(struct collective){OP_ALL_GATHER, "momentum gather", .axes = 1u << AXIS_TP,
+                                                  .stream = STREAM_TENSOR, .in = local, .out = whole, .hold = -1});
     return update->is_by_columns ? regroup(update, "momentum columns", whole, update->shares, matrix->local_rows)
                                  : whole;
 }

@@ -20,8 +20,8 @@ static void append_clip(struct builder *builder, int32_t partials)
 static uint32_t norm_axes(const struct plan *plan)
 {
     uint32_t update_axes = plan->is_zero ? mesh_replica_axes(&plan->mesh, false) : mesh_shard_axes(&plan->mesh, false);
-    return tensor_job_axes(plan, update_axes | plan->mesh.owner_axes |
-                                     axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
+    return tp_job_axes(plan,
+                       update_axes | plan->mesh.owner_axes | axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
 }
 
 // Returns the elements of a tensor that are in `slice`, as a tensor. Returns -1 if `tensor` is -1.
@@ -225,7 +225,8 @@ static void append_updates(struct builder *builder)
 static void reduce_scalars(struct builder *builder, const char *role, uint32_t axes, int32_t tensor)
 {
     if (mesh_group_size(&builder->plan->mesh, axes) > 1) {
-        collect(builder, &(struct collective){OP_ALL_REDUCE, role, 0, axes, STREAM_GRADIENT_REDUCE, -1, tensor, -1});
+        collect(builder, &(struct collective){OP_ALL_REDUCE, role, .axes = axes, .stream = STREAM_GRADIENT_REDUCE,
+                                              .in = -1, .out = tensor, .hold = -1});
     }
 }
 
@@ -234,7 +235,7 @@ static void append_loss(struct builder *builder, int32_t loss)
     if (builder->plan->tensors[loss].first_op < 0) {
         assembly_clear(&builder->assembly, "loss", loss);    // only the last stage has a loss; other stages add 0
     }
-    reduce_scalars(builder, "loss reduce", tensor_loss_axes(builder->plan), loss);
+    reduce_scalars(builder, "loss reduce", tp_loss_axes(builder->plan), loss);
 }
 
 // With a tied head or MTP, the first and last pipeline stage both have the embedding table. They exchange their

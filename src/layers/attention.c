@@ -151,8 +151,8 @@ int32_t attention_new_key_value(struct builder *builder, const char *name, int64
 static void append_qkv(struct sublayer *sublayer)
 {
     sublayer->values->tensor[VALUE_QKV] =
-        tensor_gather_linear(sublayer->builder, &(struct linear){"qkv", sublayer->weights[WEIGHT_QKV], false, false},
-                             "qkv input", sublayer->values->tensor[VALUE_N], NULL);
+        tp_gather_linear(sublayer->builder, &(struct linear){.role = "qkv", .weight = sublayer->weights[WEIGHT_QKV]},
+                         "qkv input", sublayer->values->tensor[VALUE_N], NULL);
 }
 
 // Returns a RoPE op. If the model has qk_norm, the op also normalises the heads of q and k.
@@ -264,8 +264,8 @@ void attention_append(struct sublayer *sublayer)
 
 void attention_append_projection(struct sublayer *sublayer)
 {
-    sublayer->values->tensor[VALUE_OUT] = tensor_linear_reduce(
-        sublayer->builder, &(struct linear){"projection", sublayer->weights[WEIGHT_PROJECTION], false, false},
+    sublayer->values->tensor[VALUE_OUT] = tp_linear_reduce(
+        sublayer->builder, &(struct linear){.role = "projection", .weight = sublayer->weights[WEIGHT_PROJECTION]},
         "projection output", sublayer->values->tensor[VALUE_O], -1);
 }
 

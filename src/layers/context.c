@@ -268,7 +268,8 @@ static int32_t new_share(struct builder *builder, const char *role, int64_t elem
 static int32_t exchange(struct builder *builder, const char *role, int32_t in)
 {
     int32_t out = new_share(builder, role, builder->plan->tensors[in].elements);
-    collect(builder, &(struct collective){OP_ALL_TO_ALL, role, 0, 1u << AXIS_CP, STREAM_CONTEXT, in, out, -1});
+    collect(builder, &(struct collective){OP_ALL_TO_ALL, role, .axes = 1u << AXIS_CP, .stream = STREAM_CONTEXT,
+                                          .in = in, .out = out, .hold = -1});
     return out;
 }
 
@@ -380,8 +381,9 @@ static void reorder(struct builder *builder, const char *role, int32_t by_rank, 
 
 static int32_t communication(struct builder *builder, enum op_kind kind, const char *role, int32_t in, int32_t out)
 {
-    return collect(builder, &(struct collective){kind, role, kind == OP_ALL_GATHER ? MAKES_INPUT : MAKES_OUTPUT,
-                                                 1u << AXIS_CP, STREAM_CONTEXT, in, out, -1});
+    return collect(builder, &(struct collective){
+                                kind, role, .makes = kind == OP_ALL_GATHER ? MAKES_INPUT : MAKES_OUTPUT,
+                                .axes = 1u << AXIS_CP, .stream = STREAM_CONTEXT, .in = in, .out = out, .hold = -1});
 }
 
 static int32_t gather_keys(struct sublayer *sublayer)

@@ -67,7 +67,7 @@ int32_t embedding_rows(struct builder *builder, int32_t tokens)
     assembly_append_with(
         &builder->assembly, &op,
         SLOTS({EMBEDDING_TOKENS, tokens}, {EMBEDDING_TABLE, plan->weights[table].tensor}, {EMBEDDING_OUT, out}));
-    return tensor_reduce(builder, "embedding rows", out);
+    return tp_reduce(builder, "embedding rows", out);
 }
 
 static void append_gradient(struct builder *builder, struct op *op, int32_t rows, int32_t gradient, int32_t weight)
@@ -85,7 +85,7 @@ void embedding_gradient(struct builder *builder, int32_t tokens, int32_t gradien
         return;
     }
     struct op op = embedding_op(builder, OP_EMBEDDING_BACKWARD, "embedding gradient", table);
-    append_gradient(builder, &op, tokens, tensor_gather(builder, "embedding gradient rows", gradient), table);
+    append_gradient(builder, &op, tokens, tp_gather(builder, "embedding gradient rows", gradient), table);
 }
 
 static void append_positions(struct sublayer *sublayer, int32_t out)

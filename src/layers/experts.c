@@ -219,8 +219,8 @@ static void exchange(struct builder *builder, const char *role, int32_t in, int3
     if (!has_peers(builder)) {
         return;
     }
-    collect(builder,
-            &(struct collective){OP_ALL_TO_ALL, role, 0, builder->plan->mesh.owner_axes, STREAM_EXPERT, in, out, -1});
+    collect(builder, &(struct collective){OP_ALL_TO_ALL, role, .axes = builder->plan->mesh.owner_axes,
+                                          .stream = STREAM_EXPERT, .in = in, .out = out, .hold = -1});
 }
 
 // Appends the all-to-all that sends each rank the rows for its expert with this local index. Returns the rows that this
@@ -289,7 +289,7 @@ static void append_dispatch(struct sublayer *sublayer)
 }
 
 // Returns whether tp_overlap_experts = no keeps the GEMMs of experts whole. Otherwise they are split to overlap with tp
-// communication if the conditions of is_split (src/shard/tensor.c) hold, such as tp_overlap and etp > 1.
+// communication if the conditions of is_split (src/shard/tp.c) hold, such as tp_overlap and etp > 1.
 static bool is_whole(const struct builder *builder)
 {
     return !builder->overlaps_experts;
@@ -297,12 +297,12 @@ static bool is_whole(const struct builder *builder)
 
 static void append_fc1(struct sublayer *sublayer)
 {
-    for (int64_t i = 0; i < experts_here(sublayer->builder->plan); i++) {
+    struct builder *builder = sublayer->builder;
+    for (int64_t i = 0; i < experts_here(builder->plan); i++) {
         struct expert_values *expert = &experts_of(sublayer)[i];
-        expert->fc1                  = tensor_gather_linear(
-                             sublayer->builder, &(struct linear){"fc1", fc1_of(sublayer, i), false, is_whole(sublayer->builder)},
-                             "fc1 input", expert->in, NULL);
-        sublayer->builder->plan->tensors[expert->fc1].holds = TENSOR_FC1;
+        struct linear         fc1    = {.role = "fc1", .weight = fc1_of(sublayer, i), .is_whole = is_whole(builder)};
+        expert->fc1                  = tp_gather_linear(builder, &fc1, "fc1 input", expert->in, NULL);
+        builder->plan->tensors[expert->fc1].holds = TENSOR_FC1;
     }
 }
 
@@ -324,9 +324,9 @@ static void append_fc2(struct sublayer *sublayer)
         int32_t slots = slots_of(sublayer, outputs, i);
 
         assembly_set_part(&builder->assembly, PART_EXPERT_FC2);
-        int32_t out =
-            tensor_linear_reduce(builder, &(struct linear){"fc2", fc2_of(sublayer, i), false, is_whole(builder)},
-                                 "fc2 output", experts_of(sublayer)[i].s, output_tensor(builder, slots));
+        int32_t out = tp_linear_reduce(
+            builder, &(struct linear){.role = "fc2", .weight = fc2_of(sublayer, i), .is_whole = is_whole(builder)},
+            "fc2 output", experts_of(sublayer)[i].s, output_tensor(builder, slots));
         assembly_set_part(&builder->assembly, PART_COMBINE);
         exchange(builder, "output exchange", out, slots);
     }
@@ -358,7 +358,7 @@ static void append_up(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
     int32_t        *values  = sublayer->values->tensor;
-    struct linear   up      = {"expert up", sublayer->weights[WEIGHT_UP], false, false};
+    struct linear   up      = {.role = "expert up", .weight = sublayer->weights[WEIGHT_UP]};
     if (!is_projected(sublayer)) {
         return;
     }
@@ -435,8 +435,11 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     int32_t               fc1 = fc1_of(sublayer, index), fc2 = fc2_of(sublayer, index);
 
     assembly_set_part(&builder->assembly, PART_EXPERT_FC2);
-    int32_t ds = tensor_gather_linear(builder, &(struct linear){"fc2 data gradient", fc2, true, is_whole(builder)},
-                                      "fc2 output gradient", expert->gradient, &expert->whole_gradient);
+    int32_t ds = tp_gather_linear(
+        builder,
+        &(struct linear){
+            .role = "fc2 data gradient", .weight = fc2, .is_gradient = true, .is_whole = is_whole(builder)},
+        "fc2 output gradient", expert->gradient, &expert->whole_gradient);
     if (!delays) {
         append_fc2_gradient(sublayer, index);
     }
@@ -445,11 +448,11 @@ static void expert_backward(const struct sublayer *sublayer, int64_t index, int3
     // With etp > 1, the reduction of the input gradient overlaps with the weight gradient GEMM, unless that GEMM runs
     // later. If sequence parallelism is on too, the all-gather of the input overlaps with the data gradient GEMM.
     assembly_set_part(&builder->assembly, PART_EXPERT_FC1);
-    expert->gathered_again = tensor_shares_matrix(builder, fc1)
-                                 ? tensor_gather_again(builder, "fc1 input again", expert->in, fc1)
-                                 : expert->in;
-    int32_t d_in           = tensor_linear_then_reduce(builder, &(struct linear){"fc1 data gradient", fc1, true, false},
-                                                       "fc1 input gradient", expert->fc1_gradient, output_tensor(builder, slots));
+    expert->gathered_again =
+        tp_shares_matrix(builder, fc1) ? tp_gather_again(builder, "fc1 input again", expert->in, fc1) : expert->in;
+    int32_t d_in = tp_linear_then_reduce(
+        builder, &(struct linear){.role = "fc1 data gradient", .weight = fc1, .is_gradient = true},
+        "fc1 input gradient", expert->fc1_gradient, output_tensor(builder, slots));
     assembly_set_part(&builder->assembly, PART_DISPATCH);
     exchange(builder, "input gradient exchange", d_in, slots);
     if (!delays) {
@@ -482,7 +485,8 @@ static int32_t experts_backward(struct sublayer *sublayer, int32_t gradient)
 static void down_backward(struct sublayer *sublayer, int32_t rows, int32_t d_in)
 {
     struct builder *builder = sublayer->builder;
-    struct linear   down    = {"expert down data gradient", sublayer->weights[WEIGHT_DOWN], true, false};
+    struct linear   down    = {
+             .role = "expert down data gradient", .weight = sublayer->weights[WEIGHT_DOWN], .is_gradient = true};
     assembly_set_part(&builder->assembly, PART_EXPERT_DOWN);
     linear_append(builder, &down, rows, d_in, true);
     linear_weight_gradient(builder, "expert down weight gradient", rows, sublayer->values->tensor[VALUE_N],

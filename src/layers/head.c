@@ -64,8 +64,8 @@ static struct rows_shape logit_shape(const struct builder *builder)
 
 static int32_t gather_over_tensor(struct builder *builder, const char *role, int32_t own, int32_t all, int32_t hold)
 {
-    collect(builder,
-            &(struct collective){OP_ALL_GATHER, role, MAKES_INPUT, 1u << AXIS_TP, STREAM_TENSOR, own, all, hold});
+    collect(builder, &(struct collective){OP_ALL_GATHER, role, .makes = MAKES_INPUT, .axes = 1u << AXIS_TP,
+                                          .stream = STREAM_TENSOR, .in = own, .out = all, .hold = hold});
     return all;
 }
 
@@ -120,7 +120,7 @@ static void append_loss(struct builder *builder, int32_t logits)
     // If tp ranks have the same loss, one of them counts it. The others add 0 * loss, so that a NaN still reaches the
     // sum.
     sum.shape.rows = (struct rows_shape){
-        .rows = builder->tokens, .columns = 1, .scale = tensor_counts_loss(plan) ? (float)(share / tokens) : 0.0F};
+        .rows = builder->tokens, .columns = 1, .scale = tp_counts_loss(plan) ? (float)(share / tokens) : 0.0F};
     assembly_append(&builder->assembly, &sum);
 }
 
@@ -128,7 +128,7 @@ static void append_loss_of_rows(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
     int32_t        *values  = sublayer->values->tensor;
-    values[VALUE_IN]        = tensor_gather(builder, "head input", values[VALUE_N]);
+    values[VALUE_IN]        = tp_gather(builder, "head input", values[VALUE_N]);
     values[VALUE_LOGITS]    = linear_forward(builder, "head", values[VALUE_IN], sublayer->weights[WEIGHT_TABLE]);
     assembly_set_part(&builder->assembly, PART_LOSS);
 
@@ -157,7 +157,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     assembly_set_part(&builder->assembly, PART_HEAD);
     clear_positions(builder, table);
     int32_t dn       = linear_data_gradient(builder, "head data gradient", values[VALUE_LOGITS], table);
-    dn               = tensor_reduce(builder, "head input gradient", dn);
+    dn               = tp_reduce(builder, "head input gradient", dn);
     bool is_deferred = sublayer->kind == &head_kind && builder->deferred_count < builder->deferral &&
                        !weight_is_frozen(builder, table);
     if (is_deferred) {

@@ -178,12 +178,12 @@ static void append_up(struct sublayer *sublayer)
     struct builder *builder = sublayer->builder;
     int32_t        *values  = sublayer->values->tensor;
     values[VALUE_Q_UP] =
-        tensor_gather_linear(builder, &(struct linear){"q up", sublayer->weights[WEIGHT_Q_UP], false, false},
-                             "q up input", query_input(sublayer), NULL);
+        tp_gather_linear(builder, &(struct linear){.role = "q up", .weight = sublayer->weights[WEIGHT_Q_UP]},
+                         "q up input", query_input(sublayer), NULL);
     assembly_set_part(&builder->assembly, PART_KV_UP);
     values[VALUE_KV_UP] =
-        tensor_gather_linear(builder, &(struct linear){"kv up", sublayer->weights[WEIGHT_KV_UP], false, false},
-                             "kv up input", values[VALUE_KV_LATENT], NULL);
+        tp_gather_linear(builder, &(struct linear){.role = "kv up", .weight = sublayer->weights[WEIGHT_KV_UP]},
+                         "kv up input", values[VALUE_KV_LATENT], NULL);
 }
 
 // Operands of RoPE or of its backward op. RoPE reads the first three tensors and writes query and key_value. In the
@@ -205,12 +205,12 @@ static void append_latent_rope(struct builder *builder, enum op_kind kind, const
 
 static void append_rope(struct sublayer *sublayer)
 {
-    struct builder *builder                       = sublayer->builder;
-    int32_t        *values                        = sublayer->values->tensor;
-    int32_t         shared                        = tensor_gather(builder, "shared key gather", values[VALUE_KEY_ROPE]);
-    values[VALUE_Q]                               = attention_new_query(builder, "q", builder->tokens);
-    values[VALUE_KV]                              = attention_new_key_value(builder, "kv", builder->tokens);
-    builder->plan->tensors[values[VALUE_Q]].holds = TENSOR_QUERIES;
+    struct builder *builder                        = sublayer->builder;
+    int32_t        *values                         = sublayer->values->tensor;
+    int32_t         shared                         = tp_gather(builder, "shared key gather", values[VALUE_KEY_ROPE]);
+    values[VALUE_Q]                                = attention_new_query(builder, "q", builder->tokens);
+    values[VALUE_KV]                               = attention_new_key_value(builder, "kv", builder->tokens);
+    builder->plan->tensors[values[VALUE_Q]].holds  = TENSOR_QUERIES;
     builder->plan->tensors[values[VALUE_KV]].holds = TENSOR_KEYS;
     append_latent_rope(
         builder, OP_LATENT_ROPE_FORWARD, "rope",
@@ -263,7 +263,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     assembly_set_part(&builder->assembly, PART_ROPE);
     append_latent_rope(builder, OP_LATENT_ROPE_BACKWARD, "rope gradient", &rope);
 
-    int32_t d_key = tensor_reduce(builder, "shared key gradient reduce", rope.shared_key);
+    int32_t d_key = tp_reduce(builder, "shared key gradient reduce", rope.shared_key);
     int32_t dn    = query_backward(sublayer, rope.query_up);
     assembly_set_part(&builder->assembly, PART_KV_UP);
     int32_t latent =
@@ -274,8 +274,10 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     assembly_set_part(&builder->assembly, PART_KV_DOWN);
     int32_t down = columns_join(builder, "kv join", "compressed kv gradient", latent, d_key);
     linear_weight_gradient(builder, "kv down weight gradient", down, values[VALUE_N], weights[WEIGHT_KV_DOWN]);
-    linear_append(builder, &(struct linear){"kv down data gradient", weights[WEIGHT_KV_DOWN], true, false}, down, dn,
-                  true);
+    linear_append(
+        builder,
+        &(struct linear){.role = "kv down data gradient", .weight = weights[WEIGHT_KV_DOWN], .is_gradient = true}, down,
+        dn, true);
     return dn;
 }
 

@@ -157,8 +157,8 @@ static const struct weight *filter_bias(const struct sublayer *sublayer)
 
 static void append_in(struct sublayer *sublayer)
 {
-    sublayer->values->tensor[VALUE_PACKED] = tensor_gather_linear(
-        sublayer->builder, &(struct linear){"mamba in", sublayer->weights[WEIGHT_IN], false, false}, "mamba input",
+    sublayer->values->tensor[VALUE_PACKED] = tp_gather_linear(
+        sublayer->builder, &(struct linear){.role = "mamba in", .weight = sublayer->weights[WEIGHT_IN]}, "mamba input",
         sublayer->values->tensor[VALUE_N], NULL);
 }
 
@@ -206,9 +206,9 @@ static void append_gated_norm(struct sublayer *sublayer)
 
 static void append_out(struct sublayer *sublayer)
 {
-    sublayer->values->tensor[VALUE_OUT] = tensor_linear_reduce(
-        sublayer->builder, &(struct linear){"mamba out", sublayer->weights[WEIGHT_OUT], false, false}, "mamba output",
-        sublayer->values->tensor[VALUE_GATED], -1);
+    sublayer->values->tensor[VALUE_OUT] = tp_linear_reduce(
+        sublayer->builder, &(struct linear){.role = "mamba out", .weight = sublayer->weights[WEIGHT_OUT]},
+        "mamba output", sublayer->values->tensor[VALUE_GATED], -1);
 }
 
 // Appends the backward pass of the gated norm. Returns the gradient of VALUE_SCANNED, and writes the gradient of z to

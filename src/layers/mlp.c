@@ -104,14 +104,14 @@ static void declare(struct declarations *declarations, int32_t *weights)
 
 int32_t mlp_fc1(struct builder *builder, const struct mlp *mlp)
 {
-    return tensor_gather_linear(builder, &(struct linear){mlp->roles->fc1, mlp->fc1_weight, false, false},
-                                mlp->roles->fc1_input, mlp->in, NULL);
+    return tp_gather_linear(builder, &(struct linear){.role = mlp->roles->fc1, .weight = mlp->fc1_weight},
+                            mlp->roles->fc1_input, mlp->in, NULL);
 }
 
 int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp)
 {
-    return tensor_linear_reduce(builder, &(struct linear){mlp->roles->fc2, mlp->fc2_weight, false, false},
-                                mlp->roles->fc2_output, mlp->s, -1);
+    return tp_linear_reduce(builder, &(struct linear){.role = mlp->roles->fc2, .weight = mlp->fc2_weight},
+                            mlp->roles->fc2_output, mlp->s, -1);
 }
 
 // The all-gather of the input overlaps with the data gradient GEMM, and the reduction of the data gradient with the
@@ -119,9 +119,9 @@ int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp)
 int32_t columns_backward(struct builder *builder, const struct columns_roles *roles, int32_t dy, int32_t x,
                          int32_t weight, bool is_last)
 {
-    int32_t again = tensor_gather_again(builder, roles->again, x, weight), dx = -1;
+    int32_t again = tp_gather_again(builder, roles->again, x, weight), dx = -1;
     if (!is_last) {
-        dx = tensor_reduce(builder, roles->reduced, linear_data_gradient(builder, roles->data, dy, weight));
+        dx = tp_reduce(builder, roles->reduced, linear_data_gradient(builder, roles->data, dy, weight));
     }
     linear_weight_gradient(builder, roles->weight, dy, again, weight);
     return dx;
@@ -132,10 +132,10 @@ int32_t rows_backward(struct builder *builder, const struct rows_roles *roles, i
 {
     int32_t whole, dx = -1;
     if (is_last) {
-        whole = tensor_gather(builder, roles->gathered, dy);
+        whole = tp_gather(builder, roles->gathered, dy);
     } else {
-        dx = tensor_gather_linear(builder, &(struct linear){roles->data, weight, true, false}, roles->gathered, dy,
-                                  &whole);
+        dx = tp_gather_linear(builder, &(struct linear){.role = roles->data, .weight = weight, .is_gradient = true},
+                              roles->gathered, dy, &whole);
     }
     linear_weight_gradient(builder, roles->weight, whole, x, weight);
     return dx;

@@ -19,7 +19,7 @@ static int64_t share_of_choices(const struct model_config *model, int64_t rows, 
 
 uint32_t experts_row_axes(const struct builder *builder)
 {
-    return 1u << AXIS_CP | (tensor_shares_rows(builder) ? 1u << AXIS_TP : 0);
+    return 1u << AXIS_CP | (tp_shares_rows(builder) ? 1u << AXIS_TP : 0);
 }
 
 // Returns whether the layer is dropless: the step counts the rows of each expert and moves and computes only these. If
@@ -89,7 +89,7 @@ void experts_append_logits(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
     const int64_t   experts = builder->routing.experts;
-    struct linear   router  = {"router", sublayer->weights[WEIGHT_ROUTER], false, false};
+    struct linear   router  = {.role = "router", .weight = sublayer->weights[WEIGHT_ROUTER]};
     int32_t         own     = assembly_tensor(&builder->assembly, "logits", STORAGE_ACTIVATION, FORMAT_F32,
                                               DIMS(builder->routing.rows, experts));
     linear_append(builder, &router, sublayer->values->tensor[VALUE_N], own, false);
@@ -97,8 +97,8 @@ void experts_append_logits(struct sublayer *sublayer)
     if (builder->routing.total > builder->routing.rows) {
         int32_t all = assembly_tensor(&builder->assembly, "all logits", STORAGE_ACTIVATION, FORMAT_F32,
                                       DIMS(builder->routing.total, experts));
-        collect(builder, &(struct collective){OP_ALL_GATHER, "logits gather", 0, experts_row_axes(builder),
-                                              STREAM_TENSOR, own, all, -1});
+        collect(builder, &(struct collective){OP_ALL_GATHER, "logits gather", .axes = experts_row_axes(builder),
+                                              .stream = STREAM_TENSOR, .in = own, .out = all, .hold = -1});
         sublayer->values->tensor[VALUE_LOGITS] = all;
     }
 }
@@ -114,8 +114,9 @@ static void append_exchange(struct sublayer *sublayer)
     if (builder->routing.owners > 1) {
         *received = assembly_tensor(&builder->assembly, "received token counts", STORAGE_ACTIVATION, FORMAT_I32,
                                     DIMS(builder->routing.experts));
-        collect(builder, &(struct collective){OP_ALL_TO_ALL, "token count exchange", MAKES_INPUT,
-                                              builder->plan->mesh.owner_axes, STREAM_EXPERT, own, *received, -1});
+        collect(builder, &(struct collective){OP_ALL_TO_ALL, "token count exchange", .makes = MAKES_INPUT,
+                                              .axes = builder->plan->mesh.owner_axes, .stream = STREAM_EXPERT,
+                                              .in = own, .out = *received, .hold = -1});
     }
 }
 
@@ -214,9 +215,10 @@ int32_t experts_router_backward(struct sublayer *sublayer, int32_t gates, int32_
     const struct sublayer_values *values  = sublayer->values;
     assembly_set_part(&builder->assembly, PART_ROUTER);
     struct op     op     = experts_routing_op(builder, OP_ROUTE_BACKWARD, "route gradient");
-    struct linear router = {"router data gradient", sublayer->weights[WEIGHT_ROUTER], true, false};
-    int32_t       logits = assembly_activation(&builder->assembly, "logit gradients",
-                                               DIMS(builder->routing.rows, builder->routing.experts));
+    struct linear router = {
+        .role = "router data gradient", .weight = sublayer->weights[WEIGHT_ROUTER], .is_gradient = true};
+    int32_t logits = assembly_activation(&builder->assembly, "logit gradients",
+                                         DIMS(builder->routing.rows, builder->routing.experts));
     assembly_append_with(&builder->assembly, &op,
                          SLOTS({ROUTE_GRADIENT_LOGITS_IN, values->tensor[VALUE_LOGITS]},
                                {ROUTE_GRADIENT_CHOICES, values->tensor[VALUE_CHOICES]},

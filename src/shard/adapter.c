@@ -54,8 +54,9 @@ static int32_t input_gradient(struct builder *builder, int32_t weight, int32_t d
     struct adapter_input *input = &builder->adapter_inputs[weight];
     int32_t               b     = builder->plan->weights[weight].adapter[ADAPTER_B];
     if (input->output_gradient != dy) {
-        struct linear linear = {role_of(builder, b, "data gradient"), b, true, true};
-        *input               = (struct adapter_input){dy, linear_gemm_scaled(builder, &linear, dy, scale_of(builder))};
+        struct linear linear = {
+            .role = role_of(builder, b, "data gradient"), .weight = b, .is_gradient = true, .is_whole = true};
+        *input = (struct adapter_input){dy, linear_gemm_scaled(builder, &linear, dy, scale_of(builder))};
     }
     return input->gradient;
 }
@@ -68,14 +69,16 @@ void adapter_append(struct builder *builder, const struct linear *linear, int32_
     int32_t a = builder->plan->weights[linear->weight].adapter[ADAPTER_A];
     int32_t b = builder->plan->weights[linear->weight].adapter[ADAPTER_B];
     if (linear->is_gradient) {
-        int32_t dt = input_gradient(builder, linear->weight, x);
-        linear_append(builder, &(struct linear){role_of(builder, a, "data gradient"), a, true, true}, dt, out, true);
+        struct linear down_gradient = {
+            .role = role_of(builder, a, "data gradient"), .weight = a, .is_gradient = true, .is_whole = true};
+        linear_append(builder, &down_gradient, input_gradient(builder, linear->weight, x), out, true);
         return;
     }
-    struct linear down                 = {builder->plan->weights[a].name, a, false, true};
+    struct linear down                 = {.role = builder->plan->weights[a].name, .weight = a, .is_whole = true};
     int32_t       t                    = linear_gemm_scaled(builder, &down, x, scale_of(builder));
     *place_of(builder, linear->weight) = t;
-    linear_append(builder, &(struct linear){builder->plan->weights[b].name, b, false, true}, t, out, true);
+    linear_append(builder, &(struct linear){.role = builder->plan->weights[b].name, .weight = b, .is_whole = true}, t,
+                  out, true);
 }
 
 void adapter_weight_gradients(struct builder *builder, int32_t dy, int32_t x, int32_t weight)

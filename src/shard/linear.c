@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Appends the GEMMs of a linear layer, y [tokens, n] = x [tokens, k] W^T with W [n, k], and its data, weight and bias
-// gradients. tensor.c appends the collectives around them, quantize.c the ops that quantize their operands to FP8 or
+// gradients. tp.c appends the collectives around them, quantize.c the ops that quantize their operands to FP8 or
 // FP4.
 #include "gswbench/linear.h"
 
@@ -161,12 +161,12 @@ int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_
 
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight)
 {
-    return linear_gemm(builder, &(struct linear){role, weight, false, false}, x);
+    return linear_gemm(builder, &(struct linear){.role = role, .weight = weight}, x);
 }
 
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight)
 {
-    return linear_gemm(builder, &(struct linear){role, weight, true, false}, dy);
+    return linear_gemm(builder, &(struct linear){.role = role, .weight = weight, .is_gradient = true}, dy);
 }
 
 // Appends the gradient of the bias. The bias of a row-parallel linear is replicated over tp, and its gradient is summed
@@ -178,7 +178,7 @@ static void append_bias_gradient(struct builder *builder, int32_t dy, int32_t we
     if (bias < 0) {
         return;
     }
-    if (is_summed(builder, weight) && tensor_shares_rows(builder)) {
+    if (is_summed(builder, weight) && tp_shares_rows(builder)) {
         int64_t rows = plan->tensors[dy].dim[0] / plan->mesh.size[AXIS_TP];
         dy =
             tensor_rows(builder, "own rows", dy, mesh_group_index(&plan->mesh, plan->rank, 1u << AXIS_TP) * rows, rows);

@@ -95,8 +95,9 @@ static void reduce_magnitudes(struct builder *builder, uint32_t axes)
     if (mesh_group_size(&builder->plan->mesh, axes) == 1) {
         return;
     }
-    collect(builder, &(struct collective){OP_ALL_REDUCE_MAXIMUM, "magnitude reduce", 0, axes, STREAM_GRADIENT_REDUCE,
-                                          -1, builder->plan->scaling.amaxes, -1});
+    collect(builder, &(struct collective){OP_ALL_REDUCE_MAXIMUM, "magnitude reduce", .axes = axes,
+                                          .stream = STREAM_GRADIENT_REDUCE, .in = -1,
+                                          .out = builder->plan->scaling.amaxes, .hold = -1});
 }
 
 // Appends the op that computes new scales for the slots of roles first_role to end_role - 1, which have the same

@@ -26,12 +26,12 @@ int32_t tensor_rows(struct builder *builder, const char *name, int32_t whole, in
     return assembly_part(&builder->assembly, name, whole, first * width, DIMS(rows, width));
 }
 
-bool tensor_shares_rows(const struct builder *builder)
+bool tp_shares_rows(const struct builder *builder)
 {
     return builder->shard_tokens < builder->tokens;
 }
 
-bool tensor_shares_matrix(const struct builder *builder, int32_t weight)
+bool tp_shares_matrix(const struct builder *builder, int32_t weight)
 {
     const struct plan *plan = builder->plan;
     return plan->mesh.etp > 1 || !plan->units[plan->weights[weight].unit].is_experts;
@@ -39,47 +39,49 @@ bool tensor_shares_matrix(const struct builder *builder, int32_t weight)
 
 static bool is_split(const struct builder *builder, const struct linear *linear)
 {
-    return builder->overlaps && !linear->is_whole && tensor_shares_matrix(builder, linear->weight) &&
+    return builder->overlaps && !linear->is_whole && tp_shares_matrix(builder, linear->weight) &&
            !adapter_exists(builder, linear->weight);
 }
 
 static int32_t gather(struct builder *builder, const char *role, enum model_value makes, int32_t rows)
 {
     int64_t all = builder->plan->tensors[rows].dim[0] * ranks_of(builder);
-    return tensor_shares_rows(builder) ? to_rows(builder,
-                                                 (struct collective){OP_ALL_GATHER, role, (uint8_t)makes, 1u << AXIS_TP,
-                                                                     STREAM_TENSOR, rows, -1, -1},
-                                                 all)
-                                       : rows;
+    return tp_shares_rows(builder)
+               ? to_rows(builder,
+                         (struct collective){OP_ALL_GATHER, role, .makes = (uint8_t)makes, .axes = 1u << AXIS_TP,
+                                             .stream = STREAM_TENSOR, .in = rows, .out = -1, .hold = -1},
+                         all)
+               : rows;
 }
 
-int32_t tensor_gather(struct builder *builder, const char *role, int32_t rows)
+int32_t tp_gather(struct builder *builder, const char *role, int32_t rows)
 {
     return gather(builder, role, MAKES_INPUT, rows);
 }
 
-int32_t tensor_gather_again(struct builder *builder, const char *role, int32_t rows, int32_t weight)
+int32_t tp_gather_again(struct builder *builder, const char *role, int32_t rows, int32_t weight)
 {
-    return linear_is_trained(builder, weight) ? tensor_gather(builder, role, rows) : -1;
+    return linear_is_trained(builder, weight) ? tp_gather(builder, role, rows) : -1;
 }
 
 static int32_t reduce(struct builder *builder, const char *role, int32_t partial, int32_t out)
 {
-    if (tensor_shares_rows(builder)) {
+    if (tp_shares_rows(builder)) {
         int64_t own = builder->plan->tensors[partial].dim[0] / ranks_of(builder);
         return to_rows(builder,
-                       (struct collective){OP_REDUCE_SCATTER, role, (uint8_t)MAKES_OUTPUT, 1u << AXIS_TP, STREAM_TENSOR,
-                                           partial, out, -1},
+                       (struct collective){OP_REDUCE_SCATTER, role, .makes = (uint8_t)MAKES_OUTPUT,
+                                           .axes = 1u << AXIS_TP, .stream = STREAM_TENSOR, .in = partial, .out = out,
+                                           .hold = -1},
                        own);
     }
     if (ranks_of(builder) > 1) {
-        collect(builder,
-                &(struct collective){OP_ALL_REDUCE, role, MAKES_OUTPUT, 1u << AXIS_TP, STREAM_TENSOR, -1, partial, -1});
+        collect(builder, &(struct collective){OP_ALL_REDUCE, role, .makes = MAKES_OUTPUT, .axes = 1u << AXIS_TP,
+                                              .stream = STREAM_TENSOR, .in = -1, .out = partial, .hold = -1});
     }
     return partial;
 }
 
-int32_t tensor_reduce(struct builder *builder, const char *role, int32_t partial)
+int32_t tp_reduce(struct builder *builder, const char *role, int32_t partial)
 {
     return reduce(builder, role, partial, -1);
 }
@@ -186,32 +188,31 @@ static int32_t ring_reduce(struct builder *builder, const struct linear *linear,
     return sum;
 }
 
-int32_t tensor_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                             int32_t *whole)
+int32_t tp_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                         int32_t *whole)
 {
     if (is_split(builder, linear)) {
         return ring_gather(builder, linear, x, whole);
     }
     enum model_value makes = linear->is_gradient ? MAKES_OUTPUT_GRADIENT : MAKES_INPUT;
-    int32_t          all   = tensor_shares_matrix(builder, linear->weight) ? gather(builder, role, makes, x) : x;
+    int32_t          all   = tp_shares_matrix(builder, linear->weight) ? gather(builder, role, makes, x) : x;
     if (whole != NULL) {
         *whole = all;
     }
     return linear_gemm(builder, linear, all);
 }
 
-int32_t tensor_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                             int32_t out)
+int32_t tp_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x, int32_t out)
 {
     return is_split(builder, linear) ? ring_reduce(builder, linear, x, out)
-                                     : tensor_linear_then_reduce(builder, linear, role, x, out);
+                                     : tp_linear_then_reduce(builder, linear, role, x, out);
 }
 
-int32_t tensor_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
-                                  int32_t out)
+int32_t tp_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
+                              int32_t out)
 {
-    bool    is_partial = tensor_shares_matrix(builder, linear->weight);
-    bool    is_apart   = out < 0 || (is_partial && tensor_shares_rows(builder));
+    bool    is_partial = tp_shares_matrix(builder, linear->weight);
+    bool    is_apart   = out < 0 || (is_partial && tp_shares_rows(builder));
     int32_t product    = is_apart ? linear_out_of(builder, linear, x) : out;
     linear_append(builder, linear, x, product, false);
     return is_partial ? reduce(builder, role, product, out) : product;
@@ -226,17 +227,17 @@ static void all_reduce_slice(struct builder *builder, int32_t unit, uint32_t axe
     int32_t whole = builder->states[unit].whole_gradient;
     int32_t from  = whole >= 0 ? whole : builder->plan->units[unit].gradient;
     int32_t same  = assembly_part(&builder->assembly, "replicated gradients", from, slice.first, DIMS(slice.elements));
-    collect(builder, &(struct collective){OP_ALL_REDUCE, "replicated gradient reduce", MAKES_WEIGHT_GRADIENT, axes,
-                                          STREAM_TENSOR, -1, same, -1});
+    collect(builder, &(struct collective){OP_ALL_REDUCE, "replicated gradient reduce", .makes = MAKES_WEIGHT_GRADIENT,
+                                          .axes = axes, .stream = STREAM_TENSOR, .in = -1, .out = same, .hold = -1});
 }
 
-void tensor_reduce_replicated(struct builder *builder, int32_t unit)
+void tp_reduce_replicated(struct builder *builder, int32_t unit)
 {
     const struct plan      *plan    = builder->plan;
     const struct plan_unit *reduced = &plan->units[unit];
     // Without sequence parallelism, gradients of replicated weights are already equal on all tp ranks. Only the norms
     // of query and key heads need the sum, because a rank has some of the heads.
-    int64_t elements = tensor_shares_rows(builder) ? reduced->replicated : reduced->of_heads;
+    int64_t elements = tp_shares_rows(builder) ? reduced->replicated : reduced->of_heads;
     all_reduce_slice(builder, unit, 1u << AXIS_TP, (struct plan_slice){0, elements});
     for (int32_t i = 0; i < reduced->weight_count; i++) {
         const struct weight *weight = &plan->weights[reduced->first_weight + i];
@@ -252,17 +253,17 @@ void tensor_reduce_replicated(struct builder *builder, int32_t unit)
     }
 }
 
-uint32_t tensor_job_axes(const struct plan *plan, uint32_t axes)
+uint32_t tp_job_axes(const struct plan *plan, uint32_t axes)
 {
     return mesh_group_size(&plan->mesh, axes) > 1 ? MESH_ALL_AXES : 0;
 }
 
-uint32_t tensor_loss_axes(const struct plan *plan)
+uint32_t tp_loss_axes(const struct plan *plan)
 {
-    return tensor_job_axes(plan, axis_sharing(AXIS_SHARES_TOKENS | AXIS_SHARES_LAYERS));
+    return tp_job_axes(plan, axis_sharing(AXIS_SHARES_TOKENS | AXIS_SHARES_LAYERS));
 }
 
-bool tensor_counts_loss(const struct plan *plan)
+bool tp_counts_loss(const struct plan *plan)
 {
-    return mesh_group_index(&plan->mesh, plan->rank, tensor_loss_axes(plan) & 1u << AXIS_TP) == 0;
+    return mesh_group_index(&plan->mesh, plan->rank, tp_loss_axes(plan) & 1u << AXIS_TP) == 0;
 }
