@@ -15,10 +15,10 @@
 struct usage {
     int32_t writer;
     int32_t reader[STREAM_COUNT];
-    bool    is_apart;        // uses of this part of a tensor are tracked here (assembly_set_apart)
-    int32_t quantizer;       // op that quantized the tensor, or transposed a quantized tensor; -1: none
-    int32_t factor;          // tensor with the inverse scales of a low-precision tensor; -1: none
-    int32_t tensor_scale;    // NVFP4: tensor with the inverse scale of the whole tensor; -1: none
+    bool    is_apart;          // uses of this part of a tensor are tracked here (assembly_set_apart)
+    int32_t quantizer;         // op that quantized the tensor, or transposed a quantized tensor; -1: none
+    int32_t inverse_scales;    // tensor with the inverse scales of a low-precision tensor; -1: none
+    int32_t tensor_scale;      // NVFP4: tensor with the inverse scale of the whole tensor; -1: none
 };
 
 struct assembly {

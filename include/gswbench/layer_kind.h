@@ -141,11 +141,12 @@ struct rows_roles {
     const char *gathered, *data, *weight;
 };
 // Append the backward pass of a column-parallel or row-parallel y = W x. Return the gradient of this rank's rows or
-// columns of x. is_last: no weight before W is trained, so the gradient of x is not needed, and -1 is returned.
+// columns of x. is_first_trained: no weight before W is trained, so the gradient of x is not needed, and -1 is
+// returned.
 int32_t columns_backward(struct builder *builder, const struct columns_roles *roles, int32_t dy, int32_t x,
-                         int32_t weight, bool is_last);
+                         int32_t weight, bool is_first_trained);
 int32_t rows_backward(struct builder *builder, const struct rows_roles *roles, int32_t dy, int32_t x, int32_t weight,
-                      bool is_last);
+                      bool is_first_trained);
 
 // The linears of an MLP or expert.
 enum { MLP_FC1, MLP_FC2, MLP_LINEARS };

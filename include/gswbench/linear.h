@@ -19,7 +19,7 @@ int32_t linear_gemm(struct builder *builder, const struct linear *linear, int32_
 int32_t linear_gemm_scaled(struct builder *builder, const struct linear *linear, int32_t x, float scale);
 // Call before a GEMM is split by rows of x. If x is quantized with a single scale, returns its quantized copy, whose
 // rows can be split. Else returns x.
-int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x);
+int32_t linear_splittable(struct builder *builder, const struct linear *linear, int32_t x);
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);

@@ -67,7 +67,7 @@ enum { SINK_SINKS, SINK_OUT, SINK_STATISTICS };
 // SINK_FORWARD: reads SINKS [heads], a score per head that joins the softmax of every query like a key, but without a
 // value vector. Updates OUT [tokens, heads, head_dim] and STATISTICS [batch, heads, sequence], which so far cover only
 // the keys.
-enum { SINK_GRADIENT_SINKS, SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_STATISTICS, SINK_GRADIENT_SINK };
+enum { SINK_GRADIENT_SINKS_IN, SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_STATISTICS, SINK_GRADIENT_SINKS };
 // SINK_BACKWARD: reads SINKS, the gradient of OUT, OUT and STATISTICS; writes or updates the gradient of SINKS.
 
 // The following ops are for Mamba-2. PACKED [tokens, packed] is the output of the input projection (struct

@@ -203,7 +203,9 @@ struct plan {
     // f32 [layers, experts]: bias that the router adds to scores to choose experts. It is 0 before the first step and
     // the same on all ranks. -1: none.
     int32_t router_bias;
-    int32_t routing;    // f32 [layers, experts + 2]: routing statistics of a step, over all ranks; -1: no experts
+    // f32 [layers, experts + 2]: routing statistics of a step, over all ranks: per layer the rows of each expert, the
+    // dropped rows, and the auxiliary loss. -1: no experts.
+    int32_t routing;
 
     struct arena arena;
 };

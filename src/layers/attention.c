@@ -10,6 +10,7 @@
 
 enum { LINEAR_QKV, LINEAR_PROJECTION, LINEARS };
 
+// Tensors in the exported model, with the random streams of their initial values.
 static const struct exported exported_q          = {"model.layers.%d.self_attn.q_proj.weight", 6};
 static const struct exported exported_k          = {"model.layers.%d.self_attn.k_proj.weight", 7};
 static const struct exported exported_v          = {"model.layers.%d.self_attn.v_proj.weight", 8};
@@ -22,7 +23,8 @@ static const struct exported exported_sinks      = {"model.layers.%d.self_attn.s
 static const struct exported exported_q_norm     = {"model.layers.%d.self_attn.q_norm.weight", 16};
 static const struct exported exported_k_norm     = {"model.layers.%d.self_attn.k_norm.weight", 17};
 
-// The LoRA adapters of q, k and v share one matrix A, because they have the same input; each has its own B.
+// The LoRA adapters of q, k and v share one matrix A, because they have the same input; each has its own B. All B start
+// at zero, so no random stream is drawn for them.
 static const struct exported exported_qkv_a = {"model.layers.%d.self_attn.qkv_proj.lora_A.weight", 0};
 static const struct exported exported_q_b   = {"model.layers.%d.self_attn.q_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
 static const struct exported exported_k_b   = {"model.layers.%d.self_attn.k_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
@@ -48,16 +50,16 @@ void attention_adapt_projection(struct declarations *declarations)
 
 static struct layer_count count(const struct model_config *model)
 {
-    int64_t all  = model->hidden * 2 * (model_query_width(model) + model_kv_width(model));
-    int64_t more = model->qk_norm ? 2 * model->head_dim : 0;
-    more += model->attention_sinks ? model->heads : 0;
-    more += model->attention_bias ? model_query_width(model) + 2 * model_kv_width(model) + model->hidden : 0;
+    int64_t matrices = model->hidden * 2 * (model_query_width(model) + model_kv_width(model));
+    int64_t vectors  = model->qk_norm ? 2 * model->head_dim : 0;
+    vectors += model->attention_sinks ? model->heads : 0;
+    vectors += model->attention_bias ? model_query_width(model) + 2 * model_kv_width(model) + model->hidden : 0;
     int64_t adapters =
         attention_projection_adapter(model, model_query_width(model)) +
         model_adapter(model, LINEAR_KIND_QKV, model->hidden, model_query_width(model) + 2 * model_kv_width(model));
-    return (struct layer_count){.parameters = all + more + adapters,
-                                .active     = all + more + adapters,
-                                .multiplied = all,
+    return (struct layer_count){.parameters = matrices + vectors + adapters,
+                                .active     = matrices + vectors + adapters,
+                                .multiplied = matrices,
                                 .attended   = 2 * model_query_width(model),
                                 .linears    = LINEARS,
                                 .adapters   = adapters};
@@ -181,17 +183,19 @@ static void append_rope(struct sublayer *sublayer)
     assembly_append_with(
         &builder->assembly, &op,
         SLOTS({ROPE_PACKED, sublayer->values->tensor[VALUE_QKV]}, {ROPE_QUERY, q}, {ROPE_KEY_VALUE, kv}));
-    bool exchanges = context_exchanges(builder);
+    bool is_ulysses = context_is_ulysses(builder);
     assembly_set_part(&builder->assembly, PART_QUERIES);
-    sublayer->values->tensor[VALUE_Q] = exchanges ? context_to_heads(builder, "q exchange", q, 1) : q;
+    sublayer->values->tensor[VALUE_Q] = is_ulysses ? context_to_heads(builder, "q exchange", q, QUERY_PIECES) : q;
     assembly_set_part(&builder->assembly, PART_KEYS);
-    sublayer->values->tensor[VALUE_KV] = exchanges ? context_to_heads(builder, "kv exchange", kv, 2) : kv;
+    sublayer->values->tensor[VALUE_KV] =
+        is_ulysses ? context_to_heads(builder, "kv exchange", kv, KEY_VALUE_PIECES) : kv;
 }
 
 // Attention sinks are separate ops after attention. They rescale the output and increase the log-sum-exp. The backward
 // pass of attention uses only these two results of the forward pass, so sinks do not change it.
 
-// With cp, a rank has two chunks of each sequence. The op treats each chunk as a sequence of the batch.
+// With cp, a rank has two chunks (context.c: runs) of each sequence. The op treats each chunk as a sequence of the
+// batch.
 static struct op sink_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
 {
     const struct builder *builder = sublayer->builder;
@@ -228,10 +232,10 @@ static void sink_backward(struct sublayer *sublayer, int32_t gradient)
     struct op op   = sink_op(sublayer, OP_SINK_BACKWARD, "sinks gradient");
     op.accumulates = gradient_accumulates(builder, sinks);
     assembly_append_with(&builder->assembly, &op,
-                         SLOTS({SINK_GRADIENT_SINKS, builder->plan->weights[sinks].tensor},
+                         SLOTS({SINK_GRADIENT_SINKS_IN, builder->plan->weights[sinks].tensor},
                                {SINK_GRADIENT_OUT, gradient}, {SINK_GRADIENT_OUT_IN, values[VALUE_O]},
                                {SINK_GRADIENT_STATISTICS, values[VALUE_LSE]},
-                               {SINK_GRADIENT_SINK, builder->plan->weights[sinks].gradient}));
+                               {SINK_GRADIENT_SINKS, builder->plan->weights[sinks].gradient}));
 }
 
 static void append_core(struct sublayer *sublayer)
@@ -291,18 +295,19 @@ int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t 
     static const struct rows_roles roles   = {"projection output gradient", "projection data gradient",
                                               "projection weight gradient"};
     struct builder                *builder = sublayer->builder;
-    bool is_last = sublayer->is_first_trained && !adapter_exists(builder, sublayer->weights[WEIGHT_QKV]);
+    // no weight before the projection is trained
+    bool is_first_trained = sublayer->is_first_trained && !adapter_exists(builder, sublayer->weights[WEIGHT_QKV]);
     assembly_set_part(&builder->assembly, PART_PROJECTION);
     int32_t d_out = rows_backward(builder, &roles, gradient, sublayer->values->tensor[VALUE_O],
-                                  sublayer->weights[WEIGHT_PROJECTION], is_last);
-    if (is_last) {
+                                  sublayer->weights[WEIGHT_PROJECTION], is_first_trained);
+    if (is_first_trained) {
         return -1;
     }
     int32_t dq = attention_new_query(builder, "q gradient", builder->tokens);
     *dkv       = attention_new_key_value(builder, "kv gradient", builder->tokens);
     assembly_set_part(&builder->assembly, PART_CORE_ATTENTION);
     core_backward(sublayer, d_out, dq, *dkv);
-    assembly_set_part(&builder->assembly, PART_CORE_ATTENTION);
+    assembly_set_part(&builder->assembly, PART_CORE_ATTENTION);    // with cp, core_backward sets other parts
     sink_backward(sublayer, d_out);
     return dq;
 }
@@ -349,13 +354,14 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 const struct norm_names attention_norm =
     NORM_NAMES(PART_ATTENTION_NORM, "attention norm", "norm1", "layers.%d.input_layernorm", 4);
 
-enum { ATTENDED = BIT(VALUE_O) | BIT(VALUE_LSE) | BIT(VALUE_HEADS_O) };
+enum { CORE_MAKES = BIT(VALUE_O) | BIT(VALUE_LSE) | BIT(VALUE_HEADS_O) };
 
 // clang-format off
 static const struct forward_step steps[] = {
+    // append,                     part,                reads,                        makes,                        saved_as,                modules
     { append_qkv,                  PART_QKV,            BIT(VALUE_N),                 BIT(VALUE_QKV),               1u << OUTPUT_QKV,        0 },
     { append_rope,                 PART_ROPE,           BIT(VALUE_QKV),               BIT(VALUE_Q) | BIT(VALUE_KV), 1u << OUTPUT_QKV,        0 },
-    { attention_append,            PART_CORE_ATTENTION, BIT(VALUE_Q) | BIT(VALUE_KV), ATTENDED,                     1u << OUTPUT_ATTENTION,  1u << MODULE_CORE_ATTENTION },
+    { attention_append,            PART_CORE_ATTENTION, BIT(VALUE_Q) | BIT(VALUE_KV), CORE_MAKES,                   1u << OUTPUT_ATTENTION,  1u << MODULE_CORE_ATTENTION },
     { attention_append_projection, PART_PROJECTION,     BIT(VALUE_O),                 BIT(VALUE_OUT),               1u << OUTPUT_PROJECTION, 0 },
     { .append = NULL },
 };
@@ -367,7 +373,7 @@ static uint32_t needed_also(const struct model_config *model)
     return model->qk_norm ? BIT(VALUE_QKV) : 0;
 }
 
-enum { NEEDED = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_Q) | BIT(VALUE_KV) | ATTENDED };
+enum { NEEDED = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_Q) | BIT(VALUE_KV) | CORE_MAKES };
 
 // clang-format off
 #define ATTENTION_KIND(kind, count_layer, check_layer) \
@@ -392,8 +398,8 @@ static int64_t window_of(const struct builder *builder)
     return 0;
 }
 
-// Sets the ALiBi slopes. They depend on a head's index in the model; first_head is the index of this tp rank's first
-// head.
+// Sets the ALiBi slopes. They depend on the number of heads in the model (sloped_heads) and on a head's index in it;
+// first_head is the index of this tp rank's first head.
 static void set_alibi_slopes(const struct builder *builder, struct attention_shape *shape)
 {
     const struct plan *plan = builder->plan;
@@ -408,7 +414,7 @@ struct op attention_op(const struct builder *builder, enum op_kind kind, const c
     const struct plan         *plan     = builder->plan;
     const struct model_config *model    = &plan->model;
     struct op                  op       = assembly_op(&builder->assembly, kind, role);
-    bool                       is_alike = builder->value_dim == builder->key_dim;
+    bool                       is_equal = builder->value_dim == builder->key_dim;
 
     op.shape.attention = (struct attention_shape){.batch     = plan->train.micro_batch,
                                                   .sequence  = builder->sequence,
@@ -418,7 +424,7 @@ struct op attention_op(const struct builder *builder, enum op_kind kind, const c
                                                   .rotary    = model_rotary_width(model),
                                                   .scale     = (float)(1.0 / sqrt((double)builder->key_dim)),
                                                   .causal    = true,
-                                                  .value_dim = is_alike ? 0 : builder->value_dim};
+                                                  .value_dim = is_equal ? 0 : builder->value_dim};
     if (kind == OP_ATTENTION_FORWARD || kind == OP_ATTENTION_BACKWARD) {
         op.shape.attention.window = window_of(builder);
         set_alibi_slopes(builder, &op.shape.attention);

@@ -45,9 +45,11 @@ int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t 
 void context_attention(struct sublayer *sublayer);
 // Appends the gradients dq of VALUE_Q and dkv of VALUE_KV from the gradient of the attention output.
 void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv);
-// context_exchanges returns whether cp uses Ulysses. context_to_heads appends its all-to-all from [tokens, heads, ...],
-// this rank's positions, to [tokens * cp, heads / cp, ...], all positions. pieces: groups of heads per token (1 for
-// queries, 2 for keys and values).
-bool    context_exchanges(const struct builder *builder);
+// Groups of heads per token in a tensor of queries or attention outputs, and of keys and values.
+enum { QUERY_PIECES = 1, KEY_VALUE_PIECES = 2 };
+// context_is_ulysses returns whether cp uses Ulysses. context_to_heads appends its all-to-all from [tokens, heads,
+// ...], this rank's positions, to [tokens * cp, heads / cp, ...], all positions. pieces: QUERY_PIECES or
+// KEY_VALUE_PIECES.
+bool    context_is_ulysses(const struct builder *builder);
 int32_t context_to_heads(struct builder *builder, const char *role, int32_t in, int64_t pieces);
 int64_t context_runs(const struct builder *builder);    // number of sequence chunks on this rank, two per sequence

@@ -61,7 +61,7 @@ static void context_gradient_inputs(struct sublayer *sublayer, struct op *op, in
                      context_run(builder, values->tensor[VALUE_LSE], run));
 }
 
-bool context_exchanges(const struct builder *builder)
+bool context_is_ulysses(const struct builder *builder)
 {
     return ranks_of(builder) > 1 && builder->plan->context == CONTEXT_EXCHANGE;
 }
@@ -332,14 +332,14 @@ static void exchange_attention(struct sublayer *sublayer)
                          SLOTS({ATTENTION_QUERY, values[VALUE_Q]}, {ATTENTION_KEY_VALUE, values[VALUE_KV]},
                                {ATTENTION_OUT, values[VALUE_HEADS_O]}, {ATTENTION_STATISTICS, values[VALUE_LSE]}));
     values[VALUE_O] = attention_new_out(builder, "attention", builder->tokens);
-    context_to_positions(builder, "attention exchange", values[VALUE_HEADS_O], 1, values[VALUE_O]);
+    context_to_positions(builder, "attention exchange", values[VALUE_HEADS_O], QUERY_PIECES, values[VALUE_O]);
 }
 
 static void exchange_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv)
 {
     struct builder *builder = sublayer->builder;
     const int32_t  *values  = sublayer->values->tensor;
-    int32_t         d_out   = context_to_heads(builder, "attention gradient exchange", gradient, 1);
+    int32_t         d_out   = context_to_heads(builder, "attention gradient exchange", gradient, QUERY_PIECES);
     int32_t         d_query = new_share(builder, "q gradient of heads", builder->plan->tensors[dq].elements);
     int32_t         d_keys  = new_share(builder, "kv gradient of heads", builder->plan->tensors[dkv].elements);
     struct op       op      = heads_op(builder, OP_ATTENTION_BACKWARD, "attention gradient");
@@ -350,9 +350,9 @@ static void exchange_attention_backward(struct sublayer *sublayer, int32_t gradi
                                {ATTENTION_GRADIENT_STATISTICS, values[VALUE_LSE]}, {ATTENTION_GRADIENT_QUERY, d_query},
                                {ATTENTION_GRADIENT_KEY_VALUE, d_keys}));
     assembly_set_part(&builder->assembly, PART_QUERIES);
-    context_to_positions(builder, "q gradient exchange", d_query, 1, dq);
+    context_to_positions(builder, "q gradient exchange", d_query, QUERY_PIECES, dq);
     assembly_set_part(&builder->assembly, PART_KEYS);
-    context_to_positions(builder, "kv gradient exchange", d_keys, 2, dkv);
+    context_to_positions(builder, "kv gradient exchange", d_keys, KEY_VALUE_PIECES, dkv);
 }
 
 static int64_t own_chunk(const struct builder *builder, int half)
@@ -423,7 +423,7 @@ void context_attention(struct sublayer *sublayer)
 {
     struct builder *builder = sublayer->builder;
     if (builder->plan->context != CONTEXT_GATHER) {
-        (context_exchanges(builder) ? exchange_attention : ring_attention)(sublayer);
+        (context_is_ulysses(builder) ? exchange_attention : ring_attention)(sublayer);
         return;
     }
     int32_t keys       = gather_keys(sublayer);
@@ -446,8 +446,8 @@ void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int
 {
     struct builder *builder = sublayer->builder;
     if (builder->plan->context != CONTEXT_GATHER) {
-        (context_exchanges(builder) ? exchange_attention_backward : ring_attention_backward)(sublayer, gradient, dq,
-                                                                                             dkv);
+        (context_is_ulysses(builder) ? exchange_attention_backward : ring_attention_backward)(sublayer, gradient, dq,
+                                                                                              dkv);
         return;
     }
     int32_t keys    = gather_keys(sublayer);

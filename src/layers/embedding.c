@@ -5,6 +5,7 @@
 
 #include "gswbench/linear.h"
 
+// Tensors in the exported model, with the random streams of their initial values.
 static const struct exported exported           = {"model.embed_tokens.weight", 0};
 static const struct exported exported_positions = {"model.embed_positions.weight", 4};
 
@@ -126,7 +127,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 }
 
 static const struct forward_step steps[] = {
-    {append_rows, PART_EMBEDDING, 0, BIT(VALUE_OUT), 0, 0},
+    {.append = append_rows, .part = PART_EMBEDDING, .makes = BIT(VALUE_OUT)},
     {.append = NULL},
 };
 

@@ -60,15 +60,16 @@ static struct layer_count experts_count(const struct model_config *model)
 {
     int64_t width = model_expert_hidden(model), ffn = model_expert_ffn(model);
     int64_t expert = mlp_elements(model, width, ffn), bias = mlp_biases(model, width, ffn);
-    int64_t router   = model->hidden * model->experts + (model->router_offset ? model->experts : 0);
-    int64_t shared   = mlp_elements(model, model->hidden, model->shared_ffn);
-    int64_t around   = model->expert_hidden > 0 ? 2 * model->hidden * width : 0;
-    int64_t all      = shared + mlp_biases(model, model->hidden, model->shared_ffn) + router + around;
+    int64_t router      = model->hidden * model->experts + (model->router_offset ? model->experts : 0);
+    int64_t shared      = mlp_elements(model, model->hidden, model->shared_ffn);
+    int64_t projections = model->expert_hidden > 0 ? 2 * model->hidden * width : 0;
+    int64_t always =
+        shared + mlp_biases(model, model->hidden, model->shared_ffn) + router + projections;    // used by every token
     int64_t adapters = mlp_adapters(model, model->shared_ffn);
-    return (struct layer_count){.parameters = model->experts * (expert + bias) + all + adapters,
-                                .active     = model->top_k * (expert + bias) + all + adapters,
-                                .multiplied = model->top_k * expert + shared + around,
-                                .linears    = linears_before_projections(model) + (around > 0 ? 2 : 0),
+    return (struct layer_count){.parameters = model->experts * (expert + bias) + always + adapters,
+                                .active     = model->top_k * (expert + bias) + always + adapters,
+                                .multiplied = model->top_k * expert + shared + projections,
+                                .linears    = linears_before_projections(model) + (projections > 0 ? 2 : 0),
                                 .adapters   = adapters};
 }
 
@@ -104,6 +105,7 @@ static void experts_check(const struct model_config *model, status *errors)
     }
 }
 
+// Tensors in the exported model, with the random streams of their initial values.
 static const struct exported exported_down = {"model.layers.%d.mlp.fc1_latent_proj.weight", 12};
 static const struct exported exported_up   = {"model.layers.%d.mlp.fc2_latent_proj.weight", 13};
 
@@ -144,8 +146,9 @@ static void experts_declare(struct declarations *declarations, int32_t *weights)
     }
     for (int64_t expert = first; expert < first + count; expert++) {
         mlp_declare(declarations, expert == first ? &weights[WEIGHT_EXPERTS] : NULL, NULL,
-                    &(struct mlp_weights){&names->expert, model_expert_hidden(model), model_expert_ffn(model), expert,
-                                          MLP_LINEARS * expert});
+                    &(struct mlp_weights){&names->expert, .hidden = model_expert_hidden(model),
+                                          .ffn = model_expert_ffn(model), .expert = expert,
+                                          .linear = MLP_LINEARS * expert});
     }
     experts_shared_declare(declarations, weights);
     declare_projections(declarations, weights);
@@ -525,18 +528,18 @@ enum { ROUTED = BIT(VALUE_CHOICES) | BIT(VALUE_SLOTS) | BIT(VALUE_GATES) | BIT(V
 
 // clang-format off
 static const struct forward_step steps[] = {
-    // append,                  part,                   reads,                                                makes,                 saved_as,                modules
-    { experts_append_logits,    PART_ROUTER,            BIT(VALUE_N),                                         BIT(VALUE_LOGITS),     1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
-    { experts_append_route,     PART_ROUTER,            BIT(VALUE_LOGITS),                                    ROUTED,                1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
-    { append_down,              PART_EXPERT_DOWN,       BIT(VALUE_N),                                         BIT(VALUE_DOWN),       1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
-    { append_dispatch,          PART_DISPATCH,          BIT(VALUE_N) | BIT(VALUE_DOWN) | ROUTED,                                BIT(VALUE_EXPERT_IN),  1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
-    { experts_shared_append_fc1,        PART_SHARED_FC1,        BIT(VALUE_N),                                         BIT(VALUE_SHARED_FC1), 1u << OUTPUT_FC1,        SHARED },
-    { experts_shared_append_activation, PART_SHARED_ACTIVATION, BIT(VALUE_SHARED_FC1),                                BIT(VALUE_SHARED_S),   1u << OUTPUT_ACTIVATION, SHARED },
-    { append_fc1,               PART_EXPERT_FC1,        BIT(VALUE_EXPERT_IN),                                 BIT(VALUE_FC1),        1u << OUTPUT_FC1,        1u << MODULE_EXPERTS },
-    { append_activation,        PART_EXPERT_ACTIVATION, BIT(VALUE_FC1),                                       BIT(VALUE_S),          1u << OUTPUT_ACTIVATION, ACTIVATION },
-    { append_fc2,               PART_EXPERT_FC2,        BIT(VALUE_S),                                         BIT(VALUE_EXPERT_OUT), 1u << OUTPUT_FC2,        1u << MODULE_EXPERTS },
-    { append_combine,           PART_COMBINE,           BIT(VALUE_EXPERT_OUT) | ROUTED | BIT(VALUE_SHARED_S), BIT(VALUE_OUT) | BIT(VALUE_COMBINED), 0,        0 },
-    { append_up,                PART_EXPERT_UP,         BIT(VALUE_COMBINED) | BIT(VALUE_SHARED_S),            BIT(VALUE_OUT),        0,                       0 },
+    // append,                          part,                   reads,                                                makes,                                saved_as,                modules
+    { experts_append_logits,            PART_ROUTER,            BIT(VALUE_N),                                         BIT(VALUE_LOGITS),                    1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
+    { experts_append_route,             PART_ROUTER,            BIT(VALUE_LOGITS),                                    ROUTED,                               1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
+    { append_down,                      PART_EXPERT_DOWN,       BIT(VALUE_N),                                         BIT(VALUE_DOWN),                      1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
+    { append_dispatch,                  PART_DISPATCH,          BIT(VALUE_N) | BIT(VALUE_DOWN) | ROUTED,              BIT(VALUE_EXPERT_IN),                 1u << OUTPUT_DISPATCH,   1u << MODULE_EXPERTS },
+    { experts_shared_append_fc1,        PART_SHARED_FC1,        BIT(VALUE_N),                                         BIT(VALUE_SHARED_FC1),                1u << OUTPUT_FC1,        SHARED },
+    { experts_shared_append_activation, PART_SHARED_ACTIVATION, BIT(VALUE_SHARED_FC1),                                BIT(VALUE_SHARED_S),                  1u << OUTPUT_ACTIVATION, SHARED },
+    { append_fc1,                       PART_EXPERT_FC1,        BIT(VALUE_EXPERT_IN),                                 BIT(VALUE_FC1),                       1u << OUTPUT_FC1,        1u << MODULE_EXPERTS },
+    { append_activation,                PART_EXPERT_ACTIVATION, BIT(VALUE_FC1),                                       BIT(VALUE_S),                         1u << OUTPUT_ACTIVATION, ACTIVATION },
+    { append_fc2,                       PART_EXPERT_FC2,        BIT(VALUE_S),                                         BIT(VALUE_EXPERT_OUT),                1u << OUTPUT_FC2,        1u << MODULE_EXPERTS },
+    { append_combine,                   PART_COMBINE,           BIT(VALUE_EXPERT_OUT) | ROUTED | BIT(VALUE_SHARED_S), BIT(VALUE_OUT) | BIT(VALUE_COMBINED), 0,                       0 },
+    { append_up,                        PART_EXPERT_UP,         BIT(VALUE_COMBINED) | BIT(VALUE_SHARED_S),            BIT(VALUE_OUT),                       0,                       0 },
     { .append = NULL },
 };
 // clang-format on

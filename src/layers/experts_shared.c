@@ -7,6 +7,7 @@
 #include "experts.h"
 #include "mlp.h"
 
+// Tensors in the exported model, with the random streams of their initial values.
 static const struct exported exported_fc1_a  = {"model.layers.%d.mlp.shared_experts.gate_up_proj.lora_A.weight", 4};
 static const struct exported exported_gate_b = {"model.layers.%d.mlp.shared_experts.gate_proj.lora_B.weight",
                                                 ADAPTER_NOT_DRAWN};
@@ -35,9 +36,9 @@ void experts_shared_declare(struct declarations *declarations, int32_t *weights)
 {
     const struct model_config *model = &declarations->builder->plan->model;
     if (model->shared_ffn > 0) {
-        mlp_declare(
-            declarations, &weights[WEIGHT_SHARED_FC1], &weights[WEIGHT_SHARED_FC2],
-            &(struct mlp_weights){&exported, model->hidden, model->shared_ffn, -1, MLP_LINEARS * model->experts});
+        mlp_declare(declarations, &weights[WEIGHT_SHARED_FC1], &weights[WEIGHT_SHARED_FC2],
+                    &(struct mlp_weights){&exported, .hidden = model->hidden, .ffn = model->shared_ffn, .expert = -1,
+                                          .linear = MLP_LINEARS * model->experts});
     }
 }
 
@@ -53,10 +54,9 @@ static struct mlp mlp_of(const struct sublayer *sublayer)
     return (struct mlp){&roles,
                         weights[WEIGHT_SHARED_FC1],
                         weights[WEIGHT_SHARED_FC2],
-                        values[VALUE_N],
-                        values[VALUE_SHARED_FC1],
-                        values[VALUE_SHARED_S],
-                        false};
+                        .in  = values[VALUE_N],
+                        .fc1 = values[VALUE_SHARED_FC1],
+                        .s   = values[VALUE_SHARED_S]};
 }
 
 void experts_shared_append_fc1(struct sublayer *sublayer)

@@ -200,7 +200,7 @@ void head_append_deferred(struct builder *builder)
 static const struct norm_names norm = NORM_NAMES(PART_FINAL_NORM, "final norm", "final norm", "norm", 1);
 
 static const struct forward_step steps[] = {
-    {append_loss_of_rows, PART_HEAD, BIT(VALUE_N), BIT(VALUE_IN) | BIT(VALUE_LOGITS), 0, 0},
+    {append_loss_of_rows, PART_HEAD, .reads = BIT(VALUE_N), .makes = BIT(VALUE_IN) | BIT(VALUE_LOGITS)},
     {.append = NULL},
 };
 

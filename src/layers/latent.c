@@ -31,6 +31,7 @@ enum {
     VALUE_Q_UP,     // [tokens, heads key_dim]
 };
 
+// Tensors in the exported model, with the random streams of their initial values.
 static const struct exported exported_q          = {"model.layers.%d.self_attn.q_proj.weight", 32};
 static const struct exported exported_q_down     = {"model.layers.%d.self_attn.q_a_proj.weight", 33};
 static const struct exported exported_q_norm     = {"model.layers.%d.self_attn.q_a_layernorm.weight", 34};
@@ -46,11 +47,11 @@ static struct layer_count count(const struct model_config *model)
     int64_t q        = heads * model_key_dim(model);
     int64_t queries  = model->q_rank > 0 ? model->q_rank * (h + q) : h * q;
     int64_t pairs    = h * (model->kv_rank + model->rope_dim) + model->kv_rank * heads * (model->head_dim + value);
-    int64_t all      = queries + pairs + heads * value * h;
+    int64_t matrices = queries + pairs + heads * value * h;
     int64_t adapters = attention_projection_adapter(model, heads * value);
-    return (struct layer_count){.parameters = all + model->q_rank + model->kv_rank + adapters,
-                                .active     = all + model->q_rank + model->kv_rank + adapters,
-                                .multiplied = all,
+    return (struct layer_count){.parameters = matrices + model->q_rank + model->kv_rank + adapters,
+                                .active     = matrices + model->q_rank + model->kv_rank + adapters,
+                                .multiplied = matrices,
                                 .attended   = q + heads * value,
                                 .linears    = LINEAR_Q_DOWN + (model->q_rank > 0),
                                 .adapters   = adapters};
@@ -138,10 +139,13 @@ static void append_down(struct sublayer *sublayer)
     columns_split(builder, "kv split", down, values[VALUE_KV_DOWN], values[VALUE_KEY_ROPE]);
 }
 
-static struct norm_values norm_of(const struct sublayer *sublayer, bool is_query)
+enum latent { LATENT_KV, LATENT_Q };
+
+static struct norm_values norm_of(const struct sublayer *sublayer, enum latent latent)
 {
-    const int32_t *values = sublayer->values->tensor;
-    int            first  = is_query ? VALUE_Q_DOWN : VALUE_KV_DOWN;
+    bool           is_query = latent == LATENT_Q;
+    const int32_t *values   = sublayer->values->tensor;
+    int            first    = is_query ? VALUE_Q_DOWN : VALUE_KV_DOWN;
     return (struct norm_values){.x          = values[first],
                                 .branch     = -1,
                                 .weight     = sublayer->weights[is_query ? WEIGHT_Q_NORM : WEIGHT_KV_NORM],
@@ -155,12 +159,12 @@ static struct norm_values norm_of(const struct sublayer *sublayer, bool is_query
 static void append_norms(struct sublayer *sublayer)
 {
     int32_t           *values = sublayer->values->tensor;
-    struct norm_values norm   = norm_of(sublayer, false);
+    struct norm_values norm   = norm_of(sublayer, LATENT_KV);
     norm_forward(sublayer->builder, "kv latent norm", &norm);
     values[VALUE_KV_LATENT]     = norm.out;
     values[VALUE_KV_STATISTICS] = norm.statistics;
     if (compresses_queries(sublayer)) {
-        norm = norm_of(sublayer, true);
+        norm = norm_of(sublayer, LATENT_Q);
         assembly_set_part(&sublayer->builder->assembly, PART_Q_NORM);
         norm_forward(sublayer->builder, "q latent norm", &norm);
         values[VALUE_Q_LATENT]     = norm.out;
@@ -231,7 +235,7 @@ static int32_t query_backward(struct sublayer *sublayer, int32_t gradient)
     if (!compresses_queries(sublayer)) {
         return dx;
     }
-    struct norm_values norm = norm_of(sublayer, true);
+    struct norm_values norm = norm_of(sublayer, LATENT_Q);
     assembly_set_part(&builder->assembly, PART_Q_NORM);
     int32_t dq = norm_backward(builder, "q latent norm gradient", &norm, dx, -1);
     assembly_set_part(&builder->assembly, PART_Q_DOWN);
@@ -268,7 +272,7 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
     assembly_set_part(&builder->assembly, PART_KV_UP);
     int32_t latent =
         columns_backward(builder, &roles, rope.key_value_up, values[VALUE_KV_LATENT], weights[WEIGHT_KV_UP], false);
-    struct norm_values norm = norm_of(sublayer, false);
+    struct norm_values norm = norm_of(sublayer, LATENT_KV);
     assembly_set_part(&builder->assembly, PART_KV_NORM);
     latent = norm_backward(builder, "kv latent norm gradient", &norm, latent, -1);
     assembly_set_part(&builder->assembly, PART_KV_DOWN);
@@ -289,6 +293,7 @@ enum {
 
 // clang-format off
 static const struct forward_step steps[] = {
+    // append,                     part,                reads,                                                    makes,                              saved_as,                modules
     { append_down,                 PART_KV_DOWN,        BIT(VALUE_N),                                             COMPRESSED | BIT(VALUE_KEY_ROPE),   1u << OUTPUT_LATENT,     0 },
     { append_norms,                PART_KV_NORM,        COMPRESSED,                                               LATENTS,                            1u << OUTPUT_LATENT,     0 },
     { append_up,                   PART_Q_UP,           BIT(VALUE_N) | LATENTS,                                   BIT(VALUE_Q_UP) | BIT(VALUE_KV_UP), 0,                       1u << MODULE_UP_PROJECTIONS },

@@ -25,6 +25,7 @@ enum {
     VALUE_GROUP_SCALES,          // 1 / rms of each group [tokens, groups]
 };
 
+// Tensors in the exported model, with the random streams of their initial values.
 static const struct exported exported_z          = {"model.layers.%d.mixer.z_proj.weight", 48};
 static const struct exported exported_x          = {"model.layers.%d.mixer.x_proj.weight", 49};
 static const struct exported exported_b          = {"model.layers.%d.mixer.b_proj.weight", 50};
@@ -57,9 +58,9 @@ static struct layer_count count(const struct model_config *model)
 {
     int64_t inner = model_mamba_inner(model), heads = model->mamba_heads, states = state_width(model);
     int64_t projections = model->hidden * (3 * inner + 2 * states + heads);
-    int64_t all         = projections + (inner + 2 * states) * (model->mamba_conv + 1) + 3 * heads + inner;
-    return (struct layer_count){.parameters = all,
-                                .active     = all,
+    int64_t parameters  = projections + (inner + 2 * states) * (model->mamba_conv + 1) + 3 * heads + inner;
+    return (struct layer_count){.parameters = parameters,
+                                .active     = parameters,
                                 .multiplied = projections,
                                 .scanned    = 7 * inner * model->mamba_state,
                                 .linears    = LINEARS};
@@ -299,6 +300,7 @@ enum {
 
 // clang-format off
 static const struct forward_step steps[] = {
+    // append,            part,             reads,             makes,                saved_as,                modules
     { append_in,          PART_MAMBA_IN,    BIT(VALUE_N),      BIT(VALUE_PACKED),    1u << OUTPUT_FC1,        0 },
     { append_convolution, PART_CONVOLUTION, BIT(VALUE_PACKED), BIT(VALUE_CONVOLVED), 0,                       0 },
     { append_scan,        PART_SCAN,        SCAN_READS,        BIT(VALUE_SCANNED),   0,                       0 },

@@ -12,6 +12,7 @@ enum {
     VALUE_S,                  // output of the activation [tokens, ffn]
 };
 
+// Tensors in the exported model, with the random streams of their initial values.
 static const struct exported exported_fc1_a  = {"model.layers.%d.mlp.gate_up_proj.lora_A.weight", 2};
 static const struct exported exported_gate_b = {"model.layers.%d.mlp.gate_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
 static const struct exported exported_up_b   = {"model.layers.%d.mlp.up_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
@@ -85,12 +86,12 @@ void mlp_declare(struct declarations *declarations, int32_t *fc1, int32_t *fc2, 
 
 static struct layer_count count(const struct model_config *model)
 {
-    int64_t all        = mlp_elements(model, model->hidden, model->ffn);
+    int64_t matrices   = mlp_elements(model, model->hidden, model->ffn);
     int64_t adapters   = mlp_adapters(model, model->ffn);
-    int64_t parameters = all + mlp_biases(model, model->hidden, model->ffn) + adapters;
+    int64_t parameters = matrices + mlp_biases(model, model->hidden, model->ffn) + adapters;
     return (struct layer_count){.parameters = parameters,
                                 .active     = parameters,
-                                .multiplied = all,
+                                .multiplied = matrices,
                                 .linears    = MLP_LINEARS,
                                 .adapters   = adapters};
 }
@@ -98,8 +99,9 @@ static struct layer_count count(const struct model_config *model)
 static void declare(struct declarations *declarations, int32_t *weights)
 {
     const struct model_config *model = &declarations->builder->plan->model;
-    mlp_declare(declarations, &weights[WEIGHT_FC1], &weights[WEIGHT_FC2],
-                &(struct mlp_weights){&exported, model->hidden, model->ffn, -1, 0});
+    mlp_declare(
+        declarations, &weights[WEIGHT_FC1], &weights[WEIGHT_FC2],
+        &(struct mlp_weights){&exported, .hidden = model->hidden, .ffn = model->ffn, .expert = -1, .linear = 0});
 }
 
 int32_t mlp_fc1(struct builder *builder, const struct mlp *mlp)
@@ -117,10 +119,10 @@ int32_t mlp_fc2(struct builder *builder, const struct mlp *mlp)
 // The all-gather of the input overlaps with the data gradient GEMM, and the reduction of the data gradient with the
 // weight gradient GEMM.
 int32_t columns_backward(struct builder *builder, const struct columns_roles *roles, int32_t dy, int32_t x,
-                         int32_t weight, bool is_last)
+                         int32_t weight, bool is_first_trained)
 {
     int32_t again = tp_gather_again(builder, roles->again, x, weight), dx = -1;
-    if (!is_last) {
+    if (!is_first_trained) {
         dx = tp_reduce(builder, roles->reduced, linear_data_gradient(builder, roles->data, dy, weight));
     }
     linear_weight_gradient(builder, roles->weight, dy, again, weight);
@@ -128,10 +130,10 @@ int32_t columns_backward(struct builder *builder, const struct columns_roles *ro
 }
 
 int32_t rows_backward(struct builder *builder, const struct rows_roles *roles, int32_t dy, int32_t x, int32_t weight,
-                      bool is_last)
+                      bool is_first_trained)
 {
     int32_t whole, dx = -1;
-    if (is_last) {
+    if (is_first_trained) {
         whole = tp_gather(builder, roles->gathered, dy);
     } else {
         dx = tp_gather_linear(builder, &(struct linear){.role = roles->data, .weight = weight, .is_gradient = true},
@@ -143,12 +145,13 @@ int32_t rows_backward(struct builder *builder, const struct rows_roles *roles, i
 
 int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient)
 {
-    const struct mlp_roles *roles   = mlp->roles;
-    bool                    is_last = mlp->is_first_trained && !adapter_exists(builder, mlp->fc1_weight);
+    const struct mlp_roles *roles = mlp->roles;
+    // no weight before fc2 is trained
+    bool is_first_trained = mlp->is_first_trained && !adapter_exists(builder, mlp->fc1_weight);
 
     assembly_set_part(&builder->assembly, roles->part_fc2);
-    int32_t ds = rows_backward(builder, &roles->fc2_backward, gradient, mlp->s, mlp->fc2_weight, is_last);
-    if (is_last) {
+    int32_t ds = rows_backward(builder, &roles->fc2_backward, gradient, mlp->s, mlp->fc2_weight, is_first_trained);
+    if (is_first_trained) {
         return -1;
     }
     assembly_set_part(&builder->assembly, roles->part_activation);
@@ -161,9 +164,13 @@ static struct mlp mlp_of(const struct sublayer *sublayer)
 {
     static const struct mlp_roles roles  = MLP_ROLES("", PART_);
     const int32_t                *values = sublayer->values->tensor, *weights = sublayer->weights;
-    return (struct mlp){
-        &roles,          weights[WEIGHT_FC1],       weights[WEIGHT_FC2], values[VALUE_N], values[VALUE_FC1],
-        values[VALUE_S], sublayer->is_first_trained};
+    return (struct mlp){&roles,
+                        weights[WEIGHT_FC1],
+                        weights[WEIGHT_FC2],
+                        .in               = values[VALUE_N],
+                        .fc1              = values[VALUE_FC1],
+                        .s                = values[VALUE_S],
+                        .is_first_trained = sublayer->is_first_trained};
 }
 
 static void append_fc1(struct sublayer *sublayer)
@@ -196,9 +203,10 @@ const struct norm_names mlp_norm =
 
 // clang-format off
 static const struct forward_step steps[] = {
-    { append_fc1,        PART_FC1,        BIT(VALUE_N),   BIT(VALUE_FC1), 1u << OUTPUT_FC1, 1u << MODULE_MLP },
+    // append,           part,            reads,          makes,          saved_as,                modules
+    { append_fc1,        PART_FC1,        BIT(VALUE_N),   BIT(VALUE_FC1), 1u << OUTPUT_FC1,        1u << MODULE_MLP },
     { append_activation, PART_ACTIVATION, BIT(VALUE_FC1), BIT(VALUE_S),   1u << OUTPUT_ACTIVATION, 1u << MODULE_MLP },
-    { append_fc2,        PART_FC2,        BIT(VALUE_S),   BIT(VALUE_OUT), 1u << OUTPUT_FC2, 1u << MODULE_MLP },
+    { append_fc2,        PART_FC2,        BIT(VALUE_S),   BIT(VALUE_OUT), 1u << OUTPUT_FC2,        1u << MODULE_MLP },
     { .append = NULL },
 };
 // clang-format on

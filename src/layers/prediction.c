@@ -39,8 +39,8 @@ int32_t prediction_targets(const struct builder *builder, int64_t depth)
 static struct layer_count count(const struct model_config *model)
 {
     int64_t projection = 2 * model->hidden * model->hidden;
-    int64_t all        = projection + (model_norm_has_bias(model) ? 2 : 1) * model->hidden;
-    return (struct layer_count){.parameters = all, .active = all, .multiplied = projection, .linears = 1};
+    int64_t parameters = projection + (model_norm_has_bias(model) ? 2 : 1) * model->hidden;
+    return (struct layer_count){.parameters = parameters, .active = parameters, .multiplied = projection, .linears = 1};
 }
 
 static void declare(struct declarations *declarations, int32_t *weights)
@@ -130,13 +130,16 @@ static int32_t backward(struct sublayer *sublayer, int32_t gradient)
 
 enum { NORM_OF_ROWS = BIT(VALUE_ROWS_N) | BIT(VALUE_ROWS_STATISTICS) };
 
+// clang-format off
 static const struct forward_step steps[] = {
-    {append_rows, PART_MTP_EMBEDDING, 0, BIT(VALUE_ROWS), 1u << OUTPUT_NORM, 0},
-    {append_norm_of_rows, PART_MTP_EMBEDDING, BIT(VALUE_ROWS), NORM_OF_ROWS, 1u << OUTPUT_NORM, 0},
-    {append_pair, PART_MTP_PROJECTION, BIT(VALUE_N) | NORM_OF_ROWS, BIT(VALUE_PAIR), 1u << OUTPUT_NORM, 0},
-    {append_projection, PART_MTP_PROJECTION, BIT(VALUE_PAIR), BIT(VALUE_OUT), 1u << OUTPUT_PROJECTION, 0},
-    {.append = NULL},
+    // append,             part,                reads,                       makes,            saved_as,                modules
+    { append_rows,         PART_MTP_EMBEDDING,  0,                           BIT(VALUE_ROWS),  1u << OUTPUT_NORM,       0 },
+    { append_norm_of_rows, PART_MTP_EMBEDDING,  BIT(VALUE_ROWS),             NORM_OF_ROWS,     1u << OUTPUT_NORM,       0 },
+    { append_pair,         PART_MTP_PROJECTION, BIT(VALUE_N) | NORM_OF_ROWS, BIT(VALUE_PAIR),  1u << OUTPUT_NORM,       0 },
+    { append_projection,   PART_MTP_PROJECTION, BIT(VALUE_PAIR),             BIT(VALUE_OUT),   1u << OUTPUT_PROJECTION, 0 },
+    { .append = NULL },
 };
+// clang-format on
 
 const struct layer_kind prediction_kind = {
     .name     = "prediction",

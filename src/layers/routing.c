@@ -185,7 +185,7 @@ void experts_append_route(struct sublayer *sublayer)
         sublayer->values->tensor[made[i].value] = tensor;
     }
     int64_t place = block_place(&builder->plan->model, builder->assembly.tag.layer);
-    int64_t layer = builder->blocks[place].expert_layer, width = shape->experts + 2;
+    int64_t layer = builder->blocks[place].expert_layer, width = shape->experts + 2;    // of plan->routing
     if (builder->assembly.tag.phase != PHASE_RECOMPUTE) {
         op.accumulates = true;
         assembly_operand(&op, ROUTE_STATISTICS, ACCESS_UPDATE,

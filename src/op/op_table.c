@@ -178,9 +178,9 @@ const struct op_row op_table[OP_COUNT] = {
         [SINK_SINKS] = READ("sinks", one_a_head), [SINK_OUT] = UPDATE("out", queries),
         [SINK_STATISTICS] = UPDATE("statistics", one_a_query)}},
     [OP_SINK_BACKWARD] = {COMPUTES(attention, MEMORY, MEMORY), {
-        [SINK_GRADIENT_SINKS] = READ("sinks", one_a_head), [SINK_GRADIENT_OUT] = READ("out_gradient", queries),
+        [SINK_GRADIENT_SINKS_IN] = READ("sinks", one_a_head), [SINK_GRADIENT_OUT] = READ("out_gradient", queries),
         [SINK_GRADIENT_OUT_IN] = READ("out", queries), [SINK_GRADIENT_STATISTICS] = READ("statistics", one_a_query),
-        [SINK_GRADIENT_SINK] = ADD("sinks_gradient", one_a_head)}},
+        [SINK_GRADIENT_SINKS] = ADD("sinks_gradient", one_a_head)}},
     [OP_SPLIT] = {COMPUTES(rows, MEMORY, MEMORY), {
         [SPLIT_IN] = READ("in", matrix), [SPLIT_FIRST] = WRITE("first", first_part),
         [SPLIT_REST] = WRITE("rest", other_part)}},

@@ -65,7 +65,7 @@ static int32_t append_tensor(struct assembly *assembly, struct tensor tensor, co
     tensor.bytes = format_bytes(tensor.format, tensor.elements);
 
     assembly->plan->tensors[index] = tensor;
-    assembly->usage[index]         = (struct usage){.writer = -1, .quantizer = -1, .factor = -1, .tensor_scale = -1};
+    assembly->usage[index] = (struct usage){.writer = -1, .quantizer = -1, .inverse_scales = -1, .tensor_scale = -1};
     memset(assembly->usage[index].reader, 0xff, sizeof(assembly->usage[index].reader));    // sets every index to -1
     return index;
 }
@@ -94,7 +94,7 @@ int32_t assembly_part(struct assembly *assembly, const char *name, int32_t whole
     part.offset         = of.offset + begin;
     int32_t index       = append_tensor(assembly, part, dim);
 
-    assembly->usage[index].factor = assembly->usage[whole].factor;
+    assembly->usage[index].inverse_scales = assembly->usage[whole].inverse_scales;
     return index;
 }
 

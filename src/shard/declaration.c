@@ -48,8 +48,8 @@ void declare_vector(struct declarations *declarations, int32_t *index, const cha
 static struct share share_of(const struct declarations *declarations, const struct declaration *declaration)
 {
     bool is_whole = declaration->expert >= 0 && declarations->builder->plan->mesh.etp == 1;
-    return declaration->is_replicated ? (struct share){1, 0, 1u << AXIS_TP}
-           : is_whole                 ? (struct share){1, 0, 0}
+    return declaration->is_replicated ? (struct share){.size = 1, .replica_axes = 1u << AXIS_TP}
+           : is_whole                 ? (struct share){.size = 1}
                                       : declarations->share;
 }
 

@@ -5,17 +5,18 @@
 #include "gswbench/linear.h"
 
 // An input matrix of a GEMM, and its role in the linear layer: input, weight or output gradient.
-struct factor {
+struct gemm_input {
     int32_t          tensor;
     enum linear_role role;
 };
+// A GEMM c = a b of a linear layer.
 struct gemm {
     const char       *role;
-    int32_t           weight;
-    struct factor     a, b;
-    int32_t           c;
+    int32_t           weight;    // the layer's matrix W, an index in plan->weights
+    struct gemm_input a, b;
+    int32_t           c;    // output tensor
     struct gemm_shape shape;
-    bool              accumulates;
+    bool              accumulates;    // adds to c
     bool              adds_bias;
 };
 
@@ -28,21 +29,21 @@ static bool is_low_precision(const struct builder *builder, const struct gemm *g
 
 // Sets an operand of a GEMM to the FP8 or FP4 copy of a tensor. GPUs read FP8 and FP4 operands along k: A as is and B
 // transposed. For a GEMM that needs the other orientation, the operand is a transposed copy.
-static void read_copy(struct builder *builder, struct op *op, int slot, int32_t weight, struct factor factor)
+static void read_copy(struct builder *builder, struct op *op, int slot, int32_t weight, struct gemm_input input)
 {
     bool     is_a       = slot == GEMM_A;
     int32_t *scaling    = is_a ? &op->shape.gemm.scaling_a : &op->shape.gemm.scaling_b;
     bool    *transposes = is_a ? &op->shape.gemm.transpose_a : &op->shape.gemm.transpose_b;
-    int32_t  copy       = quantize_copy(builder, factor.tensor, weight, factor.role, *transposes == is_a);
+    int32_t  copy       = quantize_copy(builder, input.tensor, weight, input.role, *transposes == is_a);
     assembly_operand(op, slot, ACCESS_READ, copy);
     assembly_operand(op, is_a ? GEMM_INVERSE_SCALE_A : GEMM_INVERSE_SCALE_B, ACCESS_READ,
-                     builder->assembly.usage[copy].factor);
-    if (scaling_is_nv(quantize_scaling(builder->plan, factor.role))) {
+                     builder->assembly.usage[copy].inverse_scales);
+    if (scaling_is_nv(quantize_scaling(builder->plan, input.role))) {
         assembly_operand(op, is_a ? GEMM_TENSOR_SCALE_A : GEMM_TENSOR_SCALE_B, ACCESS_READ,
                          builder->assembly.usage[copy].tensor_scale);
     }
     *transposes = !is_a;
-    *scaling    = (int32_t)quantize_scaling(builder->plan, factor.role);
+    *scaling    = (int32_t)quantize_scaling(builder->plan, input.role);
 }
 
 static void append_gemm(struct builder *builder, const struct gemm *gemm)
@@ -104,7 +105,7 @@ int32_t linear_out_of(struct builder *builder, const struct linear *linear, int3
     return assembly_alike(&builder->assembly, linear->role, x, dim[linear->is_gradient]);
 }
 
-// The output of a linear. accumulates: the product is added to the tensor `out`. scale: factor of the product.
+// The output of a linear. accumulates: the product is added to the tensor `out`. scale: factor of the product; 0: 1.
 struct result {
     int32_t out;
     bool    accumulates;
@@ -131,18 +132,18 @@ static void append_linear(struct builder *builder, const struct linear *linear, 
 
 void linear_append(struct builder *builder, const struct linear *linear, int32_t x, int32_t out, bool accumulates)
 {
-    append_linear(builder, linear, x, (struct result){out, accumulates, 0});
+    append_linear(builder, linear, x, (struct result){.out = out, .accumulates = accumulates});
     adapter_append(builder, linear, x, out);
 }
 
 int32_t linear_gemm_scaled(struct builder *builder, const struct linear *linear, int32_t x, float scale)
 {
     int32_t out = linear_out_of(builder, linear, x);
-    append_linear(builder, linear, x, (struct result){out, false, scale});
+    append_linear(builder, linear, x, (struct result){.out = out, .scale = scale});
     return out;
 }
 
-int32_t linear_factor(struct builder *builder, const struct linear *linear, int32_t x)
+int32_t linear_splittable(struct builder *builder, const struct linear *linear, int32_t x)
 {
     const struct plan *plan = builder->plan;
     enum linear_role   role = linear->is_gradient ? ROLE_GRADIENT : ROLE_INPUT;

@@ -75,24 +75,24 @@ static bool next_matrix(struct matrices *matrices, struct muon_matrix *matrix)
 static void assign(struct builder *builder, bool is_experts)
 {
     const struct plan *plan     = builder->plan;
-    int64_t            replicas = mesh_group_size(&plan->mesh, mesh_replica_axes(&plan->mesh, is_experts)), first = 0;
-    double            *shares = arena_allocate(&builder->scratch, (size_t)replicas * sizeof(*shares));
-    double             total = 0, before = 0;
+    int64_t            replicas = mesh_group_size(&plan->mesh, mesh_replica_axes(&plan->mesh, is_experts)), busiest = 0;
+    double *shares = arena_allocate(&builder->scratch, (size_t)replicas * sizeof(*shares));    // FLOPs per replica
+    double  total = 0, before = 0;    // FLOPs of all matrices, and of those before the current one
     struct muon_matrix matrix;
-    for (struct matrices all = {builder, is_experts, 0, -1}; next_matrix(&all, &matrix);) {
+    for (struct matrices all = {builder, is_experts, .index = -1}; next_matrix(&all, &matrix);) {
         total += flops_of(&matrix);
     }
-    for (struct matrices all = {builder, is_experts, 0, -1}; next_matrix(&all, &matrix);) {
+    for (struct matrices all = {builder, is_experts, .index = -1}; next_matrix(&all, &matrix);) {
         double  flops = flops_of(&matrix);
         int64_t owner = plan->is_zero ? (int64_t)((before + flops / 2) / total * (double)replicas) : 0;
         builder->owners[all.weight * WEIGHT_PARTS + all.index] = (int32_t)owner;
         before += flops;
         shares[owner] += flops;
-        first = shares[owner] > shares[first] ? owner : first;
+        busiest = shares[owner] > shares[busiest] ? owner : busiest;
     }
-    for (struct matrices all = {builder, is_experts, 0, -1}; next_matrix(&all, &matrix);) {
+    for (struct matrices all = {builder, is_experts, .index = -1}; next_matrix(&all, &matrix);) {
         builder->owners[all.weight * WEIGHT_PARTS + all.index] =
-            (int32_t)((matrix.owner - first + replicas) % replicas);
+            (int32_t)((matrix.owner - busiest + replicas) % replicas);
     }
 }
 

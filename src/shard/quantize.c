@@ -3,9 +3,9 @@
 // delayed scaling) or per part of the tensor, such as a block of 32 numbers.
 #include "gswbench/linear.h"
 
-// One tensor has all FP8 scales that persist over steps: one slot per linear and role (input, weight or output
-// gradient). A quantized tensor uses a slot if its scale is known before its values (delayed scaling), or if ranks must
-// agree on the scale.
+// One tensor has all FP8 scales that persist over steps: one entry per linear and role (input, weight or output
+// gradient). A quantized tensor uses an entry if its scale is known before its values (delayed scaling), or if ranks
+// must agree on the scale.
 
 static bool is_delayed(const struct plan *plan)
 {
@@ -21,32 +21,32 @@ static bool notes_magnitudes(const struct plan *plan)
 
 // Returns whether tensors of this role (input, weight or output gradient) have a scale that persists over steps. Frozen
 // FP8 weights have their scales in weight.stored instead.
-static bool has_slot(const struct plan *plan, enum linear_role role)
+static bool has_entry(const struct plan *plan, enum linear_role role)
 {
     bool is_updated = plan->precision.has_low_precision_weights && !model_is_frozen(&plan->model);
     return is_delayed(plan) || (role == ROLE_WEIGHT && (is_updated || notes_magnitudes(plan)));
 }
 
-// Declares a tensor with a slot per linear and role. In plan->tensors, one part per slot follows it.
-static int32_t declare_slots(struct builder *builder, const char *name, const char *slot_name)
+// Declares a tensor with an entry per linear and role. In plan->tensors, one part per entry follows it.
+static int32_t declare_entries(struct builder *builder, const char *name, const char *entry_name)
 {
-    struct plan *plan  = builder->plan;
-    int64_t      slots = LINEAR_ROLES * plan->scaling.linears;
-    int32_t      all   = assembly_tensor(&builder->assembly, name, STORAGE_OPTIMIZER, FORMAT_F32, DIMS(slots));
-    for (int64_t slot = 0, place = 0; slot < slots; slot++) {
-        int64_t linear = slot % plan->scaling.linears;
+    struct plan *plan    = builder->plan;
+    int64_t      entries = LINEAR_ROLES * plan->scaling.linears;
+    int32_t      all     = assembly_tensor(&builder->assembly, name, STORAGE_OPTIMIZER, FORMAT_F32, DIMS(entries));
+    for (int64_t entry = 0, place = 0; entry < entries; entry++) {
+        int64_t linear = entry % plan->scaling.linears;
         place          = linear == 0 ? 0 : place;
         while (linear >= builder->blocks[place].first_linear + builder->blocks[place].linears) {
             place++;
         }
         builder->assembly.tag.layer = (int16_t)builder->blocks[place].layer;
-        assembly_part(&builder->assembly, slot_name, all, slot, DIMS(1));
+        assembly_part(&builder->assembly, entry_name, all, entry, DIMS(1));
     }
     builder->assembly.tag.layer = -1;
     return all;
 }
 
-static int32_t slot_of(const struct builder *builder, int32_t all, int32_t weight, enum linear_role role)
+static int32_t entry_of(const struct builder *builder, int32_t all, int32_t weight, enum linear_role role)
 {
     const struct plan *plan = builder->plan;
     return all + 1 + (int32_t)(role * plan->scaling.linears + plan->weights[weight].linear);
@@ -56,38 +56,38 @@ void scales_declare(struct builder *builder)
 {
     struct plan *plan = builder->plan;
     plan->scaling     = (struct plan_scaling){.scales = -1, .factors = -1, .amaxes = -1, .history = -1};
-    if (!has_slot(plan, ROLE_WEIGHT)) {
+    if (!has_entry(plan, ROLE_WEIGHT)) {
         return;
     }
     struct plan_scaling *scaling = &plan->scaling;
     scaling->linears             = builder->linears;
-    scaling->scales              = declare_slots(builder, "scales", "scale");
-    scaling->factors             = declare_slots(builder, "factors", "factor");
-    scaling->amaxes              = declare_slots(builder, "magnitudes", "magnitude");
+    scaling->scales              = declare_entries(builder, "scales", "scale");
+    scaling->factors             = declare_entries(builder, "factors", "factor");
+    scaling->amaxes              = declare_entries(builder, "magnitudes", "magnitude");
     if (is_delayed(plan)) {
         scaling->history = assembly_tensor(&builder->assembly, "magnitude history", STORAGE_OPTIMIZER, FORMAT_F32,
                                            DIMS(LINEAR_ROLES * scaling->linears, plan->precision.magnitude_history));
     }
 }
 
-static void add_slot(struct builder *builder, struct op *quantize, int32_t weight, enum linear_role role)
+static void add_entry(struct builder *builder, struct op *quantize, int32_t weight, enum linear_role role)
 {
     const struct plan_scaling *scaling = &builder->plan->scaling;
-    assembly_operand(quantize, QUANTIZE_SCALE, ACCESS_READ, slot_of(builder, scaling->scales, weight, role));
+    assembly_operand(quantize, QUANTIZE_SCALE, ACCESS_READ, entry_of(builder, scaling->scales, weight, role));
     if (is_delayed(builder->plan)) {
-        assembly_operand(quantize, QUANTIZE_AMAX, ACCESS_UPDATE, slot_of(builder, scaling->amaxes, weight, role));
+        assembly_operand(quantize, QUANTIZE_AMAX, ACCESS_UPDATE, entry_of(builder, scaling->amaxes, weight, role));
     }
 }
 
-static int32_t magnitude_slot(const struct builder *builder, int32_t weight)
+static int32_t magnitude_entry(const struct builder *builder, int32_t weight)
 {
-    return slot_of(builder, builder->plan->scaling.amaxes, weight, ROLE_WEIGHT);
+    return entry_of(builder, builder->plan->scaling.amaxes, weight, ROLE_WEIGHT);
 }
 
 int32_t scales_noted_magnitude(const struct builder *builder, int32_t weight)
 {
     const struct plan *plan = builder->plan;
-    return notes_magnitudes(plan) && plan->weights[weight].linear >= 0 ? magnitude_slot(builder, weight) : -1;
+    return notes_magnitudes(plan) && plan->weights[weight].linear >= 0 ? magnitude_entry(builder, weight) : -1;
 }
 
 static void reduce_magnitudes(struct builder *builder, uint32_t axes)
@@ -100,27 +100,27 @@ static void reduce_magnitudes(struct builder *builder, uint32_t axes)
                                           .out = builder->plan->scaling.amaxes, .hold = -1});
 }
 
-// Appends the op that computes new scales for the slots of roles first_role to end_role - 1, which have the same
+// Appends the op that computes new scales for the entries of roles first_role to end_role - 1, which have the same
 // format.
 static void append_rescale(struct builder *builder, enum linear_role first_role, enum linear_role end_role)
 {
     const struct plan   *plan    = builder->plan;
     struct plan_scaling  scaling = plan->scaling;
-    int64_t              first = first_role * scaling.linears, slots = (end_role - first_role) * scaling.linears;
+    int64_t              first = first_role * scaling.linears, entries = (end_role - first_role) * scaling.linears;
     struct op            op    = assembly_op(&builder->assembly, OP_RESCALE, "rescale");
-    struct rescale_shape shape = {slots, plan->precision.magnitude_history,
+    struct rescale_shape shape = {entries, plan->precision.magnitude_history,
                                   plan->precision.low_precision_target[first_role]};
     assembly_operand(&op, RESCALE_AMAX, ACCESS_UPDATE,
-                     assembly_part(&builder->assembly, "magnitudes", scaling.amaxes, first, DIMS(slots)));
+                     assembly_part(&builder->assembly, "magnitudes", scaling.amaxes, first, DIMS(entries)));
     if (scaling.history >= 0) {
         assembly_operand(&op, RESCALE_HISTORY, ACCESS_UPDATE,
                          assembly_part(&builder->assembly, "magnitude history", scaling.history, first * shape.history,
-                                       DIMS(slots, shape.history)));
+                                       DIMS(entries, shape.history)));
     }
     assembly_operand(&op, RESCALE_SCALE, ACCESS_UPDATE,
-                     assembly_part(&builder->assembly, "scales", scaling.scales, first, DIMS(slots)));
+                     assembly_part(&builder->assembly, "scales", scaling.scales, first, DIMS(entries)));
     assembly_operand(&op, RESCALE_FACTOR, ACCESS_WRITE,
-                     assembly_part(&builder->assembly, "factors", scaling.factors, first, DIMS(slots)));
+                     assembly_part(&builder->assembly, "factors", scaling.factors, first, DIMS(entries)));
     op.shape.rescale = shape;
     assembly_append(&builder->assembly, &op);
 }
@@ -193,8 +193,8 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
     bool          is_stochastic = role == ROLE_GRADIENT && plan->precision.rounds_gradients_stochastically;
     op.tag.makes                = makes(role);
     assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, tensor);
-    if (has_slot(plan, role)) {
-        add_slot(builder, &op, weight, role);
+    if (has_entry(plan, role)) {
+        add_entry(builder, &op, weight, role);
     } else if (scaling == SCALING_WHOLE) {
         const char *factor = arena_format(&plan->arena, "factor of %s", from.name);
         assembly_operand(&op, QUANTIZE_INVERSE_SCALE, ACCESS_WRITE,
@@ -227,7 +227,7 @@ static int32_t inverse_scales_of(struct builder *builder, int32_t op, int slot, 
 {
     struct plan *plan     = builder->plan;
     struct op    quantize = op_quantize_of(&plan->ops[op]);
-    if (has_slot(plan, role)) {
+    if (has_entry(plan, role)) {
         return plan->scaling.factors + quantize.operand[QUANTIZE_SCALE] - plan->scaling.scales;
     }
     if (quantize.shape.quantize.scaling == SCALING_WHOLE) {
@@ -278,10 +278,10 @@ static void add_copy(struct builder *builder, int32_t op, int slot, enum linear_
     plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].row_count > 0;
     assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
     // Both calls can reallocate the array assembly.usage, so they run before the assignments to it.
-    int32_t factor                             = inverse_scales_of(builder, op, slot, role);
-    int32_t tensor_scale                       = tensor_scale_of(builder, op, slot, role);
-    builder->assembly.usage[copy].factor       = factor;
-    builder->assembly.usage[copy].tensor_scale = tensor_scale;
+    int32_t inverse_scales                       = inverse_scales_of(builder, op, slot, role);
+    int32_t tensor_scale                         = tensor_scale_of(builder, op, slot, role);
+    builder->assembly.usage[copy].inverse_scales = inverse_scales;
+    builder->assembly.usage[copy].tensor_scale   = tensor_scale;
 }
 
 // Returns the transpose of an FP8 tensor. Reuses the latest transpose if the tensor has not changed since.
@@ -299,8 +299,8 @@ static int32_t transpose(struct builder *builder, int32_t tensor, enum linear_ro
     op.tag.makes  = makes(role);
     op.shape.rows = (struct rows_shape){.rows = from.dim[0], .columns = from.dim[1]};
     made          = assembly_append_with(&builder->assembly, &op, SLOTS({TRANSPOSE_IN, tensor}, {TRANSPOSE_OUT, out}));
-    builder->assembly.usage[tensor].quantizer = made;
-    builder->assembly.usage[out].factor       = builder->assembly.usage[tensor].factor;
+    builder->assembly.usage[tensor].quantizer   = made;
+    builder->assembly.usage[out].inverse_scales = builder->assembly.usage[tensor].inverse_scales;
     return out;
 }
 
@@ -343,10 +343,10 @@ void quantize_point(struct builder *builder, int32_t weight)
     const struct weight *pointed = &builder->plan->weights[weight];
     struct usage        *usage   = &builder->assembly.usage[pointed->tensor];
     if (pointed->stored != NULL) {
-        usage->factor       = pointed->stored->operand[QUANTIZE_INVERSE_SCALE];
-        usage->tensor_scale = pointed->stored->operand[QUANTIZE_TENSOR_SCALE];
+        usage->inverse_scales = pointed->stored->operand[QUANTIZE_INVERSE_SCALE];
+        usage->tensor_scale   = pointed->stored->operand[QUANTIZE_TENSOR_SCALE];
     } else {
-        usage->factor = slot_of(builder, builder->plan->scaling.factors, weight, ROLE_WEIGHT);
+        usage->inverse_scales = entry_of(builder, builder->plan->scaling.factors, weight, ROLE_WEIGHT);
     }
 }
 
@@ -371,7 +371,7 @@ static int32_t transpose_stored(struct builder *builder, int32_t tensor, int32_t
         declare_stored_scales(builder, stored, true, arena_format(&plan->arena, "%s, transposed", from.name));
         builder->assembly.tag = tag;
         struct usage *usage   = &builder->assembly.usage[stored->operand[QUANTIZE_TRANSPOSED]];
-        usage->factor         = stored->operand[QUANTIZE_TRANSPOSED_INVERSE_SCALE];
+        usage->inverse_scales = stored->operand[QUANTIZE_TRANSPOSED_INVERSE_SCALE];
         usage->tensor_scale   = stored->operand[QUANTIZE_TRANSPOSED_TENSOR_SCALE];
     }
     return stored->operand[QUANTIZE_TRANSPOSED];
@@ -425,7 +425,7 @@ static void append_magnitude(struct builder *builder, int32_t index, int32_t mas
     struct op op               = assembly_op(&builder->assembly, OP_MAGNITUDE, builder->plan->weights[index].name);
     op.shape.elements.elements = builder->plan->tensors[masters].elements;
     assembly_append_with(&builder->assembly, &op,
-                         SLOTS({MAGNITUDE_IN, masters}, {MAGNITUDE_AMAX, magnitude_slot(builder, index)}));
+                         SLOTS({MAGNITUDE_IN, masters}, {MAGNITUDE_AMAX, magnitude_entry(builder, index)}));
 }
 
 static void append_update(struct builder *builder, int32_t index, int32_t masters, int32_t out)
@@ -434,7 +434,7 @@ static void append_update(struct builder *builder, int32_t index, int32_t master
     op.tag.makes = MAKES_WEIGHT;
     assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, masters);
     assembly_operand(&op, QUANTIZE_OUT, ACCESS_WRITE, out);
-    add_slot(builder, &op, index, ROLE_WEIGHT);
+    add_entry(builder, &op, index, ROLE_WEIGHT);
     op.shape.quantize = (struct quantize_shape){.rows = 1, .columns = builder->plan->tensors[masters].elements};
     assembly_append(&builder->assembly, &op);
 }

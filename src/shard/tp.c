@@ -167,7 +167,7 @@ static int32_t ring_reduce(struct builder *builder, const struct linear *linear,
 {
     int64_t ranks = ranks_of(builder), rows = builder->plan->tensors[x].dim[0] / ranks;
     int32_t sum = -1, arrived[2] = {-1, -1};    // received from the previous and from the next rank; -1: nothing
-    x = linear_factor(builder, linear, x);
+    x = linear_splittable(builder, linear, x);
     for (int64_t hop = 0; hop < ranks; hop++) {
         int64_t way    = hop % 2;
         int64_t ahead  = way == 0 ? ranks / 2 - hop / 2 : hop / 2 - (ranks - 1) / 2;

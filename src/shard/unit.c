@@ -9,7 +9,7 @@ int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices)
 {
     enum format format =
         plan->precision.has_low_precision_weights ? plan->precision.low_precision_format[ROLE_WEIGHT] : FORMAT_BF16;
-    return number_round_up(elements, 128 / format_table[format].bits * slices);
+    return number_round_up(elements, 16 * 8 / format_table[format].bits * slices);
 }
 
 static bool unit_is_sharded(const struct builder *builder, int32_t unit)

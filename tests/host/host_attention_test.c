@@ -164,11 +164,11 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
     memcpy(&back[ATTENTION_GRADIENT_QUERY_IN], in, 4 * sizeof(*in));
     memcpy(&sunk[SINK_GRADIENT_OUT_IN], &in[ATTENTION_OUT], 2 * sizeof(*in));
     back[ATTENTION_GRADIENT_OUT]     = make_random(format, in[ATTENTION_OUT].elements, 3, 1);
-    sunk[SINK_GRADIENT_SINKS]        = sinks[SINK_SINKS];
+    sunk[SINK_GRADIENT_SINKS_IN]     = sinks[SINK_SINKS];
     sunk[SINK_GRADIENT_OUT]          = back[ATTENTION_GRADIENT_OUT];
     struct attention_context context = {*shape, values_of(&in[ATTENTION_QUERY]), values_of(&in[ATTENTION_KEY_VALUE]),
                                         has_sinks ? values_of(&sinks[SINK_SINKS]) : NULL};
-    double *before = values_of(&sunk[SINK_GRADIENT_SINK]), *slopes = values_of(&back[ATTENTION_GRADIENT_OUT]);
+    double *before = values_of(&sunk[SINK_GRADIENT_SINKS]), *slopes = values_of(&back[ATTENTION_GRADIENT_OUT]);
     double *out = values_of(&in[ATTENTION_OUT]), *statistics = values_of(&in[ATTENTION_STATISTICS]);
     attention_with(&context, context.query, context.pairs, context.sinks, out, statistics);
 
@@ -189,7 +189,7 @@ static void expect_attention_gradient(const struct attention_shape *shape, enum 
     expect_gradient(&function, context.pairs, &back[ATTENTION_GRADIENT_KEY_VALUE], NULL, "key and value gradient");
     function = (struct function){of_sinks, &context, shape->heads, outs, slopes, bound};
     if (has_sinks) {
-        expect_gradient(&function, context.sinks, &sunk[SINK_GRADIENT_SINK], adds ? before : NULL, "sinks gradient");
+        expect_gradient(&function, context.sinks, &sunk[SINK_GRADIENT_SINKS], adds ? before : NULL, "sinks gradient");
     }
 }
 

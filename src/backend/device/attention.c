@@ -101,11 +101,11 @@ int64_t device_sink_backward_scratch(const struct op *op, const struct kernel_ta
 void device_sink_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct attention_shape *shape = &op->shape.attention;
-    DEVICE_LAUNCH_WITH(sink_backward, sink_args, .sinks = DATA(SINK_GRADIENT_SINKS), .out = DATA(SINK_GRADIENT_OUT_IN),
-                       .gradient = DATA(SINK_GRADIENT_OUT), .statistics = DATA(SINK_GRADIENT_STATISTICS),
-                       .to = DATA(SINK_GRADIENT_SINK), .scratch = device_of(backend)->scratch, .batch = shape->batch,
-                       .sequence = shape->sequence, .heads = shape->heads, .head_dim = shape->head_dim,
-                       .accumulates = op->accumulates,
-                       .type        = DEVICE_TYPE(SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_SINKS),
-                       .to_type     = buffers[SINK_GRADIENT_SINK].format);
+    DEVICE_LAUNCH_WITH(sink_backward, sink_args, .sinks = DATA(SINK_GRADIENT_SINKS_IN),
+                       .out = DATA(SINK_GRADIENT_OUT_IN), .gradient = DATA(SINK_GRADIENT_OUT),
+                       .statistics = DATA(SINK_GRADIENT_STATISTICS), .to = DATA(SINK_GRADIENT_SINKS),
+                       .scratch = device_of(backend)->scratch, .batch = shape->batch, .sequence = shape->sequence,
+                       .heads = shape->heads, .head_dim = shape->head_dim, .accumulates = op->accumulates,
+                       .type    = DEVICE_TYPE(SINK_GRADIENT_OUT, SINK_GRADIENT_OUT_IN, SINK_GRADIENT_SINKS_IN),
+                       .to_type = buffers[SINK_GRADIENT_SINKS].format);
 }

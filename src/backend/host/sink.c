@@ -49,7 +49,7 @@ static void backward_heads(const struct loop *loop, int64_t first, int64_t last,
     float                        *space      = host_space(loop, thread);
     for (int64_t head = first; head < last; head++) {
         float  of_head;
-        double sink = (double)*row_read(&loop->buffers[SINK_GRADIENT_SINKS], head, 1, &of_head), sum = 0;
+        double sink = (double)*row_read(&loop->buffers[SINK_GRADIENT_SINKS_IN], head, 1, &of_head), sum = 0;
         for (int64_t token = 0; token < shape->batch * shape->sequence; token++) {
             int64_t      at       = (token * shape->heads + head) * shape->head_dim;
             double       all      = (double)statistics[statistics_at(shape, token) + head * shape->sequence];
@@ -59,7 +59,7 @@ static void backward_heads(const struct loop *loop, int64_t first, int64_t last,
             sum -= exp(sink - all) * row_dot(gradient, out, shape->head_dim);
         }
         float result = (float)sum;
-        row_store(&loop->buffers[SINK_GRADIENT_SINK], head, 1, &result, loop->op->accumulates);
+        row_store(&loop->buffers[SINK_GRADIENT_SINKS], head, 1, &result, loop->op->accumulates);
     }
 }
 
