@@ -68,26 +68,27 @@ static struct gemm_values gemm_values(const struct hardware_config *hardware, co
     double smoothing = hardware->gemm_smoothing_fp8.value, gap = hardware->gemm_gap_fp8.value;
     if (format->rate == RATE_FP4) {
         return (struct gemm_values){hardware->gemm_efficiency_fp4.value, hardware->gemm_prologue_fp4.value, smoothing,
-                                    gap, 4.0};
+                                    gap, .steps = 4.0};
     }
     if (format->rate == RATE_FP8) {
         return (struct gemm_values){hardware->gemm_efficiency_fp8.value, hardware->gemm_prologue_fp8.value, smoothing,
-                                    gap, 2.0};
+                                    gap, .steps = 2.0};
     }
     return (struct gemm_values){hardware->gemm_efficiency.value, hardware->gemm_prologue.value,
-                                hardware->gemm_smoothing.value, hardware->kernel_gap.value, 1.0};
+                                hardware->gemm_smoothing.value, hardware->kernel_gap.value, .steps = 1.0};
 }
 
 // Returns the number of waves of a GEMM. A wave is one tile on each SM. The last wave leaves SMs idle. smoothing is the
 // share of this loss that the kernel avoids.
-static double count_waves(double smoothing, double tiles, double units)
+static double count_waves(double smoothing, double tiles, double processors)
 {
-    double waves = tiles / units;
+    double waves = tiles / processors;
     return (1.0 - smoothing) * ceil(waves) + smoothing * fmax(waves, 1.0);
 }
 
 // Returns the FLOP/s of a tile of m x n, relative to a tile of 128 x 256. A tile loads (m + n) k values for m n k
 // multiplications, so a small tile is slower. traffic: load time of a 128 x 128 tile, divided by its math time.
+// 0.75 is 64 (1 / 128 + 1 / 256).
 static double tile_rate(double traffic, double m, double n)
 {
     return (1.0 + 0.75 * traffic) / (1.0 + 64.0 * traffic * (1.0 / m + 1.0 / n));
@@ -106,23 +107,23 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
     const struct hardware_config *hardware = machine->hardware;
     static const struct {
         double m, n;
-    } tiles[]                       = {{128, 256}, {256, 128}, {128, 128}, {64, 256}, {256, 64}};
-    const struct gemm_shape *shape  = &op->shape.gemm;
-    const struct format_row *format = gemm_format(machine, plan, op);
-    struct gemm_values       values = gemm_values(hardware, format);
-    double                   all    = (double)hardware->multiprocessors;
-    double                   units  = fmax(all - (double)machine->sm_margin, 1.0);
-    bool                     split  = format->rate == RATE_FP8 && !sums_fast(machine, plan, op);
-    double                   rate   = values.efficiency * predict_sustained_peak(hardware, format) /
-                  (split ? hardware->gemm_split_accumulation.value : 1.0);
+    } tiles[]                            = {{128, 256}, {256, 128}, {128, 128}, {64, 256}, {256, 64}};
+    const struct gemm_shape *shape       = &op->shape.gemm;
+    const struct format_row *format      = gemm_format(machine, plan, op);
+    struct gemm_values       values      = gemm_values(hardware, format);
+    double                   processors  = (double)hardware->multiprocessors;
+    double                   usable      = fmax(processors - (double)machine->sm_margin, 1.0);
+    bool                     splits_sums = format->rate == RATE_FP8 && !sums_fast(machine, plan, op);
+    double                   rate        = values.efficiency * predict_sustained_peak(hardware, format) /
+                  (splits_sums ? hardware->gemm_split_accumulation.value : 1.0);
     double around  = values.prologue + (reads_c(op) ? hardware->gemm_accumulate.value * values.steps : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
         double count = ceil((double)shape->m / tiles[i].m) * ceil((double)shape->n / tiles[i].n);
-        for (double parts = 1.0; parts <= (count < units ? MAX_PARTS : 1.0); parts++) {
-            double tile = 2.0 * tiles[i].m * tiles[i].n * ((double)shape->k / parts + around) * all /
+        for (double parts = 1.0; parts <= (count < usable ? MAX_PARTS : 1.0); parts++) {
+            double tile = 2.0 * tiles[i].m * tiles[i].n * ((double)shape->k / parts + around) * processors /
                           (rate * tile_rate(hardware->gemm_tile_traffic.value, tiles[i].m, tiles[i].n));
-            double waves = count_waves(values.smoothing, parts * count, units);
+            double waves = count_waves(values.smoothing, parts * count, usable);
             fastest      = fmin(fastest, waves * tile + sum_seconds(hardware, shape, parts));
         }
     }
@@ -132,8 +133,12 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
 static double find_gemm_seconds(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct gemm_shape *shape  = &op->shape.gemm;
-    struct known_gemm        wanted = {
-               shape->m, shape->n, shape->k, gemm_format(machine, plan, op), 0.0, reads_c(op), sums_fast(machine, plan, op)};
+    struct known_gemm        wanted = {shape->m,
+                                       shape->n,
+                                       shape->k,
+                                       .format      = gemm_format(machine, plan, op),
+                                       .accumulates = reads_c(op),
+                                       .sums_fast   = sums_fast(machine, plan, op)};
     if (machine->gemms == NULL) {
         return gemm_seconds(machine, plan, op);
     }

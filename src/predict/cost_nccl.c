@@ -19,19 +19,21 @@ enum { SIMPLE, LL128, LL, PROTOCOLS };
 struct protocol {
     double bandwidth, node_latency, network_latency;
 };
+// bandwidth, node_latency, network_latency
 static const struct protocol ring_protocols[PROTOCOLS] = {
-    {1.0, 1.0, 1.0}, {0.92, 1.9 / 3.4, 4.0 / 14.0}, {0.5, 0.6 / 3.4, 2.7 / 14.0}};
-static const struct protocol tree_protocols[PROTOCOLS] = {
-    {0.92, 4.0 / 3.4, 1.0}, {0.92 * 0.9375, 1.25 / 3.4, 8.5 / 14.0}, {0.92 / 3.8, 0.6 / 3.4, 5.0 / 14.0}};
+    [SIMPLE] = {1.0, 1.0, 1.0}, [LL128] = {0.92, 1.9 / 3.4, 4.0 / 14.0}, [LL] = {0.5, 0.6 / 3.4, 2.7 / 14.0}};
+static const struct protocol tree_protocols[PROTOCOLS] = {[SIMPLE] = {0.92, 4.0 / 3.4, 1.0},
+                                                          [LL128]  = {0.92 * 0.9375, 1.25 / 3.4, 8.5 / 14.0},
+                                                          [LL]     = {0.92 / 3.8, 0.6 / 3.4, 5.0 / 14.0}};
 // Protocol for latencies that were measured on this machine: they include the effect of the protocol that NCCL chose.
 static const struct protocol measured_protocol = {1.0, 1.0, 1.0};
 
 // NCCL's factors on the bandwidth of a tree, by protocol and message size: 64 B, 128 B, ... 256 MiB.
 enum { CORRECTIONS = 23, CORRECTED_FROM = 64 };
 static const double tree_corrections[PROTOCOLS][CORRECTIONS] = {
-    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
-    {1., 1., 1., 1., 1., .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1., 1.},
-    {1., 1., 1., 1., .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1., 1., 1., 1.}};
+    [SIMPLE] = {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
+    [LL128]  = {1., 1., 1., 1., 1., .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1., 1.},
+    [LL]     = {1., 1., 1., 1., .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1., 1., 1., 1.}};
 
 static double tree_correction(int protocol, double bytes)
 {
@@ -52,7 +54,7 @@ static bool is_measured(const struct hardware_config *hardware)
 
 // Critical path of a collective: seconds until it starts, consecutive hops within and between nodes, and bytes that
 // cross one link in one direction.
-struct walk {
+struct path {
     double start, node_hops, network_hops, bytes;
 };
 
@@ -62,12 +64,12 @@ double predict_collective_start(const struct hardware_config *hardware, const st
                                                       : hardware->node_collective_latency.value;
 }
 
-static double walk_seconds(const struct hardware_config *hardware, const struct walk *walk,
+static double path_seconds(const struct hardware_config *hardware, const struct path *path,
                            const struct protocol *protocol, double bandwidth)
 {
-    return walk->start + walk->bytes / bandwidth +
-           walk->node_hops * hardware->node_latency.value * protocol->node_latency +
-           walk->network_hops * hardware->network_latency.value * protocol->network_latency;
+    return path->start + path->bytes / bandwidth +
+           path->node_hops * hardware->node_latency.value * protocol->node_latency +
+           path->network_hops * hardware->network_latency.value * protocol->network_latency;
 }
 
 // Returns the bandwidth of a ring or tree in one direction. Across nodes, each rank of a node adds its network link, up
@@ -101,17 +103,17 @@ static struct protocol ring_protocol(int i, const struct span *span, double pass
 static double ring_seconds(const struct hardware_config *hardware, const struct span *span, double bytes, double passes)
 {
     double      bandwidth = span_bandwidth(span), fastest = INFINITY;
-    struct walk walk = {.start        = predict_collective_start(hardware, span),
+    struct path path = {.start        = predict_collective_start(hardware, span),
                         .node_hops    = passes * (span->members - span->nodes),
                         .network_hops = passes * (span->nodes - 1.0),
                         .bytes        = passes * bytes * (span->members - 1.0) / span->members};
     if (hardware->cores > 0 || is_measured(hardware)) {
-        return walk_seconds(hardware, &walk, &measured_protocol, bandwidth);
+        return path_seconds(hardware, &path, &measured_protocol, bandwidth);
     }
     for (int i = 0; i < PROTOCOLS; i++) {
         struct protocol protocol = ring_protocol(i, span, passes);
         double          share    = fmin(bandwidth * protocol.bandwidth, max_bandwidth(i, span->nodes));
-        fastest                  = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
+        fastest                  = fmin(fastest, path_seconds(hardware, &path, &protocol, share));
     }
     return fastest;
 }
@@ -141,13 +143,13 @@ int predict_ring_protocol(const struct hardware_config *hardware, double members
 static double tree_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
     double      bandwidth = span_bandwidth(span), local = span->members / span->nodes, fastest = INFINITY;
-    bool        cores = hardware->cores > 0;
-    struct walk walk  = {.start        = predict_collective_start(hardware, span),
-                         .node_hops    = 2.0 * (cores ? ceil(log2(local)) : local - 1.0),
-                         .network_hops = 2.0 * ceil(log2(span->nodes)),
-                         .bytes        = 2.0 * bytes * (span->members - 1.0) / span->members};
-    if (cores || is_measured(hardware)) {
-        return walk_seconds(hardware, &walk, &measured_protocol, bandwidth);
+    bool        is_cpu = hardware->cores > 0;
+    struct path path   = {.start        = predict_collective_start(hardware, span),
+                          .node_hops    = 2.0 * (is_cpu ? ceil(log2(local)) : local - 1.0),
+                          .network_hops = 2.0 * ceil(log2(span->nodes)),
+                          .bytes        = 2.0 * bytes * (span->members - 1.0) / span->members};
+    if (is_cpu || is_measured(hardware)) {
+        return path_seconds(hardware, &path, &measured_protocol, bandwidth);
     }
     for (int i = 0; i < PROTOCOLS; i++) {
         struct protocol protocol = tree_protocols[i];
@@ -155,7 +157,7 @@ static double tree_seconds(const struct hardware_config *hardware, const struct 
             protocol.bandwidth = 0.92 * 7.0 / 9.0;
         }
         double share = fmin(bandwidth * protocol.bandwidth, max_bandwidth(i, span->nodes)) * tree_correction(i, bytes);
-        fastest      = fmin(fastest, walk_seconds(hardware, &walk, &protocol, share));
+        fastest      = fmin(fastest, path_seconds(hardware, &path, &protocol, share));
     }
     return fastest;
 }

@@ -100,6 +100,7 @@ struct adjustment {
 #define SCAN       {OP_SCAN_FORWARD, OP_SCAN_BACKWARD}
 #define ONLY(kind) {kind, kind}
 static const struct adjustment adjustments[] = {
+    // kind,                 when,          unit,           each,     amount
     {ATTENTION,              BY_PARTS,      BYTES,          {46, 60}, MERGED_ELEMENTS},
     {ATTENTION,              FP8_ATTENTION, BYTES,          {1, 1},   ATTENTION_BYTES},
     {ATTENTION,              BY_SCALE,      KERNELS,        {3, 1},   ONE},
@@ -131,6 +132,7 @@ static const struct factor {
     uint8_t cost, kind, phase;
     size_t  quantity;
 } factors[] = {
+    // cost,         kind,                phase,           quantity
     {OP_COST_CAST,   ANY,                 ANY,             OF(cast_bytes)},
     {OP_COST_MEMORY, ANY,                 PHASE_OPTIMIZER, OF(optimizer_bytes)},
     {OP_COST_MEMORY, OP_CROSS_ENTROPY,    ANY,             OF(loss_bytes)},
@@ -149,6 +151,7 @@ static const struct launches {
     uint8_t kind, stream, makes;
     double  steps;
 } launches[] = {
+    // kind,        stream,         makes,                 steps
     {ANY,           STREAM_EXPERT,  ANY,                   1.0},
     {ANY,           STREAM_TENSOR,  ANY,                   0.5},
     {ANY,           STREAM_CONTEXT, ANY,                   0.5},

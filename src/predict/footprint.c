@@ -40,7 +40,7 @@ const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS)
                                               JSON_END};
 
 // A walk over the ops of a plan. change: bytes by which the live memory of a part of the footprint, such as
-// activations, changes at each op. Only the parts in passing[] vary during the step.
+// activations, changes at each op. Only the parts in varying[] vary during the step.
 struct walk {
     const struct plan            *plan;
     const struct software_config *software;
@@ -48,11 +48,12 @@ struct walk {
     int64_t                      *ended;                      // [op_count + 1]: bytes that this op is the last to use
 };
 
-static const int passing[] = {FOOTPRINT_ACTIVATIONS, FOOTPRINT_GEMMS,   FOOTPRINT_LOGITS,       FOOTPRINT_PLACEHOLDERS,
+static const int varying[] = {FOOTPRINT_ACTIVATIONS, FOOTPRINT_GEMMS,   FOOTPRINT_LOGITS,       FOOTPRINT_PLACEHOLDERS,
                               FOOTPRINT_ATTENTION,   FOOTPRINT_DROPOUT, FOOTPRINT_ROOT_WEIGHTS, FOOTPRINT_PIPELINE};
-enum { PASSING = sizeof(passing) / sizeof(passing[0]) };
+enum { VARYING = sizeof(varying) / sizeof(varying[0]) };
 
-static void span(struct walk *walk, enum footprint_part part, int32_t first, int32_t last, int64_t bytes)
+// Adds bytes that are live from op `first` to op `last`.
+static void add_live(struct walk *walk, enum footprint_part part, int32_t first, int32_t last, int64_t bytes)
 {
     if (first > last) {
         return;
@@ -112,6 +113,7 @@ static int64_t gathered_bytes(const struct plan *plan, const struct plan_unit *u
     return unit->is_low_precision ? unit->elements : format_bytes(plan->precision.weight, unit->elements);
 }
 
+// Whether the unit is outside the layers: of the embedding or the head.
 static bool is_outside(const struct plan *plan, const struct plan_unit *unit)
 {
     return unit->place == 0 || unit->place == plan->model.layers + 1;
@@ -155,13 +157,14 @@ static void walk_logits(struct walk *walk, const struct tensor *logits)
         back++;
     }
     double copies = plan->mesh.size[AXIS_TP] > 1 ? walk->software->parallel_logit_copies : walk->software->logit_copies;
-    span(walk, FOOTPRINT_LOGITS, loss, back - 1,
-         (int64_t)(copies * (double)format_bytes(FORMAT_F32, logits->elements)));
+    add_live(walk, FOOTPRINT_LOGITS, loss, back - 1,
+             (int64_t)(copies * (double)format_bytes(FORMAT_F32, logits->elements)));
     if (walk->software->gradient_placeholders && !model_is_frozen(&plan->model)) {
-        span(walk, FOOTPRINT_PLACEHOLDERS, back, end_of_head(plan, back), head_weight_bytes(plan));
+        add_live(walk, FOOTPRINT_PLACEHOLDERS, back, end_of_head(plan, back), head_weight_bytes(plan));
     }
     if (walk->software->gather_pool) {
-        span(walk, FOOTPRINT_ROOT_WEIGHTS, logits->first_op, logits->last_op, gathered_bytes(plan, unit_at(plan, 0)));
+        add_live(walk, FOOTPRINT_ROOT_WEIGHTS, logits->first_op, logits->last_op,
+                 gathered_bytes(plan, unit_at(plan, 0)));
     }
 }
 
@@ -179,8 +182,8 @@ static void walk_passed_on(struct walk *walk)
             continue;
         }
         if (op->kind == OP_RECEIVE) {
-            span(walk, FOOTPRINT_PIPELINE, 0, passed->first_op - 1, passed->bytes);
-            span(walk, FOOTPRINT_PIPELINE, passed->last_op + 1, plan->op_count - 1, passed->bytes);
+            add_live(walk, FOOTPRINT_PIPELINE, 0, passed->first_op - 1, passed->bytes);
+            add_live(walk, FOOTPRINT_PIPELINE, passed->last_op + 1, plan->op_count - 1, passed->bytes);
         } else if (is_of_forward(plan, i)) {
             int32_t back = i;
             while (back + 1 < plan->op_count &&
@@ -188,7 +191,7 @@ static void walk_passed_on(struct walk *walk)
                      plan->ops[back].tag.chunk == op->tag.chunk && !is_of_forward(plan, back))) {
                 back++;
             }
-            span(walk, FOOTPRINT_PIPELINE, passed->last_op + 1, back, passed->bytes);
+            add_live(walk, FOOTPRINT_PIPELINE, passed->last_op + 1, back, passed->bytes);
         }
     }
 }
@@ -226,17 +229,17 @@ static void walk_extras(struct walk *walk, const struct tensor *tensor)
     bool is_ring = plan->mesh.size[AXIS_CP] > 1 && plan->context == CONTEXT_RING && software->gradient_placeholders;
     if (tensor->holds == TENSOR_STATISTICS && software->unfused_attention) {
         int64_t each = format_bytes(plan->precision.activation, 1) * (software->dropout ? 2 : 1) + software->dropout;
-        span(walk, FOOTPRINT_ATTENTION, first, last, tensor->elements * plan->train.sequence * each);
+        add_live(walk, FOOTPRINT_ATTENTION, first, last, tensor->elements * plan->train.sequence * each);
     }
     if ((tensor->holds == TENSOR_ATTENTION && software->attention_copies) ||
         (tensor->holds == TENSOR_KEYS && is_ring)) {
-        span(walk, FOOTPRINT_ATTENTION, first, last, tensor->bytes);
+        add_live(walk, FOOTPRINT_ATTENTION, first, last, tensor->bytes);
     }
     if (tensor->holds == TENSOR_RESIDUAL && software->dropout && plan->train.recompute != RECOMPUTE_FULL) {
-        span(walk, FOOTPRINT_DROPOUT, first, last, tensor->elements);
+        add_live(walk, FOOTPRINT_DROPOUT, first, last, tensor->elements);
     }
     if (tensor->holds == TENSOR_GATED && software->expert_gates == EXPERT_GATES_SEPARATE) {
-        span(walk, FOOTPRINT_GEMMS, first, last, expected_bytes(plan, tensor));
+        add_live(walk, FOOTPRINT_GEMMS, first, last, expected_bytes(plan, tensor));
     }
 }
 
@@ -265,8 +268,8 @@ static void walk_offloaded(struct walk *walk, const struct tensor *tensor, int64
     while (back > leave && ops[back].tag.layer == ops[tensor->last_op].tag.layer) {
         back--;
     }
-    span(walk, FOOTPRINT_ACTIVATIONS, tensor->first_op, leave, bytes);
-    span(walk, FOOTPRINT_ACTIVATIONS, back > leave ? back : leave + 1, tensor->last_op, bytes);
+    add_live(walk, FOOTPRINT_ACTIVATIONS, tensor->first_op, leave, bytes);
+    add_live(walk, FOOTPRINT_ACTIVATIONS, back > leave ? back : leave + 1, tensor->last_op, bytes);
 }
 
 // Whether MXFP8 copies replace the BF16 weights. A copy and a transposed copy together take the bytes of the BF16
@@ -280,11 +283,12 @@ static bool stores_mxfp8(const struct walk *walk)
 static void walk_tensor(struct walk *walk, const struct tensor *tensor)
 {
     const struct plan *plan = walk->plan;
-    bool               replaces =
+    // the framework keeps GEMM outputs (second_gemms) instead of this tensor
+    bool replaces =
         walk->software->second_gemms && plan->train.recompute == RECOMPUTE_SELECTIVE && is_kept(plan, tensor);
     bool is_attention = tensor->holds == TENSOR_ATTENTION;
     if (replaces && is_attention) {
-        span(walk, FOOTPRINT_GEMMS, tensor->first_op, tensor->last_op, second_gemms(walk));
+        add_live(walk, FOOTPRINT_GEMMS, tensor->first_op, tensor->last_op, second_gemms(walk));
     }
     if (tensor->holds == TENSOR_WEIGHT_COPY &&
         ((keeps_units_whole(walk) && has_low_precision_copies(plan)) || stores_mxfp8(walk))) {
@@ -298,7 +302,7 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
         if (is_kept(plan, tensor) && tensor->layer < walk->software->offloaded_layers) {
             walk_offloaded(walk, tensor, bytes);
         } else {
-            span(walk, FOOTPRINT_ACTIVATIONS, tensor->first_op, last_use(walk, tensor), bytes);
+            add_live(walk, FOOTPRINT_ACTIVATIONS, tensor->first_op, last_use(walk, tensor), bytes);
         }
     }
     walk_extras(walk, tensor);
@@ -349,11 +353,11 @@ static void add_units(struct footprint *footprint, const struct walk *walk)
 // Live bytes during the forward pass of one layer: peak (maximum) and at its end (left). excess: peak minus end,
 // maximum over the layers. The allocator keeps the segments that a layer has freed. The logits do not fit into them, so
 // the excess adds to the memory (FOOTPRINT_CACHED).
-struct run {
+struct layer_live {
     int64_t layer, maximum, left, excess;
 };
 
-static void follow(struct run *run, const struct op *op, int64_t live, int64_t ended)
+static void follow(struct layer_live *run, const struct op *op, int64_t live, int64_t ended)
 {
     int64_t layer = op->tag.phase == PHASE_FORWARD ? op->tag.layer : -1;
     if (layer != run->layer) {
@@ -368,20 +372,20 @@ static void follow(struct run *run, const struct op *op, int64_t live, int64_t e
 
 static void find_worst_moment(struct footprint *footprint, const struct walk *walk)
 {
-    int64_t    live[PASSING] = {0}, maximum = -1;
-    struct run run     = {.layer = -1};
-    int64_t    lasting = footprint->bytes[FOOTPRINT_PLACEHOLDERS];
+    int64_t           live[VARYING] = {0}, maximum = -1;
+    struct layer_live run     = {.layer = -1};
+    int64_t           lasting = footprint->bytes[FOOTPRINT_PLACEHOLDERS];
     for (int32_t i = 0; i < walk->plan->op_count; i++) {
         int64_t sum = 0;
-        for (int part = 0; part < PASSING; part++) {
-            live[part] += walk->change[passing[part]][i];
+        for (int part = 0; part < VARYING; part++) {
+            live[part] += walk->change[varying[part]][i];
             sum += live[part];
         }
         follow(&run, &walk->plan->ops[i], sum, walk->ended[i]);
         if (sum > maximum) {
             maximum = sum;
-            for (int part = 0; part < PASSING; part++) {
-                footprint->bytes[passing[part]] = live[part];
+            for (int part = 0; part < VARYING; part++) {
+                footprint->bytes[varying[part]] = live[part];
             }
         }
     }
@@ -396,8 +400,8 @@ static void find_worst_moment(struct footprint *footprint, const struct walk *wa
 static void walk_plan(struct footprint *footprint, struct walk *walk)
 {
     const struct plan *plan = walk->plan;
-    for (int part = 0; part < PASSING; part++) {
-        walk->change[passing[part]] = memory_allocate((size_t)(plan->op_count + 1) * sizeof(int64_t));
+    for (int part = 0; part < VARYING; part++) {
+        walk->change[varying[part]] = memory_allocate((size_t)(plan->op_count + 1) * sizeof(int64_t));
     }
     bool has_experts = false;
     walk->ended      = memory_allocate((size_t)(plan->op_count + 1) * sizeof(int64_t));
@@ -417,8 +421,8 @@ static void walk_plan(struct footprint *footprint, struct walk *walk)
     footprint->bytes[FOOTPRINT_PLACEHOLDERS] = walk->software->gradient_placeholders ? placeholder_bytes(plan) : 0;
     add_units(footprint, walk);
     find_worst_moment(footprint, walk);
-    for (int part = 0; part < PASSING; part++) {
-        free(walk->change[passing[part]]);
+    for (int part = 0; part < VARYING; part++) {
+        free(walk->change[varying[part]]);
     }
     free(walk->ended);
 }

@@ -9,14 +9,14 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// A communicator across all pipeline stages (from and to are -1), or a link from one stage to another. The n-th op that
-// each stage issues on it joins the n-th rendezvous.
+// A communicator across all pipeline stages (from and to are -1), or the send/receive pairs from one stage to another.
+// The n-th op that each stage issues on it joins the n-th rendezvous.
 struct line {
     int32_t  from, to, stream, channel;
     uint32_t axes;
     int32_t *rendezvous_list;    // [rendezvous_count]
     int32_t  rendezvous_count;
-    int32_t  calls;    // ops that the stage being added has issued so far on this communicator or link
+    int32_t  calls;    // ops that the stage being added has issued on this line so far
 };
 
 struct construction {

@@ -19,8 +19,8 @@ enum { BATCH = 16 };    // layouts that threads examine between two updates of t
 
 struct candidate {
     int64_t                   layout;
-    const struct sweep_layer *layer;    // cost of one of its layers
-    int                       looks;
+    const struct sweep_layer *layer;       // cost of one of its layers
+    int                       looks;       // number of times that threads have examined it
     bool                      is_exact;    // the layout has its exact prediction
     status                    support;
     struct sweep_bound        bound;
@@ -202,7 +202,7 @@ static int64_t find_shared_layer(struct shared_layer *all, int64_t *count, const
 // Queues the predictable layouts with their rough bounds. The caller allocates `shared` with one entry per layout.
 static void fill(struct queue *queue, struct sweep *sweep, struct candidate *candidates, struct shared_layer *shared)
 {
-    int64_t                      *kinds        = memory_allocate((size_t)sweep->layout_count * sizeof(*kinds));
+    int64_t                      *layer_of     = memory_allocate((size_t)sweep->layout_count * sizeof(*layer_of));
     void                        **items        = memory_allocate((size_t)sweep->layout_count * sizeof(*items));
     int64_t                       shared_count = 0;
     const struct hardware_config *hardware     = sweep->machine->hardware;
@@ -212,7 +212,7 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
         if (failed(&candidates[i].support)) {
             refuse(sweep, candidates[i].support.text);
         } else {
-            kinds[i] = find_shared_layer(shared, &shared_count, &sweep->layouts[i]);
+            layer_of[i] = find_shared_layer(shared, &shared_count, &sweep->layouts[i]);
         }
     }
     for (int64_t i = 0; i < shared_count; i++) {
@@ -223,8 +223,8 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
         if (failed(&candidates[i].support)) {
             continue;
         }
-        struct sweep_bound rough    = sweep_find_rough_bound(&shared[kinds[i]].layer, &sweep->layouts[i]);
-        candidates[i].layer         = &shared[kinds[i]].layer;
+        struct sweep_bound rough    = sweep_find_rough_bound(&shared[layer_of[i]].layer, &sweep->layouts[i]);
+        candidates[i].layer         = &shared[layer_of[i]].layer;
         candidates[i].bound.seconds = rough.seconds;
         candidates[i].bound.bytes   = sweep_state_bytes(&sweep->layouts[i]);
         if (hardware_holds(hardware, rough.bytes + hardware_context_bytes(hardware))) {
@@ -233,7 +233,7 @@ static void fill(struct queue *queue, struct sweep *sweep, struct candidate *can
             sweep->too_large++;
         }
     }
-    free(kinds);
+    free(layer_of);
     free(items);
 }
 

@@ -99,12 +99,12 @@ static double loaded_seconds(const struct plan *plan, const struct task *tasks, 
                              int64_t more)
 {
     const struct hardware_config *hardware = machine->hardware;
-    bool                          shares   = hardware->cores > 0;
+    bool                          is_cpu   = hardware->cores > 0;
     struct loads                  loads    = {.plan       = plan,
                                               .tasks      = tasks,
-                                              .processors = shares ? INFINITY : (double)hardware->multiprocessors,
+                                              .processors = is_cpu ? INFINITY : (double)hardware->multiprocessors,
                                               .sm_margin  = (double)machine->sm_margin};
-    double contention = shares ? 0.0 : hardware->contention.value, maximum = contention, running = 0.0;
+    double contention = is_cpu ? 0.0 : hardware->contention.value, maximum = contention, running = 0.0;
     loads.of = memory_allocate((size_t)(plan->train.accumulation + 1) * sizeof(*loads.of));
     add_all(&loads);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
@@ -418,10 +418,11 @@ static int64_t input_bytes(const struct plan *plan, int32_t tensor)
 static void add_passes(struct sweep_bound *bound, const struct stage *stage, const struct plan *plan, int64_t number)
 {
     int64_t               chunks = plan->mesh.vp, microbatches = plan->train.accumulation;
-    struct schedule_shape shape = {plan->mesh.size[AXIS_PP], chunks, microbatches, SCHEDULE_1F1B};
+    struct schedule_shape shape = {
+        .stages = plan->mesh.size[AXIS_PP], .chunks = chunks, .microbatches = microbatches, .kind = SCHEDULE_1F1B};
     for (int64_t i = 0; i < SCHEDULE_PASSES * microbatches * chunks; i++) {
-        struct schedule_action action = {(enum schedule_pass)(i / chunks / microbatches), i / chunks % microbatches, 0,
-                                         false};
+        struct schedule_action action = {.pass       = (enum schedule_pass)(i / chunks / microbatches),
+                                         .microbatch = i / chunks % microbatches};
         struct sweep_action   *minimum =
             &bound->actions[sweep_place_action(&shape, &action, i % chunks * shape.stages + number)];
         *minimum = action.microbatch < 2 ? stage->actions[i] : *minimum;
@@ -514,8 +515,10 @@ int64_t sweep_state_bytes(const struct plan_request *request)
 
 struct schedule_shape sweep_shape(const struct plan_request *request)
 {
-    return (struct schedule_shape){request->mesh.size[AXIS_PP], request->mesh.vp, request->train.accumulation,
-                                   SCHEDULE_1F1B};
+    return (struct schedule_shape){.stages       = request->mesh.size[AXIS_PP],
+                                   .chunks       = request->mesh.vp,
+                                   .microbatches = request->train.accumulation,
+                                   .kind         = SCHEDULE_1F1B};
 }
 
 void sweep_open_bound(struct sweep_bound *bound, const struct plan_request *request)
@@ -559,7 +562,8 @@ status sweep_refine_bound(struct sweep_bound *bound, const struct plan_request *
     struct schedule_shape shape = sweep_shape(request);
     struct stage          stage;
     TRY(look_at_stage(&stage, bound, request, machine, enough));
-    struct schedule_action there = {SCHEDULE_FORWARD, 0, 0, false}, back = {SCHEDULE_BACKWARD, all - 1, 0, false};
+    struct schedule_action there = {.pass = SCHEDULE_FORWARD, .microbatch = 0},
+                           back  = {.pass = SCHEDULE_BACKWARD, .microbatch = all - 1};
     for (int64_t before = 0; before < s; before++) {
         forward += bound->actions[sweep_place_action(&shape, &there, before)].through;
         backward += bound->actions[sweep_place_action(&shape, &back, before)].through;

@@ -145,11 +145,11 @@ static bool advance(struct space *space)
 
 static bool is_own(struct space *space)
 {
-    bool is_own = space->job->has_layout;
+    bool equals = space->job->has_layout;
     for (int i = 0; i < DIMENSIONS; i++) {
-        is_own &= takes_rest(i) || *field_of(space, i) == own_value(space, i);
+        equals &= takes_rest(i) || *field_of(space, i) == own_value(space, i);
     }
-    return is_own;
+    return equals;
 }
 
 // Sizes the axis that absorbs the remaining ranks. Returns false if the other axes do not divide the world size.
