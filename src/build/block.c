@@ -84,8 +84,8 @@ static uint32_t kept_by_policy(const struct plan *plan, const struct block *bloc
     const struct layer_kind   *kind   = block->kinds[index];
     uint32_t                   needed = needed_of(plan, kind);
     uint32_t                   kept = index == 0 ? BIT(VALUE_X) : 0, saved = 0, attention = 0, recomputed = 0;
-    bool                       is_whole = train->recompute_layers > 0 && block->in_chunk >= train->recompute_layers;
-    if (is_whole || kind->ends) {    // kind->ends: the backward pass follows immediately
+    bool                       keeps_all = train->recompute_layers > 0 && block->in_chunk >= train->recompute_layers;
+    if (keeps_all || kind->ends) {    // kind->ends: the backward pass follows immediately
         return needed;
     }
     if (train->recompute_save >> OUTPUT_NORM & 1) {
@@ -126,7 +126,7 @@ static struct sublayer sublayer_of(struct builder *builder, int64_t place, int32
                              .kind    = block->kinds[index],
                              .weights = block->weights[index],
                              .values  = &builder->values[slot].sublayer[index],
-                             .in      = {-1, -1},
+                             .in      = {.x = -1, .branch = -1},
                              .is_first_trained =
                                  place <= builder->first_trained_place && index <= builder->first_trained_sublayer};
 }
@@ -134,9 +134,9 @@ static struct sublayer sublayer_of(struct builder *builder, int64_t place, int32
 static struct residual_stream out_of(const struct sublayer *sublayer)
 {
     const int32_t *values = sublayer->values->tensor;
-    return sublayer->kind->begins ? (struct residual_stream){values[VALUE_OUT], -1}
-           : sublayer->kind->ends ? (struct residual_stream){values[VALUE_N], -1}
-                                  : (struct residual_stream){values[VALUE_X], values[VALUE_OUT]};
+    return sublayer->kind->begins ? (struct residual_stream){.x = values[VALUE_OUT], .branch = -1}
+           : sublayer->kind->ends ? (struct residual_stream){.x = values[VALUE_N], .branch = -1}
+                                  : (struct residual_stream){.x = values[VALUE_X], .branch = values[VALUE_OUT]};
 }
 
 static struct norm_values norm_of(const struct sublayer *sublayer)
@@ -198,7 +198,7 @@ static void begin_forward(struct sublayer *sublayer)
 struct residual_stream block_forward(struct builder *builder, int64_t place, struct residual_stream in, int part)
 {
     const struct block *block   = &builder->blocks[place];
-    int                 at      = 0;
+    int                 at      = 0;    // the part that the loop has reached
     builder->assembly.tag.layer = (int16_t)block->layer;
     for (int32_t i = 0; i < block->count; i++) {
         struct sublayer sublayer = sublayer_of(builder, place, i);
@@ -260,11 +260,13 @@ static void recompute(struct builder *builder, int64_t place)
         before          = wanted;
     }
     int16_t                phase = builder->assembly.tag.phase;
-    struct residual_stream in    = {-1, -1};
+    struct residual_stream in    = {.x = -1, .branch = -1};
     builder->assembly.tag.phase  = PHASE_RECOMPUTE;
     for (int32_t i = 0; i < block->count; i++) {
         struct sublayer sublayer = sublayer_of(builder, place, i);
-        sublayer.in = recomputed[i].is_entered ? (struct residual_stream){sublayer.values->tensor[VALUE_X], -1} : in;
+        sublayer.in              = recomputed[i].is_entered
+                                       ? (struct residual_stream){.x = sublayer.values->tensor[VALUE_X], .branch = -1}
+                                       : in;
         if (recomputed[i].norm) {
             append_norm(&sublayer);
         }
@@ -300,7 +302,7 @@ static int32_t end_backward(struct sublayer *sublayer, const struct block *block
 int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient, int part)
 {
     const struct block *block   = &builder->blocks[place];
-    int                 at      = 0;
+    int                 at      = 0;    // the part that the loop has reached
     builder->assembly.tag.layer = (int16_t)block->layer;
     if (part == 0) {
         recompute(builder, place);

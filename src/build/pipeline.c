@@ -96,7 +96,7 @@ static bool advance_forward(struct builder *builder, struct progress *progress)
 {
     const struct action *action = &progress->action;
     if (!progress->has_begun) {
-        progress->stream = (struct residual_stream){progress->received, -1};
+        progress->stream = (struct residual_stream){.x = progress->received, .branch = -1};
         progress->place  = action->is_first ? 0 : action->first_layer + 1;
     }
     for (progress->has_begun = true; progress->place <= action->end_layer; progress->place++, progress->part = 0) {
@@ -281,10 +281,12 @@ struct replay {
 
 struct schedule_shape plan_schedule(const struct mesh *mesh, const struct train_config *train)
 {
-    return (struct schedule_shape){mesh->size[AXIS_PP], mesh->vp, train->accumulation,
-                                   train->overlap_microbatches != 0 ? SCHEDULE_OVERLAPPED
-                                   : mesh->delays_weights           ? SCHEDULE_ZERO_BUBBLE
-                                                                    : SCHEDULE_1F1B};
+    return (struct schedule_shape){.stages       = mesh->size[AXIS_PP],
+                                   .chunks       = mesh->vp,
+                                   .microbatches = train->accumulation,
+                                   .kind         = train->overlap_microbatches != 0 ? SCHEDULE_OVERLAPPED
+                                                   : mesh->delays_weights           ? SCHEDULE_ZERO_BUBBLE
+                                                                                    : SCHEDULE_1F1B};
 }
 
 int64_t pipeline_stage(const struct plan *plan)

@@ -57,11 +57,11 @@ int64_t schedule_actions(const struct schedule_shape *shape)
 static bool find_action(struct schedule_action *action, const struct schedule_shape *shape, const struct order *order,
                         int64_t index)
 {
-    int64_t way = action->pass == SCHEDULE_FORWARD ? index : index - order->warmup;
-    if (way < 0 || way >= order->count) {
+    int64_t nth = action->pass == SCHEDULE_FORWARD ? index : index - order->warmup;
+    if (nth < 0 || nth >= order->count) {
         return false;
     }
-    *action = order->action(shape, action->pass, way);
+    *action = order->action(shape, action->pass, nth);
     return action->microbatch < shape->microbatches;
 }
 
@@ -69,20 +69,23 @@ void schedule_build(const struct schedule_shape *shape, int64_t stage, struct sc
 {
     bool is_interleaved = shape->chunks > 1 || shape->kind == SCHEDULE_OVERLAPPED;
     // 1F1B: a stage runs one forward pass per later stage, then alternates one forward and one backward pass.
-    struct order order = is_interleaved ? interleaved(shape, stage)
-                                        : (struct order){shape->stages - stage - 1, shape->microbatches, plain_action};
-    int64_t      count = 0, weights = 0;
+    struct order order =
+        is_interleaved
+            ? interleaved(shape, stage)
+            : (struct order){.warmup = shape->stages - stage - 1, .count = shape->microbatches, .action = plain_action};
+    int64_t count = 0, weights = 0;
     for (int64_t i = 0; i < order.warmup + order.count; i++) {
         struct schedule_action forward = {.pass = SCHEDULE_FORWARD}, backward = {.pass = SCHEDULE_BACKWARD};
-        bool goes = find_action(&forward, shape, &order, i), comes = find_action(&backward, shape, &order, i);
-        if (goes) {
-            forward.is_beside = comes && shape->kind == SCHEDULE_OVERLAPPED;
+        bool                   has_forward = find_action(&forward, shape, &order, i),
+             has_backward                  = find_action(&backward, shape, &order, i);
+        if (has_forward) {
+            forward.is_beside = has_backward && shape->kind == SCHEDULE_OVERLAPPED;
             actions[count++]  = forward;
         }
-        if (comes) {
+        if (has_backward) {
             actions[count++] = backward;
         }
-        if (comes && shape->kind == SCHEDULE_ZERO_BUBBLE && backward.microbatch >= stage) {
+        if (has_backward && shape->kind == SCHEDULE_ZERO_BUBBLE && backward.microbatch >= stage) {
             actions[count++] = plain_action(shape, SCHEDULE_WEIGHTS, weights++);
         }
     }
@@ -107,8 +110,8 @@ int64_t schedule_in_flight(const struct schedule_shape *shape, const struct sche
 
 struct timetable {
     const struct schedule_shape *shape;
-    const int64_t               *slots;
-    int64_t                     *ends;    // end of each action [pass][microbatch][chunk of the model]; 0: not known
+    const int64_t               *slots;    // [SCHEDULE_PARTS]: duration of each pass
+    int64_t                     *ends;     // end of each action [pass][microbatch][chunk of the model]; 0: not known
 };
 
 static int64_t *end_of(const struct timetable *timetable, enum schedule_pass pass, int64_t microbatch, int64_t chunk)

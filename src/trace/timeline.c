@@ -55,16 +55,16 @@ struct pairings {
     int32_t         count;
 };
 
-static int64_t next_number(struct pairings *pairings, const struct pairing *link)
+static int64_t next_number(struct pairings *pairings, const struct pairing *wanted)
 {
     for (int32_t i = 0; i < pairings->count; i++) {
         struct pairing *one = &pairings->list[i];
-        if (one->from == link->from && one->to == link->to && one->group == link->group &&
-            one->channel == link->channel) {
+        if (one->from == wanted->from && one->to == wanted->to && one->group == wanted->group &&
+            one->channel == wanted->channel) {
             return ++one->count;
         }
     }
-    LIST_APPEND(pairings->list, pairings->count, *link);
+    LIST_APPEND(pairings->list, pairings->count, *wanted);
     return 0;
 }
 
@@ -76,17 +76,17 @@ static void write_arrow(const struct plan *plan, struct pairings *pairings, cons
     const struct communication_shape *shape   = &op->shape.communication;
     bool                              is_sent = op->kind == OP_SEND;
     int64_t                           peer    = plan->groups[shape->group].ranks[shape->peer];
-    const struct pairing              link    = {.from    = is_sent ? plan->rank : peer,
+    const struct pairing              pairing = {.from    = is_sent ? plan->rank : peer,
                                                  .to      = is_sent ? peer : plan->rank,
                                                  .group   = shape->group,
                                                  .channel = shape->channel};
-    int64_t                           number  = next_number(pairings, &link);
+    int64_t                           number  = next_number(pairings, &pairing);
     double                            begin = round(1e9 * time->begin), end = round(1e9 * time->end);
     if (ranks->shows(ranks->state, peer)) {
         fprintf(file,
                 ",\n{\"ph\": \"%s\", \"name\": \"rank %" PRId64 " to %" PRId64 ", channel %" PRId32
                 "\", \"cat\": \"link\", \"id\": %" PRId64 ", \"pid\": %" PRId64 ", \"tid\": %d, \"ts\": %.3f%s}",
-                is_sent ? "s" : "f", link.from, link.to, link.channel, number, plan->rank, op->stream,
+                is_sent ? "s" : "f", pairing.from, pairing.to, pairing.channel, number, plan->rank, op->stream,
                 1e-3 * (is_sent ? begin : fmax(begin, end - 1)), is_sent ? "" : ", \"bp\": \"e\"");
     }
 }

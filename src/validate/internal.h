@@ -107,5 +107,6 @@ static inline float numbers_next(const struct numbers *numbers, int64_t *at)
 // Returns the first wrong row of C after a GEMM on inputs of numbers_of_operand; -1: none, or not checked (numbers.c).
 int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct op *op);
 
-// A reason that makes the run INVALID. number: rank that computed wrongly; -1: no single rank. index: the step.
-#define WRONG(name, number, index) ((struct result_reason){name, VERDICT_INVALID, number, index, ""})
+// A reason that makes the run INVALID. wrong_rank: rank that computed wrongly; -1: no single rank.
+#define WRONG(name, wrong_rank, index_of_step)                                                                         \
+    ((struct result_reason){name, VERDICT_INVALID, wrong_rank, index_of_step, ""})

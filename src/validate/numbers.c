@@ -144,13 +144,13 @@ static void find_expected(double *rows, const struct op *op, const enum format f
     multiply(rows, &a, (struct stored){shape->m, shape->k, shape->transpose_a}, product);
     if (op->accumulates) {
         struct numbers c = numbers_of_operand(op, GEMM_C, formats[GEMM_C], shape->m * shape->n);
-        multiply(rows, &c, (struct stored){shape->m, shape->n, false}, r);
+        multiply(rows, &c, (struct stored){.rows = shape->m, .columns = shape->n}, r);
         numbers_free(&c);
     }
     if (op->operand[GEMM_BIAS] >= 0) {
         struct numbers bias = numbers_of_operand(op, GEMM_BIAS, formats[GEMM_BIAS], shape->n);
         double         sum  = 0;
-        multiply(&sum, &bias, (struct stored){1, shape->n, false}, r);
+        multiply(&sum, &bias, (struct stored){.rows = 1, .columns = shape->n}, r);
         for (int64_t i = 0; i < shape->m; i++) {
             rows[i] += sum;
         }
