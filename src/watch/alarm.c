@@ -21,7 +21,7 @@ static const double ANSWER_SECONDS  = 1;      // timeout for all answers
 static const double FEW_SECONDS     = 0.3;    // time after which all ranks of a silent host are asked, not only FEW
 static const double VERDICT_SECONDS = 2;      // time to wait for the report of each host with a lower number
 static const double LEADER_SECONDS  = 12;     // time that the other ranks of a host wait for its leader
-enum { FEW = 2, LOOK_NS = 10000000, GRACE_NS = 500000000 };
+enum { FEW = 2, LOOK_NS = 10000000, GRACE_NS = 500000000 };    // FEW: ranks per host that are asked first
 
 // The ranks that answered a leader, and their states.
 struct responses {
@@ -122,7 +122,7 @@ static void collect_states(struct watch *watch, struct responses *responses)
     const struct comm_topology *topology = &watch->setup.comm->topology;
     int                         ranks    = topology->ranks;
     double                      begin    = clock_seconds();
-    bool                        all      = false;
+    bool                        asks_all = false;
     responses->slots                     = memory_allocate((size_t)ranks * sizeof(*responses->slots));
     responses->count                     = 0;
     responses->has_answered              = memory_allocate((size_t)ranks * sizeof(*responses->has_answered));
@@ -136,8 +136,8 @@ static void collect_states(struct watch *watch, struct responses *responses)
     }
     send_to_others(watch, DATAGRAM_ASK, responses, FEW);
     while (responses->count < ranks && clock_seconds() - begin < ANSWER_SECONDS) {
-        if (!all && clock_seconds() - begin > FEW_SECONDS) {
-            all = true;
+        if (!asks_all && clock_seconds() - begin > FEW_SECONDS) {
+            asks_all = true;
             send_to_others(watch, DATAGRAM_ASK, responses, ranks);
         }
         attend(watch, responses);
@@ -263,15 +263,15 @@ static void kill_stopped(const struct watch *watch)
 static bool extend_deadlines(struct watch *watch, const struct responses *responses)
 {
     double still = INFINITY, limit = watch_limit(watch, WATCH_FILE);
-    bool   is_whole = true;
+    bool   is_alive = true;    // no process of the job has ended
     for (int64_t i = 0; i < responses->count; i++) {
-        is_whole &= strchr("-ZX", responses->slots[i].state) == NULL;
+        is_alive &= strchr("-ZX", responses->slots[i].state) == NULL;
         // A stopped process makes no progress, so its file does not count.
         if (responses->slots[i].phase == WATCH_FILE && strchr("Tt", responses->slots[i].state) == NULL) {
             still = fmin(still, responses->slots[i].still);
         }
     }
-    if (still >= limit || !is_whole) {
+    if (still >= limit || !is_alive) {
         return false;
     }
     for (int i = 0; i < watch->setup.comm->topology.local_ranks; i++) {

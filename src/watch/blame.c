@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Finds the rank that blocks the others. A rank in a communication op waits for the ranks that have not reached this
 // op. If devices execute the communication ops, a rank that has enqueued ops waits for the ranks that have enqueued
-// fewer of them. Outside ops it waits for ranks that have not entered its phase. A rank is to blame if others wait for
-// it and it waits for no rank. A process that has stopped or ended is always to blame.
+// fewer of them. Outside of steps, and before its first op of a step, a rank waits for the ranks that have entered
+// fewer watch phases (enum watch_phase). A rank is to blame if others wait for it and it waits for no rank. A process
+// that has stopped or ended is always to blame.
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
@@ -11,32 +12,37 @@
 // A rank's watchdog polls every 0.1 s. If its last poll is older than this, its process gets no CPU time (BLAME_DEAF).
 static const double DEAF_SECONDS = 3;
 
-static bool is_in_step(const struct slot *slot)
+static bool is_in_step(const struct slot *slot)    // WATCH_OPENING includes the first step
 {
     return slot->phase == WATCH_STEP || slot->phase == WATCH_OPENING;
+}
+
+static bool is_communicating(const struct stream_slot *stream)
+{
+    return stream->axes != 0;
 }
 
 // Returns whether the rank executes compute ops only. *is_idle: the rank has not started any op.
 static bool is_computing(const struct slot *slot, bool *is_idle)
 {
-    bool moves = false;
-    *is_idle   = true;
+    bool communicates = false;
+    *is_idle          = true;
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         *is_idle &= slot->streams[stream].op < 0;
-        moves |= slot->streams[stream].axes != 0;
+        communicates |= is_communicating(&slot->streams[stream]);
     }
-    return !*is_idle && !moves;
+    return !*is_idle && !communicates;
 }
 
 // Returns whether the rank has enqueued communication ops on its device, for which its host does not wait.
 static bool has_enqueued(const struct slot *slot)
 {
-    bool has = false, moves = false;
+    bool has_started = false, communicates = false;
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        has |= stream != STREAM_COMPUTE && slot->streams[stream].op >= 0;
-        moves |= slot->streams[stream].axes != 0;
+        has_started |= stream != STREAM_COMPUTE && slot->streams[stream].op >= 0;
+        communicates |= is_communicating(&slot->streams[stream]);
     }
-    return slot->sequence != 0 && has && !moves;
+    return slot->sequence != 0 && has_started && !communicates;
 }
 
 static int32_t last_started(const struct slot *slot)
@@ -53,10 +59,10 @@ static int32_t last_started(const struct slot *slot)
 static int32_t find_lag(const struct slot *slot, const struct slot *other)
 {
     int32_t lag = last_started(slot) - last_started(other);
-    if (!has_enqueued(slot) || other->position > slot->position) {
+    if (!has_enqueued(slot) || other->phases > slot->phases) {
         return 0;
     }
-    if (other->position < slot->position) {
+    if (other->phases < slot->phases) {
         return INT32_MAX;
     }
     return is_in_step(other) && other->sequence == slot->sequence && lag > 0 ? lag : 0;
@@ -73,41 +79,44 @@ static int32_t count_messages(const struct slot *slot, int32_t peer, bool sends)
     return count;
 }
 
-// Returns how many messages the other rank is ahead of this rank, which sends to or receives from it on the stream. Ops
-// of different pipeline stages cannot be compared, but the n-th send of one rank belongs to the n-th receive of the
-// other.
+// Returns how many messages the other rank is ahead of this rank, which sends to or receives from it on the stream: 2
+// if this rank has started 3 sends to the other rank, which has started 5 receives from this rank. Ops of different
+// pipeline stages cannot be compared, but the n-th send of one rank belongs to the n-th receive of the other.
 static int32_t find_lead(const struct slot *slot, int stream, const struct slot *other)
 {
     bool sends = stream == STREAM_PIPELINE_SEND;
     return count_messages(other, slot->rank, !sends) - count_messages(slot, other->rank, sends);
 }
 
-// Returns whether the other rank has reached the communication op that this rank executes on the stream.
+// Returns whether the other rank has reached the communication op that this rank executes on the stream. Collectives
+// with equal marks (hashes of kind and size) meet even if one rank is an op ahead, because communicators match
+// collectives by their order.
 static bool has_joined(const struct slot *slot, int stream, const struct slot *other)
 {
     if (slot->streams[stream].peer < 0) {
         return other->streams[stream].axes == slot->streams[stream].axes &&
                other->streams[stream].mark == slot->streams[stream].mark;
     }
-    for (int i = 0; i < STREAM_COUNT; i++) {    // marks (hashes of kind and size) of a send and its receive differ
-        const struct stream_slot *met = &other->streams[i];
-        if (met->axes != 0 && met->peer == slot->rank && met->mark != slot->streams[stream].mark) {
+    for (int i = 0; i < STREAM_COUNT; i++) {    // a send meets a receive, which has another mark
+        const struct stream_slot *theirs = &other->streams[i];
+        if (is_communicating(theirs) && theirs->peer == slot->rank && theirs->mark != slot->streams[stream].mark) {
             return find_lead(slot, stream, other) == 0;
         }
     }
     return false;
 }
 
-// Returns whether this rank waits for a message that the other rank has passed without sending or receiving it.
-static bool is_skipped(const struct slot *slot, const struct slot *other)
+// Returns whether this rank waits for a message that the other rank has skipped: the other rank has started it or a
+// later message, but is not in it any more.
+static bool has_skipped(const struct slot *slot, const struct slot *other)
 {
-    bool is = false;
+    bool skipped = false;
     for (int stream = STREAM_PIPELINE_SEND; stream <= STREAM_PIPELINE_RECEIVE; stream++) {
-        is |= slot->streams[stream].axes != 0 && slot->streams[stream].peer == other->rank &&
-              count_messages(slot, other->rank, stream == STREAM_PIPELINE_SEND) > 0 &&
-              find_lead(slot, stream, other) >= 0 && !has_joined(slot, stream, other);
+        skipped |= is_communicating(&slot->streams[stream]) && slot->streams[stream].peer == other->rank &&
+                   count_messages(slot, other->rank, stream == STREAM_PIPELINE_SEND) > 0 &&
+                   find_lead(slot, stream, other) >= 0 && !has_joined(slot, stream, other);
     }
-    return is;
+    return skipped;
 }
 
 static bool is_member(const struct slot *slot, int stream, const struct slot *other, const struct mesh *mesh,
@@ -134,19 +143,19 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
         return false;
     }
     if (!is_in_step(slot)) {
-        return other->position < slot->position;
+        return other->phases < slot->phases;
     }
     if (has_enqueued(slot)) {
         return find_lag(slot, other) > 0;
     }
     bool is_idle, other_is_idle;
     is_computing(slot, &is_idle);
-    if (is_idle) {    // the rank waits for ranks that have not begun the step, or that still test ops one by one
-        return other->position < slot->position ||
-               (is_computing(other, &other_is_idle) && !has_enqueued(other) && other->position == slot->position);
+    if (is_idle) {    // waits before its first op, for ranks that enter the phase later or still test ops one by one
+        return other->phases < slot->phases ||
+               (is_computing(other, &other_is_idle) && !has_enqueued(other) && other->phases == slot->phases);
     }
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        if (slot->streams[stream].axes != 0 && !has_joined(slot, stream, other) &&
+        if (is_communicating(&slot->streams[stream]) && !has_joined(slot, stream, other) &&
             is_member(slot, stream, other, mesh, group)) {
             return true;
         }
@@ -155,22 +164,21 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
 }
 
 // Returns whether a rank waits for a rank that has not answered the watchdog. Within a step it waits for the other
-// ranks of its communication ops, outside of steps for all ranks. is_here: [ranks of the job], whether a rank has
-// answered.
-static bool waits_elsewhere(const struct slot *slot, const bool *is_here, const struct mesh *mesh, int64_t *group)
+// ranks of its communication ops, outside of steps for all ranks. has_answered: [ranks of the job].
+static bool waits_for_silent(const struct slot *slot, const bool *has_answered, const struct mesh *mesh, int64_t *group)
 {
     bool waits = false;
     for (int64_t rank = 0; rank < mesh->world && !is_in_step(slot) && !waits; rank++) {
-        waits = !is_here[rank];
+        waits = !has_answered[rank];
     }
     for (int stream = 0; stream < STREAM_COUNT && is_in_step(slot); stream++) {
         const struct stream_slot *at = &slot->streams[stream];
-        if (at->axes == 0) {
+        if (!is_communicating(at)) {
             continue;
         }
         mesh_group_ranks(mesh, slot->rank, at->axes, group);
         for (int64_t i = 0; i < mesh_group_size(mesh, at->axes); i++) {
-            waits |= !is_here[group[i]] && (at->peer < 0 || at->peer == group[i]);
+            waits |= !has_answered[group[i]] && (at->peer < 0 || at->peer == group[i]);
         }
     }
     return waits;
@@ -179,12 +187,12 @@ static bool waits_elsewhere(const struct slot *slot, const bool *is_here, const 
 static enum blame blame_process(const struct slot *slot)
 {
     switch (slot->state) {
-    case '-':
-    case 'Z':
-    case 'X':
+    case '-':    // no such process
+    case 'Z':    // zombie
+    case 'X':    // dead
         return BLAME_GONE;
-    case 'T':
-    case 't':
+    case 'T':    // stopped by a signal
+    case 't':    // stopped by a debugger
         return BLAME_STOPPED;
     default:
         return slot->age > DEAF_SECONDS ? BLAME_DEAF : BLAME_NOBODY;
@@ -200,36 +208,36 @@ struct suspect {
 // Returns whether the first rank is more likely to be the cause than the second: it waits for no rank, but the second
 // does. Of two such ranks, the one that is further behind is the cause, because devices stop before their queues are
 // equally full. If all ranks wait in a cycle, one of them has skipped a communication op, so the most advanced rank is
-// the cause. Positions of ops tell who that is if ranks have the same ops.
-static bool is_worse(const struct slot *first, const struct suspect *first_waits, const struct slot *second,
-                     const struct suspect *second_waits)
+// the cause: the one with the highest op index, if ranks have the same ops.
+static bool is_worse(const struct slot *first, const struct suspect *first_suspect, const struct slot *second,
+                     const struct suspect *second_suspect)
 {
-    if (first_waits->waiters == 0 || second_waits->waiters == 0) {
-        return first_waits->waiters > 0;
+    if (first_suspect->waiters == 0 || second_suspect->waiters == 0) {
+        return first_suspect->waiters > 0;
     }
-    if ((first_waits->waits == 0) != (second_waits->waits == 0)) {
-        return first_waits->waits == 0;
+    if ((first_suspect->waits == 0) != (second_suspect->waits == 0)) {
+        return first_suspect->waits == 0;
     }
-    if (first_waits->waits == 0 && first_waits->lag != second_waits->lag) {
-        return first_waits->lag > second_waits->lag;
+    if (first_suspect->waits == 0 && first_suspect->lag != second_suspect->lag) {
+        return first_suspect->lag > second_suspect->lag;
     }
-    if (first_waits->has_skipped != second_waits->has_skipped) {
-        return first_waits->has_skipped;
+    if (first_suspect->has_skipped != second_suspect->has_skipped) {
+        return first_suspect->has_skipped;
     }
-    return first->position != second->position ? first->position > second->position : slot_op(first) > slot_op(second);
+    return first->phases != second->phases ? first->phases > second->phases : slot_op(first) > slot_op(second);
 }
 
 enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh *mesh, int64_t *index,
                       int64_t *waiting)
 {
-    enum blame      found    = BLAME_NOBODY;
-    int64_t        *group    = memory_allocate((size_t)mesh->world * sizeof(*group));
-    bool           *is_here  = memory_allocate((size_t)mesh->world * sizeof(*is_here));
-    struct suspect *suspects = memory_allocate((size_t)count * sizeof(*suspects));
-    int64_t         worst    = 0;
-    *waiting                 = 0;
+    enum blame      found        = BLAME_NOBODY;
+    int64_t        *group        = memory_allocate((size_t)mesh->world * sizeof(*group));
+    bool           *has_answered = memory_allocate((size_t)mesh->world * sizeof(*has_answered));
+    struct suspect *suspects     = memory_allocate((size_t)count * sizeof(*suspects));
+    int64_t         worst        = 0;
+    *waiting                     = 0;
     for (int64_t i = 0; i < count; i++) {
-        is_here[slots[i].rank] = true;
+        has_answered[slots[i].rank] = true;
     }
     for (int64_t i = 0; i < count; i++) {
         for (int64_t j = 0; j < count; j++) {
@@ -238,27 +246,27 @@ enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh
             suspects[j].waiters += is_awaited;
             int32_t lag     = find_lag(&slots[i], &slots[j]);
             suspects[j].lag = lag > suspects[j].lag ? lag : suspects[j].lag;
-            suspects[j].has_skipped |= is_skipped(&slots[i], &slots[j]);
+            suspects[j].has_skipped |= has_skipped(&slots[i], &slots[j]);
         }
-        suspects[i].waits += waits_elsewhere(&slots[i], is_here, mesh, group);
+        suspects[i].waits += waits_for_silent(&slots[i], has_answered, mesh, group);
     }
     for (int64_t i = 0; i < count; i++) {
         enum blame process = blame_process(&slots[i]);
-        if (process < found) {
+        if (process < found) {    // enum blame lists the surest reasons first
             found  = process;
             *index = i;
         }
         *waiting += suspects[i].waits > 0;
         worst = is_worse(&slots[i], &suspects[i], &slots[worst], &suspects[worst]) ? i : worst;
     }
-    if (found == BLAME_NOBODY) {
+    if (found == BLAME_NOBODY) {    // without all answers, an unknown rank may be the most advanced of a cycle
         bool is_known = suspects[worst].waiters > 0 && (suspects[worst].waits == 0 || count == mesh->world);
         found         = is_known ? BLAME_AWAITED : BLAME_NOBODY;
         *index        = worst;
     }
     *waiting -= found != BLAME_NOBODY && suspects[*index].waits > 0;    // do not count the blamed rank itself
     free(suspects);
-    free(is_here);
+    free(has_answered);
     free(group);
     return found;
 }

@@ -39,9 +39,9 @@ struct channel {
     uint8_t          key[SIPHASH_KEY_BYTES];
     struct peer     *peers;        // [ranks]
     struct in6_addr *addresses;    // [ranks][room]: addresses of each rank; IPv4 is mapped into IPv6
-    int32_t          room;
-    uint64_t         number;     // sequence number of the last message sent
-    uint64_t        *numbers;    // [ranks]: sequence number of the last message received from each
+    int32_t          room;         // maximum number of addresses of a rank
+    uint64_t         number;       // sequence number of the last message sent
+    uint64_t        *numbers;      // [ranks]: sequence number of the last message received from each
 };
 
 // A message as it is sent.

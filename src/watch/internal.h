@@ -34,12 +34,12 @@ struct slot {
     int32_t rank, pid;
     int32_t phase;    // enum watch_phase
     int64_t step;
-    int64_t position;    // number of phases that it has entered, except WATCH_FILE
-    double  still;       // seconds without progress
-    double  age;         // seconds since its watchdog last polled
-    char    state;       // state letter of its process in /proc (R, S, T, ...); '-': it has ended; '?': unknown
+    int64_t phases;    // number of phases entered so far, without WATCH_FILE
+    double  still;     // seconds without progress
+    double  age;       // seconds since its watchdog last polled
+    char    state;     // state letter of its process in /proc (R, S, T, ...); '-': it has ended; '?': unknown
     char    host[64];
-    char    where[SHOWN_BYTES];    // position in words, from the last poll of its watchdog
+    char    where[SHOWN_BYTES];    // op or phase in words, from the last poll of its watchdog
     // Ranks with the same number enqueue the same ops on their devices, in the order of the plan: the ranks of a
     // pipeline stage, or (-1) all ranks during work outside the job's steps. 0: the host waits in collectives, and
     // enqueues none.
@@ -53,7 +53,7 @@ struct slot {
 struct shown {
     struct step_progress progress;
     atomic_int           phase;
-    atomic_llong         step, position;
+    atomic_llong         step, phases;
     _Atomic double       moved;     // time of the last progress, by clock_seconds
     _Atomic double       looked;    // time of its watchdog's last poll
     // 0, or a later time that counts as the last progress, because another rank's file still grows
@@ -121,7 +121,7 @@ void slot_name_place(const struct slot *slot, const struct plan *plan, char *tex
 // communication op, or else the last op that it has started; -1: none.
 int32_t slot_op(const struct slot *slot);
 
-// blame.c: why a rank is to blame for a hang.
+// blame.c: why a rank is to blame for a hang. The first reason that holds for a rank of the job is reported.
 enum blame {
     BLAME_GONE,       // its process has ended
     BLAME_STOPPED,    // its process is stopped, as by SIGSTOP

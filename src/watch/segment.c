@@ -57,7 +57,7 @@ void slot_read(struct slot *slot, const struct shown *shown, const char *host)
                                .phase    = shown->phase,
                                .step     = shown->step,
                                .sequence = shown->sequence,
-                               .position = shown->position,
+                               .phases   = shown->phases,
                                .still    = now - shown->moved,
                                .age      = now - shown->looked,
                                .state    = process_state(shown->pid)};

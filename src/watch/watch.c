@@ -201,7 +201,7 @@ void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step)
     forget_ops(watch->shown);    // of the previous phase
     watch->shown->step  = step;
     watch->shown->phase = phase;
-    watch->shown->position++;
+    watch->shown->phases++;
 }
 
 // The mutex keeps the watchdog thread out: the thread holds it except while it waits for its next poll.
@@ -211,8 +211,8 @@ void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct 
     pthread_mutex_lock(&watch->mutex);
     shown->step += (int)phase == shown->phase && phase == WATCH_BETWEEN;
     shown->step += phase == WATCH_STEP && shown->phase != WATCH_STEP;
-    shown->phase    = phase;
-    shown->position = 2 * shown->step + (phase == WATCH_BETWEEN);    // counts skipped WATCH_STEP phases, too
+    shown->phase  = phase;
+    shown->phases = 2 * shown->step + (phase == WATCH_BETWEEN);    // counts skipped WATCH_STEP phases, too
     forget_ops(shown);
     watch->part = plan;
     text_copy(watch->words, sizeof(watch->words), words);
@@ -242,7 +242,7 @@ void watch_enter_file(struct watch *watch, const char *path)
         pthread_mutex_unlock(&watch->mutex);
     }
     watch->shown->phase = path != NULL ? WATCH_FILE : WATCH_FILES;
-    watch->shown->position += path == NULL;
+    watch->shown->phases += path == NULL;
 }
 
 void watch_learn(struct watch *watch, double seconds)

@@ -11,27 +11,27 @@
 enum { RANKS = 4, SHARDS = 1 << AXIS_FSDP, REPLICAS = 1 << AXIS_DP };
 
 static struct slot slots[RANKS];
-enum { POSITION = 15 };    // of every rank, unless a test sets another
+enum { PHASES = 15 };    // of every rank, unless a test sets another
 
 // Sets all ranks to compute in step 7. None waits.
 static void show_ranks(void)
 {
     for (int rank = 0; rank < RANKS; rank++) {
         slots[rank] = (struct slot){
-            .rank = rank, .pid = 100 + rank, .phase = WATCH_STEP, .step = 7, .position = POSITION, .state = 'R'};
+            .rank = rank, .pid = 100 + rank, .phase = WATCH_STEP, .step = 7, .phases = PHASES, .state = 'R'};
         for (int stream = 0; stream < STREAM_COUNT; stream++) {
             slots[rank].streams[stream] = (struct stream_slot){.op = -1, .peer = -1};
         }
     }
 }
 
-// Moves one rank to a phase, and all other ranks to another. Positions count from the one that all have.
-static void set_phases(int rank, int phase, int position, int others_phase, int others_position)
+// Moves one rank to a phase, and all other ranks to another. phases, others_phases: added to PHASES.
+static void set_phases(int rank, int phase, int phases, int others_phase, int others_phases)
 {
     show_ranks();
     for (int i = 0; i < RANKS; i++) {
         slots[i].phase = i == rank ? phase : others_phase;
-        slots[i].position += i == rank ? position : others_position;
+        slots[i].phases += i == rank ? phases : others_phases;
     }
 }
 
@@ -79,7 +79,7 @@ Test(blame, falls_on_a_rank_that_does_not_come_to_the_step)
 {
     slots[1].phase = WATCH_BETWEEN;
     slots[1].step  = 6;
-    slots[1].position--;
+    slots[1].phases--;
     expect_blame(BLAME_AWAITED, 1, 3);
 }
 
@@ -175,7 +175,7 @@ Test(blame, falls_on_the_rank_whose_op_alone_does_not_end)
     slots[2].streams[STREAM_COMPUTE].op = 4;
     expect_blame(BLAME_AWAITED, 2, 3);
 
-    slots[2].position++;
+    slots[2].phases++;
     expect_blame(BLAME_NOBODY, -1, 0);
 }
 
@@ -197,7 +197,7 @@ Test(blame, falls_on_the_rank_that_has_enqueued_fewer_ops)
     expect_blame(BLAME_AWAITED, 2, 3);
     enqueue_up_to(2, -1);
     expect_blame(BLAME_AWAITED, 2, 3);
-    slots[2].position--;
+    slots[2].phases--;
     slots[2].phase = WATCH_BETWEEN;
     expect_blame(BLAME_AWAITED, 2, 3);
 }
