@@ -61,6 +61,7 @@ struct backend_setup {
 
 // Functions of a backend that enqueues ops on streams, where they execute later. stream: index of a stream. Events
 // order the streams. During a capture, work is recorded in a graph and not executed.
+enum { EVENT_UNTIMED, EVENT_TIMED };    // values of is_timed; only timed events have a time (seconds_between)
 struct backend_streams {
     void (*attach)(struct backend *backend);                 // call first on every thread that uses the backend
     void *(*handle)(struct backend *backend, int stream);    // native stream handle (cudaStream_t)

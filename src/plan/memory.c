@@ -3,6 +3,9 @@
 //
 // Lifetimes are measured in compute ops. An op of another stream can overlap with several compute ops. So a tensor that
 // such an op uses lives from the first compute op that can overlap with the op to the first that surely runs after it.
+//
+// clocks[i * STREAM_COUNT + s] is the number of ops of stream s that have surely ended before op i starts, position[i]
+// the index of op i in its stream (order_clocks).
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,15 +13,15 @@
 #include "gswbench/number.h"
 
 struct lifetime {
-    int32_t tensor, begin, end;            // begin, end: indices of compute ops; end is included
-    int32_t next_to_begin, next_to_end;    // next lifetime with the same begin; with the same end; -1: none
+    int32_t tensor, begin, end;      // begin, end: indices of compute ops; end is included
+    int32_t next_begin, next_end;    // next lifetime in the list of its begin, of its end; -1: none
     int64_t bytes;
 };
 
 struct lifetimes {
     struct lifetime *list;
-    int32_t          count, ends;                      // ends: number of compute ops + 1
-    int32_t         *first_to_begin, *first_to_end;    // [ends]: heads of lists of lifetimes, per compute op; -1: empty
+    int32_t          count, times;               // times: number of compute ops + 1, for ends after the last compute op
+    int32_t         *first_begin, *first_end;    // [times]: first lifetime that begins, ends at each op; -1: none
 };
 
 struct gap {
@@ -76,32 +79,33 @@ static int32_t find_ends(const struct plan *plan, const int32_t *clocks, const i
 static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const int32_t *position,
                            struct lifetimes *lifetimes)
 {
-    int32_t *end    = memory_allocate((size_t)plan->op_count * sizeof(*end));
-    int32_t *slot   = memory_allocate((size_t)plan->tensor_count * sizeof(*slot));
-    lifetimes->list = memory_allocate((size_t)plan->tensor_count * sizeof(*lifetimes->list));
-    lifetimes->ends = find_ends(plan, clocks, position, end) + 1;
+    // index: [tensor], its lifetime in the list; a part has the lifetime of its whole, which precedes it; -1: none
+    int32_t *end     = memory_allocate((size_t)plan->op_count * sizeof(*end));
+    int32_t *index   = memory_allocate((size_t)plan->tensor_count * sizeof(*index));
+    lifetimes->list  = memory_allocate((size_t)plan->tensor_count * sizeof(*lifetimes->list));
+    lifetimes->times = find_ends(plan, clocks, position, end) + 1;
 
     for (int32_t t = 0; t < plan->tensor_count; t++) {
         const struct tensor *tensor = &plan->tensors[t];
-        slot[t]                     = tensor->whole == t ? -1 : slot[tensor->whole];
+        index[t]                    = tensor->whole == t ? -1 : index[tensor->whole];
         if (tensor->storage == STORAGE_ACTIVATION && tensor->whole == t) {
-            int64_t bytes            = number_round_up(tensor->bytes, PLAN_ALIGNMENT);
-            slot[t]                  = lifetimes->count++;
-            lifetimes->list[slot[t]] = (struct lifetime){.tensor = t, .begin = INT32_MAX, .bytes = bytes};
+            int64_t bytes             = number_round_up(tensor->bytes, PLAN_ALIGNMENT);
+            index[t]                  = lifetimes->count++;
+            lifetimes->list[index[t]] = (struct lifetime){.tensor = t, .begin = INT32_MAX, .bytes = bytes};
         }
     }
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];
         int32_t begin = op->stream == STREAM_COMPUTE ? position[i] : clocks[(int64_t)i * STREAM_COUNT + STREAM_COMPUTE];
         for (int o = 0; o < op->operand_count; o++) {
-            if (op->operand[o] >= 0 && slot[op->operand[o]] >= 0) {
-                struct lifetime *lifetime = &lifetimes->list[slot[op->operand[o]]];
+            if (op->operand[o] >= 0 && index[op->operand[o]] >= 0) {
+                struct lifetime *lifetime = &lifetimes->list[index[op->operand[o]]];
                 lifetime->begin           = (int32_t)number_min(lifetime->begin, begin);
                 lifetime->end             = (int32_t)number_max(lifetime->end, end[i]);
             }
         }
     }
-    free(slot);
+    free(index);
     free(end);
 }
 
@@ -110,22 +114,22 @@ static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const
 // list's order.
 static void list_lifetimes(struct lifetimes *lifetimes)
 {
-    size_t bytes              = (size_t)lifetimes->ends * sizeof(int32_t);
-    lifetimes->first_to_begin = memset(memory_allocate(bytes), 0xff, bytes);
-    lifetimes->first_to_end   = memset(memory_allocate(bytes), 0xff, bytes);
+    size_t bytes           = (size_t)lifetimes->times * sizeof(int32_t);
+    lifetimes->first_begin = memset(memory_allocate(bytes), 0xff, bytes);
+    lifetimes->first_end   = memset(memory_allocate(bytes), 0xff, bytes);
     for (int32_t i = lifetimes->count - 1; i >= 0; i--) {
         struct lifetime *lifetime = &lifetimes->list[i];
         if (lifetime->begin == INT32_MAX) {
             continue;
         }
-        int32_t *place = &lifetimes->first_to_begin[lifetime->begin];
+        int32_t *place = &lifetimes->first_begin[lifetime->begin];
         while (*place >= 0 && lifetimes->list[*place].bytes > lifetime->bytes) {
-            place = &lifetimes->list[*place].next_to_begin;
+            place = &lifetimes->list[*place].next_begin;
         }
-        lifetime->next_to_begin                = *place;
-        *place                                 = i;
-        lifetime->next_to_end                  = lifetimes->first_to_end[lifetime->end];
-        lifetimes->first_to_end[lifetime->end] = i;
+        lifetime->next_begin                = *place;
+        *place                              = i;
+        lifetime->next_end                  = lifetimes->first_end[lifetime->end];
+        lifetimes->first_end[lifetime->end] = i;
     }
 }
 
@@ -135,10 +139,11 @@ static void remove_gap(struct gaps *gaps, int32_t index)
     memmove(&gaps->list[index], &gaps->list[index + 1], (size_t)(gaps->count - index) * sizeof(*gaps->list));
 }
 
+// Returns the offset of these bytes, which it takes from the smallest gap that fits, or else from the end.
 static int64_t take(struct gaps *gaps, int64_t bytes)
 {
     int32_t best = -1;
-    for (int32_t i = 0; i < gaps->count && (best < 0 || gaps->list[best].bytes > bytes); i++) {
+    for (int32_t i = 0; i < gaps->count && (best < 0 || gaps->list[best].bytes > bytes); i++) {    // until exact
         if (gaps->list[i].bytes >= bytes && (best < 0 || gaps->list[i].bytes < gaps->list[best].bytes)) {
             best = i;
         }
@@ -201,7 +206,7 @@ static void give_back(struct gaps *gaps, int64_t offset, int64_t bytes)
 // Returns the maximum of the bytes that are live at the same time.
 static int64_t count_live(const struct lifetimes *lifetimes)
 {
-    int64_t *change = memory_allocate((size_t)(lifetimes->ends + 1) * sizeof(*change)), live = 0, maximum = 0;
+    int64_t *change = memory_allocate((size_t)(lifetimes->times + 1) * sizeof(*change)), live = 0, maximum = 0;
     for (int32_t i = 0; i < lifetimes->count; i++) {
         const struct lifetime *lifetime = &lifetimes->list[i];
         if (lifetime->begin != INT32_MAX) {
@@ -209,7 +214,7 @@ static int64_t count_live(const struct lifetimes *lifetimes)
             change[lifetime->end + 1] -= lifetime->bytes;
         }
     }
-    for (int32_t op = 0; op < lifetimes->ends; op++) {
+    for (int32_t op = 0; op < lifetimes->times; op++) {
         live += change[op];
         maximum = live > maximum ? live : maximum;
     }
@@ -217,16 +222,17 @@ static int64_t count_live(const struct lifetimes *lifetimes)
     return maximum;
 }
 
-// Assigns an offset to every activation. Returns the total size in bytes.
+// Assigns an offset to every activation, and to parts of tensors in all storages. Returns the total size of the
+// activations in bytes.
 static int64_t place_all(struct plan *plan, struct lifetimes *lifetimes)
 {
     struct gaps gaps = {.list = NULL};
     list_lifetimes(lifetimes);
-    for (int32_t op = 0; op < lifetimes->ends; op++) {
-        for (int32_t i = lifetimes->first_to_begin[op]; i >= 0; i = lifetimes->list[i].next_to_begin) {
+    for (int32_t op = 0; op < lifetimes->times; op++) {
+        for (int32_t i = lifetimes->first_begin[op]; i >= 0; i = lifetimes->list[i].next_begin) {
             plan->tensors[lifetimes->list[i].tensor].offset = take(&gaps, lifetimes->list[i].bytes);
         }
-        for (int32_t i = lifetimes->first_to_end[op]; i >= 0; i = lifetimes->list[i].next_to_end) {
+        for (int32_t i = lifetimes->first_end[op]; i >= 0; i = lifetimes->list[i].next_end) {
             give_back(&gaps, plan->tensors[lifetimes->list[i].tensor].offset, lifetimes->list[i].bytes);
         }
     }
@@ -235,11 +241,12 @@ static int64_t place_all(struct plan *plan, struct lifetimes *lifetimes)
         tensor->offset        = plan->tensors[tensor->whole].offset + tensor->part_offset;
     }
     free(gaps.list);
-    free(lifetimes->first_to_begin);
-    free(lifetimes->first_to_end);
+    free(lifetimes->first_begin);
+    free(lifetimes->first_end);
     return gaps.top;
 }
 
+// A plan that is only predicted (is_unplaced) gets no offsets. Its live bytes are a lower limit of the size.
 void memory_place(struct plan *plan, const int32_t *clocks, const int32_t *position)
 {
     struct lifetimes lifetimes = {.count = 0};

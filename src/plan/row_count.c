@@ -60,11 +60,12 @@ struct op plan_op_of_load(const struct plan *plan, const struct op *op)
     while (first > plan->row_counts && first[-1].reader == row_count->reader) {
         first--;
     }
-    int64_t here  = shape->experts / shape->owners;
-    int64_t local = (row_count - first) / (shape->owners > 1 ? 2 : 1);
-    double  load  = load_of(shape, mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes) * here + local);
+    int64_t per_owner = shape->experts / shape->owners;
+    int64_t local     = (row_count - first) / (shape->owners > 1 ? 2 : 1);    // index of the local expert
+    int64_t own       = mesh_group_index(&plan->mesh, plan->rank, plan->mesh.owner_axes);
+    double  load      = load_of(shape, own * per_owner + local);
     for (int64_t owner = 0; owner < shape->owners && op_is_communication((enum op_kind)op->kind); owner++) {
-        load = fmax(load, load_of(shape, owner * here + local));
+        load = fmax(load, load_of(shape, owner * per_owner + local));
     }
     return plan_op_of_rows(plan, op, llround((double)row_count->expected * load));
 }

@@ -64,11 +64,11 @@ static bool is_on_seat(const struct op *op, struct seat seat)
 
 static bool is_used(const struct plan *plan, struct seat seat)
 {
-    bool is = false;
-    for (int32_t i = 0; i < plan->op_count && !is; i++) {
-        is = is_on_seat(&plan->ops[i], seat);
+    bool has_ops = false;
+    for (int32_t i = 0; i < plan->op_count && !has_ops; i++) {
+        has_ops = is_on_seat(&plan->ops[i], seat);
     }
-    return is;
+    return has_ops;
 }
 
 // Lists the pairs of stream and group that ops use, by stream, then by axes. So all ranks open communicators in the

@@ -45,8 +45,8 @@ struct staging {
 
 // Fingerprint of the ops that a stream executed, in order. It detects skipped and repeated ops.
 struct fingerprint {
-    int32_t  count;
-    uint64_t print;
+    int32_t  count;    // of ops
+    uint64_t print;    // hash of their numbers
 };
 
 // One stream: its ops in the order of the plan, and its progress in the current step.
@@ -57,8 +57,8 @@ struct queue {
     struct staging     staging;
     pthread_t          thread;
     pthread_mutex_t    mutex;
-    pthread_cond_t     progressed;
-    atomic_int         sleepers;
+    pthread_cond_t     progressed;        // `completed` has grown
+    atomic_int         sleepers;          // threads that wait for `progressed`
     atomic_int         completed;         // number of ops of this step that other streams may see as completed
     struct fingerprint fingerprint;       // fingerprint of this step
     struct fingerprint captured;          // fingerprint of the captured step, which is valid for its replays
@@ -101,7 +101,7 @@ struct streams {
     struct stalls                *stalls;           // stall timers of the device's compute stream; NULL: off
     int                           rank, threads;    // threads: number of started threads
     pthread_mutex_t               mutex;
-    pthread_cond_t                changed;
+    pthread_cond_t                changed;            // steps, running or is_closing has changed
     int                           running;            // number of threads that are still in the step
     int64_t                       steps;              // number of steps started so far
     double                        compute_seconds;    // of the latest step, if the backend computes on the host
@@ -245,9 +245,9 @@ void row_counts_read(const struct streams *streams, const struct queued_op *queu
 // row_counts_apply resizes the queued op to the row count that the step has read. It returns false if the op has a
 // fixed size or no count has been read yet; all ranks then run the planned size.
 struct known_rows {
-    struct queued_op           queued;
+    struct queued_op           queued;    // copies with the actual rows: queued.op points to op
     struct op                  op;
-    struct communication_parts parts;
+    struct communication_parts parts;    // op.shape.communication.parts points to it
     int64_t                    rows;
 };
 bool row_counts_apply(const struct streams *streams, const struct queued_op *queued, struct known_rows *now);
@@ -260,9 +260,9 @@ void row_counts_clear(const struct streams *streams, const struct known_rows *no
 void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
 // The stalls functions measure how long a device's compute stream waits for other streams (trace.c). The compute time
-// of a step excludes these waits. stalls_begin and stalls_end enclose the waits of an op. stalls_finish follows the
-// last compute op, before the streams join.
+// of a step excludes these waits. stalls_begin and stalls_end enclose the waits of an op. stalls_mark_end marks the end
+// of the compute time, after the last compute op and before the streams join.
 void stalls_close(const struct streams *streams, struct stalls *stalls);
 void stalls_begin(const struct streams *streams, const struct queued_op *queued);
 void stalls_end(const struct streams *streams, const struct queued_op *queued);
-void stalls_finish(const struct streams *streams);
+void stalls_mark_end(const struct streams *streams);

@@ -88,7 +88,7 @@ static void fill_queued_op(const struct step *step, struct queued_op *queued, co
     for (int i = 0; i < op->wait_count; i++) {
         struct queued_op *awaited = &step->ops[op->wait[i]];
         if (!awaited->is_awaited && step->streams.device_streams != NULL) {
-            awaited->event = step->streams.device_streams->event_open(step->backend, false);
+            awaited->event = step->streams.device_streams->event_open(step->backend, EVENT_UNTIMED);
         }
         awaited->is_awaited = true;
         queued->waits[i] =
@@ -134,8 +134,8 @@ static bool has_communications(const struct plan *plan)
 static void open_device(struct step *step)
 {
     const struct backend_streams *device_streams = step->streams.device_streams;
-    step->begin                                  = device_streams->event_open(step->backend, true);
-    step->end                                    = device_streams->event_open(step->backend, true);
+    step->begin                                  = device_streams->event_open(step->backend, EVENT_TIMED);
+    step->end                                    = device_streams->event_open(step->backend, EVENT_TIMED);
     step->is_issued                              = step->comm->ops->is_enqueued || !has_communications(step->plan);
     if (step->is_issued) {
         issue_open(&step->issue, &step->streams, step->ops, step->plan->op_count);
@@ -186,13 +186,15 @@ static bool use_same_kernels(const struct queued_op *one, const struct queued_op
     return same;
 }
 
+// Returns whether the op is a compute op and uses other kernels than the ops that have run. run: [count], their
+// indices.
 static bool is_new(const struct step *step, const struct queued_op *queued, const int32_t *run, int32_t count)
 {
-    bool is = queued->group == NULL;
-    for (int32_t i = 0; i < count && is; i++) {
-        is = !use_same_kernels(queued, &step->ops[run[i]]);
+    bool is_distinct = queued->group == NULL;
+    for (int32_t i = 0; i < count && is_distinct; i++) {
+        is_distinct = !use_same_kernels(queued, &step->ops[run[i]]);
     }
-    return is;
+    return is_distinct;
 }
 
 // Fills integer operands for the warm-up, since no op has written them yet: indices with row 0 or none (-1), and counts

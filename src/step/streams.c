@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Runs the ops of a step in one of two ways. issue_*: one thread enqueues the ops of every stream on the device, in the
-// order of the plan. streams_*: each stream is a host thread with its own queue, and only dependencies order ops of
-// different streams. A stream publishes the number of its completed ops. A stream that waits for another first yields
-// its core, then sleeps. If a device computes, an op counts as completed when it is enqueued, and events provide the
-// order.
+// Runs the ops of a step in one of two ways.
+//
+// issue_*: one thread enqueues the ops of every stream on the device, in the order of the plan. Used on a device,
+// unless communication ops run on the host.
+//
+// streams_*: each stream is a host thread with its own queue, and only dependencies order ops of different streams. A
+// stream publishes the number of its completed ops after each op for which another stream waits. A stream that waits
+// first yields its core, then sleeps. If a device computes, an op counts as completed when it is enqueued, and the
+// device orders the ops of different streams by events.
 #include "internal.h"
 
 #include <sched.h>
@@ -15,8 +19,8 @@
 enum { POLLS = 256 };    // yields before a thread sleeps; a wake-up costs more time than these yields
 
 // Publishes the number of completed ops. Its accesses are sequentially consistent, to avoid a lost wake-up: publish
-// writes the counter, then reads `sleepers`; await writes `sleepers`, then reads the counter. At least one of them sees
-// the other's write.
+// writes the counter, then reads `sleepers`; wait_for_count writes `sleepers`, then reads the counter. At least one of
+// them sees the other's write.
 static void publish(struct queue *queue, int32_t completed)
 {
     atomic_store(&queue->completed, completed);
@@ -32,7 +36,7 @@ static bool has_completed(const struct queue *queue, int32_t count)
     return atomic_load_explicit(&queue->completed, memory_order_acquire) >= count;
 }
 
-static void await(struct queue *queue, int32_t count)
+static void wait_for_count(struct queue *queue, int32_t count)
 {
     for (int i = 0; i < POLLS; i++) {
         if (has_completed(queue, count)) {
@@ -51,7 +55,7 @@ static void await(struct queue *queue, int32_t count)
 
 // Waits until another stream has completed enough ops. The compute stream measures this time as a stall. noinline keeps
 // the code out of the loop over ops, because most ops do not wait.
-__attribute__((noinline)) static void wait_for(struct queue *queue, const struct wait *wait)
+__attribute__((noinline)) static void wait_for_dependency(struct queue *queue, const struct wait *wait)
 {
     struct queue *other = &queue->streams->queues[wait->stream];
     if (has_completed(other, wait->count)) {
@@ -59,7 +63,7 @@ __attribute__((noinline)) static void wait_for(struct queue *queue, const struct
     }
     bool   is_timed = queue == &queue->streams->queues[STREAM_COMPUTE];
     double began    = is_timed ? clock_seconds() : 0;
-    await(other, wait->count);
+    wait_for_count(other, wait->count);
     queue->waited_seconds += is_timed ? clock_seconds() - began : 0;
 }
 
@@ -70,7 +74,7 @@ static void run_queue(struct queue *queue)
     for (int32_t i = 0; i < queue->count; i++) {
         const struct queued_op *queued = queue->ops[i];
         for (int32_t j = 0; j < queued->wait_count; j++) {
-            wait_for(queue, &queued->waits[j]);
+            wait_for_dependency(queue, &queued->waits[j]);
         }
         queued_op_run(streams, queued);
         if (queued->is_awaited) {
@@ -141,7 +145,7 @@ void streams_run(struct streams *streams)
     run_queue(&streams->queues[STREAM_COMPUTE]);
     streams->compute_seconds = clock_seconds() - began - streams->queues[STREAM_COMPUTE].waited_seconds;
     if (streams->stalls != NULL) {
-        stalls_finish(streams);
+        stalls_mark_end(streams);
     }
 
     pthread_mutex_lock(&streams->mutex);
@@ -172,10 +176,10 @@ void streams_close(struct streams *streams)
 void issue_open(struct issue *issue, struct streams *streams, struct queued_op *ops, int32_t count)
 {
     *issue       = (struct issue){.streams = streams, .ops = ops, .count = count};
-    issue->begin = streams->device_streams->event_open(streams->backend, false);
+    issue->begin = streams->device_streams->event_open(streams->backend, EVENT_UNTIMED);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         if (stream != STREAM_COMPUTE && streams->queues[stream].count > 0) {
-            issue->ends[stream] = streams->device_streams->event_open(streams->backend, false);
+            issue->ends[stream] = streams->device_streams->event_open(streams->backend, EVENT_UNTIMED);
         }
     }
 }
@@ -198,7 +202,7 @@ void issue_run(const struct issue *issue)
         queued_op_run(streams, &issue->ops[i]);
     }
     if (streams->stalls != NULL) {
-        stalls_finish(streams);
+        stalls_mark_end(streams);
     }
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         if (issue->ends[stream] != NULL) {

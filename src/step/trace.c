@@ -21,8 +21,8 @@ struct trace {
 
 static struct event_pair open_pair(const struct streams *streams)
 {
-    return (struct event_pair){streams->device_streams->event_open(streams->backend, true),
-                               streams->device_streams->event_open(streams->backend, true)};
+    return (struct event_pair){streams->device_streams->event_open(streams->backend, EVENT_TIMED),
+                               streams->device_streams->event_open(streams->backend, EVENT_TIMED)};
 }
 
 static void close_pairs(const struct streams *streams, struct event_pair *pairs, int32_t count)
@@ -215,9 +215,8 @@ struct stalls {
 static struct stalls *open_stalls(const struct streams *streams, const struct queued_op *ops, int32_t count)
 {
     struct stalls *stalls = memory_allocate(sizeof(*stalls));
-    *stalls               = (struct stalls){.count = count,
-                                            .list  = memory_allocate((size_t)count * sizeof(*stalls->list)),
-                                            .end   = streams->device_streams->event_open(streams->backend, true)};
+    *stalls     = (struct stalls){.count = count, .list = memory_allocate((size_t)count * sizeof(*stalls->list))};
+    stalls->end = streams->device_streams->event_open(streams->backend, EVENT_TIMED);
     for (int32_t i = 0; i < count; i++) {
         if (ops[i].op->stream == STREAM_COMPUTE && ops[i].wait_count > 0) {
             stalls->list[i] = open_pair(streams);
@@ -250,7 +249,7 @@ void stalls_end(const struct streams *streams, const struct queued_op *queued)
     mark_stall(streams, streams->stalls->list[queued->number - 1].end);
 }
 
-void stalls_finish(const struct streams *streams)
+void stalls_mark_end(const struct streams *streams)
 {
     mark_stall(streams, streams->stalls->end);
 }

@@ -6,13 +6,13 @@
 
 bool step_is_model_state(const struct plan *plan, int32_t tensor)
 {
-    int32_t whole = plan->tensors[tensor].whole;
-    bool    is    = plan->tensors[whole].storage == STORAGE_WEIGHT;
-    for (int32_t i = 0; i < plan->unit_count && !is; i++) {
+    int32_t whole    = plan->tensors[tensor].whole;
+    bool    is_state = plan->tensors[whole].storage == STORAGE_WEIGHT;
+    for (int32_t i = 0; i < plan->unit_count && !is_state; i++) {
         const struct plan_unit *unit = &plan->units[i];
-        is = whole == unit->master || whole == unit->first_moment || whole == unit->second_moment;
+        is_state = whole == unit->master || whole == unit->first_moment || whole == unit->second_moment;
     }
-    return is;
+    return is_state;
 }
 
 bool step_op_updates(const struct plan *plan, int32_t op)
