@@ -25,7 +25,7 @@ struct job_plans {
 struct job_proof {
     int64_t world;
     int64_t built;             // ranks whose plans were built, verified and compared with their class
-    int64_t distinct;          // number of rank classes
+    int64_t classes;           // number of rank classes
     int64_t ops;               // ops in one rank of each class
     int64_t communications;    // communication ops in one rank of each class
     double  flops;             // FLOPs per step: one rank of each class, times the ranks of a class

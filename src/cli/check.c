@@ -67,7 +67,7 @@ static void add_proof(struct sum *sum, const struct job_proof *proof)
     sum->verified += proof->built > 0;
     sum->proof.world += proof->world;
     sum->proof.built += proof->built;
-    sum->proof.distinct += proof->distinct;
+    sum->proof.classes += proof->classes;
     sum->proof.ops += proof->ops;
     sum->proof.communications += proof->communications;
 }
@@ -79,7 +79,7 @@ static void print_sum(const struct sum *sum)
     show_line(2,
               "%d of %d rows verified: %" PRId64 " ranks, %" PRId64 " plans built, %" PRId64 " distinct with %" PRId64
               " ops, %" PRId64 " of them transfers",
-              sum->verified, sum->rows, proof->world, proof->built, proof->distinct, proof->ops, proof->communications);
+              sum->verified, sum->rows, proof->world, proof->built, proof->classes, proof->ops, proof->communications);
 }
 
 // Checks all rows (jobs) of a configuration and reports the errors of each. Returns the status of the last row that

@@ -56,7 +56,7 @@ static void print_plan(const struct proved_job *proved)
            proved->proof.largest_rank);
     printf("verified       %" PRId64 " rank%s: %" PRId64 " plan%s built, %" PRId64 " distinct\n", proved->proof.world,
            proved->proof.world == 1 ? "" : "s", proved->proof.built, proved->proof.built == 1 ? "" : "s",
-           proved->proof.distinct);
+           proved->proof.classes);
     show_row("memory", "%s on rank %" PRId64 " (maximum)%s", report_bytes((double)proved->proof.largest_bytes),
              proved->proof.largest_rank,
              is_unfit(proved->fits) ? " for gswbench itself: more than [hardware] memory_gb" : "");
@@ -136,7 +136,7 @@ void show_check_line(const struct proved_job *proved)
     const struct config *config = &proved->job.config;
     char                 verified[160];
     snprintf(verified, sizeof(verified), "verified: %" PRId64 " plans built, %" PRId64 " distinct%s",
-             proved->proof.built, proved->proof.distinct,
+             proved->proof.built, proved->proof.classes,
              !is_unfit(proved->fits) ? ""
              : is_unfit(proved->program_fits) || proved->program_fits == NULL
                  ? "; CANNOT RUN: memory"
@@ -162,7 +162,7 @@ struct described_check {
 static const struct json_field verified[] = {
     ROW_INTEGER(proved_job, "ranks", proof.world),
     ROW_INTEGER(proved_job, "built", proof.built),
-    ROW_INTEGER(proved_job, "distinct", proof.distinct),
+    ROW_INTEGER(proved_job, "distinct", proof.classes),
     ROW_INTEGER(proved_job, "ops", proof.ops),
     ROW_INTEGER(proved_job, "transfers", proof.communications),
     JSON_END

@@ -10,9 +10,9 @@
 #include "internal.h"
 
 struct class_state {
-    int32_t head[STREAM_COUNT];             // per stream: current event (communication op); EVENT_END: done
-    bool    is_rendezvous[STREAM_COUNT];    // per stream: its current op waits for other participants
-    bool    is_listed;                      // true: the class is in the work list
+    int32_t head[STREAM_COUNT];           // per stream: current event (communication op); EVENT_END: done
+    bool    has_arrived[STREAM_COUNT];    // per stream: its current op waits for other participants
+    bool    is_listed;                    // true: the class is in the work list
 };
 
 struct drain {
@@ -42,9 +42,9 @@ static void list_class(struct drain *drain, int32_t class)
 
 static void step_stream(struct drain *drain, struct stream_head stream_head)
 {
-    struct class_state *state                = &drain->states[stream_head.class];
-    state->head[stream_head.stream]          = head_of(drain, stream_head)->next;
-    state->is_rendezvous[stream_head.stream] = false;
+    struct class_state *state              = &drain->states[stream_head.class];
+    state->head[stream_head.stream]        = head_of(drain, stream_head)->next;
+    state->has_arrived[stream_head.stream] = false;
     list_class(drain, stream_head.class);
 }
 
@@ -78,8 +78,8 @@ static void arrive(struct drain *drain, struct stream_head stream_head)
     while (participants[own].class != stream_head.class) {
         own++;
     }
-    participants[own].has_arrived                                      = true;
-    drain->states[stream_head.class].is_rendezvous[stream_head.stream] = true;
+    participants[own].has_arrived                                    = true;
+    drain->states[stream_head.class].has_arrived[stream_head.stream] = true;
     if (++rendezvous->arrived < rendezvous->participants) {
         return;
     }
@@ -97,7 +97,7 @@ static void run_class(struct drain *drain, int32_t class)
     state->is_listed          = false;
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         struct stream_head stream_head = {class, stream};
-        while (state->head[stream] != EVENT_END && !state->is_rendezvous[stream]) {
+        while (state->head[stream] != EVENT_END && !state->has_arrived[stream]) {
             const struct event *event = head_of(drain, stream_head);
             if (held_by(drain, class, event) >= 0) {
                 break;
@@ -108,7 +108,7 @@ static void run_class(struct drain *drain, int32_t class)
 }
 
 // Returns the stream that this stream waits for: another stream of the rank, or the stream of a participant that has
-// not arrived at the collective or link. Sets rank to the rank of that stream.
+// not arrived at the collective, or at the other side of the send or receive. Sets rank to the rank of that stream.
 static struct stream_head follow(const struct drain *drain, struct stream_head stream_head, int64_t *rank)
 {
     const struct event    *event    = head_of(drain, stream_head);

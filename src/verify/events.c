@@ -13,7 +13,7 @@
 
 // Returns whether a tensor has room for the maximum row count. findings.c checks tensors whose start depends on row
 // counts.
-static bool has_places(const struct plan *plan, const struct op *op, int slot)
+static bool has_room(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor    *tensor    = &plan->tensors[op->operand[slot]];
     const struct row_count *row_count = tensor->row_count > 0 ? &plan->row_counts[tensor->row_count - 1] : NULL;
@@ -31,7 +31,7 @@ static void check_operands(struct verification *job, const struct plan *plan, in
         }
         const struct tensor *tensor = &plan->tensors[op->operand[slot]];
         if (plan_operand_elements(plan, op, slot) != op_communication_elements(op, slot, group->size) ||
-            !has_places(plan, op, slot)) {
+            !has_room(plan, op, slot)) {
             job_report(job, plan->rank, index, "%lld elements over %lld ranks do not fit its operand of %lld",
                        (long long)op->shape.communication.elements, (long long)group->size,
                        (long long)tensor->elements);
@@ -140,7 +140,7 @@ static void create_events(struct verification *job, struct skeleton *skeleton, c
     // ended: [op], the events that have ended when the op ends
     struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));
     struct ended before[STREAM_COUNT];    // [stream]: events that had ended when the stream's latest event started
-    int32_t      last[STREAM_COUNT], *end[STREAM_COUNT];
+    int32_t      last[STREAM_COUNT], *end[STREAM_COUNT];    // latest op; where the index of the next event goes
     memset(&none, 0xff, sizeof(none));
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         skeleton->first[stream] = EVENT_END;
@@ -218,7 +218,7 @@ static void label_group(const struct verification *job, struct skeleton_group *g
 
 uint64_t skeleton_signature(const struct verification *job, struct skeleton *skeleton)
 {
-    uint32_t made_for = job->distinct | 1u << AXIS_COUNT;
+    uint32_t made_for = job->distinct_axes | 1u << AXIS_COUNT;
     if (skeleton->signature_axes == made_for) {
         return skeleton->signature;
     }

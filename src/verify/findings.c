@@ -73,16 +73,16 @@ static void check_gemm(struct findings *findings, int32_t op)
 {
     const struct op *checked = &findings->plan->ops[op];
     const struct {
-        int  slot, factor;
-        bool is_lengthwise;
+        int  slot, inverse_scale;
+        bool is_along_k;    // contiguous along k
     } sides[] = {{GEMM_A, GEMM_INVERSE_SCALE_A, !checked->shape.gemm.transpose_a},
                  {GEMM_B, GEMM_INVERSE_SCALE_B, checked->shape.gemm.transpose_b}};
     for (int i = 0; i < 2; i++) {
         int32_t tensor = checked->operand[sides[i].slot];
         bool    is_fp8 = tensor >= 0 && format_is_low_precision(findings->plan->tensors[tensor].format);
-        if (is_fp8 != (checked->operand[sides[i].factor] >= 0)) {
+        if (is_fp8 != (checked->operand[sides[i].inverse_scale] >= 0)) {
             findings_add(findings, op, tensor, is_fp8 ? "lacks the factor of" : "has a factor for", -1);
-        } else if (is_fp8 && !sides[i].is_lengthwise) {
+        } else if (is_fp8 && !sides[i].is_along_k) {
             findings_add(findings, op, tensor, "needs the transpose of", -1);
         }
     }

@@ -11,11 +11,11 @@ enum { EVENT_END = INT32_MAX };
 // bytes before the last one.
 struct event {
     int64_t elements;
-    int32_t op;      // index in the rank's plan
-    int32_t next;    // next event on the stream; EVENT_END: none
-    int32_t group, peer, channel;
-    int32_t rendezvous;        // index in match.rendezvous_list, set by match_create
-    int32_t wait[OP_WAITS];    // events of other streams that must end first
+    int32_t op;                      // index in the rank's plan
+    int32_t next;                    // next event on the stream; EVENT_END: none
+    int32_t group, peer, channel;    // as in struct communication_shape
+    int32_t rendezvous;              // index in match.rendezvous_list, set by match_create
+    int32_t wait[OP_WAITS];          // events of other streams that must end first
     uint8_t kind, format;
     uint8_t stream, wait_count;
 };
@@ -23,10 +23,10 @@ struct event {
 struct skeleton_group {
     uint32_t axes;
     int64_t  size;
-    int64_t *ranks;
+    int64_t *ranks;       // [size]
     int32_t  first_op;    // first op that uses the group; -1: none
     uint64_t members;     // hash of ranks
-    // The following fields depend on the current classes, so on verification.distinct.
+    // The following fields depend on the current classes, so on verification.distinct_axes.
     int64_t *classes;    // [class_count]: classes of the members, ascending, without duplicates
     int32_t  class_count;
     uint64_t label;    // hash of axes, size and classes, which is equal on all members
@@ -40,9 +40,8 @@ struct skeleton {
     int32_t                first[STREAM_COUNT];    // first event per stream; EVENT_END: none
     struct skeleton_group *groups;
     int32_t                group_count;
-    int32_t                place;             // index in verification.classes
-    uint32_t               signature_axes;    // value of verification.distinct when signature was computed, with bit
-                                              // AXIS_COUNT set because distinct may be 0; 0: no signature yet
+    uint32_t signature_axes;    // value of verification.distinct_axes when signature was computed, with bit
+                                // AXIS_COUNT set because the mask may be 0; 0: no signature yet
     uint64_t signature;
 };
 
@@ -55,10 +54,10 @@ struct verification {
     struct job_proof       *proof;
     struct mesh             mesh;
     bool                    compares_all;
-    uint32_t                distinct;     // bit mask of axes
-    struct arena            arena;        // memory of skeletons and the lists below
-    struct skeleton       **skeletons;    // [world]; NULL: not built
-    struct skeleton       **classes;      // [class_count], sorted by rank
+    uint32_t                distinct_axes;    // bit mask of axes
+    struct arena            arena;            // memory of skeletons and the lists below
+    struct skeleton       **skeletons;        // [world]; NULL: not built
+    struct skeleton       **classes;          // [class_count], sorted by rank
     int32_t                 class_count;
     status                  errors;
 };
@@ -96,8 +95,8 @@ struct call {
     int32_t class, event;
 };
 struct participant {
-    int32_t class, first_call, calls;
-    bool has_arrived;
+    int32_t class, first_call, calls;    // its calls are match.calls[first_call .. first_call + calls - 1]
+    bool has_arrived;                    // waits for the other participants of the current operation
 };
 struct rendezvous {
     int32_t first_participant, participants;

@@ -55,7 +55,7 @@ const char *job_name(const struct verification *job, int64_t rank, int32_t op, c
 // Whether an axis is distinct, so that ranks with different coordinates on it are in different classes.
 static bool is_distinct(const struct verification *job, int axis)
 {
-    return job->distinct >> axis & 1u;
+    return job->distinct_axes >> axis & 1u;
 }
 
 // Combines the coordinates of two ranks, and returns the rank with the result. On a distinct axis it has the coordinate
@@ -140,17 +140,17 @@ static status visit(struct verification *job, int64_t rank)
 // - on the first and last stage, the rank that is last along all such axes (last == axes).
 static bool is_sampled(const struct verification *job, int64_t rank)
 {
-    int64_t place[AXIS_COUNT];
+    int64_t coordinates[AXIS_COUNT];
     int     axes = 0, away = 0, last = 0, second = 0;
-    mesh_coordinates(&job->mesh, rank, place);
-    bool is_end = place[AXIS_PP] == 0 || place[AXIS_PP] == job->mesh.size[AXIS_PP] - 1;
+    mesh_coordinates(&job->mesh, rank, coordinates);
+    bool is_end = coordinates[AXIS_PP] == 0 || coordinates[AXIS_PP] == job->mesh.size[AXIS_PP] - 1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         int64_t size = job->mesh.size[axis];
         if (!is_distinct(job, axis) && size > 1) {
             axes++;
-            away += place[axis] > 0;
-            last += place[axis] == size - 1;
-            second += place[axis] == 1;
+            away += coordinates[axis] > 0;
+            last += coordinates[axis] == size - 1;
+            second += coordinates[axis] == 1;
         }
     }
     return job->compares_all || away == 0 || (is_end && (last == axes || (away == 1 && last + second > 0)));
@@ -161,20 +161,20 @@ static bool is_sampled(const struct verification *job, int64_t rank)
 // distinct, which splits classes.
 static status compare(struct verification *job, int64_t rank, bool *has_changed)
 {
-    int64_t here = job_class(job, rank), place[AXIS_COUNT], target[AXIS_COUNT];
+    int64_t here = job_class(job, rank), at[AXIS_COUNT], to[AXIS_COUNT];
     TRY(visit(job, here));
     TRY(visit(job, rank));
     if (skeleton_signature(job, job->skeletons[here]) == skeleton_signature(job, job->skeletons[rank])) {
         return OK;
     }
-    mesh_coordinates(&job->mesh, here, place);
-    mesh_coordinates(&job->mesh, rank, target);
+    mesh_coordinates(&job->mesh, here, at);
+    mesh_coordinates(&job->mesh, rank, to);
     for (int axis = 0; !*has_changed; axis++) {
-        place[axis]  = target[axis];
-        int64_t next = mesh_rank(&job->mesh, place);
+        at[axis]     = to[axis];
+        int64_t next = mesh_rank(&job->mesh, at);
         TRY(visit(job, next));
         if (skeleton_signature(job, job->skeletons[here]) != skeleton_signature(job, job->skeletons[next])) {
-            job->distinct |= 1u << axis;
+            job->distinct_axes |= 1u << axis;
             *has_changed = true;
         }
         here = next;
@@ -184,8 +184,8 @@ static status compare(struct verification *job, int64_t rank, bool *has_changed)
 
 static status find_distinct(struct verification *job)
 {
-    bool has_changed = true;
-    job->distinct    = job->mesh.size[AXIS_PP] > 1 ? 1u << AXIS_PP : 0;
+    bool has_changed   = true;
+    job->distinct_axes = job->mesh.size[AXIS_PP] > 1 ? 1u << AXIS_PP : 0;
     while (has_changed) {
         has_changed = false;
         for (int64_t rank = 0; rank < job->mesh.world && !has_changed; rank++) {
@@ -197,25 +197,24 @@ static status find_distinct(struct verification *job)
     return OK;
 }
 
-// Numbers the classes: skeleton->place is the index of a class, proof->distinct the number of classes. All classes have
-// the same number of members, so the FLOPs of the job are the FLOPs of all representatives times this number. With Muon
-// and zero = 1, members update different matrices, and the FLOPs of these updates are an estimate.
-static void number_classes(struct verification *job)
+// Lists the representatives of the classes, and counts their ops and FLOPs. All classes have the same number of
+// members, so the FLOPs of the job are the FLOPs of all representatives times this number. With Muon and zero = 1,
+// members update different matrices, and the FLOPs of these updates are an estimate.
+static void list_classes(struct verification *job)
 {
     double flops = 0;
     job->classes = arena_allocate(&job->arena, (size_t)job->proof->built * sizeof(*job->classes));
     for (int64_t rank = 0; rank < job->mesh.world; rank++) {
         struct skeleton *skeleton = job->skeletons[rank];
         if (skeleton != NULL && job_class(job, rank) == rank) {
-            skeleton->place                  = job->class_count;
             job->classes[job->class_count++] = skeleton;
             job->proof->ops += skeleton->op_count;
             flops += skeleton->flops;
         }
     }
-    int64_t members      = job->mesh.world / job->class_count;
-    job->proof->distinct = job->class_count;
-    job->proof->flops    = flops * (double)members;
+    int64_t members     = job->mesh.world / job->class_count;
+    job->proof->classes = job->class_count;
+    job->proof->flops   = flops * (double)members;
 }
 
 static bool has_members(const struct skeleton *skeleton, const struct skeleton_group *group)
@@ -250,7 +249,7 @@ static status prove(struct verification *job)
 {
     TRY(job->errors);
     TRY(find_distinct(job));
-    number_classes(job);
+    list_classes(job);
     for (int64_t rank = 0; rank < job->mesh.world; rank++) {
         if (job->skeletons[rank] != NULL) {
             check_groups(job, job->skeletons[rank]);

@@ -18,8 +18,8 @@ struct segment {
 
 struct verifier {
     const struct plan *plan;
-    struct arena       arena;    // memory of the lists, except position and clocks
-    int32_t           *position, *clocks;
+    struct arena       arena;                   // memory of the lists, except position and clocks
+    int32_t           *position, *clocks;       // results of order_clocks
     uint8_t           *stream;                  // [op]: its stream, a compact copy for random access
     int64_t           *edges[STORAGE_COUNT];    // ascending offsets; segment i is [edges[i], edges[i + 1])
     int32_t            edge_count[STORAGE_COUNT];

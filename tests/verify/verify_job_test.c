@@ -15,7 +15,7 @@ static void expect_sound(status result, const struct job_proof *proof, int64_t b
     cr_expect(!failed(&result), "%s", result.text);
     cr_expect_eq(proof->findings, 0);
     cr_expect_eq(proof->built, built, "%d built", (int)proof->built);
-    cr_expect_eq(proof->distinct, distinct, "%d distinct", (int)proof->distinct);
+    cr_expect_eq(proof->classes, distinct, "%d distinct", (int)proof->classes);
 }
 
 Test(verify_job, finds_nothing_in_any_sound_job)
@@ -40,7 +40,7 @@ Test(verify_job, finds_nothing_in_any_sound_job)
         // Each tp rank reduces other parts of the gradients, in another number of ops, so plans of tp ranks are
         // distinct.
         expect_sound(result, &proof, faulty.world > 8 ? proof.built : faulty.world,
-                     tiny->parallel.tp > 1 ? proof.distinct : 1);
+                     tiny->parallel.tp > 1 ? proof.classes : 1);
         cr_expect_eq(proof.world, faulty.world);
     }
 }

@@ -99,7 +99,7 @@ static struct job_proof expect_sound(const struct script *script, int64_t built,
     EXPECT_SUCCESS(script_verify(script, &proof));
     cr_expect_eq(proof.findings, 0);
     cr_expect_eq(proof.built, built, "%d built", (int)proof.built);
-    cr_expect_eq(proof.distinct, distinct, "%d distinct", (int)proof.distinct);
+    cr_expect_eq(proof.classes, distinct, "%d distinct", (int)proof.classes);
     return proof;
 }
 
