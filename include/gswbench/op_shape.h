@@ -90,12 +90,13 @@ GSWBENCH_INLINE int64_t mamba_packed(const struct mamba_shape *shape)
 // needed, sigmoids are divided by their sum.
 enum router_score { ROUTER_SOFTMAX, ROUTER_SIGMOID };
 
-// Shape of the routing ops. Rows (tokens) of a sequence compete for the capacity of an expert. Row r, counted over the
-// ranks that share the sequences, belongs to sequence r / sequence_rows % sequences.
+// Shape of the routing ops. Rows (tokens) of a sequence compete for the capacity of an expert. Each rank that shares
+// the sequences has sequence_rows rows of every sequence, one sequence after another. Row r of all these ranks, which
+// are counted rank by rank, therefore belongs to sequence r / sequence_rows % sequences.
 struct routing_shape {
     int64_t rows, columns;               // this rank's tokens; width of the experts' inputs
     int64_t first, total;                // this rank's rows are first .. first + rows - 1 of total rows
-    int64_t sequences, sequence_rows;    // numbers of sequences, and of rows in each; 1, total: all rows compete
+    int64_t sequences, sequence_rows;    // sequences, and rows of each on one rank; 1, rows: all rows compete
     int64_t experts, top_k;
     // Size of the expert-parallel group. With n = experts / owners, expert e is local expert e % n of member e / n of
     // this group; its slots start at capacity * (e % n * owners + e / n).

@@ -12,7 +12,7 @@ struct peak {
     char   source[160];    // where the value comes from, or why it is unknown
 };
 
-// Returns the peak of [hardware] for GEMMs at this rate.
+// Returns the peak of [hardware] for GEMMs at this rate (the precision of their operands).
 struct peak peak_of_hardware(const struct hardware_config *hardware, enum rate rate);
 
 // Returns the peak of the devices that ran the job, by name. If [hardware] describes the device, its peak is used, else
@@ -21,13 +21,13 @@ enum { DEVICE_NAME_BYTES = 64 };
 struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, const struct hardware_config *hardware,
                             enum rate rate);
 
-// Returns the peak that the published table used at this rate, or NaN without a table.
-double peak_of_table(const struct published_config *published, enum rate rate);
+// Returns the peak from which the publication of the config's step time computed its MFU, at this rate; NaN: not known.
+double peak_published(const struct published_config *published, enum rate rate);
 
-// Returns the peak for a FLOP convention. The published convention uses the table's peak if it is within 1 % of the
-// device's peak (989.5 for 989 TFLOP/s), so that MFU compares digit for digit. All other conventions use the device's
-// peak.
-double peak_for_convention(enum flop_convention convention, double device, double table);
+// Returns the peak for a FLOP convention. The published convention uses the publication's peak if it is within 1 % of
+// the device's peak (989.5 for 989 TFLOP/s), so that MFU compares digit for digit. All other conventions use the
+// device's peak.
+double peak_for_convention(enum flop_convention convention, double device, double published);
 
 // Returns MFU: the time at peak divided by the measured time. Returns NaN if it exceeds 1, which no device reaches; the
 // convention then counts FLOPs that were not executed.

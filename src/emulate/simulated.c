@@ -110,7 +110,7 @@ static void set_machine(struct result *result, const struct config *config)
     text_copy(result->backend, sizeof(result->backend), "simulated");
     text_copy(result->peak_source, sizeof(result->peak_source), peak.source);
     result->peak           = peak.flops;
-    result->published_peak = peak_of_table(&config->published, rate);
+    result->published_peak = peak_published(&config->published, rate);
     result_set_published(result, &config->published, config->run.layers == 0);
     text_copy(result->expectation.profile, sizeof(result->expectation.profile), hardware->profile);
     result->expectation.peak             = peak.flops;

@@ -74,8 +74,8 @@ void settings_add(struct setting_list *list, const struct setting_kind *kind, co
 // same status on every rank.
 status settings_compare(const struct setting_list *list, struct comm *comm, struct rank_environment *environment);
 
-// One rank's value of a setting. mismatch_describe describes how ranks differ: "rank 3 on h2 has NAME this, 7 of 8
-// ranks, such as 0 on h1, that". values: [ranks].
+// One rank's value of a setting. mismatch_describe describes how ranks differ: "rank 3 on h2 has NCCL_ALGO Ring, 7 of 8
+// ranks, such as 0 on h1, Tree". values: [ranks].
 struct rank_value {
     char    host[64], value[SETTING_BYTES];
     char    name[64], remedy[96];    // name: "" if the rank does not have the setting

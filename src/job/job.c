@@ -244,7 +244,7 @@ double job_ideal_seconds(const struct job *job)
     enum flop_convention convention = convention_of(config);
     enum rate            rate       = precision_rate(config->precision.compute);
     double               peak       = peak_for_convention(convention, peak_of_hardware(&config->hardware, rate).flops,
-                                                          peak_of_table(&config->published, rate));
+                                                          peak_published(&config->published, rate));
     double               flops = layers_flops(&config->model, &config->published, convention, config->train.sequence);
     return flops * (double)config->train.global_batch / (double)job->request.mesh.world / peak;
 }

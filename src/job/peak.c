@@ -49,14 +49,14 @@ struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, c
     return first;
 }
 
-double peak_of_table(const struct published_config *published, enum rate rate)
+double peak_published(const struct published_config *published, enum rate rate)
 {
     return published->peak[rate] > 0.0 ? published->peak[rate] : NAN;
 }
 
-double peak_for_convention(enum flop_convention convention, double device, double table)
+double peak_for_convention(enum flop_convention convention, double device, double published)
 {
-    return convention == FLOPS_PUBLISHED && fabs(table / device - 1.0) < 0.01 ? table : device;
+    return convention == FLOPS_PUBLISHED && fabs(published / device - 1.0) < 0.01 ? published : device;
 }
 
 double peak_share(double ideal_seconds, double seconds)

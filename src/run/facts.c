@@ -134,7 +134,7 @@ static void set_references(struct result *result, const struct config *config, c
         snprintf(peak.source, sizeof(peak.source), "backend %s has no known peak", backend->ops->name);
     }
     result->peak           = peak.flops;
-    result->published_peak = peak_of_table(&config->published, rate);
+    result->published_peak = peak_published(&config->published, rate);
     text_copy(result->peak_source, sizeof(result->peak_source), peak.source);
 
     bool is_its_machine = devices->kinds == 1 && strcmp(devices->names[0], config->hardware.device) == 0;
