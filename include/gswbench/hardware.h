@@ -42,7 +42,7 @@ struct hardware_config {
     // Efficiencies and overheads; docs/predictions.md says where each is used.
     struct quantity power_share, gemm_efficiency, gemm_efficiency_fp8, gemm_efficiency_fp4, gemm_prologue,
         gemm_prologue_fp8, gemm_prologue_fp4, gemm_accumulate, gemm_smoothing, gemm_smoothing_fp8, gemm_gap_fp8,
-        gemm_split_accumulation, gemm_tile_traffic, gemm_memory_exposed;
+        gemm_split_accumulation, gemm_mxfp8, gemm_tile_traffic, gemm_memory_exposed;
     struct quantity attention_forward, attention_backward, attention_half_length;
     struct quantity attention_heads_64, attention_heads_192, attention_heads_256;    // rate relative to head_dim 128
     struct quantity ampere_share;

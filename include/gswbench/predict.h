@@ -135,7 +135,7 @@ struct known_gemm {
     int64_t                  m, n, k;
     const struct format_row *format;
     double                   seconds;
-    bool                     accumulates, sums_fast;
+    bool                     accumulates, sums_fast, is_mxfp8;
 };
 struct gemm_memo {
     struct known_gemm known[GEMM_MEMO];

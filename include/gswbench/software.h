@@ -36,6 +36,8 @@ struct software_config {
     int64_t         fp8_attention;            // attention in FP8 if linears are
     int64_t         fp8_head;                 // head in FP8 if linears are
     int64_t         fp8_transposes_once;      // keeps transposed weights in FP8 for all microbatches of a step
+    int64_t         fp8_transposes;           // keeps transposed copies in FP8 on GPUs that do not need them, too
+    int64_t         mxfp8_norms;              // norms write copies in MXFP8 instead of BF16
     int64_t         frozen_transposes;        // transposes stored frozen weights in each backward pass
     int64_t         fp8_activation_inputs;    // casts the inputs of MLP activations to FP8 to keep them
     int64_t         adapter_kernels;          // 1 << enum adapter_kernel

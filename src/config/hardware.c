@@ -43,6 +43,7 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, gemm_tile_traffic, "0", 0, 16, "time that loading the operands of a 128 x 128 tile adds, relative to its products"),
     QUANTITY_OPTION(hardware_config, gemm_memory_exposed, "0", 0, 1, "share of the shorter of tile time and memory time that a GEMM does not overlap with the longer"),
     QUANTITY_OPTION(hardware_config, gemm_split_accumulation, "1", 1, 4, "time of an FP8 GEMM that adds partial sums in fp32 outside the tensor cores, over one with fast accumulation"),
+    QUANTITY_OPTION(hardware_config, gemm_mxfp8, "1.05 prior 3%", 1, 4, "time of an MXFP8 GEMM, over an FP8 GEMM with one scale per operand"),
     QUANTITY_OPTION(hardware_config, attention_forward, "0.596 prior 8%", 0.01, 1, "share of the peak that attention over long sequences reaches, forward pass"),
     QUANTITY_OPTION(hardware_config, attention_backward, "0.475 prior 8%", 0.01, 1, "share of the peak that attention over long sequences reaches, backward pass"),
     QUANTITY_OPTION(hardware_config, attention_half_length, "512 prior 50%", 0, 65536, "keys at which attention reaches half of its share of the peak"),

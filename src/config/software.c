@@ -16,6 +16,8 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, fp8_gathers, "no", "tp gathers the inputs of FP8 GEMMs in FP8; no: ranks gather BF16 and then cast"),
     BOOLEAN_OPTION (software_config, fp8_attention, "no", "attention runs in FP8 where GEMMs do, forward and backward; no: in BF16"),
     BOOLEAN_OPTION (software_config, fp8_head, "no", "GEMMs of the output layer run in FP8 where those in blocks do; no: in BF16"),
+    BOOLEAN_OPTION (software_config, fp8_transposes, "yes", "FP8 tensors with one scale have transposed copies on all GPUs; no: not on Blackwell, whose GEMMs do not need them"),
+    BOOLEAN_OPTION (software_config, mxfp8_norms, "no", "norms write MXFP8 copies of their output instead of BF16; no: a separate kernel casts"),
     BOOLEAN_OPTION (software_config, fp8_transposes_once, "no", "FP8 weights are transposed in the first microbatch of a step; no: in each"),
     INTEGER_OPTION (software_config, gather_blocks, "1", 1, 64, "tp_overlap = yes: a GEMM that gathers its input computes the rows of this many ranks at a time; 1: as in gswbench"),
     INTEGER_OPTION (software_config, reduce_parts, "0", 0, 64, "tp_overlap = yes: a GEMM whose output is reduced is split into this many, whose partial outputs collectives add; 0: as in gswbench, one for the rows of each rank, which adds to the sum of the other ranks"),

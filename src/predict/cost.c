@@ -115,7 +115,8 @@ static double gemm_seconds(const struct machine *machine, const struct plan *pla
     double                   usable      = fmax(processors - (double)machine->sm_margin, 1.0);
     bool                     splits_sums = format->rate == RATE_FP8 && !sums_fast(machine, plan, op);
     double                   rate        = values.efficiency * predict_sustained_peak(hardware, format) /
-                  (splits_sums ? hardware->gemm_split_accumulation.value : 1.0);
+                  (splits_sums ? hardware->gemm_split_accumulation.value : 1.0) /
+                  (shape->scaling_a == SCALING_MX ? hardware->gemm_mxfp8.value : 1.0);
     double around  = values.prologue + (reads_c(op) ? hardware->gemm_accumulate.value * values.steps : 0.0);
     double fastest = INFINITY;
     for (size_t i = 0; i < sizeof(tiles) / sizeof(tiles[0]); i++) {
@@ -138,14 +139,16 @@ static double find_gemm_seconds(const struct machine *machine, const struct plan
                                        shape->k,
                                        .format      = gemm_format(machine, plan, op),
                                        .accumulates = reads_c(op),
-                                       .sums_fast   = sums_fast(machine, plan, op)};
+                                       .sums_fast   = sums_fast(machine, plan, op),
+                                       .is_mxfp8    = shape->scaling_a == SCALING_MX};
     if (machine->gemms == NULL) {
         return gemm_seconds(machine, plan, op);
     }
     uint64_t           mixed = ((uint64_t)wanted.m * 31 + (uint64_t)wanted.n) * 31 + (uint64_t)wanted.k;
     struct known_gemm *known = &machine->gemms->known[(mixed * 0x9E3779B97F4A7C15u >> 32) % GEMM_MEMO];
     if (known->m != wanted.m || known->n != wanted.n || known->k != wanted.k || known->format != wanted.format ||
-        known->accumulates != wanted.accumulates || known->sums_fast != wanted.sums_fast) {
+        known->accumulates != wanted.accumulates || known->sums_fast != wanted.sums_fast ||
+        known->is_mxfp8 != wanted.is_mxfp8) {
         *known         = wanted;
         known->seconds = gemm_seconds(machine, plan, op);
     }
@@ -270,7 +273,7 @@ struct cost predict_cost_op(const struct machine *machine, const struct plan *pl
         predict_cost_launch(&cost, machine, plan, op);
         return cost;
     }
-    if (predict_software_has(machine->software, plan, op)) {
+    if (predict_software_has(machine, plan, op)) {
         return (struct cost){.seconds = 0.0};
     }
     double      seconds = device_seconds(machine, plan, op, measured);

@@ -318,18 +318,36 @@ static bool is_cast_before_gather(const struct software_config *software, const 
     return software->fp8_gathers && made >= 0 && gathers_casts(plan, &plan->ops[made]);
 }
 
+// Whether the FP8 GEMMs of the GPU read both operands along k, so that some operands need a transposed copy. On
+// Blackwell (with FP4) they do so only with a scale per block.
+static bool reads_along_k(const struct hardware_config *hardware)
+{
+    return hardware->peak[RATE_FP4].value == 0.0;
+}
+
+// Whether the op casts to a copy as is and a transposed copy, with the same scale for the whole tensor.
+static bool casts_transposed(const struct op *op)
+{
+    return op->kind == OP_QUANTIZE && op->shape.quantize.scaling == SCALING_WHOLE &&
+           op->operand_count > QUANTIZE_TRANSPOSED && op->operand[QUANTIZE_OUT] >= 0 &&
+           op->operand[QUANTIZE_TRANSPOSED] >= 0;
+}
+
+// Returns the seconds in which a cast reads or writes an FP8 copy of its tensor.
+static double copy_seconds(const struct hardware_config *hardware, const struct op *op)
+{
+    return (double)op_operand_elements(op, QUANTIZE_OUT) /
+           (hardware->cast_efficiency.value * hardware->memory_bandwidth.value);
+}
+
 // Returns the seconds of a cast before the all-gather; `seconds` is the cost of casting the gathered tensor. Each rank
-// casts its own rows. GPUs before Blackwell (no FP4) read both operands of an FP8 GEMM along k, so the gathered tensor
-// is transposed for the weight gradient. With one scale per block, the framework gathers the tensor and its transpose
-// instead.
+// casts its own rows. If a transposed copy is needed, the gathered tensor is transposed for the weight gradient. With
+// one scale per block, the framework gathers the tensor and its transpose instead.
 static double gathered_cast_seconds(const struct hardware_config *hardware, const struct plan *plan,
                                     const struct op *op, double seconds)
 {
-    bool transposes = hardware->peak[RATE_FP4].value == 0.0 && op->shape.quantize.scaling == SCALING_WHOLE &&
-                      op->operand_count > QUANTIZE_TRANSPOSED && op->operand[QUANTIZE_TRANSPOSED] >= 0;
-    double bytes = transposes ? 2.0 * (double)op_operand_elements(op, QUANTIZE_OUT) : 0.0;
-    return seconds / (double)plan->mesh.size[AXIS_TP] +
-           bytes / (hardware->cast_efficiency.value * hardware->memory_bandwidth.value);
+    bool transposes = reads_along_k(hardware) && casts_transposed(op);
+    return seconds / (double)plan->mesh.size[AXIS_TP] + (transposes ? 2.0 * copy_seconds(hardware, op) : 0.0);
 }
 
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
@@ -338,6 +356,9 @@ double predict_software_seconds(const struct machine *machine, const struct plan
     const struct software_config *software = machine->software;
     const struct hardware_config *hardware = machine->hardware;
     double                        added = 0.0, minimum = 0.0;
+    if (!software->fp8_transposes && !reads_along_k(hardware) && casts_transposed(op)) {
+        seconds -= copy_seconds(hardware, op);
+    }
     if (is_cast_before_gather(software, plan, op)) {
         seconds = gathered_cast_seconds(hardware, plan, op, seconds);
     }
@@ -433,10 +454,26 @@ double predict_group(const struct software_config *software, const struct plan *
     return is_grouped ? (double)plan->model.experts / (double)mesh_group_size(&plan->mesh, plan->mesh.owner_axes) : 1.0;
 }
 
-bool predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op)
+// Whether the norm before this cast writes the FP8 copies itself. Norms of layers with experts do not, because the
+// router reads their output.
+static bool is_cast_by_norm(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
+    int32_t made = op->kind == OP_QUANTIZE ? plan->tensors[op->operand[QUANTIZE_IN]].first_op : -1;
+    return software->mxfp8_norms && made >= 0 && op->shape.quantize.scaling == SCALING_MX &&
+           plan->ops[made].kind == OP_NORM_FORWARD && (op->tag.part == PART_QKV || op->tag.part == PART_FC1);
+}
+
+bool predict_software_has(const struct machine *machine, const struct plan *plan, const struct op *op)
+{
+    const struct software_config *software = machine->software;
+    if (is_cast_by_norm(software, plan, op)) {
+        return true;
+    }
     if (op->kind != OP_TRANSPOSE || plan->tensors[op->operand[TRANSPOSE_IN]].storage != STORAGE_WEIGHT) {
         return false;
+    }
+    if (!software->fp8_transposes && !reads_along_k(machine->hardware)) {
+        return true;
     }
     return model_is_frozen(&plan->model) ? !software->frozen_transposes
                                          : software->fp8_transposes_once && op->tag.microbatch > 0;

@@ -67,7 +67,7 @@ double predict_sum_seconds(const struct machine *machine, const struct span *spa
 // which may be NULL. predict_software_blocks: with tp_overlap gswbench has one GEMM for the rows of each tp rank;
 // returns the GEMM of the framework instead, which may compute the rows of several ranks. predict_cost_launch: sets the
 // host time that the framework needs to launch the op.
-bool      predict_software_has(const struct software_config *software, const struct plan *plan, const struct op *op);
+bool      predict_software_has(const struct machine *machine, const struct plan *plan, const struct op *op);
 double    predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                    double seconds);
 double    predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);

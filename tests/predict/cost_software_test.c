@@ -255,6 +255,9 @@ Test(cost_software, takes_nothing_for_copies_that_the_program_has)
     expect_cost(&ops[2], (whole + 1e-12 * 5e5) / 4 + 1e-12 * 1e6);
     given.hardware.peak[RATE_FP4].value = 1e15;    // Blackwell needs no transposed copy
     expect_cost(&ops[2], (whole + 1e-12 * 5e5) / 4);
+    given.software.fp8_transposes = false;
+    expect_cost(&ops[2], whole / 4);
+    given.software.fp8_transposes       = true;
     ops[2].operand[QUANTIZE_TRANSPOSED] = -1;
     tensors[3].first_op                 = 0;    // a part of the rows received by experts
     expect_cost(&ops[2], whole);
@@ -271,6 +274,14 @@ Test(cost_software, takes_nothing_for_copies_that_the_program_has)
     given.plan.model.adapters.rank = 0;
     tensors[0].storage             = STORAGE_ACTIVATION;
     cr_expect_gt(seconds_of(&ops[1]), 0.0);
+    // The norm before Q, K and V casts to MXFP8 itself, the one before a router does not.
+    ops[0].kind                   = OP_NORM_FORWARD;
+    ops[2].shape.quantize.scaling = SCALING_MX;
+    ops[2].tag.part               = PART_ROUTER;
+    given.software.mxfp8_norms    = true;
+    cr_expect_gt(seconds_of(&ops[2]), 0.0);
+    ops[2].tag.part = PART_QKV;
+    cr_expect_eq(seconds_of(&ops[2]), 0.0);
 }
 
 static double gemm_seconds(const int64_t size[3])

@@ -73,6 +73,10 @@ Test(op_cost, computes_the_cost_of_fp8_gemms_by_how_they_accumulate)
     expect_cost(&op, fast);
     op.sums_fast = false;
     expect_cost(&op, 1.25 * fast);
+    op.shape.gemm.scaling_a         = SCALING_MX;
+    given.hardware.gemm_mxfp8.value = 1.5;
+    expect_cost(&op, 1.25 * 1.5 * fast);
+    op.shape.gemm.scaling_a = SCALING_WHOLE;
     op.operand[GEMM_A] = op.operand[GEMM_B] = 1;    // BF16 always accumulates in fp32
     expect_cost(&op, (11 + 10.24) / 2 * 2 * 128 * 128 * 8448 / 1e13);
 }
