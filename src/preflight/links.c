@@ -290,7 +290,7 @@ static status run_tournament(struct flight *flight, void *state)
     // turns in every round, so that all have links if time runs out, and that busy seconds slow down links of all.
     bool    is_shared = links->between && !flight->environment.backend.ops->is_device;
     int64_t turns = is_shared ? links->local_ranks : 1, rounds = preflight_rounds(links->players),
-            met   = links->tournaments;
+            met     = links->tournaments;
     bool   is_whole = links->tournaments++ < WHOLE;
     double share    = is_whole ? 0.9 * links->share : links->share;    // leaves time to measure slow links again
     for (int64_t i = 0; i < turns * rounds; i++) {

@@ -70,7 +70,7 @@ Test(model_part, tells_apart_what_the_text_tells_apart)
     for (int i = 0; i < PLANS; i++) {
         const struct plan *plan = plan_of(i);
         for (int32_t a = 0; a < plan->op_count; a++) {
-            const struct op *one         = &plan->ops[a];
+            const struct op *one = &plan->ops[a];
             bool is_compared = one->kind == OP_GEMM || one->stream == STREAM_TENSOR || one->stream == STREAM_CONTEXT ||
                                one->stream == STREAM_EXPERT;
             for (int32_t b = a + 1; b < plan->op_count && is_compared && one->tag.layer >= 0; b++) {

@@ -167,7 +167,7 @@ static void count_steps(int rank, struct ring_steps *steps)
     while ((op = next_step(own, &at)) != NULL) {
         const struct plan_group *group = &own->groups[op->shape.communication.group];
         int64_t next = group->ranks[(group->index + op->shape.communication.peer + group->size) % group->size];
-        const struct plan       *other = &plans[next];
+        const struct plan *other = &plans[next];
         // The next rank of the ring has the same number of earlier steps in this ring, so its step with the same index
         // receives this data.
         const struct op *met = next_step(other, &at_next[next]);
