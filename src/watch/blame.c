@@ -164,14 +164,15 @@ static bool waits_for(const struct slot *slot, const struct slot *other, const s
 }
 
 // Returns whether a rank waits for a rank that has not answered the watchdog. Within a step it waits for the other
-// ranks of its communication ops, outside of steps for all ranks. has_answered: [ranks of the job].
+// ranks of its communication ops. Outside of steps, or if its device executes the communication ops, it may wait for
+// any rank. has_answered: [ranks of the job].
 static bool waits_for_silent(const struct slot *slot, const bool *has_answered, const struct mesh *mesh, int64_t *group)
 {
-    bool waits = false;
-    for (int64_t rank = 0; rank < mesh->world && !is_in_step(slot) && !waits; rank++) {
+    bool waits = false, is_open = !is_in_step(slot) || has_enqueued(slot);
+    for (int64_t rank = 0; rank < mesh->world && is_open && !waits; rank++) {
         waits = !has_answered[rank];
     }
-    for (int stream = 0; stream < STREAM_COUNT && is_in_step(slot); stream++) {
+    for (int stream = 0; stream < STREAM_COUNT && !is_open; stream++) {
         const struct stream_slot *at = &slot->streams[stream];
         if (!is_communicating(at)) {
             continue;

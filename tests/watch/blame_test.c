@@ -229,6 +229,12 @@ Test(blame, falls_on_nobody_of_a_host_whose_ranks_wait_for_those_of_another)
     put_in(2, STREAM_GRADIENT_REDUCE, 12, SHARDS, 5);
     cr_expect_eq(blame_find(slots + 2, 2, &mesh, &index_found, &waiting), BLAME_AWAITED);
     cr_expect_eq(index_found, 1);
+
+    for (int rank = 0; rank < 2; rank++) {    // devices wait for the other host, and their queues are full
+        put_in(rank, STREAM_GRADIENT_REDUCE, 90 - rank, 0, 0);
+        slots[rank].sequence = 1;
+    }
+    cr_expect_eq(blame_find(slots, 2, &mesh, &index_found, &waiting), BLAME_NOBODY);
 }
 
 static void expect_place(int phase, const char *place)
