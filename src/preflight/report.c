@@ -139,11 +139,6 @@ static void write_lines(const struct preflight_report *report, FILE *file)
     if (report->outlier_count > OUTLIERS_SHOWN) {
         fprintf(file, "outlier: and %" PRId64 " more, see --json\n", report->outlier_count - OUTLIERS_SHOWN);
     }
-    fprintf(file, "drain:%s", report->drain_count == 0 ? " none" : "");
-    for (int64_t i = 0; i < report->drain_count; i++) {
-        fprintf(file, "%s%s", i == 0 ? " " : ",", report->drain[i].host);
-    }
-    fprintf(file, "\n");
 }
 
 void preflight_write_text(const struct preflight_report *report, FILE *file)
@@ -154,6 +149,11 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
     text_stream_close(&text);
     text_print_lines(file, text.data);
     free(text.data);
+    fprintf(file, "drain:%s", report->drain_count == 0 ? " none" : "");    // never wrapped, because scripts read it
+    for (int64_t i = 0; i < report->drain_count; i++) {
+        fprintf(file, "%s%s", i == 0 ? " " : ",", report->drain[i].host);
+    }
+    fprintf(file, "\n");
 }
 
 // clang-format off

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "gswbench/random.h"
+#include "gswbench/text.h"
 #include "preflight/internal.h"
 
 enum { RANKS_MAX = 32, VALUES_MAX = RANKS_MAX * RANKS_MAX };
@@ -328,5 +329,11 @@ Test(preflight_scale, judges_a_hundred_thousand_slow_links_in_seconds, .timeout 
     expect_judged_in_seconds(flight, links);
     cr_expect_eq(flight->report.outlier_count, 2 * THIRD * THIRD * LOCAL);
     cr_expect_eq(flight->report.drain_count, THIRD);
+    struct text_stream text;
+    text_stream_open(&text);
+    preflight_write_text(&flight->report, text.file);
+    text_stream_close(&text);
+    cr_expect_not_null(strstr(text.data, "\ndrain: h"), "the list of hosts is wrapped");
+    free(text.data);
     close_flight(flight);
 }
