@@ -182,7 +182,7 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     void                     *state;
-    char                      choice[160];        // why "auto" skipped the backends before this one; "": none
+    char                      choice[200];        // why "auto" skipped the backends before this one; "": none
     int                       sm_margin;          // SM margin for GEMMs that are prepared next
     int64_t                   allocations;        // calls of allocate and reserve_scratch so far; constant during steps
     int64_t                   allocated_bytes;    // currently held

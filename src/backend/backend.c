@@ -88,7 +88,7 @@ static status open_best(struct backend *backend, const struct backend_setup *set
         if (!failed(&usable)) {
             break;
         }
-        snprintf(backend->choice, sizeof(backend->choice), "not %s: %.140s", backend_list[best]->name, usable.text);
+        snprintf(backend->choice, sizeof(backend->choice), "not %s: %.180s", backend_list[best]->name, usable.text);
     }
     return open_one(backend, backend_list[best], setup);
 }

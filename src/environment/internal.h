@@ -78,7 +78,7 @@ status settings_compare(const struct setting_list *list, struct comm *comm, stru
 // ranks, such as 0 on h1, Tree". values: [ranks].
 struct rank_value {
     char    host[64], value[SETTING_BYTES];
-    char    name[64], remedy[96];    // name: "" if the rank does not have the setting
+    char    name[64], remedy[200];    // name: "" if the rank does not have the setting
     int64_t rule;
 };
 void mismatch_describe(char *text, size_t bytes, const char *name, const struct rank_value *values, int ranks);

@@ -47,7 +47,7 @@ status peers_require_equal(struct comm *comm, const char *name, const char *valu
         explained = values[rank].remedy[0] != '\0' ? rank : explained;
     }
     if (!is_equal) {
-        char why[200] = "";
+        char why[280] = "";
         if (explained < ranks) {
             snprintf(why, sizeof(why), " (%s: %s)", values[explained].host, values[explained].remedy);
         }

@@ -139,6 +139,10 @@ Test(consistency, knows_rows_that_only_some_ranks_have)
 
 enum { MEETINGS = 4 };
 
+#define LONG_REASON                                                                                                    \
+    "not cuda: the NVIDIA driver is for CUDA 12.8, this build needs 13.0: install a newer driver, for a data center "  \
+    "GPU the package cuda-compat-13-0, or build with an older toolkit"
+
 static void meet(struct comm *comm, void *context)
 {
     int     rank         = comm->topology.rank;
@@ -146,8 +150,8 @@ static void meet(struct comm *comm, void *context)
     bool    has_device   = rank < 2;
     comm->topology.nodes = 2;
     snprintf(comm->topology.host, sizeof(comm->topology.host), "h%d", rank / 2);
-    results[0] = peers_require_equal(comm, "backend", has_device ? "cuda" : "host",
-                                     has_device ? "" : "not cuda: no driver", "set run.backend");
+    results[0] = peers_require_equal(comm, "backend", has_device ? "cuda" : "host", has_device ? "" : LONG_REASON,
+                                     "set run.backend");
     results[1] = comm_agree(comm, rank == 3 ? fail("no space") : OK);
     results[2] = comm_agree(comm, rank == 0 ? fail("no space") : OK);
     results[3] = comm_agree(comm, fail("no such job"));
@@ -156,7 +160,7 @@ static void meet(struct comm *comm, void *context)
 Test(consistency, names_the_host_that_has_another_backend_or_fails)
 {
     static const char *const texts[MEETINGS] = {"rank 2 on h1 has backend host (2 ranks deviate), 2 of 4 ranks, such "
-                                                "as 0 on h0, cuda (h1: not cuda: no driver): "
+                                                "as 0 on h0, cuda (h1: " LONG_REASON "): "
                                                 "set run.backend",
                                                 "rank 3 on h1: no space", "rank 0 on h0: no space", "no such job"};
     status                   results[RANKS][MEETINGS];
