@@ -203,6 +203,7 @@ static const char *find_letters(struct reader *reader, const char *list)
 // Sets a pattern with one letter per layer, which also tells the number of layers and of MTP modules.
 static status derive_letters(struct reader *reader)
 {
+    enum { LONG = 256 };    // model.pattern takes no text of this length
     const char *list = reader_value(reader, "layers_block_type"), *letters = reader_setting(reader, "model.pattern");
     const char *mtp     = reader_value(reader, "mtp_hybrid_override_pattern"),
                *modules = reader_value(reader, "mtp_layers_block_type");
@@ -219,7 +220,8 @@ static status derive_letters(struct reader *reader)
         return fail("%s: %s has pipeline stages (|), which are not supported: leave | out", reader->values.path,
                     letters);
     }
-    for (int64_t i = 0; i < depth && mtp != NULL && (i > 0 || strchr(letters, '/') == NULL); i++) {
+    for (int64_t i = 0; i < depth && mtp != NULL && (i > 0 || strchr(letters, '/') == NULL) && strlen(letters) < LONG;
+         i++) {
         letters = arena_format(reader->values.arena, "%s/%s", letters, mtp);
     }
     const char *end = letters + strcspn(letters, "/");

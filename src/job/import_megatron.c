@@ -249,8 +249,9 @@ void import_set_megatron_defaults(struct reader *reader)
     }
     if (reader_value(reader, "hybrid_layer_pattern") != NULL ||
         reader_value(reader, "hybrid_override_pattern") != NULL) {
-        int64_t width = reader_number(reader, "mamba_head_dim", 64);
-        reader_set_number(reader, "model.mamba_heads", width > 0 ? (int64_t)(2 * hidden) / width : 0);
+        double width = (double)reader_number(reader, "mamba_head_dim", 64);
+        reader_set(reader, "model.mamba_heads",
+                   arena_format(reader->values.arena, "%.0f", width > 0 ? floor(2 * hidden / width) : 0.0));
         reader_set(reader, "model.mamba_groups", "8");
     }
     const char *positions = reader_value(reader, "position_embedding_type");

@@ -14,7 +14,7 @@ enum { LOOKUPS_MAX = 256, EXPANSION_MAX = 1024 };
 struct script {
     struct arena *arena;
     const char   *text;
-    int           lookups;    // variables looked up for a value; the limit ends recursions and growing texts
+    int           lookups;    // variables expanded for a value; the limit ends recursions and growing texts
 };
 
 // Overwrites the comments of a shell script with spaces.
@@ -40,9 +40,6 @@ static bool find_variable(struct script *script, const char *name, const char **
 {
     size_t length = strlen(name);
     *value        = NULL;
-    if (script->lookups++ == LOOKUPS_MAX) {
-        return false;
-    }
     for (const char *at = strstr(script->text, name); at != NULL; at = strstr(at + length, name)) {
         const char *word = at + length;
         if ((at > script->text && strchr(" \t\n;", at[-1]) == NULL) || (*word != '=' && strncmp(word, "+=", 2) != 0)) {
@@ -66,6 +63,9 @@ static bool find_variable(struct script *script, const char *name, const char **
 // assignment of the variable `self`, that variable has no value yet.
 static const char *expand_variable(struct script *script, const char *variable, const char *self)
 {
+    if (script->lookups++ >= LOOKUPS_MAX) {
+        return NULL;
+    }
     size_t      length = strspn(variable, name_letters);
     char       *name   = arena_format(script->arena, "%.*s", (int)length, variable);
     size_t      mark   = length + (variable[length] == ':');

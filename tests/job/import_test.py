@@ -238,6 +238,7 @@ class Import(unittest.TestCase):
                                        ("N=80\nN+=0", "$N", None), ("N=$(nproc)", "$N", None), ("N=`nproc`", "$N", None),
                                        ("N=$1", "$N", None), ("N=$M\nM=$N", "$N", None), ("N=$N", "$N", None),
                                        ("", "${N", None), ("N=80", "$((N))", None),
+                                       ("N=" + "${N:-" * 50000 + "}" * 50000, "$N", None),
                                        ("\n".join(f"N{i}=$N{i + 1}$N{i + 1}" for i in range(40)), "$N0", None)):
             with self.subTest(script=script, word=word):
                 text = MEGATRON.replace("--num-layers 80", f"--num-layers {word}").replace("GPT_ARGS=(", script + "\nGPT_ARGS=(")
@@ -384,6 +385,7 @@ class Import(unittest.TestCase):
                 (json.dumps(QWEN | {"decoder_sparse_step": 2}), "decoder_sparse_step = 2 is not supported: set it to one of 1 in"),
                 (json.dumps(GPT_OSS | {"layer_types": ["linear_attention"]}), "layer_types is not read: only full_attention"),
                 (json.dumps(DEEPSEEK | {"moe_layer_freq": 2}), "moe_layer_freq = 2 is not read; 1 is"),
+                (json.dumps(NANO | {"num_nextn_predict_layers": 10**8, "mtp_hybrid_override_pattern": "*E"}), "model.pattern="),
                 (json.dumps(NANO | {"layers_block_type": ["rwkv"]}), "layers_block_type is not read: only mamba, attention"),
                 (MEGATRON + "--fp16", "fp16 = true is not supported: remove it"),
                 (MEGATRON + "--decoder-first-pipeline-num-layers 3", "decoder_first_pipeline_num_layers = 3 is not supported"),
