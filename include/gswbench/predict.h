@@ -160,9 +160,10 @@ struct prediction {
     double imbalance_percent;
     double measured_percent;    // share of the busiest stage's compute time that was measured
     // rank with the largest plan among the first ranks of the stages, and bytes of this plan
-    int64_t          largest_rank, largest_bytes;
-    int64_t          own_bytes;    // maximum of plan, NCCL's connections and CUDA context: memory of gswbench itself
-    struct footprint footprint;    // memory of the modelled framework on the stage that reserves most
+    int64_t largest_rank, largest_bytes;
+    int64_t own_bytes;    // maximum of plan, NCCL's connections and CUDA context: memory of gswbench itself
+    // memory of the modelled framework on the stage that reserves most; `device` is the maximum over the stages
+    struct footprint footprint;
 };
 
 // Returns the device memory that the step needs, in gswbench and in the modelled framework, whichever is larger.

@@ -194,15 +194,18 @@ status predict_time_pipeline(struct prediction *prediction, struct predict_pipel
     return result;
 }
 
-// Returns the bytes of connections and context in gswbench itself.
+// Takes the footprint if it reserves more, and the maximum of the bytes in all: a middle stage of a pipeline reserves
+// less than the first, but has more connections. Returns the bytes of connections and context in gswbench itself.
 static int64_t take_larger(struct footprint *largest, const struct plan *plan, const struct machine *machine)
 {
     struct footprint footprint;
-    int64_t          own = footprint_find(&footprint, plan, machine->software, machine->hardware,
-                                          hardware_domain(machine->hardware, plan->mesh.world));
+    int64_t          own    = footprint_find(&footprint, plan, machine->software, machine->hardware,
+                                             hardware_domain(machine->hardware, plan->mesh.world));
+    int64_t          device = footprint.device > largest->device ? footprint.device : largest->device;
     if (footprint.reserved > largest->reserved) {
         *largest = footprint;
     }
+    largest->device = device;
     return own;
 }
 

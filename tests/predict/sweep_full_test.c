@@ -79,10 +79,11 @@ Test(sweep_full, finds_what_all_layouts_of_a_dense_model_show)
     expect_full("");
 }
 
-Test(sweep_full, finds_what_all_layouts_in_fp8_show)
+Test(sweep_full, finds_what_all_layouts_in_fp8_and_of_torchtitan_show)
 {
     expect_full("precision.compute=fp8 precision.recipe=current");
     expect_full("precision.compute=fp8 precision.recipe=delayed software.profile=nemo-25.02");
+    expect_full("software.profile=torchtitan");
 }
 
 Test(sweep_full, finds_what_all_layouts_of_a_model_with_experts_show)
