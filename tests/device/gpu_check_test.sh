@@ -14,7 +14,7 @@ pretend() {
 }
 # shellcheck disable=SC2016
 bench='case $1 in
---device) echo "a pretended GPU" ;;
+--device) echo "a warning" >&2; echo "a pretended GPU" ;;
 *) sleep 0.02; echo "{\"name\": \"$2\", \"seconds\": 1}" >>"$1"; echo "$2    1.000 ms" ;;
 esac'
 pretend_all() {
@@ -59,6 +59,7 @@ expect_verdict 0 '^test ops_device +[0-9]+ s  passed' --part 1
 expect '^clocks: 2 samples, SM 1410 to 1980 MHz, at most 690 W, 61 C$' out/table.txt
 ! grep -q '^|' out/table.txt || complain "rows of documents stand among the measured times" out/table.txt
 expect '1980 MHz' unpacked/clocks.csv
+expect '^device: a pretended GPU$' unpacked/facts.txt
 expect '^run, default' <(sed -n 2p out/table.txt)
 ! grep -q 'run.verify' commands || complain "the default run is not a default one" commands
 expect "^next: timeout 575 $PWD/pack/scripts/gpu-check --part 2 --out $PWD/out\$" out/table.txt
