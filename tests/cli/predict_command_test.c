@@ -214,7 +214,8 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
     // The 201 layouts are all that are valid on 4 ranks and two layers. They combine the axes, ZeRO-1 for data-parallel
     // replicas without FSDP, and recompute none, attention or full. The micro batch is 1, 2, 4 or 8 and divides the 8,
     // 4 or 2 sequences of a replica.
-    expect_output("\nlayouts        201 valid: 0 refused, 0 too large for 79.07 GiB, 201 may fit, ");
+    expect_output(
+        "\nlayouts        201 valid: 0 refused, 0 too large for 79.07 GiB in gswbench or nemo-25.02, 201 may fit, ");
     expect_output("\n10  ");
     expect_output("\n    dp 2 cp 2 zero 1\nequal  ");
     expect_80_columns();
@@ -226,7 +227,8 @@ Test(predict_command, sweeps_the_layouts_of_a_model)
                  "--sweep needs --ranks, the number of ranks of its layouts");
     expect_error("predict --all --sweep", EXIT_USAGE, "--all and --sweep exclude each other: use one");
     expect_error("predict --config tiny-llama --ranks 2 --sweep", EXIT_CONFIG,
-                 "no layout can be predicted: [hardware] peak_bf16 is unknown: set it, or use a profile that has it, "
+                 "no layout can be predicted: [hardware] peak_bf16 is unknown: set it, or use a profile "
+                 "that has it, "
                  "e.g. --gpu h100-sxm; gswbench calibrate writes one of this machine");
 }
 
