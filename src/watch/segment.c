@@ -230,7 +230,9 @@ static status open_memory(struct segment **segment, const struct comm_topology *
     int file  = shm_open(name, O_RDWR | O_CLOEXEC | flags, 0600);
     int error = file < 0 ? errno : 0;
     if (file >= 0 && flags != 0) {    // reserves the pages: without space, the first write to one raises SIGBUS
-        error = posix_fallocate(file, 0, (off_t)segment_bytes(topology));
+        do {
+            error = posix_fallocate(file, 0, (off_t)segment_bytes(topology));
+        } while (error == EINTR);
     }
     if (error != 0) {
         if (file >= 0) {
