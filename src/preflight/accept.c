@@ -42,7 +42,7 @@ bool accept_expect(struct result_acceptance *acceptance, const struct job *job, 
                         hypot(machines_percent, row.range.percent));
     }
     text_free(&row.warnings);
-    return failed(&row.support) || row.fits;
+    return failed(&row.support) || row.is_fit;
 }
 
 // clang-format off
