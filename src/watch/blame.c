@@ -54,8 +54,8 @@ static int32_t last_started(const struct slot *slot)
     return last;
 }
 
-// Returns how many ops the other rank is behind this rank, whose device waits for ops that the other has not enqueued.
-// 0: it does not wait for the other rank.
+// Returns by how many ops the other rank is behind this rank, if this rank's device waits for them, because the other
+// rank has not enqueued them. 0: this rank does not wait for the other rank.
 static int32_t find_lag(const struct slot *slot, const struct slot *other)
 {
     int32_t lag = last_started(slot) - last_started(other);
@@ -202,14 +202,15 @@ static enum blame blame_process(const struct slot *slot)
 
 struct suspect {
     int64_t waits, waiters;    // number of ranks for which this rank waits, and that wait for it
-    int32_t lag;               // maximum number of ops by which it is behind another rank (find_lag)
+    int32_t lag;               // the largest find_lag: another rank has started this many more ops
     bool    has_skipped;       // it has skipped a message
 };
 
 // Returns whether the first rank is more likely to be the cause than the second: it waits for no rank, but the second
-// does. Of two such ranks, the one that is further behind is the cause, because devices stop before their queues are
-// equally full. If all ranks wait in a cycle, one of them has skipped a communication op, so the most advanced rank is
-// the cause: the one with the highest op index, if ranks have the same ops.
+// does. Of two such ranks, the one that is further behind is the cause: the host of a waiting rank enqueues ops until
+// its queue is full, so it is ahead of the rank that hangs. If all ranks wait in a cycle, one of them has skipped a
+// communication op, so the most advanced rank is the cause: the one with the highest op index, if ranks have the same
+// ops.
 static bool is_worse(const struct slot *first, const struct suspect *first_suspect, const struct slot *second,
                      const struct suspect *second_suspect)
 {
