@@ -334,7 +334,7 @@ static bool casts_transposed(const struct op *op)
 }
 
 // Returns the seconds in which a cast reads or writes an FP8 copy of its tensor.
-static double copy_seconds(const struct hardware_config *hardware, const struct op *op)
+static double fp8_copy_seconds(const struct hardware_config *hardware, const struct op *op)
 {
     return (double)op_operand_elements(op, QUANTIZE_OUT) /
            (hardware->cast_efficiency.value * hardware->memory_bandwidth.value);
@@ -347,7 +347,7 @@ static double gathered_cast_seconds(const struct hardware_config *hardware, cons
                                     const struct op *op, double seconds)
 {
     bool transposes = reads_along_k(hardware) && casts_transposed(op);
-    return seconds / (double)plan->mesh.size[AXIS_TP] + (transposes ? 2.0 * copy_seconds(hardware, op) : 0.0);
+    return seconds / (double)plan->mesh.size[AXIS_TP] + (transposes ? 2.0 * fp8_copy_seconds(hardware, op) : 0.0);
 }
 
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
@@ -357,7 +357,7 @@ double predict_software_seconds(const struct machine *machine, const struct plan
     const struct hardware_config *hardware = machine->hardware;
     double                        added = 0.0, minimum = 0.0;
     if (!software->fp8_transposes && !reads_along_k(hardware) && casts_transposed(op)) {
-        seconds -= copy_seconds(hardware, op);
+        seconds -= fp8_copy_seconds(hardware, op);
     }
     if (is_cast_before_gather(software, plan, op)) {
         seconds = gathered_cast_seconds(hardware, plan, op, seconds);
